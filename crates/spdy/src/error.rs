@@ -1,0 +1,1 @@
+//! What a caller must tell apart. (Contract)

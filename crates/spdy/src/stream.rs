@@ -1,0 +1,1 @@
+//! A raw stream: `AsyncRead + AsyncWrite`. (Contract)
