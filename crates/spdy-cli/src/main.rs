@@ -1,1 +1,47 @@
-fn main() {}
+//! The `spdy` program: what was asked ([`cli`]), who does it ([`commands`]), and in which voice the
+//! answer is given ([`printer`]). Everything else is a library's business.
+//!
+//! ```text
+//! argv -> cli::Cli -> commands::run -> Outcome -> exit code
+//!                          |
+//!                       Printer:  results -> stdout     bars, notes, log -> stderr
+//! ```
+
+mod cli;
+mod commands;
+mod printer;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::Cli;
+use crate::commands::{Outcome, Usage};
+use crate::printer::{Printer, StdoutClosed};
+
+/// What was asked is done.
+const DONE: u8 = 0;
+/// It could not be done, or what was looked for is not so.
+const FAILED: u8 = 1;
+/// The question itself was wrong; clap uses the same number.
+const USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let printer = Printer::new(cli.voice.quiet, cli.voice.color);
+    if let Err(error) = printer.start_log(cli.voice.log.as_deref()) {
+        printer.error(&error);
+        return ExitCode::from(USAGE);
+    }
+    match commands::run(&cli.command, &printer) {
+        Ok(Outcome::Done) => ExitCode::from(DONE),
+        Ok(Outcome::Failed) => ExitCode::from(FAILED),
+        // Whoever read us has seen enough: `spdy race | head` is no failure.
+        Err(error) if error.is::<StdoutClosed>() => ExitCode::from(DONE),
+        Err(error) => {
+            printer.error(&error);
+            let usage = error.chain().any(|cause| cause.is::<Usage>());
+            ExitCode::from(if usage { USAGE } else { FAILED })
+        }
+    }
+}

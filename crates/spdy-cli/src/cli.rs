@@ -1,0 +1,116 @@
+//! The tree of commands. Each command's own arguments stand beside what it does, in `commands/`.
+
+use clap::{ColorChoice, Parser, Subcommand};
+
+use crate::commands::{completions, fetch, race, replica, serve};
+
+/// Exit codes, told at the end of every `--help`.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed: the reason is on stderr
+  2  usage: the command line was not understood";
+
+/// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
+///
+/// Results go to stdout, everything else to stderr.
+#[derive(Debug, Parser)]
+#[command(name = "spdy", version, propagate_version = true, after_help = ROOT_EXAMPLES)]
+#[command(
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) voice: Voice,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How the program speaks, whatever it is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Voice {
+    /// Say nothing on stderr but errors: no progress, no notes
+    #[arg(short, long, global = true, help_heading = "Voice")]
+    pub(crate) quiet: bool,
+
+    /// When to colour; `auto` colours terminals unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Voice"
+    )]
+    pub(crate) color: ColorChoice,
+
+    /// Log to stderr what this filter lets through, e.g. `debug` or `spdy_server=trace`; else SPDY_LOG does
+    #[arg(long, global = true, value_name = "FILTER", help_heading = "Voice")]
+    pub(crate) log: Option<String>,
+}
+
+/// What can be asked.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Race a page's load over HTTP, HTTPS, SPDY and HTTP/2, in virtual time
+    #[command(after_help = race::EXAMPLES)]
+    Race(race::Args),
+    /// Serve a recorded page or a folder from memory
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::Args),
+    /// Fetch URLs, all over as few connections as will do
+    #[command(after_help = fetch::EXAMPLES)]
+    Fetch(fetch::Args),
+    /// Make recorded pages, and look into them
+    #[command(after_help = replica::EXAMPLES)]
+    Replica(replica::Args),
+    /// Print completions for a shell
+    #[command(after_help = completions::EXAMPLES)]
+    Completions(completions::Args),
+}
+
+const ROOT_EXAMPLES: &str = "\
+Examples:
+  spdy race                                     the shipped pages over six networks
+  spdy race page.har --network dsl --report page.html
+  spdy serve portal --tls 127.0.0.1:8443
+  spdy fetch -v http://127.0.0.1:8080/
+  spdy replica import page.har -o page.replica
+
+Exit codes:
+  0  done
+  1  failed: the reason is on stderr
+  2  usage: the command line was not understood";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_tree_of_commands_holds_together() {
+        super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_help_tells_the_exit_codes_and_an_example() {
+        let mut root = super::Cli::command();
+        root.build();
+        let mut open: Vec<_> = vec![root];
+        while let Some(mut command) = open.pop() {
+            let help = command.render_help().to_string();
+            assert!(
+                help.contains(super::EXIT_CODES),
+                "{}: no exit codes",
+                command.get_name()
+            );
+            assert!(
+                help.contains("Examples:\n  spdy "),
+                "{}: no example",
+                command.get_name()
+            );
+            open.extend(command.get_subcommands().cloned());
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! `spdy completions SHELL`: what a shell needs to complete our words.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::commands::Outcome;
+use crate::printer::Printer;
+
+/// What `spdy completions` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The shell to speak to
+    shell: Shell,
+}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  spdy completions bash > /etc/bash_completion.d/spdy
+  spdy completions zsh > ~/.zfunc/_spdy
+
+Exit codes:
+  0  done
+  1  failed: the reason is on stderr
+  2  usage: the command line was not understood";
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "spdy", &mut script);
+    printer.bytes(&script)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,21 @@
+//! `spdy race`.
+
+use crate::commands::Outcome;
+use crate::printer::Printer;
+
+/// What `spdy race` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  spdy race --help
+
+Exit codes:
+  0  done
+  1  failed: the reason is on stderr
+  2  usage: the command line was not understood";
+
+pub(crate) fn run(_args: &Args, _printer: &Printer) -> anyhow::Result<Outcome> {
+    anyhow::bail!("spdy race is not built yet")
+}

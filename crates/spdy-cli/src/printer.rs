@@ -1,0 +1,207 @@
+//! The program's voice.
+//!
+//! Results go to stdout and nothing else does, so that they can be piped. Progress, notes, errors and
+//! the log go to stderr; progress only where a person looks. Colour is for terminals, and for nobody
+//! who set NO_COLOR.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use anyhow::Context;
+use clap::ColorChoice;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Columns of a result that no terminal shows.
+const WIDTH_OF_A_PIPE: usize = 100;
+
+/// Names, headings.
+pub(crate) const BOLD: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// Better than what it is compared with.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Worse, or wrong.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+/// Worth a look.
+pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
+
+/// Whoever read our stdout has gone; there is nobody left to speak to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct StdoutClosed;
+
+impl Display for StdoutClosed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("stdout was closed")
+    }
+}
+
+impl std::error::Error for StdoutClosed {}
+
+/// The one way to say something. Clones speak with one voice.
+#[derive(Clone, Debug)]
+pub(crate) struct Printer {
+    quiet: bool,
+    color: ColorChoice,
+    bars: MultiProgress,
+}
+
+impl Printer {
+    /// A voice that is `quiet` on stderr but for errors, and colours as `color` says.
+    pub(crate) fn new(quiet: bool, color: ColorChoice) -> Self {
+        let target = if quiet {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        Self {
+            quiet,
+            color,
+            bars: MultiProgress::with_draw_target(target),
+        }
+    }
+
+    /// Lets `filter` (else the environment's SPDY_LOG) choose what is logged; without either, warnings.
+    ///
+    /// # Errors
+    ///
+    /// The filter is not one.
+    pub(crate) fn start_log(&self, filter: Option<&str>) -> anyhow::Result<()> {
+        let from_environment = std::env::var("SPDY_LOG").ok();
+        let asked = filter
+            .or(from_environment.as_deref())
+            .unwrap_or(if self.quiet { "error" } else { "warn" });
+        let filter = EnvFilter::try_new(asked)
+            .with_context(|| format!("{asked:?} is no filter for the log"))?;
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_ansi(self.stderr_choice() != anstream::ColorChoice::Never)
+            .with_writer(self.clone())
+            .init();
+        Ok(())
+    }
+
+    /// Writes bytes of a result, as they are.
+    ///
+    /// # Errors
+    ///
+    /// [`StdoutClosed`], or what else keeps stdout from taking them.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let said = self.bars.suspend(|| {
+            let mut out = io::stdout().lock();
+            out.write_all(bytes)?;
+            out.flush()
+        });
+        said.map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => StdoutClosed.into(),
+            _ => anyhow::Error::new(error).context("cannot write to stdout"),
+        })
+    }
+
+    /// Writes one line of a result; its styles are kept where colour is wanted.
+    ///
+    /// # Errors
+    ///
+    /// As [`bytes`](Self::bytes).
+    pub(crate) fn line(&self, text: impl Display) -> anyhow::Result<()> {
+        let text = format!("{text}\n");
+        match self.stdout_choice() {
+            anstream::ColorChoice::Never => {
+                self.bytes(anstream::adapter::strip_str(&text).to_string().as_bytes())
+            }
+            _ => self.bytes(text.as_bytes()),
+        }
+    }
+
+    /// Writes `result` as one line of JSON.
+    ///
+    /// # Errors
+    ///
+    /// As [`bytes`](Self::bytes).
+    pub(crate) fn json(&self, result: &impl Serialize) -> anyhow::Result<()> {
+        let mut line = serde_json::to_vec(result)?;
+        line.push(b'\n');
+        self.bytes(&line)
+    }
+
+    /// Says something beside the result, unless quiet.
+    pub(crate) fn note(&self, text: impl Display) {
+        if !self.quiet {
+            self.to_stderr(&text);
+        }
+    }
+
+    /// Says why the command failed: the whole chain on one line.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        self.to_stderr(&format_args!("{BAD}error{BAD:#}: {error:#}"));
+    }
+
+    /// A bar of `steps` steps on stderr; hidden if quiet, or if stderr is no terminal.
+    pub(crate) fn progress(&self, steps: u64, what: &'static str) -> ProgressBar {
+        let style = ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {pos}/{len} {eta}")
+            .expect("the template is ours")
+            .progress_chars("━╸─");
+        self.bars
+            .add(ProgressBar::new(steps).with_style(style).with_message(what))
+    }
+
+    /// Columns that a line of the result may take.
+    pub(crate) fn width(&self) -> usize {
+        console::Term::stdout()
+            .size_checked()
+            .map_or(WIDTH_OF_A_PIPE, |(_, columns)| usize::from(columns))
+    }
+
+    /// Nobody can be told that stderr is gone.
+    fn to_stderr(&self, text: &dyn Display) {
+        let choice = self.stderr_choice();
+        self.bars.suspend(|| {
+            let _ = writeln!(AutoStream::new(io::stderr().lock(), choice), "{text}");
+        });
+    }
+
+    fn stdout_choice(&self) -> anstream::ColorChoice {
+        self.choice(AutoStream::choice(&io::stdout()))
+    }
+
+    fn stderr_choice(&self) -> anstream::ColorChoice {
+        self.choice(AutoStream::choice(&io::stderr()))
+    }
+
+    fn choice(&self, auto: anstream::ColorChoice) -> anstream::ColorChoice {
+        match self.color {
+            ColorChoice::Auto => auto,
+            ColorChoice::Always => anstream::ColorChoice::Always,
+            ColorChoice::Never => anstream::ColorChoice::Never,
+        }
+    }
+}
+
+/// The log goes to stderr too, and does not tear a bar apart.
+impl<'a> MakeWriter<'a> for Printer {
+    type Writer = LogWriter<'a>;
+
+    fn make_writer(&'a self) -> LogWriter<'a> {
+        LogWriter { bars: &self.bars }
+    }
+}
+
+/// Where a line of the log is written.
+#[derive(Debug)]
+pub(crate) struct LogWriter<'a> {
+    bars: &'a MultiProgress,
+}
+
+impl Write for LogWriter<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.bars.suspend(|| io::stderr().lock().write(line))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
