@@ -1,1 +1,119 @@
-//! What a caller must tell apart. (Contract)
+//! What a caller must tell apart when an exchange, a stream or a session fails.
+
+use std::io;
+use std::sync::Arc;
+
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_session::error::SessionError;
+
+use crate::body::BoxError;
+
+/// Why a request, a stream or a session failed. Cheap to clone: every stream of a lost session gets one.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The session takes no new streams (GOAWAY, or shut down here), or ended before this one was
+    /// written: nothing reached the peer's application.
+    #[error("the session takes no new streams")]
+    Closing,
+    /// The peer said by GOAWAY that it did not look at this stream.
+    #[error("stream {id} was not processed: the peer's GOAWAY is below it")]
+    NotProcessed {
+        /// The stream.
+        id: StreamId,
+    },
+    /// The peer sent RST_STREAM.
+    #[error("the peer reset stream {id}: {status}")]
+    ResetByPeer {
+        /// The stream.
+        id: StreamId,
+        /// The peer's word.
+        status: RstStatus,
+    },
+    /// We sent RST_STREAM, because of what the peer did on the stream or because the caller asked.
+    #[error("stream {id} was reset here: {status}")]
+    ResetByUs {
+        /// The stream.
+        id: StreamId,
+        /// What the peer was told.
+        status: RstStatus,
+    },
+    /// The transport ended, or the session did, before the stream's FIN.
+    #[error("the session was lost: {0}")]
+    SessionLost(SessionError),
+    /// The transport failed.
+    #[error("the connection failed: {0}")]
+    Io(Arc<io::Error>),
+    /// The request cannot be written as SPDY; nothing was sent.
+    #[error("the request cannot be sent: {0}")]
+    Request(#[from] spdy_http::request::RequestError),
+    /// The peer's answer is no HTTP response; the stream was reset.
+    #[error("the peer's answer is no HTTP response: {0}")]
+    Response(#[from] spdy_http::response::BadResponse),
+    /// The body that was being sent failed; the stream was reset.
+    #[error("the body being sent failed: {0}")]
+    Body(Arc<BoxError>),
+    /// A request's DATA is not as long as its content-length says.
+    #[error("content-length is {declared}, and {received} bytes came")]
+    Length {
+        /// The header's number, bytes.
+        declared: u64,
+        /// Bytes of DATA.
+        received: u64,
+    },
+    /// The stream's sending half is closed: FIN was sent, or the stream is unidirectional.
+    #[error("stream {id} can no longer send")]
+    SendClosed {
+        /// The stream.
+        id: StreamId,
+    },
+}
+
+impl Error {
+    /// Whether any request, POST included, may be sent again on another session: the peer's
+    /// application has not seen it.
+    #[must_use]
+    pub fn is_retry_safe(&self) -> bool {
+        match self {
+            Self::Closing | Self::NotProcessed { .. } => true,
+            Self::ResetByPeer { status, .. } => *status == RstStatus::REFUSED_STREAM,
+            _ => false,
+        }
+    }
+
+    /// Whether a request of an idempotent method may be sent again, if no byte of a response was
+    /// passed on: the session was lost, or the peer failed.
+    #[must_use]
+    pub fn is_retry_safe_if_idempotent(&self) -> bool {
+        self.is_retry_safe()
+            || matches!(self, Self::SessionLost(_) | Self::Io(_))
+            || matches!(self, Self::ResetByPeer { status, .. }
+                if matches!(*status, RstStatus::CANCEL | RstStatus::INTERNAL_ERROR | RstStatus::PROTOCOL_ERROR))
+    }
+
+    /// The status of the RST_STREAM that ended the stream, whoever sent it.
+    #[must_use]
+    pub fn reset_status(&self) -> Option<RstStatus> {
+        match self {
+            Self::ResetByPeer { status, .. } | Self::ResetByUs { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Io(inner) => inner.kind(),
+            Error::ResetByPeer { .. } | Error::NotProcessed { .. } => io::ErrorKind::ConnectionReset,
+            Error::ResetByUs { .. } => io::ErrorKind::ConnectionAborted,
+            Error::SessionLost(_) => io::ErrorKind::UnexpectedEof,
+            Error::Closing => io::ErrorKind::NotConnected,
+            Error::SendClosed { .. } => io::ErrorKind::BrokenPipe,
+            Error::Request(_) => io::ErrorKind::InvalidInput,
+            Error::Response(_) | Error::Length { .. } | Error::Body(_) => io::ErrorKind::InvalidData,
+        };
+        Self::new(kind, error)
+    }
+}

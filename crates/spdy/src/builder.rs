@@ -1,0 +1,88 @@
+//! The choices of a session, by name: what client and server builders share.
+
+/// Writes the setters that both builders have.
+macro_rules! session_options {
+    ($builder:ty) => {
+        impl $builder {
+            /// How header blocks are compressed. Default: secrets kept apart.
+            #[must_use]
+            pub fn compression(mut self, compression: spdy_frame::compress::Compression) -> Self {
+                self.config.compression = compression;
+                self
+            }
+            /// Streams the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS).
+            #[must_use]
+            pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
+                self.config.max_concurrent_streams = streams;
+                self
+            }
+            /// Receive window of a new stream, bytes (SETTINGS_INITIAL_WINDOW_SIZE).
+            #[must_use]
+            pub fn initial_window_bytes(mut self, bytes: u32) -> Self {
+                self.config.initial_window_bytes = bytes;
+                self
+            }
+            /// Receive window of the session, bytes (SPDY/3.1).
+            #[must_use]
+            pub fn session_window_bytes(mut self, bytes: u32) -> Self {
+                self.config.session_window_bytes = bytes;
+                self
+            }
+            /// Largest DATA payload written at once, bytes.
+            #[must_use]
+            pub fn data_frame_bytes(mut self, bytes: usize) -> Self {
+                self.config.data_frame_bytes = bytes;
+                self
+            }
+            /// Bytes of DATA that one stream may hold unsent.
+            #[must_use]
+            pub fn send_buffer_bytes(mut self, bytes: usize) -> Self {
+                self.config.send_buffer_bytes = bytes;
+                self
+            }
+            /// Streams we assume we may open before the peer's SETTINGS say.
+            #[must_use]
+            pub fn assumed_peer_streams(mut self, streams: u32) -> Self {
+                self.config.assumed_peer_streams = streams;
+                self
+            }
+            /// `false`: neither obey nor enforce windows, as peers without flow control need it.
+            #[must_use]
+            pub fn flow_control(mut self, on: bool) -> Self {
+                self.config.flow_control = on;
+                self
+            }
+            /// Sends PING after `interval` of silence, and gives the session up after `timeout` without an answer.
+            #[must_use]
+            pub fn keepalive(mut self, interval: Option<std::time::Duration>, timeout: std::time::Duration) -> Self {
+                self.config.keepalive_interval = interval;
+                self.config.keepalive_timeout = timeout;
+                self
+            }
+            /// Shows every frame to `observer`, in both directions. It is called while the session is
+            /// locked: it must not call back into it.
+            #[must_use]
+            pub fn observer(mut self, observer: std::sync::Arc<dyn spdy_session::observe::Observe>) -> Self {
+                self.config.observer = Some(observer);
+                self
+            }
+            /// Sends the trailers of a body as HEADERS before the last DATA. Off by default: several
+            /// peers fail on them, and none can ask for them.
+            #[must_use]
+            pub fn send_trailers(mut self, on: bool) -> Self {
+                self.send_trailers = on;
+                self
+            }
+            /// Every limit and choice of the session machine.
+            pub fn config_mut(&mut self) -> &mut spdy_session::config::Config {
+                &mut self.config
+            }
+            /// The version of SPDY spoken.
+            #[must_use]
+            pub fn version(&self) -> spdy_frame::version::Version {
+                self.config.version
+            }
+        }
+    };
+}
+pub(crate) use session_options;
