@@ -1,0 +1,222 @@
+package spdy.interop;
+
+import io.netty.bootstrap.Bootstrap;
+import io.netty.buffer.ByteBufUtil;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.SimpleChannelInboundHandler;
+import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.channel.socket.nio.NioSocketChannel;
+import io.netty.handler.codec.http.DefaultFullHttpRequest;
+import io.netty.handler.codec.http.FullHttpRequest;
+import io.netty.handler.codec.http.FullHttpResponse;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.spdy.SpdyHttpHeaders;
+import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslContextBuilder;
+import io.netty.handler.ssl.util.InsecureTrustManagerFactory;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Fetches every URL at once over one SPDY/3.1 session and prints what came as JSON.
+ *
+ * <pre>java spdy.interop.Client [--repeat N] [--post FILE] [--seconds N] URL...</pre>
+ *
+ * http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0
+ * if every URL was answered to its end.
+ */
+public final class Client {
+    private Client() {}
+
+    private static final class Exchange {
+        final URI url;
+        volatile int status;
+        volatile int bytes;
+        volatile String sha256;
+        volatile String error;
+
+        Exchange(URI url) {
+            this.url = url;
+        }
+
+        String json() {
+            return String.format(
+                    "{\"url\":%s,\"status\":%d,\"bytes\":%d,\"sha256\":%s,\"error\":%s}",
+                    quoted(url.toString()), status, bytes, quoted(sha256), quoted(error));
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        Options options = new Options(args, Map.of("repeat", "1", "post", "", "seconds", "60"));
+        List<Exchange> exchanges = new ArrayList<>();
+        for (int round = 0; round < options.number("repeat"); round++) {
+            options.words.forEach(word -> exchanges.add(new Exchange(URI.create(word))));
+        }
+        if (exchanges.isEmpty()) {
+            System.err.println("give URLs of one origin");
+            System.exit(2);
+        }
+        byte[] body = options.has("post") ? Files.readAllBytes(Path.of(options.text("post"))) : null;
+        URI first = exchanges.get(0).url;
+        boolean secure = first.getScheme().equals("https");
+        SslContext tls = null;
+        if (secure) {
+            tls = SslContextBuilder.forClient()
+                    .trustManager(InsecureTrustManagerFactory.INSTANCE)
+                    .applicationProtocolConfig(Pipeline.alpn())
+                    .build();
+        }
+
+        List<String> errors = Collections.synchronizedList(new ArrayList<>());
+        CountDownLatch open = new CountDownLatch(exchanges.size());
+        int port = first.getPort() > 0 ? first.getPort() : secure ? 443 : 80;
+        Channel channel = new Bootstrap()
+                .group(new NioEventLoopGroup(1))
+                .channel(NioSocketChannel.class)
+                .option(ChannelOption.TCP_NODELAY, true)
+                .handler(new Pipeline(tls, false, () -> new Asking(exchanges, body, open, errors)))
+                .connect(first.getHost(), port)
+                .sync()
+                .channel();
+        channel.closeFuture().addListener(closed -> {
+            if (open.getCount() > 0) {
+                errors.add("the connection ended with " + open.getCount() + " streams open");
+            }
+            while (open.getCount() > 0) {
+                open.countDown();
+            }
+        });
+        if (!open.await(options.number("seconds"), TimeUnit.SECONDS)) {
+            errors.add("not done after " + options.text("seconds") + " s");
+        }
+        System.out.println(report(exchanges, errors));
+        boolean whole = errors.isEmpty() && exchanges.stream().allMatch(exchange -> exchange.sha256 != null);
+        System.exit(whole ? 0 : 1);
+    }
+
+    private static String report(List<Exchange> exchanges, List<String> errors) {
+        String responses = String.join(",", exchanges.stream().map(Exchange::json).toList());
+        synchronized (errors) {
+            String wrong = String.join(",", errors.stream().map(Client::quoted).toList());
+            return String.format(
+                    "{\"peer\":\"netty\",\"protocol\":\"%s\",\"responses\":[%s],\"errors\":[%s]}",
+                    Pipeline.PROTOCOL, responses, wrong);
+        }
+    }
+
+    private static String quoted(String text) {
+        if (text == null) {
+            return "null";
+        }
+        StringBuilder out = new StringBuilder("\"");
+        for (char c : text.toCharArray()) {
+            if (c == '"' || c == '\\') {
+                out.append('\\').append(c);
+            } else if (c < ' ') {
+                out.append(String.format("\\u%04x", (int) c));
+            } else {
+                out.append(c);
+            }
+        }
+        return out.append('"').toString();
+    }
+
+    /** Stands last in the pipeline, and so comes to it when the session can be spoken on. */
+    private static final class Asking extends SimpleChannelInboundHandler<FullHttpResponse> {
+        private final List<Exchange> exchanges;
+        private final byte[] body;
+        private final CountDownLatch open;
+        private final List<String> errors;
+        private boolean asked;
+
+        Asking(List<Exchange> exchanges, byte[] body, CountDownLatch open, List<String> errors) {
+            this.exchanges = exchanges;
+            this.body = body;
+            this.open = open;
+            this.errors = errors;
+        }
+
+        @Override
+        public void handlerAdded(ChannelHandlerContext context) {
+            // Under TLS the channel has long been active when ALPN has been agreed on.
+            if (context.channel().isActive()) {
+                ask(context);
+            }
+        }
+
+        @Override
+        public void channelActive(ChannelHandlerContext context) {
+            ask(context);
+        }
+
+        private void ask(ChannelHandlerContext context) {
+            if (asked) {
+                return;
+            }
+            asked = true;
+            for (int index = 0; index < exchanges.size(); index++) {
+                context.write(request(exchanges.get(index).url, streamOf(index)));
+            }
+            context.flush();
+        }
+
+        /** A client's streams are odd, from 1. */
+        private static int streamOf(int index) {
+            return 2 * index + 1;
+        }
+
+        private FullHttpRequest request(URI url, int stream) {
+            String target = url.getRawPath() + (url.getRawQuery() == null ? "" : "?" + url.getRawQuery());
+            FullHttpRequest request = new DefaultFullHttpRequest(
+                    HttpVersion.HTTP_1_1,
+                    body == null ? HttpMethod.GET : HttpMethod.POST,
+                    target,
+                    body == null ? Unpooled.EMPTY_BUFFER : Unpooled.wrappedBuffer(body));
+            request.headers()
+                    .set(HttpHeaderNames.HOST, url.getAuthority())
+                    .set(HttpHeaderNames.ACCEPT, "*/*")
+                    .set(HttpHeaderNames.USER_AGENT, "spdy-interop-netty")
+                    .set(SpdyHttpHeaders.Names.SCHEME, url.getScheme())
+                    .set(SpdyHttpHeaders.Names.STREAM_ID, stream)
+                    .set(SpdyHttpHeaders.Names.PRIORITY, stream % 8);
+            if (body != null) {
+                request.headers().set(HttpHeaderNames.CONTENT_LENGTH, body.length);
+            }
+            return request;
+        }
+
+        @Override
+        protected void channelRead0(ChannelHandlerContext context, FullHttpResponse response) throws Exception {
+            int stream = response.headers().getInt(SpdyHttpHeaders.Names.STREAM_ID);
+            Exchange exchange = exchanges.get((stream - 1) / 2);
+            byte[] content = ByteBufUtil.getBytes(response.content());
+            exchange.status = response.status().code();
+            exchange.bytes = content.length;
+            exchange.sha256 = HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(content));
+            if (response.decoderResult().isFailure()) {
+                exchange.error = response.decoderResult().cause().toString();
+            }
+            open.countDown();
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+            errors.add(cause.toString());
+            context.close();
+        }
+    }
+}

@@ -1,0 +1,112 @@
+package spdy.interop;
+
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.SimpleChannelInboundHandler;
+import io.netty.channel.nio.NioEventLoopGroup;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.handler.codec.http.DefaultHttpContent;
+import io.netty.handler.codec.http.DefaultHttpResponse;
+import io.netty.handler.codec.http.DefaultLastHttpContent;
+import io.netty.handler.codec.http.FullHttpRequest;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpResponse;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.http.QueryStringDecoder;
+import io.netty.handler.codec.spdy.SpdyHttpHeaders;
+import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslContextBuilder;
+import java.io.File;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+
+/**
+ * A folder served over SPDY/3.1 by Netty, plain or (with a certificate) by TLS and ALPN.
+ *
+ * <pre>java spdy.interop.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
+ *
+ * The first line of stdout is JSON and tells the port. POST is answered with what came.
+ */
+public final class Server {
+    /** The encoder makes one DATA frame of a chunk, and a frame holds less than 16 MiB. */
+    private static final int MAX_CHUNK_BYTES = 8 << 20;
+
+    private Server() {}
+
+    public static void main(String[] args) throws Exception {
+        Options options = new Options(args, Map.of("root", ".", "port", "0", "cert", "", "key", ""));
+        Path root = Path.of(options.text("root")).toRealPath();
+        SslContext tls = null;
+        if (options.has("cert")) {
+            tls = SslContextBuilder.forServer(new File(options.text("cert")), new File(options.text("key")))
+                    .applicationProtocolConfig(Pipeline.alpn())
+                    .build();
+        }
+        Channel listener = new ServerBootstrap()
+                .group(new NioEventLoopGroup(2))
+                .channel(NioServerSocketChannel.class)
+                .childOption(ChannelOption.TCP_NODELAY, true)
+                .childHandler(new Pipeline(tls, true, () -> new Answers(root)))
+                .bind("127.0.0.1", options.number("port"))
+                .sync()
+                .channel();
+        int port = ((InetSocketAddress) listener.localAddress()).getPort();
+        System.out.printf(
+                "{\"peer\":\"netty\",\"port\":%d,\"protocol\":\"%s\",\"tls\":%b}%n", port, Pipeline.PROTOCOL, tls != null);
+        listener.closeFuture().sync();
+    }
+
+    private static final class Answers extends SimpleChannelInboundHandler<FullHttpRequest> {
+        private final Path root;
+
+        Answers(Path root) {
+            this.root = root;
+        }
+
+        @Override
+        protected void channelRead0(ChannelHandlerContext context, FullHttpRequest request) throws IOException {
+            HttpResponseStatus status = HttpResponseStatus.OK;
+            ByteBuf body;
+            Path file = root.resolve("." + new QueryStringDecoder(request.uri()).path()).normalize();
+            if (request.method().equals(HttpMethod.POST)) {
+                body = request.content().retain();
+            } else if (file.startsWith(root) && Files.isRegularFile(file)) {
+                body = Unpooled.wrappedBuffer(Files.readAllBytes(file));
+            } else {
+                status = HttpResponseStatus.NOT_FOUND;
+                body = Unpooled.copiedBuffer("no such file\n", StandardCharsets.US_ASCII);
+            }
+            HttpResponse response = new DefaultHttpResponse(HttpVersion.HTTP_1_1, status);
+            response.headers()
+                    .set(HttpHeaderNames.CONTENT_TYPE, "application/octet-stream")
+                    .set(HttpHeaderNames.CONTENT_LENGTH, body.readableBytes())
+                    .set(SpdyHttpHeaders.Names.STREAM_ID, request.headers().get(SpdyHttpHeaders.Names.STREAM_ID));
+            context.write(response);
+            while (body.readableBytes() > MAX_CHUNK_BYTES) {
+                context.write(new DefaultHttpContent(body.readRetainedSlice(MAX_CHUNK_BYTES)));
+            }
+            context.write(new DefaultLastHttpContent(body));
+        }
+
+        @Override
+        public void channelReadComplete(ChannelHandlerContext context) {
+            context.flush();
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable cause) {
+            System.err.println("connection: " + cause);
+            context.close();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+'use strict'
+
+// Fetches every URL at once over one SPDY session and prints what came as JSON.
+//
+//   node client.js [--protocol spdy/3.1] [--repeat N] [--post FILE] [--seconds N] URL...
+//
+// http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at.
+// Exit code 0 if every URL was answered to its end.
+
+const crypto = require('node:crypto')
+const fs = require('node:fs')
+const net = require('node:net')
+const tls = require('node:tls')
+const transport = require('spdy-transport')
+const readOptions = require('./options')
+
+const VERSIONS = { 'spdy/2': 2, 'spdy/3': 3, 'spdy/3.1': 3.1 }
+
+const options = readOptions({ protocol: 'spdy/3.1', repeat: '1', post: '', seconds: '60' })
+const urls = Array.from({ length: Number(options.repeat) }, () => options.words).flat().map(word => new URL(word))
+const body = options.post === '' ? null : fs.readFileSync(options.post)
+const report = { peer: 'node-spdy', protocol: null, responses: [], errors: [] }
+let socket
+
+function finish () {
+  const whole = report.responses.length === urls.length && report.responses.every(response => response.sha256 !== null)
+  process.stdout.write(JSON.stringify(report) + '\n', () => {
+    socket.destroy()
+    process.exit(whole && report.errors.length === 0 ? 0 : 1)
+  })
+}
+
+function fail (message) {
+  report.errors.push(message)
+  finish()
+}
+
+function fetch (session, url, done) {
+  const response = { url: url.href, status: 0, bytes: 0, sha256: null, error: null }
+  report.responses.push(response)
+  const stream = session.request({
+    method: body === null ? 'GET' : 'POST',
+    path: url.pathname + url.search,
+    host: url.host,
+    headers: { accept: '*/*', 'user-agent': 'spdy-interop-node' }
+  })
+  const hash = crypto.createHash('sha256')
+  stream.on('response', status => { response.status = status })
+  stream.on('data', part => {
+    response.bytes += part.length
+    hash.update(part)
+  })
+  stream.once('end', () => {
+    response.sha256 = hash.digest('hex')
+    done()
+  })
+  stream.on('error', error => {
+    if (response.sha256 !== null || response.error !== null) return
+    response.error = error.message
+    done()
+  })
+  stream.end(body ?? undefined)
+}
+
+function run () {
+  report.protocol = secure() ? socket.alpnProtocol : options.protocol
+  if (!(report.protocol in VERSIONS)) return fail(`no SPDY was agreed on, but ${report.protocol}`)
+  socket.setNoDelay(true)
+  const session = transport.connection.create(socket, { protocol: 'spdy', isServer: false })
+  session.on('error', error => report.errors.push(`session: ${error.message}`))
+  session.start(VERSIONS[report.protocol])
+  let open = urls.length
+  urls.forEach(url => fetch(session, url, () => {
+    open -= 1
+    if (open === 0) finish()
+  }))
+}
+
+function secure () {
+  return urls[0].protocol === 'https:'
+}
+
+if (urls.length === 0 || urls.some(url => url.origin !== urls[0].origin)) {
+  console.error('give URLs of one origin')
+  process.exit(2)
+}
+const { hostname } = urls[0]
+const port = Number(urls[0].port || (secure() ? 443 : 80))
+socket = secure()
+  ? tls.connect({ host: hostname, port, ALPNProtocols: [options.protocol], rejectUnauthorized: false }, run)
+  : net.connect(port, hostname, run)
+socket.on('error', error => fail(`socket: ${error.message}`))
+setTimeout(() => fail(`not done after ${options.seconds} s`), Number(options.seconds) * 1000).unref()
