@@ -1,5 +1,14 @@
-//! Measuring page loads. (Contract)
+//! Measuring page loads.
+//!
+//! A page load is driven by [`page_load`], a browser's order of requests without I/O, over the server and
+//! the client that ship, on the network of [`sim`]: virtual time, real bytes. [`browser`] does one load,
+//! [`race`] many on all cores, [`stats`] sums them up, and [`measure`] says what one load came to.
+//!
+//! `docs/lab.md` tells how we measure, and what was left out.
+
 
 pub mod measure;
-// sim/ (executor.rs: virtual-time executor; runtime; socket.rs: AsyncRead+AsyncWrite over spdy-netem's TCP; network.rs: hosts, DNS, packets counted),
-// page_load.rs (a browser's order of requests, sans-IO), browser.rs (drives page_load over spdy-client's pool), race.rs, stats.rs, report/
+pub mod page_load;
+
+pub mod sim;
+

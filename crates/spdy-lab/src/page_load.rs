@@ -1,0 +1,446 @@
+//! A browser's order of requests, as a machine without I/O.
+//!
+//! What a page needs, and what needs what, stands in its [`PageGraph`]; this machine follows the graph as
+//! bytes arrive and says what to ask for next, and when DOMContentLoaded and load are reached.
+//!
+//! ```text
+//!            known ──delay──► wanted ──► requested ──► loaded ──► evaluated
+//!              ▲                            │ bytes      │ script: not before its turn
+//!   trigger ───┘                            ▼            ▼
+//!              Start            reveal what the bytes name     main thread, one at a time
+//!              Bytes{parent}    (preload scanner: also while
+//!              Done{parent}      the parser stands still)
+//! ```
+//!
+//! The rules, as browsers have them:
+//!
+//! - The parser of a document goes as far as its bytes have arrived, and stops where a synchronous script
+//!   stands until that script has been evaluated. The preload scanner does not stop.
+//! - A script that the parser meets (synchronous or deferred) waits for the style sheets that the page
+//!   named before it. An asynchronous one does not.
+//! - Deferred scripts run in order once the parser is through; then DOMContentLoaded, when everything else
+//!   that it waits for is evaluated too.
+//! - Load comes when everything that it waits for is evaluated, not before DOMContentLoaded.
+//! - Evaluating takes `compute` on the one main thread; what is ready first goes first.
+//!
+//! Sending requests, connections and bytes are the driver's business (`browser.rs`).
+//!
+//! A page of a document and an image, by hand:
+//!
+//! ```
+//! # use std::time::Duration;
+//! # use spdy_clock::Instant;
+//! # use spdy_lab::page_load::PageLoad;
+//! # use spdy_page::graph::{Node, PageGraph, Trigger};
+//! # use spdy_page::replica::Kind;
+//! # let node = |exchange, kind, trigger| Node { exchange, kind, trigger, delay: Duration::ZERO,
+//! #     blocks_parser_at: None, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
+//! #     before_load: true, compute: Duration::ZERO };
+//! # let graph = PageGraph { nodes: vec![node(0, Kind::Document, Trigger::Start),
+//! #     node(1, Kind::Image, Trigger::Bytes { parent: 0, at_byte: 500 })] };
+//! let ms = Instant::from_millis;
+//! let mut page = PageLoad::new(&graph);
+//! page.start(ms(0));
+//! assert_eq!(page.poll_request().unwrap().node, 0);
+//! page.handle_bytes(ms(100), 0, 700); // the image stands at byte 500
+//! assert_eq!(page.poll_request().unwrap().node, 1);
+//! page.handle_done(ms(110), 0);
+//! assert_eq!(page.dom_content_loaded(), Some(ms(110)));
+//! page.handle_done(ms(200), 1);
+//! assert_eq!(page.load(), Some(ms(200)));
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::replica::Kind;
+
+/// What to ask for next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// Index into the graph's nodes.
+    pub node: usize,
+    /// By kind, as Chromium gave it.
+    pub priority: Priority,
+    /// When the page wanted it.
+    pub wanted: Instant,
+}
+
+/// The priority that Chromium gave to a resource of `kind` in 2014: document 0, style sheet 1, script,
+/// font and fetch 2, media 3, images and the rest 4.
+#[must_use]
+pub fn priority_of(kind: Kind) -> Priority {
+    let level = match kind {
+        Kind::Document => 0,
+        Kind::Stylesheet => 1,
+        Kind::Script | Kind::Font | Kind::Fetch => 2,
+        Kind::Media => 3,
+        Kind::Image | Kind::Other => 4,
+    };
+    Priority::new(level)
+}
+
+/// Where a node stands. The order is the order of its life.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Stage {
+    /// Nothing has named it yet.
+    Unknown,
+    /// Named; asked for, or about to be.
+    Known,
+    /// Its last byte is here.
+    Loaded,
+    /// Its turn has come, and the main thread has it in its queue.
+    Evaluating,
+    /// Evaluated, failed, or never to be known.
+    Settled,
+}
+
+/// What the page asked to be called for.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    Request(usize),
+    Evaluated(usize),
+}
+
+/// One load of one page. See the [module](self) for its rules.
+#[derive(Debug)]
+pub struct PageLoad<'a> {
+    nodes: &'a [Node],
+    stages: Vec<Stage>,
+    arrived: Vec<u64>,
+    /// Children by parent: revealed by bytes, in the order of their offsets, and by evaluation.
+    by_bytes: Vec<VecDeque<usize>>,
+    by_done: Vec<Vec<usize>>,
+    /// By document: the synchronous scripts that its parser has not passed, in the order of their offsets.
+    barriers: Vec<VecDeque<usize>>,
+    /// Loaded, and waiting for their turn.
+    waiting: BTreeSet<usize>,
+    due: BTreeMap<(Instant, u64), Due>,
+    sequence: u64,
+    requests: VecDeque<Request>,
+    has_begun: bool,
+    main_thread_free: Instant,
+    /// Nodes that each event still waits for.
+    before_dom_content_loaded: usize,
+    before_load: usize,
+    dom_content_loaded: Option<Instant>,
+    load: Option<Instant>,
+}
+
+impl<'a> PageLoad<'a> {
+    /// A load that has not begun. Nodes that no chain of triggers leads to are left out.
+    #[must_use]
+    pub fn new(graph: &'a PageGraph) -> Self {
+        let nodes = &graph.nodes[..];
+        let mut page = Self {
+            nodes,
+            stages: vec![Stage::Unknown; nodes.len()],
+            arrived: vec![0; nodes.len()],
+            by_bytes: vec![VecDeque::new(); nodes.len()],
+            by_done: vec![Vec::new(); nodes.len()],
+            barriers: vec![VecDeque::new(); nodes.len()],
+            waiting: BTreeSet::new(),
+            due: BTreeMap::new(),
+            sequence: 0,
+            requests: VecDeque::new(),
+            has_begun: false,
+            main_thread_free: Instant::ZERO,
+            before_dom_content_loaded: 0,
+            before_load: 0,
+            dom_content_loaded: None,
+            load: None,
+        };
+        page.link();
+        page
+    }
+
+    /// Wires parents to children, and settles what can never be reached.
+    fn link(&mut self) {
+        let mut reachable = reachable(self.nodes);
+        for (child, node) in self.nodes.iter().enumerate() {
+            if !std::mem::take(&mut reachable[child]) {
+                self.stages[child] = Stage::Settled;
+                continue;
+            }
+            self.before_dom_content_loaded += usize::from(node.before_dom_content_loaded);
+            self.before_load += usize::from(node.before_load);
+            match node.trigger {
+                Trigger::Start => {}
+                Trigger::Done { parent } => self.by_done[parent].push(child),
+                Trigger::Bytes { parent, .. } => {
+                    self.by_bytes[parent].push_back(child);
+                    if node.blocks_parser_at.is_some() {
+                        self.barriers[parent].push_back(child);
+                    }
+                }
+            }
+        }
+        let nodes = self.nodes;
+        for children in &mut self.by_bytes {
+            children.make_contiguous().sort_by_key(|&child| reveal_at(&nodes[child]));
+        }
+        for scripts in &mut self.barriers {
+            scripts.make_contiguous().sort_by_key(|&child| nodes[child].blocks_parser_at);
+        }
+    }
+
+    /// Begins the load: the navigation.
+    ///
+    /// # Panics
+    ///
+    /// If it began before.
+    pub fn start(&mut self, now: Instant) {
+        assert!(!self.has_begun, "this load has begun already");
+        self.has_begun = true;
+        for child in 0..self.nodes.len() {
+            if self.nodes[child].trigger == Trigger::Start && self.stages[child] == Stage::Unknown {
+                self.reveal(now, child);
+            }
+        }
+        self.progress(now);
+    }
+
+    /// The first `total` bytes of the body of `node`, as transferred, have arrived.
+    pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
+        self.arrived[node] = self.arrived[node].max(total);
+        while let Some(&child) = self.by_bytes[node].front() {
+            if reveal_at(&self.nodes[child]) > total {
+                break;
+            }
+            self.by_bytes[node].pop_front();
+            self.reveal(now, child);
+        }
+        self.progress(now);
+    }
+
+    /// The last byte of `node` is here.
+    ///
+    /// # Panics
+    ///
+    /// If `node` was not asked for, or was done before.
+    pub fn handle_done(&mut self, now: Instant, node: usize) {
+        assert_eq!(self.stages[node], Stage::Known, "node {node} is done, but was not awaited");
+        self.stages[node] = Stage::Loaded;
+        self.waiting.insert(node);
+        // A graph may name an offset past the end (a length recorded wrongly): known by now at the latest.
+        self.handle_bytes(now, node, u64::MAX);
+    }
+
+    /// `node` could not be loaded: it blocks nothing any more, and what it would still have named stays unknown.
+    ///
+    /// # Panics
+    ///
+    /// If `node` was not asked for, or was done before.
+    pub fn handle_failed(&mut self, now: Instant, node: usize) {
+        assert_eq!(self.stages[node], Stage::Known, "node {node} failed, but was not awaited");
+        self.abandon(node);
+        self.progress(now);
+    }
+
+    /// Does what was due by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.due.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            match entry.remove() {
+                Due::Request(node) => self.want(now, node),
+                Due::Evaluated(node) => self.evaluated(now, node),
+            }
+        }
+        self.progress(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.due.first_key_value().map(|(key, _)| key.0)
+    }
+
+    /// The next request, in the order in which the page wants them; `None` when there is none yet.
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// When DOMContentLoaded was reached.
+    #[must_use]
+    pub fn dom_content_loaded(&self) -> Option<Instant> {
+        self.dom_content_loaded
+    }
+
+    /// When load was reached.
+    #[must_use]
+    pub fn load(&self) -> Option<Instant> {
+        self.load
+    }
+
+    /// Whether nothing is left to ask for or to evaluate, also of what comes after load.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.load.is_some() && self.stages.iter().all(|&stage| stage == Stage::Settled)
+    }
+
+    /// Nodes that are not settled, for a report of a load that cannot end.
+    #[must_use]
+    pub fn unsettled(&self) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|&node| self.stages[node] != Stage::Settled).collect()
+    }
+
+    fn at(&mut self, when: Instant, due: Due) {
+        self.sequence += 1;
+        self.due.insert((when, self.sequence), due);
+    }
+
+    /// Something named `node`.
+    fn reveal(&mut self, now: Instant, node: usize) {
+        assert_eq!(self.stages[node], Stage::Unknown, "node {node} is named twice");
+        self.stages[node] = Stage::Known;
+        match self.nodes[node].delay {
+            delay if delay.is_zero() => self.want(now, node),
+            delay => self.at(now + delay, Due::Request(node)),
+        }
+    }
+
+    fn want(&mut self, now: Instant, node: usize) {
+        let priority = priority_of(self.nodes[node].kind);
+        self.requests.push_back(Request { node, priority, wanted: now });
+    }
+
+    /// Gives the main thread whatever may run now, the first in page order first; then looks at the two events.
+    fn progress(&mut self, now: Instant) {
+        while let Some(node) = self.waiting.iter().copied().find(|&node| self.is_its_turn(node)) {
+            self.waiting.remove(&node);
+            self.evaluate(now, node);
+        }
+        if self.dom_content_loaded.is_none() && self.before_dom_content_loaded == 0 {
+            self.dom_content_loaded = Some(now);
+        }
+        if self.load.is_none() && self.dom_content_loaded.is_some() && self.before_load == 0 {
+            self.load = Some(now);
+        }
+    }
+
+    fn is_its_turn(&self, node: usize) -> bool {
+        let facts = &self.nodes[node];
+        match facts.trigger {
+            _ if facts.kind == Kind::Document => self.barriers[node].is_empty(),
+            Trigger::Bytes { parent, .. } if facts.blocks_parser_at.is_some() => {
+                let here = facts.blocks_parser_at <= Some(self.arrived[parent]);
+                here && self.barriers[parent].front() == Some(&node) && !self.waits_for_style(node)
+            }
+            _ if is_deferred(facts) => {
+                let parsed = self.document_of(node).is_none_or(|document| self.stages[document] == Stage::Settled);
+                parsed && !self.waits_for_deferred(node) && !self.waits_for_style(node)
+            }
+            _ => true,
+        }
+    }
+
+    /// The document that named `node`, directly or by what it named.
+    fn document_of(&self, node: usize) -> Option<usize> {
+        let mut above = parent_of(&self.nodes[node]);
+        while let Some(parent) = above {
+            if self.nodes[parent].kind == Kind::Document {
+                break;
+            }
+            above = parent_of(&self.nodes[parent]);
+        }
+        above
+    }
+
+    /// Whether a deferred script that was named before `script` has not run yet.
+    fn waits_for_deferred(&self, script: usize) -> bool {
+        self.any_before(script, is_deferred)
+    }
+
+    /// Whether a style sheet that was named before `script` is not in effect yet.
+    fn waits_for_style(&self, script: usize) -> bool {
+        self.any_before(script, |node| node.blocks_scripts)
+    }
+
+    /// Whether a node that stands before `script`, and is known, is not settled and is `such`.
+    fn any_before(&self, script: usize, such: impl Fn(&Node) -> bool) -> bool {
+        let mut before = self.nodes[..script].iter().zip(&self.stages);
+        before.any(|(node, stage)| (Stage::Known..Stage::Settled).contains(stage) && such(node))
+    }
+
+    fn evaluate(&mut self, now: Instant, node: usize) {
+        self.stages[node] = Stage::Evaluating;
+        let compute = self.nodes[node].compute;
+        if compute.is_zero() && self.main_thread_free <= now {
+            return self.evaluated(now, node);
+        }
+        self.main_thread_free = self.main_thread_free.max(now) + compute;
+        self.at(self.main_thread_free, Due::Evaluated(node));
+    }
+
+    fn evaluated(&mut self, now: Instant, node: usize) {
+        self.settle(node);
+        for child in std::mem::take(&mut self.by_done[node]) {
+            self.reveal(now, child);
+        }
+    }
+
+    /// `node` holds up nothing any more.
+    fn settle(&mut self, node: usize) {
+        self.stages[node] = Stage::Settled;
+        let facts = &self.nodes[node];
+        self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
+        self.before_load -= usize::from(facts.before_load);
+        if let Trigger::Bytes { parent, .. } = facts.trigger {
+            self.barriers[parent].retain(|&script| script != node);
+        }
+    }
+
+    /// Settles `node` and everything that only it would have named.
+    fn abandon(&mut self, node: usize) {
+        self.settle(node);
+        let by_bytes = std::mem::take(&mut self.by_bytes[node]);
+        let by_done = std::mem::take(&mut self.by_done[node]);
+        for child in by_bytes.into_iter().chain(by_done) {
+            self.abandon(child);
+        }
+    }
+}
+
+/// A script that runs when the parser is through: DOMContentLoaded waits for it, the parser does not.
+fn is_deferred(node: &Node) -> bool {
+    node.kind == Kind::Script
+        && node.before_dom_content_loaded
+        && (node.blocks_parser_at.is_none() || !matches!(node.trigger, Trigger::Bytes { .. }))
+}
+
+fn parent_of(node: &Node) -> Option<usize> {
+    match node.trigger {
+        Trigger::Start => None,
+        Trigger::Bytes { parent, .. } | Trigger::Done { parent } => Some(parent),
+    }
+}
+
+fn reveal_at(node: &Node) -> u64 {
+    match node.trigger {
+        Trigger::Bytes { at_byte, .. } => at_byte,
+        Trigger::Start | Trigger::Done { .. } => 0,
+    }
+}
+
+/// Which nodes a chain of triggers leads to from the start.
+fn reachable(nodes: &[Node]) -> Vec<bool> {
+    let mut children = vec![Vec::new(); nodes.len()];
+    let mut frontier = Vec::new();
+    for (child, node) in nodes.iter().enumerate() {
+        match parent_of(node) {
+            None => frontier.push(child),
+            Some(parent) if parent < nodes.len() => children[parent].push(child),
+            Some(_) => {}
+        }
+    }
+    let mut reachable = vec![false; nodes.len()];
+    while let Some(node) = frontier.pop() {
+        reachable[node] = true;
+        frontier.append(&mut children[node]);
+    }
+    reachable
+}

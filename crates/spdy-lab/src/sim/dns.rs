@@ -1,0 +1,70 @@
+//! Name look-ups: one question and one answer in UDP, over the same path as everything else.
+//!
+//! The resolver stands at the far end of the path and knows every name of the run at once, so a look-up
+//! costs one round trip. A lost question or answer is asked again after [`RETRY`], at most [`ATTEMPTS`]
+//! times in all. Nothing is cached here; a client that wants a cache has one.
+
+use std::io;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use spdy::runtime::Runtime;
+
+use crate::sim::network::SimNetwork;
+
+/// How the client learns addresses.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum NameLookups {
+    /// By asking a resolver, one round trip a name.
+    #[default]
+    RoundTrip,
+    /// It knows them (a hosts file, as in many laboratories): no packet, no time.
+    Known,
+}
+
+/// Time without an answer after which the question is asked again: 1 s, as Chromium's resolver does at first.
+pub const RETRY: Duration = Duration::from_secs(1);
+
+/// Questions before a look-up fails.
+pub const ATTEMPTS: u32 = 5;
+
+/// Bytes of the IP packet that asks for the address of `host`: IP 20, UDP 8, DNS head 12, the name with its
+/// first length byte and its root, type and class 4.
+pub(crate) fn query_len_bytes(host: &str) -> usize {
+    20 + 8 + 12 + host.len() + 2 + 4
+}
+
+/// Bytes of the IP packet that answers: the question again, and 16 for each IPv4 address, 28 for IPv6.
+pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
+    let records: usize = addresses.iter().map(|address| if address.is_ipv4() { 16 } else { 28 }).sum();
+    query_len_bytes(host) + records
+}
+
+/// Asks until there is an answer.
+pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
+    for _ in 0..ATTEMPTS {
+        let patience = network.runtime().now() + RETRY;
+        let answer = network.ask(&host);
+        match select(answer, network.runtime().sleep_until(patience)).await {
+            Either::Left((addresses, _)) if addresses.is_empty() => {
+                return Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host:?}")));
+            }
+            Either::Left((addresses, _)) => return Ok(addresses),
+            Either::Right(_) => {}
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {host:?} to {ATTEMPTS} questions")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_and_its_answer_have_the_lengths_of_real_ones() {
+        // `www.example.com A` is 33 bytes of DNS, 61 of IP; one A record adds 16.
+        assert_eq!(query_len_bytes("www.example.com"), 61);
+        assert_eq!(answer_len_bytes("www.example.com", &[[192, 0, 2, 1].into()]), 77);
+    }
+}

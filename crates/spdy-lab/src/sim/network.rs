@@ -1,0 +1,543 @@
+//! Hosts, connections and packets in virtual time.
+//!
+//! One client stands on one side of one [`Path`]; every server, and the resolver, on the other. Both ends
+//! of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them. This file moves their
+//! segments over the path, by the executor's one heap of timers:
+//!
+//! ```text
+//!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
+//!                                       └ QueueFull, Lost: counted, gone; TCP's own timers notice
+//! ```
+//!
+//! A listener hands each connection to a function as soon as its handshake is done. An address where nobody
+//! listens refuses: the answer to its SYN is an RST.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use spdy::runtime::{BoxFuture, Runtime};
+use spdy_clock::Instant;
+use spdy_net::network::{BoxIo, Network};
+use spdy_netem::link::{Path, PathConfig, Verdict, Way};
+use spdy_netem::segment::Segment;
+use spdy_netem::tcp::{Tcp, TcpConfig};
+
+use crate::sim::dns::{self, NameLookups};
+use crate::sim::runtime::SimRuntime;
+use crate::sim::seed;
+use crate::sim::socket::SimIo;
+use crate::sim::timers::{Fire, TimerKey};
+use crate::sim::traffic::Traffic;
+
+/// What a network is made of.
+#[derive(Clone, Debug)]
+pub struct NetworkConfig {
+    /// The one path between the client and everything else.
+    pub path: PathConfig,
+    /// TCP as the client's system has it.
+    pub client_tcp: TcpConfig,
+    /// TCP as the servers' systems have it.
+    pub server_tcp: TcpConfig,
+    /// How the client learns addresses.
+    pub name_lookups: NameLookups,
+}
+
+/// Takes a connection that was accepted.
+pub type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
+
+/// IP bytes of a bare RST: 20 of IP, 20 of TCP.
+const RST_LEN_BYTES: usize = 40;
+
+/// A network in virtual time; clones are the same network.
+#[derive(Clone)]
+pub struct SimNetwork {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    runtime: SimRuntime,
+    config: NetworkConfig,
+    state: Mutex<State>,
+}
+
+struct State {
+    path: Path,
+    traffic: Traffic,
+    listeners: BTreeMap<SocketAddr, Acceptor>,
+    names: BTreeMap<String, Vec<IpAddr>>,
+    connections: Vec<Connection>,
+    /// Packets on their way, by slot; a timer holds the slot.
+    in_flight: Vec<Option<Packet>>,
+    free_slots: Vec<usize>,
+    /// Questions that were asked, by their number.
+    questions: Vec<Question>,
+    /// Who waits for the network to be quiet.
+    quiet: Option<Waker>,
+}
+
+struct Connection {
+    to: SocketAddr,
+    client: Endpoint,
+    /// There once the first SYN arrived.
+    server: Option<Endpoint>,
+}
+
+/// One end of a connection and those who wait for it.
+struct Endpoint {
+    tcp: Tcp,
+    timer: Option<TimerKey>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// Takes the connection when its handshake is done; only at a server, and only once.
+    acceptor: Option<Acceptor>,
+    /// Nobody listened.
+    is_refused: bool,
+    /// Its socket is gone.
+    is_abandoned: bool,
+}
+
+impl Endpoint {
+    fn new(tcp: Tcp, acceptor: Option<Acceptor>) -> Self {
+        let (timer, reader, writer) = (None, None, None);
+        Self { tcp, timer, reader, writer, acceptor, is_refused: false, is_abandoned: false }
+    }
+
+    fn error(&self) -> Option<io::Error> {
+        if self.is_refused {
+            return Some(io::ErrorKind::ConnectionRefused.into());
+        }
+        self.tcp.error().map(io::Error::from)
+    }
+
+    /// Wakes whoever can go on now.
+    fn wake(&mut self) {
+        let is_over = self.is_refused || self.tcp.error().is_some() || self.tcp.is_closed();
+        if is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed() {
+            wake(&mut self.reader);
+        }
+        if is_over || (self.tcp.is_established() && self.tcp.send_capacity() > 0) {
+            wake(&mut self.writer);
+        }
+    }
+}
+
+/// Wakes who waits in `slot`, if anybody does.
+fn wake(slot: &mut Option<Waker>) {
+    if let Some(waker) = slot.take() {
+        waker.wake();
+    }
+}
+
+/// Names one end: the connection's number, and which side.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct End {
+    connection: usize,
+    side: Side,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl End {
+    fn other(self) -> Self {
+        let side = if self.side == Side::Client { Side::Server } else { Side::Client };
+        Self { side, ..self }
+    }
+
+    fn outward(self) -> Way {
+        if self.side == Side::Client { Way::Up } else { Way::Down }
+    }
+}
+
+struct Packet {
+    len_bytes: usize,
+    way: Way,
+    load: Load,
+}
+
+enum Load {
+    Segment { to: End, segment: Segment },
+    Refusal { to: End },
+    Query { question: usize },
+    Answer { question: usize },
+}
+
+struct Question {
+    host: String,
+    answer: Option<Vec<IpAddr>>,
+    waker: Option<Waker>,
+}
+
+/// What a timer's token says: a packet arrives, or an endpoint's time has come. Two bits of kind, the rest a number.
+#[derive(Clone, Copy)]
+enum Token {
+    Packet(usize),
+    Endpoint(End),
+}
+
+impl Token {
+    fn pack(self) -> u64 {
+        match self {
+            Self::Packet(slot) => (slot as u64) << 2,
+            Self::Endpoint(End { connection, side }) => {
+                ((connection as u64) << 2) | if side == Side::Client { 1 } else { 2 }
+            }
+        }
+    }
+
+    fn unpack(token: u64) -> Self {
+        let number = usize::try_from(token >> 2).expect("a number that came from a usize");
+        match token & 3 {
+            0 => Self::Packet(number),
+            1 => Self::Endpoint(End { connection: number, side: Side::Client }),
+            _ => Self::Endpoint(End { connection: number, side: Side::Server }),
+        }
+    }
+}
+
+impl State {
+    /// The endpoint `end`, which must be there.
+    fn endpoint(&mut self, end: End) -> &mut Endpoint {
+        let connection = &mut self.connections[end.connection];
+        match end.side {
+            Side::Client => &mut connection.client,
+            Side::Server => connection.server.as_mut().expect("a server's end that no SYN has reached"),
+        }
+    }
+
+    fn is_quiet(&self) -> bool {
+        let closed = |end: &Endpoint| end.is_refused || end.tcp.is_closed();
+        let mut connections = self.connections.iter();
+        self.in_flight.len() == self.free_slots.len()
+            && connections.all(|it| closed(&it.client) && it.server.as_ref().is_none_or(closed))
+    }
+}
+
+impl SimNetwork {
+    /// A network with no hosts; everything random in it comes from `seed`.
+    #[must_use]
+    pub fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
+        let state = State {
+            path: Path::new(&config.path, seed::derive(seed, "path")),
+            traffic: Traffic::default(),
+            listeners: BTreeMap::new(),
+            names: BTreeMap::new(),
+            connections: Vec::new(),
+            in_flight: Vec::new(),
+            free_slots: Vec::new(),
+            questions: Vec::new(),
+            quiet: None,
+        };
+        Self { inner: Arc::new(Inner { runtime, config, state: Mutex::new(state) }) }
+    }
+
+    /// Hands every connection to `address` to `acceptor`, with its handshake done.
+    pub fn listen(&self, address: SocketAddr, acceptor: Acceptor) {
+        self.inner.lock().listeners.insert(address, acceptor);
+    }
+
+    /// Tells the resolver one name.
+    pub fn name(&self, host: &str, addresses: Vec<IpAddr>) {
+        self.inner.lock().names.insert(host.to_ascii_lowercase(), addresses);
+    }
+
+    /// The counts so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.inner.lock().traffic
+    }
+
+    /// Completes when every connection is closed on both sides and no packet is on its way.
+    pub fn quiet(&self) -> impl Future<Output = ()> + Send + use<> {
+        let inner = self.inner.clone();
+        std::future::poll_fn(move |cx| {
+            let mut state = inner.lock();
+            if state.is_quiet() {
+                return Poll::Ready(());
+            }
+            state.quiet = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    pub(crate) fn runtime(&self) -> &SimRuntime {
+        &self.inner.runtime
+    }
+
+    /// One question to the resolver; an empty answer means that there is no such name.
+    pub(crate) fn ask(&self, host: &str) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
+        let inner = self.inner.clone();
+        let mut state = inner.lock();
+        let question = state.questions.len();
+        state.questions.push(Question { host: host.to_ascii_lowercase(), answer: None, waker: None });
+        inner.send(&mut state, Way::Up, dns::query_len_bytes(host), Load::Query { question });
+        drop(state);
+        std::future::poll_fn(move |cx| {
+            let question = &mut inner.lock().questions[question];
+            if let Some(answer) = question.answer.take() {
+                return Poll::Ready(answer);
+            }
+            question.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+}
+
+impl Network for SimNetwork {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+            return Box::pin(std::future::ready(Ok(vec![address])));
+        }
+        let mut state = self.inner.lock();
+        if self.inner.config.name_lookups == NameLookups::Known {
+            let known = state.names.get(&host.to_ascii_lowercase()).cloned();
+            let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host:?}"));
+            return Box::pin(std::future::ready(known.ok_or_else(unknown)));
+        }
+        state.traffic.lookups += 1;
+        drop(state);
+        Box::pin(dns::look_up(self.clone(), host.to_owned()))
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        let now = self.inner.runtime.now();
+        let mut state = self.inner.lock();
+        let end = End { connection: state.connections.len(), side: Side::Client };
+        let client = Endpoint::new(Tcp::connect(self.inner.config.client_tcp.clone(), now), None);
+        state.connections.push(Connection { to, client, server: None });
+        state.traffic.connections += 1;
+        self.inner.pump(&mut state, now, end);
+        drop(state);
+        Box::pin(Connecting { io: Some(SimIo::new(self.inner.clone(), end)) })
+    }
+}
+
+/// A connection whose handshake runs; dropping it gives the attempt up.
+struct Connecting {
+    io: Option<SimIo>,
+}
+
+impl Future for Connecting {
+    type Output = io::Result<BoxIo>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<BoxIo>> {
+        let io = self.io.take().expect("polled after the connection was made");
+        match io.poll_established(cx) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(Box::new(io))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                self.io = Some(io);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a packet on the path.
+    fn send(self: &Arc<Self>, state: &mut State, way: Way, len_bytes: usize, load: Load) {
+        let now = self.runtime.now();
+        if way == Way::Up {
+            state.traffic.count(now, way, len_bytes);
+        }
+        match state.path.offer(now, way, len_bytes) {
+            Verdict::QueueFull => state.traffic.queue_drops += 1,
+            Verdict::Lost => state.traffic.losses += 1,
+            Verdict::Arrives(at) => {
+                let packet = Some(Packet { len_bytes, way, load });
+                let slot = match state.free_slots.pop() {
+                    Some(slot) => {
+                        state.in_flight[slot] = packet;
+                        slot
+                    }
+                    None => {
+                        state.in_flight.push(packet);
+                        state.in_flight.len() - 1
+                    }
+                };
+                self.runtime.fire_at(at, self.clone(), Token::Packet(slot).pack());
+            }
+        }
+    }
+
+    /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
+    fn pump(self: &Arc<Self>, state: &mut State, now: Instant, end: End) {
+        while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
+            let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
+            self.send(state, way, len_bytes, Load::Segment { to: end.other(), segment });
+        }
+        let endpoint = state.endpoint(end);
+        endpoint.wake();
+        // A timer that is too early costs one look; one that moved later is not worth moving each time.
+        let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
+        match endpoint.tcp.poll_timeout() {
+            Some(at) if is_set(at) => {}
+            wanted => {
+                if let Some(key) = endpoint.timer.take() {
+                    self.runtime.cancel(key);
+                }
+                endpoint.timer = wanted.map(|at| self.runtime.fire_at(at, self.clone(), Token::Endpoint(end).pack()));
+            }
+        }
+        if state.quiet.is_some() && state.is_quiet() {
+            wake(&mut state.quiet);
+        }
+    }
+
+    fn handle_packet(self: &Arc<Self>, state: &mut State, now: Instant, slot: usize) {
+        let packet = state.in_flight[slot].take().expect("a timer without its packet");
+        state.free_slots.push(slot);
+        if packet.way == Way::Down {
+            state.traffic.count(now, packet.way, packet.len_bytes);
+        }
+        match packet.load {
+            Load::Segment { to, segment } => self.handle_segment(state, now, to, segment),
+            Load::Refusal { to } => {
+                let endpoint = state.endpoint(to);
+                endpoint.is_refused = true;
+                endpoint.tcp.abort(now);
+                while endpoint.tcp.poll_transmit(now).is_some() {} // nobody is there to hear it
+                self.pump(state, now, to);
+            }
+            Load::Query { question } => {
+                let host = state.questions[question].host.clone();
+                let addresses = state.names.get(&host).cloned().unwrap_or_default();
+                let len_bytes = dns::answer_len_bytes(&host, &addresses);
+                self.send(state, Way::Down, len_bytes, Load::Answer { question });
+            }
+            Load::Answer { question } => {
+                let known = state.names.get(&state.questions[question].host).cloned().unwrap_or_default();
+                let question = &mut state.questions[question];
+                question.answer = Some(known);
+                wake(&mut question.waker);
+            }
+        }
+        if state.quiet.is_some() && state.is_quiet() {
+            wake(&mut state.quiet);
+        }
+    }
+
+    fn handle_segment(self: &Arc<Self>, state: &mut State, now: Instant, to: End, segment: Segment) {
+        let connection = &mut state.connections[to.connection];
+        if to.side == Side::Server && connection.server.is_none() {
+            let Some(acceptor) = state.listeners.get(&connection.to).cloned() else {
+                return self.send(state, Way::Down, RST_LEN_BYTES, Load::Refusal { to: to.other() });
+            };
+            let tcp = Tcp::listen(self.config.server_tcp.clone(), now);
+            connection.server = Some(Endpoint::new(tcp, Some(acceptor)));
+        }
+        let endpoint = state.endpoint(to);
+        endpoint.tcp.handle_segment(now, segment);
+        if endpoint.is_abandoned && endpoint.tcp.readable_bytes() > 0 {
+            endpoint.tcp.abort(now); // data for a socket that is gone: RST, as systems answer
+        }
+        self.pump(state, now, to);
+    }
+
+    /// Takes out what is to be handed to a listener, now that `end` changed.
+    fn accepted(self: &Arc<Self>, state: &mut State, end: End) -> Option<(Acceptor, SimIo)> {
+        let connection = &mut state.connections[end.connection];
+        let endpoint = connection.server.as_mut().filter(|it| it.tcp.is_established())?;
+        let acceptor = endpoint.acceptor.take()?;
+        let server = End { side: Side::Server, ..end };
+        Some((acceptor, SimIo::new(self.clone(), server)))
+    }
+
+    /// Does `step` to the endpoint `end` and sends what follows from it.
+    pub(crate) fn with<T>(self: &Arc<Self>, end: End, step: impl FnOnce(&mut Handle<'_>, Instant) -> T) -> T {
+        let now = self.runtime.now();
+        let mut state = self.lock();
+        let mut handle = Handle { endpoint: state.endpoint(end), is_changed: false };
+        let result = step(&mut handle, now);
+        if handle.is_changed {
+            self.pump(&mut state, now, end);
+        }
+        result
+    }
+}
+
+impl Fire for Inner {
+    fn fire(self: Arc<Self>, now: Instant, token: u64) {
+        let mut state = self.lock();
+        let end = match Token::unpack(token) {
+            Token::Packet(slot) => {
+                let end = match &state.in_flight[slot] {
+                    Some(Packet { load: Load::Segment { to, .. }, .. }) => Some(*to),
+                    _ => None,
+                };
+                self.handle_packet(&mut state, now, slot);
+                end
+            }
+            Token::Endpoint(end) => {
+                let endpoint = state.endpoint(end);
+                endpoint.timer = None;
+                if endpoint.tcp.poll_timeout().is_some_and(|at| at <= now) {
+                    endpoint.tcp.handle_timeout(now);
+                }
+                self.pump(&mut state, now, end);
+                Some(end)
+            }
+        };
+        let accepted = end.and_then(|end| self.accepted(&mut state, end));
+        drop(state); // a listener may open connections of its own
+        if let Some((acceptor, io)) = accepted {
+            acceptor(Box::new(io));
+        }
+    }
+}
+
+/// An endpoint in the hands of its socket.
+pub(crate) struct Handle<'a> {
+    endpoint: &'a mut Endpoint,
+    /// Whether something must be sent, timed or told.
+    is_changed: bool,
+}
+
+impl Handle<'_> {
+    pub(crate) fn tcp(&self) -> &Tcp {
+        &self.endpoint.tcp
+    }
+
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        self.endpoint.error()
+    }
+
+    /// The TCP endpoint, to change it.
+    pub(crate) fn tcp_mut(&mut self) -> &mut Tcp {
+        self.is_changed = true;
+        &mut self.endpoint.tcp
+    }
+
+    pub(crate) fn wait_to_read(&mut self, cx: &Context<'_>) {
+        self.endpoint.reader = Some(cx.waker().clone());
+    }
+
+    pub(crate) fn wait_to_write(&mut self, cx: &Context<'_>) {
+        self.endpoint.writer = Some(cx.waker().clone());
+    }
+
+    /// The socket is dropped.
+    pub(crate) fn abandon(&mut self, now: Instant) {
+        let endpoint = &mut *self.endpoint;
+        self.is_changed = true;
+        endpoint.is_abandoned = true;
+        (endpoint.reader, endpoint.writer) = (None, None);
+        if endpoint.tcp.readable_bytes() > 0 || !endpoint.tcp.is_established() {
+            endpoint.tcp.abort(now);
+        } else {
+            endpoint.tcp.close(now);
+        }
+    }
+}
