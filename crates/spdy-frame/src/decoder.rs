@@ -1,33 +1,238 @@
-//! Cuts a byte stream into frames. (Contract)
+//! Cuts a byte stream into frames, whatever pieces it arrives in.
+//!
+//! ```text
+//!            ┌──────── DATA ────▶ Data ── a piece for whatever is there ──┐
+//!            │                                                            │
+//! Head ──────┼──── control ─────▶ Control ── the whole payload ───────────┼──▶ Head
+//!   8 bytes  │                                                            │
+//!            └─── to be skipped ▶ Skip ── bytes dropped as they arrive ───┘
+//! ```
+//!
+//! A head is judged when its eighth byte is there, so nothing is buffered for a frame that will not be
+//! taken, and nothing is read twice.
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 
+use crate::data::{Data, FLAG_COMPRESS};
 use crate::error::FrameError;
 use crate::frame::Frame;
+use crate::head::{ControlHead, DataHead, FLAG_FIN, HEAD_LEN, Head};
+use crate::kind::Kind;
+use crate::stream_id::StreamId;
 use crate::version::Version;
 
-/// Limits of what is taken from a peer; `Default` is documented.
+/// Limits on what is taken from a peer.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Longest control frame payload accepted, bytes (at least 8192 by the text).
+    /// Longest payload of a control frame that is read whole, bytes. The text asks for at least 8192
+    /// (SPDY/3.1 §2.2.1). Default 128 KiB: a block that is over the plain limit of 64 KiB, but not
+    /// absurd, still costs its stream alone.
     pub control_payload_bytes: usize,
-    /// SETTINGS entries looked at in one frame.
+    /// SETTINGS entries looked at in one frame; the rest are ignored. Default 64.
     pub settings_entries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            control_payload_bytes: 128 * 1024,
+            settings_entries: 64,
+        }
+    }
 }
 
 /// One direction of one connection.
 ///
 /// Control frames come out whole. DATA comes out in pieces as its bytes arrive: each piece a
 /// [`Frame::Data`], `fin` only on the last; a DATA frame of length 0 is one empty piece.
-pub struct Decoder { _private: () }
+#[derive(Debug)]
+pub struct Decoder {
+    version: Version,
+    limits: Limits,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Between frames.
+    Head,
+    /// A control frame whose payload is not all there.
+    Control { kind: Kind, head: ControlHead },
+    /// In a DATA frame with `left` bytes to come, never 0.
+    Data {
+        stream_id: StreamId,
+        fin: bool,
+        left: usize,
+    },
+    /// In a frame that nobody reads.
+    Skip { left: usize },
+    /// Past a fault: the next frame cannot be found any more.
+    Failed(FrameError),
+}
 
 impl Decoder {
-    /// For frames of `version`.
-    pub fn new(version: Version, limits: Limits) -> Self { let _ = (version, limits); todo!() }
+    /// For frames of `version`, at the start of a connection.
+    #[must_use]
+    pub const fn new(version: Version, limits: Limits) -> Self {
+        Self {
+            version,
+            limits,
+            state: State::Head,
+        }
+    }
 
     /// Takes the next frame, or piece of DATA, off the front of `input`; `None` when more bytes are needed.
     ///
+    /// Bytes that stay in `input` must be there, with what arrived since behind them, at the next call.
+    /// At most one control frame's worth stays.
+    ///
     /// # Errors
-    /// What no receiver can read past. The decoder is spent then.
-    pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, FrameError> { let _ = input; todo!() }
+    ///
+    /// What no receiver can read past. The decoder is spent then, and says the same again.
+    pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
+        let frame = self.step(input);
+        if let Err(error) = &frame {
+            self.state = State::Failed(error.clone());
+        }
+        frame
+    }
+
+    /// Whether the bytes so far end between two frames: no peer was cut off in the middle of one.
+    ///
+    /// Counts what was handed to [`decode`](Self::decode), so `input` must be empty for an answer.
+    #[must_use]
+    pub const fn is_between_frames(&self) -> bool {
+        matches!(self.state, State::Head)
+    }
+
+    fn step(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
+        loop {
+            match self.state {
+                State::Head => {
+                    let Some(bytes) = input.first_chunk::<HEAD_LEN>() else {
+                        return Ok(None);
+                    };
+                    let head = Head::decode(*bytes);
+                    input.advance(HEAD_LEN);
+                    let seen = match head {
+                        Head::Data(head) => self.begin_data(head)?,
+                        Head::Control(head) => self.begin_control(head)?,
+                    };
+                    if seen.is_some() {
+                        return Ok(seen);
+                    }
+                }
+                State::Control { kind, head } => {
+                    if input.len() < head.len {
+                        return Ok(None);
+                    }
+                    self.state = State::Head;
+                    return Frame::decode(self.version, kind, head, &self.limits, input).map(Some);
+                }
+                State::Data {
+                    stream_id,
+                    fin,
+                    left,
+                } => {
+                    let piece = left.min(input.len());
+                    if piece == 0 {
+                        return Ok(None);
+                    }
+                    let left = left - piece;
+                    self.state = match left {
+                        0 => State::Head,
+                        left => State::Data {
+                            stream_id,
+                            fin,
+                            left,
+                        },
+                    };
+                    let payload = input.split_to(piece).freeze();
+                    return Ok(Some(Frame::Data(Data {
+                        stream_id,
+                        payload,
+                        fin: fin && left == 0,
+                    })));
+                }
+                State::Skip { left } => {
+                    let piece = left.min(input.len());
+                    input.advance(piece);
+                    if piece < left {
+                        self.state = State::Skip { left: left - piece };
+                        return Ok(None);
+                    }
+                    self.state = State::Head;
+                }
+                State::Failed(ref error) => return Err(error.clone()),
+            }
+        }
+    }
+
+    /// Judges a head of DATA; a frame is returned if it is complete, or will be dropped.
+    fn begin_data(&mut self, head: DataHead) -> Result<Option<Frame>, FrameError> {
+        let DataHead {
+            stream_id,
+            flags,
+            len,
+        } = head;
+        if stream_id.is_zero() {
+            return Err(FrameError::StreamZero { kind: Kind::Data });
+        }
+        if flags & FLAG_COMPRESS != 0 {
+            self.skip(len);
+            return Ok(Some(Frame::CompressedData {
+                stream_id,
+                len_bytes: len,
+            }));
+        }
+        let fin = flags & FLAG_FIN != 0;
+        if len == 0 {
+            return Ok(Some(Frame::Data(Data {
+                stream_id,
+                payload: bytes::Bytes::new(),
+                fin,
+            })));
+        }
+        self.state = State::Data {
+            stream_id,
+            fin,
+            left: len,
+        };
+        Ok(None)
+    }
+
+    /// Judges a head of a control frame; a frame is returned if it will be dropped.
+    fn begin_control(&mut self, head: ControlHead) -> Result<Option<Frame>, FrameError> {
+        let kind = head.kind(self.version);
+        // A SYN_STREAM of another version may have moved a compressor that we cannot follow, so the
+        // session cannot go on; the text's RST_STREAM with UNSUPPORTED_VERSION would hide that.
+        if head.version != self.version.wire() {
+            let (want, got) = (self.version.wire(), head.version);
+            return Err(FrameError::Version { kind, want, got });
+        }
+        if !Frame::check(self.version, kind, head)? {
+            self.skip(head.len);
+            return Ok(Some(match kind {
+                Kind::Noop => Frame::Noop,
+                kind => Frame::Skipped {
+                    kind,
+                    len_bytes: head.len,
+                },
+            }));
+        }
+        if head.len > self.limits.control_payload_bytes {
+            let (limit, got) = (self.limits.control_payload_bytes, head.len);
+            return Err(FrameError::TooLarge { kind, limit, got });
+        }
+        self.state = State::Control { kind, head };
+        Ok(None)
+    }
+
+    fn skip(&mut self, left: usize) {
+        self.state = if left == 0 {
+            State::Head
+        } else {
+            State::Skip { left }
+        };
+    }
 }

@@ -1,4 +1,14 @@
-//! Why bytes are not a frame, or a block not headers. (Contract)
+//! Why bytes are not a frame, or a block not headers: one type for each consequence.
+//!
+//! ```text
+//! FrameError     the cut between frames is lost, or the peer broke a rule on the whole session
+//! InflateError   the compression context is lost, and with it every later block
+//! BlockError     the block inflated, its text is not a set of headers: one stream is lost
+//! ```
+//!
+//! This crate names the fault; which status goes to whom is the session's judgement.
+
+use crate::kind::Kind;
 
 /// Why bytes are not a frame: always the end of the session's framing.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -6,25 +16,201 @@
 pub enum FrameError {
     /// A frame type that has one length came with another.
     #[error("{kind} frame of {got} bytes, want {want}")]
-    Length { kind: crate::kind::Kind, want: usize, got: usize },
-    // Version { want, got }, TooLarge { kind, limit, got }, Flags.., SettingsCount .. 
+    Length {
+        /// Type of the frame.
+        kind: Kind,
+        /// Payload bytes that the spec fixes.
+        want: usize,
+        /// Payload bytes that the head announced.
+        got: usize,
+    },
+    /// A frame with a fixed part and a block is shorter than its fixed part.
+    #[error("{kind} frame of {got} bytes, want at least {want}")]
+    TooShort {
+        /// Type of the frame.
+        kind: Kind,
+        /// Payload bytes of the fixed part.
+        want: usize,
+        /// Payload bytes that the head announced.
+        got: usize,
+    },
+    /// A control frame longer than [`Limits::control_payload_bytes`](crate::decoder::Limits).
+    #[error("{kind} frame of {got} bytes, limit {limit}")]
+    TooLarge {
+        /// Type of the frame.
+        kind: Kind,
+        /// Payload bytes that are taken.
+        limit: usize,
+        /// Payload bytes that the head announced.
+        got: usize,
+    },
+    /// A control frame of another version of SPDY than the session's.
+    #[error("{kind} frame of version {got}, want {want}")]
+    Version {
+        /// Type of the frame.
+        kind: Kind,
+        /// Version number of the session, as on the wire (2 or 3).
+        want: u16,
+        /// Version number in the head.
+        got: u16,
+    },
+    /// Flags on a frame type that defines none.
+    #[error("{kind} frame with flags {got:#04x}, want none")]
+    Flags {
+        /// Type of the frame.
+        kind: Kind,
+        /// The flags in the head.
+        got: u8,
+    },
+    /// A frame that belongs to a stream names stream 0.
+    #[error("{kind} frame on stream 0, want a stream")]
+    StreamZero {
+        /// Type of the frame.
+        kind: Kind,
+    },
+    /// The count in a SETTINGS frame disagrees with the frame's length, which is 4 + 8 for each entry.
+    #[error("SETTINGS frame of {got} bytes with a count of {count}, want 4 + 8 for each")]
+    SettingsCount {
+        /// Entries that the frame claims.
+        count: u32,
+        /// Payload bytes that the head announced.
+        got: usize,
+    },
 }
 
 /// Why a header block that inflated is not a set of headers: a stream error (SPDY/3.1 §2.6.10).
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlockError {
-    /// placeholder
-    #[error("count")]
-    Count,
-    // TooManyPairs{limit}, TooLong{limit}, Name{..}, Value{..}, Duplicate{name}, Overrun, Leftover ..
+    /// The block ends inside a count, a length, a name or a value.
+    #[error("header block ends at {have} bytes, want {want}")]
+    Overrun {
+        /// Bytes that what came before calls for.
+        want: u64,
+        /// Bytes in the block.
+        have: usize,
+    },
+    /// Bytes follow the last pair.
+    #[error("{got} bytes after the last pair of a header block, want none")]
+    Leftover {
+        /// Bytes left over.
+        got: usize,
+    },
+    /// More plain bytes than [`BlockLimits::plain_bytes`](crate::header_block::BlockLimits).
+    #[error("header block of {got} plain bytes, limit {limit}")]
+    TooLong {
+        /// Plain bytes that are taken.
+        limit: usize,
+        /// Plain bytes of the block.
+        got: usize,
+    },
+    /// More pairs and further components than
+    /// [`BlockLimits::pairs`](crate::header_block::BlockLimits).
+    #[error("header block of {got} pairs and further components, limit {limit}")]
+    TooManyPairs {
+        /// Pairs and further components that are taken.
+        limit: usize,
+        /// What the block claims, or where the count stopped.
+        got: usize,
+    },
+    /// A name longer than [`BlockLimits::name_bytes`](crate::header_block::BlockLimits).
+    #[error("header name of {got} bytes, limit {limit}")]
+    NameTooLong {
+        /// Bytes that are taken.
+        limit: usize,
+        /// Bytes of the name.
+        got: usize,
+    },
+    /// A value longer than [`BlockLimits::value_bytes`](crate::header_block::BlockLimits).
+    #[error("value of {name} of {got} bytes, limit {limit}")]
+    ValueTooLong {
+        /// The name.
+        name: String,
+        /// Bytes that are taken.
+        limit: usize,
+        /// Bytes of the value.
+        got: usize,
+    },
+    /// A name of no bytes.
+    #[error("empty header name, want at least 1 byte")]
+    NameEmpty,
+    /// A name with a byte that no name may have; capital letters are such bytes.
+    #[error("byte {byte:#04x} in header name {name}, want a lower-case token")]
+    NameByte {
+        /// The name, its strange bytes escaped.
+        name: String,
+        /// The first byte that is wrong.
+        byte: u8,
+    },
+    /// A value with a line end in it, which would split a message of HTTP/1.1.
+    #[error("byte {byte:#04x} in the value of {name}, want no line end")]
+    ValueByte {
+        /// The name.
+        name: String,
+        /// The first byte that is wrong.
+        byte: u8,
+    },
+    /// A value with a NUL at an end, or with two in a row.
+    #[error("empty component in the value of {name}, want at least 1 byte")]
+    EmptyComponent {
+        /// The name.
+        name: String,
+    },
+    /// A name that stands in the block twice.
+    #[error("header name {name} twice in a block, want once")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+}
+
+impl BlockError {
+    /// Whether the block is legal but larger than we take: answered as FRAME_TOO_LARGE or HTTP 431
+    /// rather than PROTOCOL_ERROR.
+    #[must_use]
+    pub const fn is_over_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::TooLong { .. }
+                | Self::TooManyPairs { .. }
+                | Self::NameTooLong { .. }
+                | Self::ValueTooLong { .. }
+        )
+    }
 }
 
 /// Why a block did not inflate: the compression context is lost, so the session is.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InflateError {
-    /// placeholder
-    #[error("zlib")]
-    Zlib,
+    /// The first block does not begin as a zlib stream with a preset dictionary: two bytes of zlib
+    /// head with FDICT set, four bytes of dictionary id (RFC 1950 §2.2).
+    #[error("first header block begins {got:02x?}, want a zlib head with a preset dictionary")]
+    Head {
+        /// What the block begins with, up to two bytes.
+        got: Vec<u8>,
+    },
+    /// The stream was made with another dictionary.
+    #[error("dictionary {got:08x}, want {want:08x}")]
+    Dictionary {
+        /// Adler-32 of the version's dictionary.
+        want: u32,
+        /// Adler-32 in the stream.
+        got: u32,
+    },
+    /// The bytes are no deflate stream.
+    #[error("bad deflate data after {inflated} plain bytes of the block")]
+    Data {
+        /// Plain bytes that came out of this block before.
+        inflated: usize,
+    },
+    /// The stream ended in an earlier block, though it must stay open for the session's life.
+    #[error("deflate stream ended in an earlier block, want it open")]
+    Ended,
+    /// A block inflates to more than [`BlockLimits::inflated_bytes`](crate::header_block::BlockLimits).
+    #[error("header block inflates to more than {limit} bytes")]
+    TooLong {
+        /// Plain bytes that are inflated at most, kept or not.
+        limit: usize,
+    },
 }

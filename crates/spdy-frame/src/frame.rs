@@ -1,17 +1,37 @@
-//! A frame of any type. (Contract: payload structs move to a file each.)
+//! A frame of any type; each type's bytes are in the file of its name.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
-use crate::priority::Priority;
-use crate::status::{GoAwayStatus, RstStatus};
+use crate::decoder::Limits;
+use crate::error::FrameError;
+use crate::head::ControlHead;
+use crate::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
+
+pub use crate::data::Data;
+pub use crate::goaway::GoAway;
+pub use crate::headers::Headers;
+pub use crate::ping::Ping;
+pub use crate::rst_stream::RstStream;
+pub use crate::settings::{Setting, SettingId, Settings};
+pub use crate::syn_reply::SynReply;
+pub use crate::syn_stream::SynStream;
+pub use crate::window_update::WindowUpdate;
 
 /// One frame. Header blocks are still compressed: order on the wire is order in the compressor.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Frame {
-    /// DATA, or a piece of one (see [`crate::decoder::Decoder`]).
+    /// DATA, or a piece of one (see [`Decoder`](crate::decoder::Decoder)).
     Data(Data),
+    /// DATA with the flag of compressed payloads, which was never in use: a stream error. Reported once,
+    /// when its head is there; the payload is dropped as it arrives, but counts for flow control.
+    CompressedData {
+        /// The stream, never 0.
+        stream_id: StreamId,
+        /// Payload bytes that the head announced.
+        len_bytes: usize,
+    },
     /// SYN_STREAM.
     SynStream(SynStream),
     /// SYN_REPLY.
@@ -20,7 +40,7 @@ pub enum Frame {
     RstStream(RstStream),
     /// SETTINGS.
     Settings(Settings),
-    /// NOOP.
+    /// NOOP (SPDY/2); its payload, if it has one, is dropped.
     Noop,
     /// PING.
     Ping(Ping),
@@ -30,36 +50,128 @@ pub enum Frame {
     Headers(Headers),
     /// WINDOW_UPDATE.
     WindowUpdate(WindowUpdate),
-    /// CREDENTIAL, or a type nobody knows: skipped, but seen.
-    Skipped { kind: crate::kind::Kind, len_bytes: usize },
+    /// CREDENTIAL, WINDOW_UPDATE of SPDY/2, or a type nobody knows. Reported once, when its head is
+    /// there; the payload is dropped as it arrives, whatever its length.
+    Skipped {
+        /// Type of the frame.
+        kind: Kind,
+        /// Payload bytes that the head announced.
+        len_bytes: usize,
+    },
 }
 
 impl Frame {
+    /// The type of the frame.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Data(_) | Self::CompressedData { .. } => Kind::Data,
+            Self::SynStream(_) => Kind::SynStream,
+            Self::SynReply(_) => Kind::SynReply,
+            Self::RstStream(_) => Kind::RstStream,
+            Self::Settings(_) => Kind::Settings,
+            Self::Noop => Kind::Noop,
+            Self::Ping(_) => Kind::Ping,
+            Self::GoAway(_) => Kind::GoAway,
+            Self::Headers(_) => Kind::Headers,
+            Self::WindowUpdate(_) => Kind::WindowUpdate,
+            Self::Skipped { kind, .. } => *kind,
+        }
+    }
+
     /// Appends the whole frame to `out`, in the layout of `version`.
-    pub fn encode(&self, version: Version, out: &mut BytesMut) { let _ = (version, out); todo!() }
+    ///
+    /// # Panics
+    ///
+    /// If the frame is longer than [`MAX_PAYLOAD`](crate::head::MAX_PAYLOAD), or is one that is only
+    /// ever read ([`CompressedData`](Self::CompressedData), [`Skipped`](Self::Skipped)).
+    pub fn encode(&self, version: Version, out: &mut BytesMut) {
+        match self {
+            Self::Data(frame) => frame.encode(out),
+            Self::SynStream(frame) => frame.encode(version, out),
+            Self::SynReply(frame) => frame.encode(version, out),
+            Self::RstStream(frame) => frame.encode(version, out),
+            Self::Settings(frame) => frame.encode(version, out),
+            Self::Noop => ControlHead::new(version, Kind::Noop, 0, 0).encode(out),
+            Self::Ping(frame) => frame.encode(version, out),
+            Self::GoAway(frame) => frame.encode(version, out),
+            Self::Headers(frame) => frame.encode(version, out),
+            Self::WindowUpdate(frame) => frame.encode(version, out),
+            Self::CompressedData { .. } | Self::Skipped { .. } => {
+                unreachable!("{self:?} is read, never written")
+            }
+        }
+    }
+
+    /// Judges the head of a control frame before its payload is there. `Ok(false)` is a frame to skip.
+    pub(crate) fn check(
+        version: Version,
+        kind: Kind,
+        head: ControlHead,
+    ) -> Result<bool, FrameError> {
+        match kind {
+            Kind::SynStream => SynStream::check(head)?,
+            Kind::SynReply => SynReply::check(version, head)?,
+            Kind::RstStream => RstStream::check(head)?,
+            Kind::Settings => Settings::check(head)?,
+            Kind::Ping => Ping::check(head)?,
+            Kind::GoAway => GoAway::check(version, head)?,
+            Kind::Headers => Headers::check(version, head)?,
+            Kind::WindowUpdate if version.has_stream_windows() => WindowUpdate::check(head)?,
+            Kind::Noop | Kind::WindowUpdate | Kind::Credential | Kind::Unknown(_) => {
+                return Ok(false);
+            }
+            Kind::Data => unreachable!("DATA has no control head"),
+        }
+        Ok(true)
+    }
+
+    /// Reads the payload of a control frame whose head passed [`check`](Self::check): as many bytes as
+    /// it announced, off the front of `input`.
+    pub(crate) fn decode(
+        version: Version,
+        kind: Kind,
+        head: ControlHead,
+        limits: &Limits,
+        input: &mut BytesMut,
+    ) -> Result<Self, FrameError> {
+        // The frames of one length are copied out, not split off: a share of the buffer costs more.
+        Ok(match kind {
+            Kind::RstStream => Self::RstStream(RstStream::decode(take(input))?),
+            Kind::Ping => Self::Ping(Ping::decode(take(input))),
+            Kind::WindowUpdate => Self::WindowUpdate(WindowUpdate::decode(take(input))),
+            Kind::SynStream => {
+                Self::SynStream(SynStream::decode(version, head, share(input, head.len))?)
+            }
+            Kind::SynReply => {
+                Self::SynReply(SynReply::decode(version, head, share(input, head.len))?)
+            }
+            Kind::Headers => Self::Headers(Headers::decode(version, head, share(input, head.len))?),
+            Kind::GoAway => Self::GoAway(GoAway::decode(share(input, head.len))),
+            Kind::Settings => {
+                let payload = share(input, head.len);
+                Self::Settings(Settings::decode(
+                    version,
+                    head,
+                    payload,
+                    limits.settings_entries,
+                )?)
+            }
+            Kind::Data | Kind::Noop | Kind::Credential | Kind::Unknown(_) => {
+                unreachable!("{kind} has no payload that is read whole")
+            }
+        })
+    }
 }
 
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Data { pub stream_id: StreamId, pub payload: Bytes, pub fin: bool }
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SynStream { pub stream_id: StreamId, pub associated_to: StreamId, pub priority: Priority, pub fin: bool, pub unidirectional: bool, pub block: Bytes }
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct SynReply { pub stream_id: StreamId, pub fin: bool, pub block: Bytes }
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Headers { pub stream_id: StreamId, pub fin: bool, pub block: Bytes }
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct RstStream { pub stream_id: StreamId, pub status: RstStatus }
-#[derive(Clone, Debug, Eq, PartialEq, Default)]
-pub struct Settings { pub clear: bool, pub entries: Vec<Setting> }
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Setting { pub id: SettingId, pub flags: u8, pub value: u32 }
-/// SETTINGS entry id; consts UPLOAD_BANDWIDTH=1 .. CLIENT_CERTIFICATE_VECTOR_SIZE=8
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Ord, PartialOrd, Hash)]
-pub struct SettingId(pub u32);
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Ping { pub id: u32 }
-/// status: None in SPDY/2
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct GoAway { pub last_good: StreamId, pub status: Option<GoAwayStatus> }
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct WindowUpdate { pub stream_id: StreamId, pub delta: u32 }
+/// The first `N` bytes of `input`, copied.
+fn take<const N: usize>(input: &mut BytesMut) -> [u8; N] {
+    let mut bytes = [0; N];
+    input.copy_to_slice(&mut bytes);
+    bytes
+}
+
+/// The first `len` bytes of `input`, shared.
+fn share(input: &mut BytesMut, len: usize) -> Bytes {
+    input.split_to(len).freeze()
+}

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::version::Version;
+
 /// The type of a frame, DATA included.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Kind {
@@ -29,6 +31,45 @@ pub enum Kind {
     Credential,
     /// A type number that no version defines.
     Unknown(u16),
+}
+
+impl Kind {
+    /// The type that `number` names in `version`: NOOP only in SPDY/2, CREDENTIAL not there.
+    #[must_use]
+    pub const fn from_number(version: Version, number: u16) -> Self {
+        match (number, version) {
+            (1, _) => Self::SynStream,
+            (2, _) => Self::SynReply,
+            (3, _) => Self::RstStream,
+            (4, _) => Self::Settings,
+            (5, Version::V2) => Self::Noop,
+            (6, _) => Self::Ping,
+            (7, _) => Self::GoAway,
+            (8, _) => Self::Headers,
+            (9, _) => Self::WindowUpdate,
+            (10, Version::V3 | Version::V31) => Self::Credential,
+            _ => Self::Unknown(number),
+        }
+    }
+
+    /// The number in the head of a control frame; `None` for DATA.
+    #[must_use]
+    pub const fn number(self) -> Option<u16> {
+        Some(match self {
+            Self::Data => return None,
+            Self::SynStream => 1,
+            Self::SynReply => 2,
+            Self::RstStream => 3,
+            Self::Settings => 4,
+            Self::Noop => 5,
+            Self::Ping => 6,
+            Self::GoAway => 7,
+            Self::Headers => 8,
+            Self::WindowUpdate => 9,
+            Self::Credential => 10,
+            Self::Unknown(number) => number,
+        })
+    }
 }
 
 impl fmt::Display for Kind {

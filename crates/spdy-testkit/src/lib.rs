@@ -1,1 +1,1 @@
-//! stub
+//! Vectors and builders for tests.
