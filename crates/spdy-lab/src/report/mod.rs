@@ -1,0 +1,21 @@
+//! What a race came to, as a page to look at: one HTML file that needs no network and no script.
+//!
+//! ```text
+//! Vec<Load> -> Standings -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
+//!                                    ├─ times.rs      load times, SVG
+//!                                    └─ waterfall.rs  when what travelled, SVG
+//! ```
+//!
+//! [`render`] is a pure function: the same loads give the same bytes. Names and URLs come from recorded
+//! pages and are hostile; every text goes through `text::Text`. Colours are CSS variables with a light and
+//! a dark value, and every picture has a title, a description and a table of the same numbers.
+
+mod page;
+mod standings;
+mod tables;
+mod text;
+mod times;
+mod waterfall;
+
+pub use page::render;
+pub use standings::{Entrant, OverNetwork, PageRace, Standings};
