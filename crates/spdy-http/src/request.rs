@@ -1,28 +1,285 @@
-//! Requests. (Contract)
+//! A request's head and its header block (SPDY/3.1 §3.2.1).
+//!
+//! ```text
+//! GET https://example.org/a?b     :method   GET
+//! accept: text/html               :path     /a?b
+//! cookie: x=1                     :version  HTTP/1.1
+//!                           <->   :host     example.org
+//!                                 :scheme   https
+//!                                 accept    text/html
+//!                                 cookie    x=1
+//! ```
+//!
+//! The five come first when we write; no order is relied on when we read. What a peer got wrong is a
+//! [`BadRequest`], which a server answers with 400 on that stream: it is no fault of the session.
+
+use bytes::Bytes;
+use http::header;
 use http::request::Parts;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Method, Request, StatusCode, Uri};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
-/// Why a request cannot be written: our caller's fault.
+use crate::block_writer::BlockWriter;
+use crate::headers::{BadHeader, append, shown};
+use crate::names::{Names, is_hop_by_hop};
+
+/// Why a request cannot be written: the caller's fault.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Neither URI nor Host header name a host.
+    /// Neither the URI nor a Host header names a host.
     #[error("no host: neither the uri nor a host header names one")]
     NoHost,
     /// The URI has no scheme.
-    #[error("no scheme in the uri")]
-    NoScheme,
+    #[error("no scheme in uri {uri}")]
+    NoScheme {
+        /// The request's URI.
+        uri: String,
+    },
 }
-/// Why a block is no request: a server answers 400.
+
+/// Why a block is no request: a server answers [`BadRequest::status`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadRequest {
-    /// A header that must be there is not.
+    /// A name that every request has is missing.
     #[error("no {name}")]
-    Missing { name: &'static str },
+    Missing {
+        /// The name.
+        name: &'static str,
+    },
+    /// A name that has one value came with another number of them, or with none that can be read.
+    #[error("{name} is {value:?}")]
+    Value {
+        /// The name.
+        name: &'static str,
+        /// As it came, cut to 64 bytes.
+        value: String,
+    },
+    /// A name with a colon that no request has.
+    #[error("{name:?} means nothing in a request")]
+    Unknown {
+        /// The name, cut to 64 bytes.
+        name: String,
+    },
+    /// `host` says other than `:host`.
+    #[error("host is {host:?}, :host is {authority:?}")]
+    TwoHosts {
+        /// The header that HTTP/1.1 uses.
+        host: String,
+        /// The one that rules.
+        authority: String,
+    },
+    /// A pair that HTTP cannot carry.
+    #[error(transparent)]
+    Header(#[from] BadHeader),
 }
+
+impl BadRequest {
+    /// The answer it deserves: 400, or 431 for too many values.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Header(BadHeader::TooMany { .. }) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
 /// The header block of a request.
-pub fn encode(version: Version, head: &Parts) -> Result<HeaderBlock, RequestError> { let _ = (version, head); todo!() }
-/// The request of a header block.
-pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest> { let _ = (version, block); todo!() }
+///
+/// Host and scheme come from the URI; a URI without a host takes the Host header's. Hop-by-hop
+/// headers, and those that Connection lists, are left out. For CONNECT the URI is `host:port`.
+///
+/// # Errors
+///
+/// [`RequestError`], if the target lacks a host or, except for CONNECT, a scheme.
+pub fn encode(version: Version, head: &Parts) -> Result<HeaderBlock, RequestError> {
+    let names = Names::of(version);
+    let mut block = BlockWriter::for_headers(&head.headers);
+    let host = host_of(head).ok_or(RequestError::NoHost)?;
+    block.pair(names.method, &[head.method.as_str().as_bytes()]);
+    if head.method == Method::CONNECT {
+        block.pair(names.path, &[host.as_bytes()]);
+        block.pair(names.version, &[b"HTTP/1.1"]);
+        block.pair(names.host, &[host.as_bytes()]);
+    } else {
+        let no_scheme = || RequestError::NoScheme { uri: head.uri.to_string() };
+        let scheme = head.uri.scheme_str().ok_or_else(no_scheme)?;
+        block.pair(names.path, &[path_of(&head.uri)]);
+        block.pair(names.version, &[b"HTTP/1.1"]);
+        block.pair(names.host, &[without_default_port(scheme, host).as_bytes()]);
+        block.pair(names.scheme, &[scheme.as_bytes()]);
+    }
+    block.headers(version, &head.headers);
+    Ok(block.finish())
+}
+
+/// The authority a request is for, without user information.
+fn host_of(head: &Parts) -> Option<&str> {
+    let host = match head.uri.authority() {
+        Some(authority) => authority.as_str().rsplit('@').next()?,
+        None => head.headers.get(header::HOST)?.to_str().ok()?,
+    };
+    (!host.is_empty()).then_some(host)
+}
+
+/// Origin form, never empty.
+pub(crate) fn path_of(uri: &Uri) -> &[u8] {
+    match uri.path_and_query().map_or("/", PathAndQuery::as_str) {
+        "" => b"/",
+        path => path.as_bytes(),
+    }
+}
+
+/// `:80` of http and `:443` of https are not written (RFC 9110 §4.2.3).
+pub(crate) fn without_default_port<'a>(scheme: &str, host: &'a str) -> &'a str {
+    let default = match scheme {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return host,
+    };
+    host.strip_suffix(default).unwrap_or(host)
+}
+
+/// The request of a header block. Its URI is absolute (`host:port` for CONNECT), its version as the
+/// peer said; hop-by-hop headers and a `host` beside `:host` are left out.
+///
+/// # Errors
+///
+/// [`BadRequest`]: what is missing, empty, there twice, or not to be read.
+pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest> {
+    let mut line = FirstLine::default();
+    let (mut head, ()) = Request::new(()).into_parts();
+    let mut plain_host = None;
+    for (name, value) in block.iter() {
+        if line.take(version, name, value) || is_hop_by_hop(name) {
+            continue;
+        }
+        match &name[..] {
+            b"host" => plain_host = Some(value),
+            [b':', ..] => return Err(BadRequest::Unknown { name: shown(name) }),
+            _ => append(&mut head.headers, name, value)?,
+        }
+    }
+    let names = Names::of(version);
+    head.method = read(names.method, line.method, |value| Method::from_bytes(value).ok())?;
+    head.version = read(names.version, line.version, |value| match &value[..] {
+        b"HTTP/1.1" => Some(http::Version::HTTP_11),
+        b"HTTP/1.0" => Some(http::Version::HTTP_10),
+        _ => None,
+    })?;
+    head.uri = line.uri(names, &head.method)?;
+    if let (Some(host), Some(authority)) = (plain_host, head.uri.authority()) {
+        let scheme = head.uri.scheme_str().unwrap_or_default();
+        let same = std::str::from_utf8(host).is_ok_and(|host| {
+            without_default_port(scheme, host)
+                .eq_ignore_ascii_case(without_default_port(scheme, authority.as_str()))
+        });
+        if !same {
+            return Err(BadRequest::TwoHosts { host: shown(host), authority: authority.to_string() });
+        }
+    }
+    Ok(head)
+}
+
+/// The values that make up a request line.
+#[derive(Default)]
+pub(crate) struct FirstLine<'a> {
+    method: Option<&'a Bytes>,
+    path: Option<&'a Bytes>,
+    version: Option<&'a Bytes>,
+    host: Option<&'a Bytes>,
+    scheme: Option<&'a Bytes>,
+}
+
+impl<'a> FirstLine<'a> {
+    /// Keeps the value, if the name is one of the five.
+    pub(crate) fn take(&mut self, version: Version, name: &[u8], value: &'a Bytes) -> bool {
+        let bare = match version {
+            Version::V2 => name,
+            Version::V3 | Version::V31 => match name {
+                [b':', bare @ ..] => bare,
+                _ => return false,
+            },
+        };
+        let slot = match bare {
+            b"method" => &mut self.method,
+            b"path" if version != Version::V2 => &mut self.path,
+            b"url" if version == Version::V2 => &mut self.path,
+            b"version" => &mut self.version,
+            b"host" => &mut self.host,
+            b"scheme" => &mut self.scheme,
+            _ => return false,
+        };
+        *slot = Some(value);
+        true
+    }
+
+    /// Whether a method was said; a push need not.
+    pub(crate) fn method(&self) -> Option<&'a Bytes> {
+        self.method
+    }
+
+    /// The target of a request of `method`.
+    pub(crate) fn uri(&self, names: &Names, method: &Method) -> Result<Uri, BadRequest> {
+        let path = read(names.path, self.path, |value| Some(value.clone()))?;
+        if *method == Method::CONNECT {
+            let bad = || value_error(names.path, &path);
+            let authority = authority(&path).filter(|authority| authority.port().is_some()).ok_or_else(bad)?;
+            return Ok(Uri::from(authority));
+        }
+        if !path.starts_with(b"/") && &path[..] != b"*" {
+            // To a proxy and in a push SPDY/2 says it all in the url.
+            return Uri::from_maybe_shared(path.clone())
+                .ok()
+                .filter(|uri| uri.scheme().is_some() && uri.authority().is_some_and(|a| !a.as_str().contains('@')))
+                .ok_or_else(|| value_error(names.path, &path));
+        }
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(read(names.scheme, self.scheme, |value| match &value[..] {
+            b"https" => Some(Scheme::HTTPS),
+            b"http" => Some(Scheme::HTTP),
+            other => Scheme::try_from(other).ok(),
+        })?);
+        parts.authority = Some(read(names.host, self.host, authority)?);
+        parts.path_and_query = PathAndQuery::from_maybe_shared(path.clone()).ok();
+        if parts.path_and_query.is_none() {
+            return Err(value_error(names.path, &path));
+        }
+        Uri::from_parts(parts).map_err(|_| value_error(names.path, &path))
+    }
+}
+
+/// Host and port, without user information.
+fn authority(value: &Bytes) -> Option<Authority> {
+    let authority = Authority::from_maybe_shared(value.clone()).ok()?;
+    (!authority.as_str().contains('@') && !authority.host().is_empty()).then_some(authority)
+}
+
+/// The one value of `name`, as `parse` understands it. Values joined by NUL parse as nothing: none of
+/// the five may hold one.
+fn read<T>(
+    name: &'static str,
+    value: Option<&Bytes>,
+    parse: impl FnOnce(&Bytes) -> Option<T>,
+) -> Result<T, BadRequest> {
+    let value = value.ok_or(BadRequest::Missing { name })?;
+    if value.is_empty() || value.contains(&0) {
+        return Err(value_error(name, value));
+    }
+    parse(value).ok_or_else(|| value_error(name, value))
+}
+
+fn value_error(name: &'static str, value: &[u8]) -> BadRequest {
+    BadRequest::Value { name, value: shown(value) }
+}
+
+/// The authority that a decoded request is for, as a Host header would say it.
+#[must_use]
+pub fn host_header(head: &Parts) -> Option<&str> {
+    host_of(head)
+}
+

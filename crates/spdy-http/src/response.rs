@@ -1,16 +1,189 @@
-//! Responses. (Contract)
+//! A response's head and its header block (SPDY/3.1 §3.2.2).
+//!
+//! ```text
+//! 200 OK                    :status   200 OK
+//! content-type: text/css <-> :version  HTTP/1.1
+//!                           content-type  text/css
+//! ```
+//!
+//! The reason is written in every version, because Undertow reads a bare `200` as 500, and ignored when
+//! read, because nginx leaves it out.
+
+use bytes::Bytes;
 use http::response::Parts;
+use http::{HeaderMap, Method, Response, StatusCode};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
-/// Why a block is no response: stream PROTOCOL_ERROR.
+
+use crate::block_writer::BlockWriter;
+use crate::headers::{BadHeader, append, shown};
+use crate::names::{Names, is_hop_by_hop};
+
+/// Why a block is no response: the stream is reset with PROTOCOL_ERROR.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadResponse {
-    /// A header that must be there is not.
+    /// `:status` or `:version` is missing.
     #[error("no {name}")]
-    Missing { name: &'static str },
+    Missing {
+        /// The name.
+        name: &'static str,
+    },
+    /// The status is not three digits and, after a space, a reason.
+    #[error("status is {value:?}, want three digits")]
+    Status {
+        /// As it came, cut to 64 bytes.
+        value: String,
+    },
+    /// A name with a colon that no response has.
+    #[error("{name:?} means nothing in a response")]
+    Unknown {
+        /// The name, cut to 64 bytes.
+        name: String,
+    },
+    /// HEADERS gave a name again.
+    #[error("header {name:?} was already given")]
+    Repeated {
+        /// The name.
+        name: String,
+    },
+    /// A pair that HTTP cannot carry.
+    #[error(transparent)]
+    Header(#[from] BadHeader),
 }
-/// The header block of a response.
-pub fn encode(version: Version, head: &Parts) -> HeaderBlock { let _ = (version, head); todo!() }
-/// The response of a header block.
-pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadResponse> { let _ = (version, block); todo!() }
+
+/// The header block of a response. Hop-by-hop headers are left out.
+#[must_use]
+pub fn encode(version: Version, head: &Parts) -> HeaderBlock {
+    write(version, head, true)
+}
+
+/// The second block of a push in two blocks: the first already said the version.
+pub(crate) fn encode_without_version(version: Version, head: &Parts) -> HeaderBlock {
+    write(version, head, false)
+}
+
+fn write(version: Version, head: &Parts, with_version: bool) -> HeaderBlock {
+    let names = Names::of(version);
+    let mut block = BlockWriter::for_headers(&head.headers);
+    let reason = head.status.canonical_reason().unwrap_or("Unknown");
+    block.pair(names.status, &[head.status.as_str().as_bytes(), b" ", reason.as_bytes()]);
+    if with_version {
+        block.pair(names.version, &[b"HTTP/1.1"]);
+    }
+    block.headers(version, &head.headers);
+    block.finish()
+}
+
+/// The response of a header block. Hop-by-hop headers are left out.
+///
+/// # Errors
+///
+/// [`BadResponse`]: no status or version, a status that is no number, a pair HTTP cannot carry.
+pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadResponse> {
+    read(version, block, true, |_| false)
+}
+
+/// Reads a response, leaving out the pairs whose names `skip` knows.
+pub(crate) fn read(
+    version: Version,
+    block: &HeaderBlock,
+    want_version: bool,
+    skip: impl Fn(&[u8]) -> bool,
+) -> Result<Parts, BadResponse> {
+    let names = Names::of(version);
+    let (mut head, ()) = Response::new(()).into_parts();
+    let (mut got_status, mut got_version) = (false, false);
+    for (name, value) in block.iter() {
+        if &name[..] == names.status.as_bytes() {
+            head.status = status(value)?;
+            got_status = true;
+        } else if &name[..] == names.version.as_bytes() {
+            // What the peer calls itself changes nothing here, so any value will do.
+            got_version = true;
+            if &value[..] == b"HTTP/1.0" {
+                head.version = http::Version::HTTP_10;
+            }
+        } else if is_hop_by_hop(name) || skip(name) {
+            // not for us
+        } else if name.starts_with(b":") {
+            return Err(BadResponse::Unknown { name: shown(name) });
+        } else {
+            append(&mut head.headers, name, value)?;
+        }
+    }
+    if !got_status {
+        return Err(BadResponse::Missing { name: names.status });
+    }
+    if want_version && !got_version {
+        return Err(BadResponse::Missing { name: names.version });
+    }
+    Ok(head)
+}
+
+/// Whether a block says a status, and so is the head of a response.
+#[must_use]
+pub fn has_status(version: Version, block: &HeaderBlock) -> bool {
+    block.value(Names::of(version).status).is_some()
+}
+
+/// Adds what a HEADERS frame brought between SYN_REPLY and the first DATA.
+///
+/// # Errors
+///
+/// [`BadResponse::Repeated`] for a name that was already given (SPDY/3.1 §2.6.7);
+/// [`BadResponse::Unknown`] for a name with a colon.
+pub fn add_headers(version: Version, head: &mut Parts, block: &HeaderBlock) -> Result<(), BadResponse> {
+    for (name, value) in block.iter() {
+        if is_hop_by_hop(name) {
+            continue;
+        }
+        let names = Names::of(version);
+        if name.starts_with(b":") || [names.status, names.version].iter().any(|own| own.as_bytes() == &name[..]) {
+            return Err(BadResponse::Unknown { name: shown(name) });
+        }
+        if head.headers.contains_key(&String::from_utf8_lossy(name)[..]) {
+            return Err(BadResponse::Repeated { name: shown(name) });
+        }
+        append(&mut head.headers, name, value)?;
+    }
+    Ok(())
+}
+
+/// The trailers in a HEADERS frame after DATA.
+///
+/// # Errors
+///
+/// [`BadHeader`], if a pair is no header.
+pub fn decode_trailers(block: &HeaderBlock) -> Result<HeaderMap, BadHeader> {
+    let mut trailers = HeaderMap::new();
+    for (name, value) in block.iter().filter(|(name, _)| !is_hop_by_hop(name)) {
+        append(&mut trailers, name, value)?;
+    }
+    Ok(trailers)
+}
+
+/// The header block of trailers.
+#[must_use]
+pub fn encode_trailers(version: Version, trailers: &HeaderMap) -> HeaderBlock {
+    let mut block = BlockWriter::for_headers(trailers);
+    block.headers(version, trailers);
+    block.finish()
+}
+
+/// Whether a response of `status` to `method` has no body, whatever its headers say (RFC 9110 §6.4.1).
+#[must_use]
+pub fn has_no_body(method: &Method, status: StatusCode) -> bool {
+    *method == Method::HEAD
+        || status.is_informational()
+        || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// `200` or `200 OK`: three digits, then the end or a space.
+fn status(value: &Bytes) -> Result<StatusCode, BadResponse> {
+    match &value[..] {
+        [a, b, c] | [a, b, c, b' ', ..] => StatusCode::from_bytes(&[*a, *b, *c]).ok(),
+        _ => None,
+    }
+    .ok_or_else(|| BadResponse::Status { value: shown(value) })
+}
