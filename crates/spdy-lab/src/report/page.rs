@@ -22,7 +22,11 @@ pub fn render(loads: &[Load], notes: &[(String, String)]) -> String {
 fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> fmt::Result {
     let standings = Standings::of(loads);
     let names: Vec<_> = standings.pages.iter().map(|page| page.replica).collect();
-    let title = if names.is_empty() { "A race without loads".to_owned() } else { format!("Page race: {}", names.join(", ")) };
+    let title = if names.is_empty() {
+        "A race without loads".to_owned()
+    } else {
+        format!("Page race: {}", names.join(", "))
+    };
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -36,7 +40,12 @@ fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> f
         count = Count(loads.len() as u64),
     )?;
     for (name, value) in notes {
-        write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", Text(name), Text(value))?;
+        write!(
+            out,
+            "<div><dt>{}</dt><dd>{}</dd></div>",
+            Text(name),
+            Text(value)
+        )?;
     }
     write!(out, "</dl></header><main>")?;
     if !loads.is_empty() {
@@ -47,31 +56,50 @@ fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> f
 
 fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -> fmt::Result {
     if loads.iter().any(|load| !load.failures.is_empty()) {
-        write!(out, "<section class=\"failures\"><h2>Failures</h2><p>These exchanges failed; the loads they belong to are not to be trusted.</p>")?;
+        write!(
+            out,
+            "<section class=\"failures\"><h2>Failures</h2><p>These exchanges failed; the loads they belong to are not to be trusted.</p>"
+        )?;
         tables::failures(out, loads.iter())?;
         write!(out, "</section>")?;
     }
-    write!(out, "<section><h2>Summary</h2><p>Load time of the median run. The fastest of each row is marked.</p>")?;
+    write!(
+        out,
+        "<section><h2>Summary</h2><p>Load time of the median run. The fastest of each row is marked.</p>"
+    )?;
     tables::summary(out, standings)?;
-    write!(out, "</section><section><h2>Load times</h2><p>Bars end at load, the notch is DOMContentLoaded, the line spans all runs. Each network has its own scale.</p>")?;
+    write!(
+        out,
+        "</section><section><h2>Load times</h2><p>Bars end at load, the notch is DOMContentLoaded, the line spans all runs. Each network has its own scale.</p>"
+    )?;
     for (number, page) in standings.pages.iter().enumerate() {
         write!(out, "<h3>{}</h3>", Text(page.replica))?;
         times::panels(out, &format!("times-{number}"), page)?;
     }
-    write!(out, "</section><section><h2>Header bytes</h2><p>As HTTP/1.1 text, and as they crossed the wire, over the first network.</p>")?;
+    write!(
+        out,
+        "</section><section><h2>Header bytes</h2><p>As HTTP/1.1 text, and as they crossed the wire, over the first network.</p>"
+    )?;
     tables::headers(out, standings)?;
     write!(out, "</section><section><h2>On the wire</h2>")?;
     for page in &standings.pages {
         write!(out, "<h3>{}</h3>", Text(page.replica))?;
         tables::wire(out, page)?;
     }
-    write!(out, "</section><section><h2>Waterfalls</h2><p>One row a resource, in the order in which the page asked; within a network all protocols share one scale of time.</p>")?;
+    write!(
+        out,
+        "</section><section><h2>Waterfalls</h2><p>One row a resource, in the order in which the page asked; within a network all protocols share one scale of time.</p>"
+    )?;
     waterfall::legend(out)?;
     for (number, page) in standings.pages.iter().enumerate() {
         write!(out, "<h3>{}</h3>", Text(page.replica))?;
         for (place, over) in page.networks.iter().enumerate() {
             let open = if place == 0 { " open" } else { "" };
-            write!(out, "<details class=\"network\"{open}><summary>{}</summary>", Text(over.network))?;
+            write!(
+                out,
+                "<details class=\"network\"{open}><summary>{}</summary>",
+                Text(over.network)
+            )?;
             waterfall::side_by_side(out, &format!("fall-{number}-{place}"), page.replica, over)?;
             write!(out, "</details>")?;
         }
@@ -113,7 +141,9 @@ pub(super) mod tests {
     }
 
     fn row(url: &str, wanted_ms: f64, done_ms: f64) -> Row {
-        let at = |part: f64| Instant::from_micros(((wanted_ms + (done_ms - wanted_ms) * part) * 1e3) as u64);
+        let at = |part: f64| {
+            Instant::from_micros(((wanted_ms + (done_ms - wanted_ms) * part) * 1e3) as u64)
+        };
         Row {
             url: url.to_owned(),
             kind: Kind::Document,
@@ -133,7 +163,10 @@ pub(super) mod tests {
 
     #[test]
     fn the_same_loads_give_the_same_page() {
-        let loads = [load("portal", "dsl", "http", 900.0), load("portal", "dsl", "spdy", 450.0)];
+        let loads = [
+            load("portal", "dsl", "http", 900.0),
+            load("portal", "dsl", "spdy", 450.0),
+        ];
         let notes = [("seed".to_owned(), "1".to_owned())];
         let page = render(&loads, &notes);
         assert_eq!(page, render(&loads, &notes));
@@ -156,7 +189,9 @@ pub(super) mod tests {
     #[test]
     fn nothing_is_fetched_and_nothing_runs() {
         let page = render(&[load("portal", "dsl", "http", 900.0)], &[]);
-        for door in ["<link", "<img", "<script", "@import", "url(", " href=", " src="] {
+        for door in [
+            "<link", "<img", "<script", "@import", "url(", " href=", " src=",
+        ] {
             assert!(!page.contains(door), "{door} in the report");
         }
     }
@@ -168,7 +203,10 @@ pub(super) mod tests {
         load.failures.push("no route".to_owned());
         let page = render(&[load], &[]);
         assert!(page.contains("no route"));
-        assert!(!page.contains("NaN") && !page.contains(">inf") && !page.contains("\"inf"), "a number is none");
+        assert!(
+            !page.contains("NaN") && !page.contains(">inf") && !page.contains("\"inf"),
+            "a number is none"
+        );
     }
 
     #[test]
@@ -184,7 +222,11 @@ pub(super) mod tests {
         assert_eq!(pictures, 3);
         assert_eq!(page.matches("role=\"img\"").count(), pictures);
         assert_eq!(page.matches("<desc id=").count(), pictures);
-        let mut ids: Vec<_> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let mut ids: Vec<_> = page
+            .split(" id=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();

@@ -45,19 +45,30 @@ impl<'a> Standings<'a> {
             let page = entry(
                 &mut pages,
                 |page| page.replica == load.replica,
-                || PageRace { replica: &load.replica, networks: Vec::new() },
+                || PageRace {
+                    replica: &load.replica,
+                    networks: Vec::new(),
+                },
             );
             let over = entry(
                 &mut page.networks,
                 |over| over.network == load.network,
-                || OverNetwork { network: &load.network, entrants: Vec::new() },
+                || OverNetwork {
+                    network: &load.network,
+                    entrants: Vec::new(),
+                },
             );
             let entrant = entry(
                 &mut over.entrants,
                 |entrant| entrant.protocol == load.protocol,
-                || Entrant { protocol: &load.protocol, loads: Vec::new() },
+                || Entrant {
+                    protocol: &load.protocol,
+                    loads: Vec::new(),
+                },
             );
-            let place = entrant.loads.partition_point(|other| other.load_ms <= load.load_ms);
+            let place = entrant
+                .loads
+                .partition_point(|other| other.load_ms <= load.load_ms);
             entrant.loads.insert(place, load);
         }
         Self { pages }
@@ -67,7 +78,11 @@ impl<'a> Standings<'a> {
     #[must_use]
     pub fn protocols(&self) -> Vec<&'a str> {
         let mut found = Vec::new();
-        let entrants = self.pages.iter().flat_map(|page| &page.networks).flat_map(|over| &over.entrants);
+        let entrants = self
+            .pages
+            .iter()
+            .flat_map(|page| &page.networks)
+            .flat_map(|over| &over.entrants);
         for entrant in entrants {
             if !found.contains(&entrant.protocol) {
                 found.push(entrant.protocol);
@@ -90,7 +105,10 @@ impl<'a> OverNetwork<'a> {
     /// Whom the others are compared with: `http`, or the first where it did not take part.
     #[must_use]
     pub fn reference(&self) -> &Entrant<'a> {
-        let http = self.entrants.iter().find(|entrant| entrant.protocol == "http");
+        let http = self
+            .entrants
+            .iter()
+            .find(|entrant| entrant.protocol == "http");
         http.unwrap_or(&self.entrants[0])
     }
 
@@ -105,19 +123,27 @@ impl<'a> OverNetwork<'a> {
     /// The entrant of `protocol`, if it took part.
     #[must_use]
     pub fn entrant(&self, protocol: &str) -> Option<&Entrant<'a>> {
-        self.entrants.iter().find(|entrant| entrant.protocol == protocol)
+        self.entrants
+            .iter()
+            .find(|entrant| entrant.protocol == protocol)
     }
 
     /// The longest load of all runs, in milliseconds: the length of an axis.
     #[must_use]
     pub fn slowest_ms(&self) -> f64 {
-        self.entrants.iter().map(|entrant| entrant.slowest().load_ms).fold(0.0, f64::max)
+        self.entrants
+            .iter()
+            .map(|entrant| entrant.slowest().load_ms)
+            .fold(0.0, f64::max)
     }
 
     /// The shortest typical load, in milliseconds.
     #[must_use]
     pub fn best_ms(&self) -> f64 {
-        self.entrants.iter().map(|entrant| entrant.typical().load_ms).fold(f64::INFINITY, f64::min)
+        self.entrants
+            .iter()
+            .map(|entrant| entrant.typical().load_ms)
+            .fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -148,8 +174,11 @@ mod tests {
 
     #[test]
     fn loads_are_sorted_by_page_network_and_protocol_in_order_of_appearance() {
-        let loads =
-            [load("b", "dsl", "spdy", 9.0), load("b", "dsl", "http", 18.0), load("a", "lte", "http", 1.0)];
+        let loads = [
+            load("b", "dsl", "spdy", 9.0),
+            load("b", "dsl", "http", 18.0),
+            load("a", "lte", "http", 1.0),
+        ];
         let standings = Standings::of(&loads);
         let names: Vec<_> = standings.pages.iter().map(|page| page.replica).collect();
         assert_eq!(names, ["b", "a"]);
@@ -164,7 +193,8 @@ mod tests {
         let loads = [3.0, 1.0, 2.0, 9.0].map(|ms| load("a", "dsl", "http", ms));
         let standings = Standings::of(&loads);
         let entrant = &standings.pages[0].networks[0].entrants[0];
-        let found = [entrant.fastest(), entrant.typical(), entrant.slowest()].map(|load| load.load_ms);
+        let found =
+            [entrant.fastest(), entrant.typical(), entrant.slowest()].map(|load| load.load_ms);
         assert_eq!(found, [1.0, 2.0, 9.0]);
     }
 

@@ -27,20 +27,37 @@ fn close(out: &mut String) -> fmt::Result {
 /// A row for each page and network: load time, and its ratio to the first protocol's.
 pub(super) fn summary(out: &mut String, standings: &Standings<'_>) -> fmt::Result {
     let protocols = standings.protocols();
-    let head: Vec<_> = ["page", "network"].into_iter().chain(protocols.iter().copied()).collect();
+    let head: Vec<_> = ["page", "network"]
+        .into_iter()
+        .chain(protocols.iter().copied())
+        .collect();
     open(out, "Load times and ratios", &head)?;
     for page in &standings.pages {
         for (number, over) in page.networks.iter().enumerate() {
             let first = if number == 0 { " class=\"first\"" } else { "" };
-            write!(out, "<tr{first}><th scope=\"row\">{}</th><td class=\"word\">{}</td>", Text(page.replica), Text(over.network))?;
+            write!(
+                out,
+                "<tr{first}><th scope=\"row\">{}</th><td class=\"word\">{}</td>",
+                Text(page.replica),
+                Text(over.network)
+            )?;
             for protocol in &protocols {
                 let Some(entrant) = over.entrant(protocol) else {
                     write!(out, "<td>–</td>")?;
                     continue;
                 };
                 let ms = entrant.typical().load_ms;
-                let best = if ms <= over.best_ms() { " class=\"best\"" } else { "" };
-                write!(out, "<td{best}>{}\u{202f}ms <span class=\"ratio\">{}</span></td>", Millis(ms), Ratio(over.ratio(entrant)))?;
+                let best = if ms <= over.best_ms() {
+                    " class=\"best\""
+                } else {
+                    ""
+                };
+                write!(
+                    out,
+                    "<td{best}>{}\u{202f}ms <span class=\"ratio\">{}</span></td>",
+                    Millis(ms),
+                    Ratio(over.ratio(entrant))
+                )?;
             }
             write!(out, "</tr>")?;
         }
@@ -51,8 +68,19 @@ pub(super) fn summary(out: &mut String, standings: &Standings<'_>) -> fmt::Resul
 /// A row for each load that is shown: events, connections, packets, bytes.
 pub(super) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
     let head = [
-        "network", "protocol", "runs", "DOMContentLoaded ms", "load ms", "time on wire ms", "connections", "requests",
-        "packets up", "packets down", "up", "down", "failures",
+        "network",
+        "protocol",
+        "runs",
+        "DOMContentLoaded ms",
+        "load ms",
+        "time on wire ms",
+        "connections",
+        "requests",
+        "packets up",
+        "packets down",
+        "up",
+        "down",
+        "failures",
     ];
     open(out, &format!("On the wire: {}", page.replica), &head)?;
     for over in &page.networks {
@@ -67,10 +95,19 @@ pub(super) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
                 Text(entrant.protocol),
                 entrant.loads.len()
             )?;
-            for ms in [load.dom_content_loaded_ms, load.load_ms, load.time_on_wire_ms] {
+            for ms in [
+                load.dom_content_loaded_ms,
+                load.load_ms,
+                load.time_on_wire_ms,
+            ] {
                 write!(out, "<td>{}</td>", Millis(ms))?;
             }
-            for count in [load.connections, load.requests, load.packets_up, load.packets_down] {
+            for count in [
+                load.connections,
+                load.requests,
+                load.packets_up,
+                load.packets_down,
+            ] {
                 write!(out, "<td>{}</td>", Count(count))?;
             }
             for bytes in [load.bytes_up, load.bytes_down] {
@@ -84,10 +121,21 @@ pub(super) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
 
 /// Header bytes before and after compression, for each protocol; the network makes no difference worth a row.
 pub(super) fn headers(out: &mut String, standings: &Standings<'_>) -> fmt::Result {
-    let head = ["page", "protocol", "request headers", "on the wire", "saved", "response headers", "on the wire", "saved"];
+    let head = [
+        "page",
+        "protocol",
+        "request headers",
+        "on the wire",
+        "saved",
+        "response headers",
+        "on the wire",
+        "saved",
+    ];
     open(out, "Header bytes", &head)?;
     for page in &standings.pages {
-        let Some(over) = page.networks.first() else { continue };
+        let Some(over) = page.networks.first() else {
+            continue;
+        };
         for (number, entrant) in over.entrants.iter().enumerate() {
             let load = entrant.typical();
             let first = if number == 0 { " class=\"first\"" } else { "" };
@@ -103,7 +151,13 @@ pub(super) fn headers(out: &mut String, standings: &Standings<'_>) -> fmt::Resul
                 (load.response_header_bytes, load.response_header_bytes_wire),
             ];
             for (text, wire) in pairs {
-                write!(out, "<td>{}</td><td>{}</td><td>{}</td>", Bytes(text), Bytes(wire), Saved { text, wire })?;
+                write!(
+                    out,
+                    "<td>{}</td><td>{}</td><td>{}</td>",
+                    Bytes(text),
+                    Bytes(wire),
+                    Saved { text, wire }
+                )?;
             }
             write!(out, "</tr>")?;
         }
@@ -123,13 +177,24 @@ impl fmt::Display for Saved {
             return f.write_str("–");
         }
         let saved = 100.0 * (1.0 - self.wire as f64 / self.text as f64);
-        write!(f, "{saved:.1}\u{202f}% <meter min=\"0\" max=\"100\" value=\"{:.1}\"></meter>", saved.clamp(0.0, 100.0))
+        write!(
+            f,
+            "{saved:.1}\u{202f}% <meter min=\"0\" max=\"100\" value=\"{:.1}\"></meter>",
+            saved.clamp(0.0, 100.0)
+        )
     }
 }
 
 /// What went wrong, a line for each exchange.
-pub(super) fn failures<'a>(out: &mut String, failed: impl Iterator<Item = &'a Load>) -> fmt::Result {
-    open(out, "Failures", &["page", "network", "protocol", "seed", "exchange"])?;
+pub(super) fn failures<'a>(
+    out: &mut String,
+    failed: impl Iterator<Item = &'a Load>,
+) -> fmt::Result {
+    open(
+        out,
+        "Failures",
+        &["page", "network", "protocol", "seed", "exchange"],
+    )?;
     for load in failed {
         for failure in &load.failures {
             write!(

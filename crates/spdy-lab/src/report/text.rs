@@ -4,6 +4,8 @@ use std::fmt::{self, Display, Formatter, Write};
 
 /// Characters of a URL or a name that are shown; the rest is an ellipsis.
 const SHOWN_CHARS: usize = 160;
+/// Marks of an axis beside the 0, at most.
+const MARKS: f64 = 5.0;
 
 /// Foreign text inside HTML, as content or in a quoted attribute.
 ///
@@ -24,7 +26,9 @@ impl Display for Text<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => f.write_char('\u{fffd}')?,
+                '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                    f.write_char('\u{fffd}')?
+                }
                 other if other.is_control() => f.write_char('\u{fffd}')?,
                 other => f.write_char(other)?,
             }
@@ -95,14 +99,18 @@ impl Display for Ratio {
     }
 }
 
-/// Where the marks of an axis from 0 to `end` stand: 4 to 8 of them, at 1, 2 or 5 times a power of ten.
+/// Where the marks of an axis from 0 to `end` stand: 3 to 6 of them, at 1, 2 or 5 times a power of ten.
 pub(super) fn ticks(end: f64) -> Vec<f64> {
     if !end.is_finite() || end <= 0.0 {
         return vec![0.0];
     }
-    let rough = end / 4.0;
-    let power = 10_f64.powf(rough.log10().floor());
-    let step = [5.0, 2.0, 1.0].into_iter().map(|factor| factor * power).find(|step| *step <= rough).unwrap_or(power);
+    let power = 10_f64.powf((end / MARKS).log10().floor());
+    let wide_enough = |factor: &f64| end / (factor * power) <= MARKS;
+    let step = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(wide_enough)
+        .unwrap_or(10.0)
+        * power;
     let count = (end / step).floor() as u32;
     (0..=count).map(|mark| f64::from(mark) * step).collect()
 }
@@ -114,13 +122,19 @@ mod tests {
     #[test]
     fn text_cannot_end_an_element_or_an_attribute() {
         let hostile = "\"'><script>&\u{0}\u{202e}";
-        assert_eq!(Text(hostile).to_string(), "&quot;&#39;&gt;&lt;script&gt;&amp;\u{fffd}\u{fffd}");
+        assert_eq!(
+            Text(hostile).to_string(),
+            "&quot;&#39;&gt;&lt;script&gt;&amp;\u{fffd}\u{fffd}"
+        );
     }
 
     #[test]
     fn text_is_cut_after_160_characters() {
         assert_eq!(Text(&"ä".repeat(160)).to_string(), "ä".repeat(160));
-        assert_eq!(Text(&"ä".repeat(161)).to_string(), format!("{}…", "ä".repeat(160)));
+        assert_eq!(
+            Text(&"ä".repeat(161)).to_string(),
+            format!("{}…", "ä".repeat(160))
+        );
     }
 
     #[test]
@@ -128,17 +142,26 @@ mod tests {
         let shown = |text: String| text.replace('\u{202f}', " ");
         assert_eq!(shown(Count(1_234_567).to_string()), "1 234 567");
         assert_eq!(shown(Count(100).to_string()), "100");
-        assert_eq!([12.34, 99.96, 12_345.6].map(|ms| shown(Millis(ms).to_string())), ["12.3", "100", "12 346"]);
+        assert_eq!(
+            [12.34, 99.96, 12_345.6].map(|ms| shown(Millis(ms).to_string())),
+            ["12.3", "100", "12 346"]
+        );
         assert_eq!(Millis(f64::NAN).to_string(), "–");
-        assert_eq!([999, 45_100, 1_250_000].map(|b| shown(Bytes(b).to_string())), ["999 B", "45.1 kB", "1.25 MB"]);
+        assert_eq!(
+            [999, 45_100, 1_250_000].map(|b| shown(Bytes(b).to_string())),
+            ["999 B", "45.1 kB", "1.25 MB"]
+        );
     }
 
     #[test]
-    fn an_axis_has_four_to_eight_marks() {
+    fn an_axis_has_three_to_six_marks() {
         for end in [0.3, 1.0, 7.0, 99.0, 1_000.0, 12_345.0, 9.99e6] {
             let marks = ticks(end);
-            assert!((5..=11).contains(&marks.len()), "{end}: {marks:?}");
-            assert!(marks.last().is_some_and(|last| *last <= end), "{end}: {marks:?}");
+            assert!((3..=6).contains(&marks.len()), "{end}: {marks:?}");
+            assert!(
+                marks.last().is_some_and(|last| *last <= end),
+                "{end}: {marks:?}"
+            );
         }
         assert_eq!(ticks(0.0), [0.0]);
     }

@@ -8,7 +8,7 @@ use super::text::{Millis, Ratio, Text, ticks};
 /// The drawing's own units; the page scales it to the room there is.
 const WIDTH: f64 = 360.0;
 const LEFT: f64 = 48.0;
-const RIGHT: f64 = 270.0;
+const RIGHT: f64 = 252.0;
 const ROW: f64 = 26.0;
 const BAR: f64 = 15.0;
 const AXIS: f64 = 18.0;
@@ -57,7 +57,10 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &OverNetwork<'_>) -> f
     }
     for (row, entrant) in over.entrants.iter().enumerate() {
         let load = entrant.typical();
-        let (top, middle) = (ROW * row as f64 + (ROW - BAR) / 2.0, ROW * (row as f64 + 0.5));
+        let (top, middle) = (
+            ROW * row as f64 + (ROW - BAR) / 2.0,
+            ROW * (row as f64 + 0.5),
+        );
         let (fastest, slowest) = (entrant.fastest().load_ms, entrant.slowest().load_ms);
         write!(
             out,
@@ -77,7 +80,12 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &OverNetwork<'_>) -> f
             at = x(load.dom_content_loaded_ms),
         )?;
         if slowest > fastest {
-            write!(out, "<path class=\"range\" d=\"M{:.1} {middle}H{:.1}\"/>", x(fastest), x(slowest))?;
+            write!(
+                out,
+                "<path class=\"range\" d=\"M{:.1} {middle}H{:.1}\"/>",
+                x(fastest),
+                x(slowest)
+            )?;
         }
         write!(
             out,

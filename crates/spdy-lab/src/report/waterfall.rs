@@ -20,7 +20,7 @@ const RIGHT: f64 = 474.0;
 /// Room for names, and for none.
 const LEFT_NAMED: f64 = 128.0;
 const LEFT_BARE: f64 = 6.0;
-const HEAD: f64 = 14.0;
+const HEAD: f64 = 16.0;
 /// More rows than this are drawn thin, and without names.
 const MAX_NAMED_ROWS: usize = 64;
 const ROW_NAMED: f64 = 11.0;
@@ -44,34 +44,77 @@ pub(super) fn legend(out: &mut String) -> fmt::Result {
     for (class, name) in PHASES {
         write!(out, "<span><i class=\"{class}\"></i>{name}</span> ")?;
     }
-    write!(out, "<span><i class=\"dcl-mark\"></i>DOMContentLoaded</span> <span><i class=\"load-mark\"></i>load</span></p>")
+    write!(
+        out,
+        "<span><i class=\"dcl-mark\"></i>DOMContentLoaded</span> <span><i class=\"load-mark\"></i>load</span></p>"
+    )
 }
 
 /// The waterfalls of all protocols of one race, on the same scale of time.
-pub(super) fn side_by_side(out: &mut String, id: &str, replica: &str, over: &OverNetwork<'_>) -> fmt::Result {
-    let end = over.entrants.iter().map(|entrant| end_of(entrant.typical())).fold(f64::MIN_POSITIVE, f64::max);
-    write!(out, "<div class=\"waterfalls\">")?;
-    for entrant in over.entrants.iter().filter(|entrant| !entrant.typical().waterfall.is_empty()) {
+pub(super) fn side_by_side(
+    out: &mut String,
+    id: &str,
+    replica: &str,
+    over: &OverNetwork<'_>,
+) -> fmt::Result {
+    let end = over
+        .entrants
+        .iter()
+        .map(|entrant| end_of(entrant.typical()))
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let named = over
+        .entrants
+        .iter()
+        .all(|entrant| is_named(entrant.typical()));
+    write!(
+        out,
+        "<div class=\"waterfalls {}\">",
+        if named { "named" } else { "bare" }
+    )?;
+    for entrant in over
+        .entrants
+        .iter()
+        .filter(|entrant| !entrant.typical().waterfall.is_empty())
+    {
         let id = format!("{id}-{}", class_of(entrant.protocol));
         one(out, &id, replica, over.network, entrant, end)?;
     }
     write!(out, "</div>")
 }
 
-/// When the last thing of `load` happened, in milliseconds.
-fn end_of(load: &Load) -> f64 {
-    load.waterfall.iter().map(|row| row.done.as_millis_f64()).fold(load.load_ms, f64::max)
+/// Whether there is room for a name beside each row.
+fn is_named(load: &Load) -> bool {
+    load.waterfall.len() <= MAX_NAMED_ROWS
 }
 
-fn one(out: &mut String, id: &str, replica: &str, network: &str, entrant: &Entrant<'_>, end: f64) -> fmt::Result {
+/// When the last thing of `load` happened, in milliseconds.
+fn end_of(load: &Load) -> f64 {
+    load.waterfall
+        .iter()
+        .map(|row| row.done.as_millis_f64())
+        .fold(load.load_ms, f64::max)
+}
+
+fn one(
+    out: &mut String,
+    id: &str,
+    replica: &str,
+    network: &str,
+    entrant: &Entrant<'_>,
+    end: f64,
+) -> fmt::Result {
     let load = entrant.typical();
-    let named = load.waterfall.len() <= MAX_NAMED_ROWS;
-    let (left, row_height) = if named { (LEFT_NAMED, ROW_NAMED) } else { (LEFT_BARE, ROW_BARE) };
+    let named = is_named(load);
+    let (left, row_height) = if named {
+        (LEFT_NAMED, ROW_NAMED)
+    } else {
+        (LEFT_BARE, ROW_BARE)
+    };
     let bottom = HEAD + row_height * load.waterfall.len() as f64;
     let x = |ms: f64| left + ms / end * (RIGHT - left);
     write!(
         out,
-        "<figure><figcaption class=\"{class}\"><b>{protocol}</b> {load_ms} ms, {requests} requests, {connections} connections</figcaption>\
+        "<figure><figcaption class=\"{class}\"><b>{protocol}</b> {load_ms} ms<small>{requests} requests, {connections} connections</small></figcaption>\
          <svg class=\"waterfall\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
          <title id=\"{id}-t\">Waterfall of {replica} over {protocol}, {network}</title>\
          <desc id=\"{id}-d\">{requests} requests on {connections} connections; DOMContentLoaded at {dcl} ms, load at {load_ms} ms. \
@@ -89,7 +132,7 @@ fn one(out: &mut String, id: &str, replica: &str, network: &str, entrant: &Entra
     for mark in ticks(end) {
         write!(
             out,
-            "<path class=\"grid\" d=\"M{x:.1} {HEAD}V{bottom}\"/><text class=\"axis\" x=\"{x:.1}\" y=\"9\">{label}</text>",
+            "<path class=\"grid\" d=\"M{x:.1} {HEAD}V{bottom}\"/><text class=\"axis\" x=\"{x:.1}\" y=\"12\">{label}</text>",
             x = x(mark),
             label = tick_label(mark, end),
         )?;
@@ -98,15 +141,29 @@ fn one(out: &mut String, id: &str, replica: &str, network: &str, entrant: &Entra
         let top = HEAD + row_height * number as f64;
         draw_row(out, row, named, top, row_height, x)?;
     }
-    for (class, at) in [("dcl-line", load.dom_content_loaded_ms), ("load-line", load.load_ms)] {
-        write!(out, "<path class=\"{class}\" d=\"M{:.1} {HEAD}V{bottom}\"/>", x(at))?;
+    for (class, at) in [
+        ("dcl-line", load.dom_content_loaded_ms),
+        ("load-line", load.load_ms),
+    ] {
+        write!(
+            out,
+            "<path class=\"{class}\" d=\"M{:.1} {HEAD}V{bottom}\"/>",
+            x(at)
+        )?;
     }
     write!(out, "</svg>")?;
     table(out, load)?;
     write!(out, "</figure>")
 }
 
-fn draw_row(out: &mut String, row: &Row, named: bool, top: f64, height: f64, x: impl Fn(f64) -> f64) -> fmt::Result {
+fn draw_row(
+    out: &mut String,
+    row: &Row,
+    named: bool,
+    top: f64,
+    height: f64,
+    x: impl Fn(f64) -> f64,
+) -> fmt::Result {
     write!(
         out,
         "<g><title>{url}\n{kind}, {status}, {bytes}, connection {connection}, priority {priority}\nwanted at {wanted} ms",
@@ -120,7 +177,11 @@ fn draw_row(out: &mut String, row: &Row, named: bool, top: f64, height: f64, x: 
     )?;
     for ((_, name), span) in PHASES.iter().zip(spans(row)) {
         if let Some((from, to)) = span {
-            write!(out, ", {name} {}", Millis(to.as_millis_f64() - from.as_millis_f64()))?;
+            write!(
+                out,
+                ", {name} {}",
+                Millis(to.as_millis_f64() - from.as_millis_f64())
+            )?;
         }
     }
     write!(
@@ -129,13 +190,23 @@ fn draw_row(out: &mut String, row: &Row, named: bool, top: f64, height: f64, x: 
         Millis(row.done.as_millis_f64())
     )?;
     if named {
-        write!(out, "<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>", LEFT_NAMED - 5.0, top + height / 2.0, name_of(row))?;
+        write!(
+            out,
+            "<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>",
+            LEFT_NAMED - 5.0,
+            top + height / 2.0,
+            name_of(row)
+        )?;
     }
     let gap = if named { 1.5 } else { 0.4 };
     for ((class, _), span) in PHASES.iter().zip(spans(row)) {
         let Some((from, to)) = span else { continue };
         let (from, to) = (x(from.as_millis_f64()), x(to.as_millis_f64()));
-        let (y, h) = if *class == "queued" { (top + height / 2.0 - 0.5, 1.0) } else { (top + gap, height - 2.0 * gap) };
+        let (y, h) = if *class == "queued" {
+            (top + height / 2.0 - 0.5, 1.0)
+        } else {
+            (top + gap, height - 2.0 * gap)
+        };
         write!(
             out,
             "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{h:.1}\"/>",
@@ -147,7 +218,11 @@ fn draw_row(out: &mut String, row: &Row, named: bool, top: f64, height: f64, x: 
 
 /// When each of [`PHASES`] happened, if it did.
 fn spans(row: &Row) -> [Option<Span>; 6] {
-    let setup_from = [row.dns, row.connect, row.tls].into_iter().flatten().map(|(from, _)| from).min();
+    let setup_from = [row.dns, row.connect, row.tls]
+        .into_iter()
+        .flatten()
+        .map(|(from, _)| from)
+        .min();
     let queued_to = setup_from.unwrap_or(row.sent).max(row.wanted);
     let some = |from: Instant, to: Instant| (to > from).then_some((from, to));
     [
@@ -169,7 +244,11 @@ fn name_of(row: &Row) -> String {
         None => bare,
     };
     let short: String = name.chars().take(NAME_CHARS).collect();
-    let cut = if name.chars().nth(NAME_CHARS).is_some() { "…" } else { "" };
+    let cut = if name.chars().nth(NAME_CHARS).is_some() {
+        "…"
+    } else {
+        ""
+    };
     format!("{}{cut}", Text(&short))
 }
 
@@ -199,7 +278,11 @@ fn table(out: &mut String, load: &Load) -> fmt::Result {
         )?;
         for span in spans(row) {
             match span {
-                Some((from, to)) => write!(out, "<td>{}", Millis(to.as_millis_f64() - from.as_millis_f64()))?,
+                Some((from, to)) => write!(
+                    out,
+                    "<td>{}",
+                    Millis(to.as_millis_f64() - from.as_millis_f64())
+                )?,
                 None => write!(out, "<td>")?,
             }
         }
