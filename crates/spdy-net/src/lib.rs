@@ -1,6 +1,44 @@
-//! The only sockets, and everything a connection is before it is HTTP. (Contract)
+//! The only sockets, and everything a connection is before it is HTTP.
+//!
+//! ```text
+//!   Network::connect                          Listener::accept            network.rs, listen.rs
+//!        |  TCP                                     |
+//!   ClientTls::connect                        ServerTls::accept           tls.rs (certificates, verify, pins, key_log)
+//!        |  bytes, and what ALPN chose              |
+//!        |                                    negotiate::server           negotiate.rs: ALPN, or the first bytes
+//!        |  Protocol                                |
+//!   Connection::start                         serve::serve_connection     connection.rs, serve.rs
+//!        |                                          |
+//!      http1 / http2 / spdy  <--- bytes --->  http1 / http2 / spdy        a file each, both roles
+//!        |                                          |
+//!   http::Response<Body>                      Handler::answer             handler.rs
+//! ```
+//!
+//! Time and tasks come from [`spdy::runtime::Runtime`] alone, so that all of this runs in virtual
+//! time too; only [`network::SystemNetwork`] and [`listen`] are of the operating system.
 
+pub mod byte_count;
+pub mod calendar;
+pub mod certificates;
+pub mod connection;
+pub mod error;
+pub mod handler;
+pub mod http1;
+pub mod http2;
+mod hyper_runtime;
+mod idle;
+pub mod key_log;
+pub mod latch;
+pub mod listen;
+pub mod negotiate;
 pub mod network;
+pub mod pins;
 pub mod protocol;
-// to come: tls.rs (client/server configs, certificates, key log, pins), negotiate.rs, http1.rs, http2.rs, spdy.rs?,
-// connection.rs (any of them), listen.rs, byte_count.rs (header bytes on the wire, by looking at frame heads)
+mod rewind;
+pub mod serve;
+pub mod spdy_session;
+pub mod tap;
+pub mod tls;
+pub mod tls_error;
+mod turns;
+pub mod verify;

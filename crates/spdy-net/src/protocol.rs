@@ -32,7 +32,9 @@ impl Protocol {
     pub fn from_alpn(name: &[u8]) -> Option<Self> {
         let all = [Self::Http1, Self::Http2];
         let spdy = Version::ALL.map(Self::Spdy);
-        all.into_iter().chain(spdy).find(|protocol| protocol.alpn().as_bytes() == name)
+        all.into_iter()
+            .chain(spdy)
+            .find(|protocol| protocol.alpn().as_bytes() == name)
     }
 
     /// Whether many exchanges share one connection at a time.
@@ -61,7 +63,9 @@ impl FromStr for Protocol {
             "http1" | "http/1.1" | "http" => Ok(Self::Http1),
             "h2" | "http2" => Ok(Self::Http2),
             "spdy" => Ok(Self::Spdy(Version::V31)),
-            other => Self::from_alpn(other.as_bytes()).ok_or_else(|| UnknownProtocol(other.to_owned())),
+            other => {
+                Self::from_alpn(other.as_bytes()).ok_or_else(|| UnknownProtocol(other.to_owned()))
+            }
         }
     }
 }

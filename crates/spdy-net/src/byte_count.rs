@@ -1,0 +1,394 @@
+//! Header bytes as they cross the wire, told by looking at the bytes themselves.
+//!
+//! ```text
+//! HTTP/1.1   GET / HTTP/1.1 CR LF .. CR LF CR LF | body                head: all up to the blank line
+//! HTTP/2     length 24 | type 8 | flags 8 | stream 32 | payload        HEADERS, CONTINUATION: the payload
+//! ```
+//!
+//! [`Watched`] stands beneath hyper or h2 and shows a [`Watch`] what passes; SPDY counts for itself.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use spdy_session::observe::Direction;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::network::BoxIo;
+use crate::tap::{ConnectionTap, HEAD_SHOWN_BYTES, Http2Frame, Seen};
+
+/// Header bytes on the wire, in the client's view.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct HeaderBytes {
+    /// Of requests.
+    pub sent: u64,
+    /// Of responses.
+    pub received: u64,
+}
+
+/// Counters that a watch adds to and anyone reads.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Counters {
+    fn add(&self, direction: Direction, bytes: usize) {
+        let counter = match direction {
+            Direction::Sent => &self.sent,
+            Direction::Received => &self.received,
+        };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> HeaderBytes {
+        HeaderBytes {
+            sent: self.sent.load(Ordering::Relaxed),
+            received: self.received.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Is shown every byte, in order, each direction by itself.
+pub(crate) trait Watch: Send + Unpin {
+    /// These bytes passed.
+    fn passed(&mut self, direction: Direction, bytes: &[u8]);
+}
+
+/// A connection under observation.
+pub(crate) struct Watched<W> {
+    io: BoxIo,
+    watch: W,
+}
+
+impl<W: Watch> Watched<W> {
+    pub(crate) fn new(io: BoxIo, watch: W) -> Self {
+        Self { io, watch }
+    }
+}
+
+impl<W: Watch> AsyncRead for Watched<W> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        let polled = Pin::new(&mut self.io).poll_read(cx, into);
+        if let Poll::Ready(Ok(())) = &polled {
+            self.watch
+                .passed(Direction::Received, &into.filled()[before..]);
+        }
+        polled
+    }
+}
+
+impl<W: Watch> AsyncWrite for Watched<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.io).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(len)) = polled {
+            self.watch.passed(Direction::Sent, &bytes[..len]);
+        }
+        polled
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        if let Poll::Ready(Ok(mut left)) = polled {
+            for slice in slices {
+                let len = left.min(slice.len());
+                self.watch.passed(Direction::Sent, &slice[..len]);
+                left -= len;
+            }
+        }
+        polled
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// Heads of HTTP/1.1 exchanges. Where a body ends is the codec's knowledge, so the codec's driver
+/// says when the next exchange begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Http1Watch {
+    sides: Arc<Mutex<[Head; 2]>>,
+    counters: Arc<Counters>,
+    tap: Option<ConnectionTap>,
+}
+
+/// One direction of one exchange.
+#[derive(Debug, Default)]
+struct Head {
+    /// Between the first byte and the blank line.
+    open: bool,
+    /// How much of CR LF CR LF the last bytes are.
+    matched: usize,
+    /// The head so far, as far as anyone may want to see it.
+    text: Vec<u8>,
+}
+
+impl Http1Watch {
+    pub(crate) fn new(counters: Arc<Counters>, tap: Option<ConnectionTap>) -> Self {
+        Self {
+            sides: Arc::default(),
+            counters,
+            tap,
+        }
+    }
+
+    /// The next bytes of either direction are heads.
+    pub(crate) fn begin_exchange(&self) {
+        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        for side in sides.iter_mut() {
+            *side = Head {
+                open: true,
+                ..Head::default()
+            };
+        }
+    }
+}
+
+impl Head {
+    /// Bytes of `bytes` that belong to the head.
+    fn take(&mut self, bytes: &[u8]) -> usize {
+        const END: &[u8] = b"\r\n\r\n";
+        let mut len = 0;
+        for &byte in bytes {
+            len += 1;
+            self.matched = match byte {
+                byte if byte == END[self.matched] => self.matched + 1,
+                b'\r' => 1,
+                _ => 0,
+            };
+            if self.matched == END.len() {
+                self.matched = 0;
+                self.open = false;
+                break;
+            }
+        }
+        let room = HEAD_SHOWN_BYTES.saturating_sub(self.text.len());
+        self.text.extend_from_slice(&bytes[..len.min(room)]);
+        len
+    }
+
+    /// After an interim answer another head comes (RFC 9110 §15.2).
+    fn is_interim(&self) -> bool {
+        self.text.starts_with(b"HTTP/1.1 1") && !self.text.starts_with(b"HTTP/1.1 101")
+    }
+}
+
+impl Watch for Http1Watch {
+    fn passed(&mut self, direction: Direction, mut bytes: &[u8]) {
+        let mut sides = self.sides.lock().unwrap_or_else(PoisonError::into_inner);
+        let side = &mut sides[usize::from(direction == Direction::Received)];
+        while side.open && !bytes.is_empty() {
+            let len = side.take(bytes);
+            self.counters.add(direction, len);
+            bytes = &bytes[len..];
+            if !side.open {
+                if let Some(tap) = &self.tap {
+                    tap.show(direction, &Seen::Http1Head(&side.text));
+                }
+                side.open = side.is_interim();
+                side.text.clear();
+            }
+        }
+        if let (Some(tap), false) = (&self.tap, bytes.is_empty()) {
+            tap.show(direction, &Seen::Http1Body(bytes.len()));
+        }
+    }
+}
+
+/// Length of a frame's head (RFC 9113 §4.1).
+const FRAME_HEAD_BYTES: usize = 9;
+/// Length of what an HTTP/2 client writes before its first frame (RFC 9113 §3.4).
+const PREFACE_BYTES: usize = 24;
+/// The longest payload that is kept for whoever looks: a SETTINGS of 16 entries.
+const PAYLOAD_KEPT_BYTES: usize = 96;
+
+/// Walks the frames of one direction of an HTTP/2 connection.
+#[derive(Debug, Default)]
+pub(crate) struct FrameWalk {
+    /// Bytes before the first frame.
+    skip: usize,
+    head: [u8; FRAME_HEAD_BYTES],
+    head_len: usize,
+    /// Payload bytes of the present frame still to come.
+    left: usize,
+    payload: Vec<u8>,
+}
+
+/// A frame's head, taken apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameHead {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream_id: u32,
+    pub(crate) len_bytes: usize,
+}
+
+impl FrameWalk {
+    /// A walk over what a client writes: the preface comes first.
+    pub(crate) fn of_client() -> Self {
+        Self {
+            skip: PREFACE_BYTES,
+            ..Self::default()
+        }
+    }
+
+    fn present(&self) -> FrameHead {
+        let [a, b, c, kind, flags, s @ ..] = self.head;
+        FrameHead {
+            kind,
+            flags,
+            stream_id: u32::from_be_bytes(s) & 0x7fff_ffff,
+            len_bytes: u32::from_be_bytes([0, a, b, c]) as usize,
+        }
+    }
+
+    /// Calls `ended` for each frame that ends in `bytes`, with what was kept of its payload.
+    pub(crate) fn walk(&mut self, mut bytes: &[u8], mut ended: impl FnMut(FrameHead, &[u8])) {
+        let skip = self.skip.min(bytes.len());
+        self.skip -= skip;
+        bytes = &bytes[skip..];
+        while !bytes.is_empty() {
+            if self.head_len < FRAME_HEAD_BYTES {
+                let len = (FRAME_HEAD_BYTES - self.head_len).min(bytes.len());
+                self.head[self.head_len..self.head_len + len].copy_from_slice(&bytes[..len]);
+                self.head_len += len;
+                bytes = &bytes[len..];
+                if self.head_len < FRAME_HEAD_BYTES {
+                    return;
+                }
+                self.left = self.present().len_bytes;
+                self.payload.clear();
+            }
+            let frame = self.present();
+            let len = self.left.min(bytes.len());
+            // DATA, HEADERS, PUSH_PROMISE and CONTINUATION are long, and nobody reads them here.
+            if !matches!(frame.kind, 0 | 1 | 5 | 9) {
+                let room = PAYLOAD_KEPT_BYTES.saturating_sub(self.payload.len());
+                self.payload.extend_from_slice(&bytes[..len.min(room)]);
+            }
+            self.left -= len;
+            bytes = &bytes[len..];
+            if self.left == 0 {
+                self.head_len = 0;
+                ended(frame, &self.payload);
+            }
+        }
+    }
+}
+
+/// Frames of an HTTP/2 client's connection.
+#[derive(Debug)]
+pub(crate) struct Http2Watch {
+    sent: FrameWalk,
+    received: FrameWalk,
+    counters: Arc<Counters>,
+    tap: Option<ConnectionTap>,
+}
+
+impl Http2Watch {
+    pub(crate) fn new(counters: Arc<Counters>, tap: Option<ConnectionTap>) -> Self {
+        Self {
+            sent: FrameWalk::of_client(),
+            received: FrameWalk::default(),
+            counters,
+            tap,
+        }
+    }
+}
+
+impl Watch for Http2Watch {
+    fn passed(&mut self, direction: Direction, bytes: &[u8]) {
+        let walk = match direction {
+            Direction::Sent => &mut self.sent,
+            Direction::Received => &mut self.received,
+        };
+        walk.walk(bytes, |frame, payload| {
+            if matches!(frame.kind, 1 | 5 | 9) {
+                self.counters.add(direction, frame.len_bytes);
+            }
+            if let Some(tap) = &self.tap {
+                let FrameHead {
+                    kind,
+                    flags,
+                    stream_id,
+                    len_bytes,
+                } = frame;
+                let frame = Http2Frame {
+                    kind,
+                    flags,
+                    stream_id,
+                    len_bytes,
+                    payload,
+                };
+                tap.show(direction, &Seen::Http2Frame(frame));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(bytes: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
+        bytes.chunks(len)
+    }
+
+    #[test]
+    fn http1_heads_are_counted_and_bodies_are_not_however_they_are_cut() {
+        let request = b"POST / HTTP/1.1\r\nhost: a\r\n\r\nbody\r\n\r\n";
+        let response = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nx: \r\r\n\r\nbody";
+        for len in 1..request.len() {
+            let counters = Arc::new(Counters::default());
+            let mut watch = Http1Watch::new(counters.clone(), None);
+            watch.begin_exchange();
+            pieces(request, len).for_each(|piece| watch.passed(Direction::Sent, piece));
+            pieces(response, len).for_each(|piece| watch.passed(Direction::Received, piece));
+            let want = HeaderBytes {
+                sent: (request.len() - b"body\r\n\r\n".len()) as u64,
+                received: (response.len() - b"body".len()) as u64,
+            };
+            assert_eq!(counters.read(), want, "cut into pieces of {len}");
+        }
+    }
+
+    #[test]
+    fn http2_header_payloads_are_counted_however_they_are_cut() {
+        let mut wire = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+        wire.extend([0, 0, 0, 4, 0, 0, 0, 0, 0]); // SETTINGS, empty
+        wire.extend([0, 0, 3, 1, 0, 0, 0, 0, 1, 9, 9, 9]); // HEADERS of 3
+        wire.extend([0, 0, 2, 9, 4, 0, 0, 0, 1, 9, 9]); // CONTINUATION of 2
+        wire.extend([0, 0, 4, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1]); // DATA of 4
+        for len in 1..wire.len() {
+            let counters = Arc::new(Counters::default());
+            let mut watch = Http2Watch::new(counters.clone(), None);
+            pieces(&wire, len).for_each(|piece| watch.passed(Direction::Sent, piece));
+            assert_eq!(counters.read().sent, 5, "cut into pieces of {len}");
+        }
+    }
+}

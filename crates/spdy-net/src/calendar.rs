@@ -1,0 +1,37 @@
+//! What year it is: the wall clock, for `Date` headers and certificates.
+//!
+//! Nothing here decides anything by it. In virtual time a `Date` of the machine would make two runs
+//! of one seed differ (and its length moves a byte or two under HPACK), so the hour is injected.
+
+use std::time::{Duration, SystemTime};
+
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+
+/// Where the hour comes from.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Calendar {
+    /// The system's clock.
+    #[default]
+    System,
+    /// The origin of the run was this hour; the run's own clock counts on from there.
+    FromOrigin(SystemTime),
+    /// Nobody knows; no `Date` is sent.
+    Unknown,
+}
+
+impl Calendar {
+    /// The present hour of the run that `runtime` drives.
+    #[must_use]
+    pub fn now(self, runtime: &SharedRuntime) -> Option<SystemTime> {
+        match self {
+            Self::System => Some(SystemTime::now()),
+            Self::FromOrigin(origin) => Some(origin + since_origin(runtime)),
+            Self::Unknown => None,
+        }
+    }
+}
+
+fn since_origin(runtime: &SharedRuntime) -> Duration {
+    runtime.now() - Instant::ZERO
+}

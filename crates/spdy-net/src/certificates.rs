@@ -1,0 +1,251 @@
+//! Certificates: read from PEM, or made on the spot by a small authority of our own.
+//!
+//! ```text
+//! LocalCa (CA:TRUE, self-signed)  --signs-->  leaf (CA:FALSE, serverAuth, every host and IP as SAN)
+//!    `- its PEM goes to --cacert of whoever connects
+//! ```
+//!
+//! A leaf is never a CA: webpki refuses such a certificate from a server.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use crate::tls_error::TlsSetupError;
+
+/// The kind of key a certificate is made with.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum KeyKind {
+    /// ECDSA over P-256: small and fast. The length of a signature varies by a byte or two.
+    #[default]
+    EcdsaP256,
+    /// RSA of 2048 bits, as the servers of 2012 had. Takes up to a second to make.
+    Rsa2048,
+    /// Ed25519: all lengths fixed, which repeatable simulations want. Browsers refuse it.
+    Ed25519,
+}
+
+impl KeyKind {
+    fn generate(self) -> Result<KeyPair, rcgen::Error> {
+        KeyPair::generate_for(match self {
+            Self::EcdsaP256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            Self::Rsa2048 => &rcgen::PKCS_RSA_SHA256,
+            Self::Ed25519 => &rcgen::PKCS_ED25519,
+        })
+    }
+}
+
+/// A certificate chain, leaf first, and the key of the leaf.
+#[derive(Debug)]
+pub struct Identity {
+    /// Leaf first.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// Private key of the leaf.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl Clone for Identity {
+    fn clone(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            key: self.key.clone_key(),
+        }
+    }
+}
+
+impl Identity {
+    /// Reads a chain and a key (PKCS #8, PKCS #1 or SEC 1) from PEM text. `what` names them in errors.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not PEM, or that holds no certificate or no key.
+    pub fn from_pem(chain: &[u8], key: &[u8], what: &str) -> Result<Self, TlsSetupError> {
+        let chain = certificates_from_pem(chain, what)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            rustls::pki_types::pem::Error::NoItemsFound => TlsSetupError::NothingInPem {
+                want: "private key",
+                what: what.to_owned(),
+            },
+            other => TlsSetupError::Pem {
+                what: what.to_owned(),
+                why: other.to_string(),
+            },
+        })?;
+        Ok(Self { chain, key })
+    }
+
+    /// Reads a chain and a key from two PEM files.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pem`](Self::from_pem), and files that cannot be read.
+    pub fn from_files(chain: &Path, key: &Path) -> Result<Self, TlsSetupError> {
+        let what = format!("{} and {}", chain.display(), key.display());
+        Self::from_pem(&read(chain)?, &read(key)?, &what)
+    }
+
+    /// The chain and its key, ready to sign with.
+    ///
+    /// # Errors
+    ///
+    /// A key that the provider cannot use, or that is not the leaf's.
+    pub fn certified(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsSetupError> {
+        let key = self.key.clone_key();
+        Ok(Arc::new(CertifiedKey::from_der(
+            self.chain.clone(),
+            key,
+            provider,
+        )?))
+    }
+}
+
+/// Every certificate in `pem`. `what` names the text in errors.
+///
+/// # Errors
+///
+/// Text that is not PEM, or without a certificate.
+pub fn certificates_from_pem(
+    pem: &[u8],
+    what: &str,
+) -> Result<Vec<CertificateDer<'static>>, TlsSetupError> {
+    let found = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsSetupError::Pem {
+            what: what.to_owned(),
+            why: error.to_string(),
+        })?;
+    if found.is_empty() {
+        return Err(TlsSetupError::NothingInPem {
+            want: "certificate",
+            what: what.to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// Reads a file for TLS.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
+    std::fs::read(path).map_err(|source| TlsSetupError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A certificate authority that lives as long as the process, and signs what a local server needs.
+pub struct LocalCa {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
+    kind: KeyKind,
+}
+
+impl std::fmt::Debug for LocalCa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalCa")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalCa {
+    /// Makes an authority with keys of `kind`, its own and its leaves'.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no entropy, or the provider no such key.
+    pub fn generate(kind: KeyKind) -> Result<Self, TlsSetupError> {
+        let mut params = params("spdy local authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let key = kind.generate()?;
+        let certificate = params.self_signed(&key)?;
+        Ok(Self {
+            pem: certificate.pem(),
+            certificate: certificate.der().clone(),
+            issuer: Issuer::new(params, key),
+            kind,
+        })
+    }
+
+    /// Signs a certificate for `names` (hosts, wildcards, or addresses as text) and `addresses`.
+    ///
+    /// # Errors
+    ///
+    /// A name that no certificate can carry.
+    pub fn issue(&self, names: &[String], addresses: &[IpAddr]) -> Result<Identity, TlsSetupError> {
+        let mut params = params(names.first().map_or("localhost", String::as_str));
+        params.subject_alt_names = subject_names(names, addresses)?;
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyEncipherment,
+        ];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        // CA:FALSE in so many words: some clients want to read it.
+        params.is_ca = IsCa::ExplicitNoCa;
+        let key = self.kind.generate()?;
+        let leaf = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::try_from(key.serialize_der())
+            .expect("a key we made is a key that can be read");
+        Ok(Identity {
+            chain: vec![leaf.der().clone(), self.certificate.clone()],
+            key,
+        })
+    }
+
+    /// The authority's own certificate, for whoever shall trust it.
+    #[must_use]
+    pub fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
+    /// The same as PEM text.
+    #[must_use]
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+}
+
+/// Valid since 1975 and until 4096: a local certificate that expires teaches nobody anything.
+fn params(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let mut name = DistinguishedName::new();
+    // X.520 gives a common name 64 characters.
+    name.push(
+        DnType::CommonName,
+        common_name.chars().take(64).collect::<String>(),
+    );
+    params.distinguished_name = name;
+    params
+}
+
+/// Every name once, in the order given.
+fn subject_names(names: &[String], addresses: &[IpAddr]) -> Result<Vec<SanType>, TlsSetupError> {
+    let mut all = Vec::with_capacity(names.len() + addresses.len());
+    for name in names {
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let san = match name.parse::<IpAddr>() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) => SanType::DnsName(name.to_ascii_lowercase().try_into()?),
+        };
+        if !all.contains(&san) {
+            all.push(san);
+        }
+    }
+    for &address in addresses {
+        let san = SanType::IpAddress(address);
+        if !all.contains(&san) {
+            all.push(san);
+        }
+    }
+    Ok(all)
+}

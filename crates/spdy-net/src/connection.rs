@@ -1,0 +1,224 @@
+//! One connection of a client, whatever is spoken on it.
+//!
+//! ```text
+//!  start --> up: has_room? --send--> busy .. --> up
+//!             |                                    \
+//!             `-- is_closing: GOAWAY, close, or broken --> closed
+//! ```
+//!
+//! A connection knows its own capacity and its own end. Which request goes on which connection is the
+//! pool's business (`spdy-client/src/pool.rs`).
+
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::compress::Compression;
+use spdy_frame::priority::Priority;
+use spdy_session::observe::Direction;
+
+use crate::byte_count::HeaderBytes;
+use crate::error::{ConnectionError, ExchangeError};
+use crate::http1::Http1Client;
+use crate::http2::Http2Client;
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::spdy_session::SpdyClient;
+use crate::tap::{ConnectionTap, Seen, Tap};
+
+/// How a client's connections are set up.
+#[derive(Clone)]
+pub struct ClientOptions {
+    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2).
+    pub stream_window_bytes: u32,
+    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2).
+    pub session_window_bytes: u32,
+    /// The largest response head taken, bytes.
+    pub max_head_bytes: usize,
+    /// How SPDY's header blocks are compressed.
+    pub compression: Compression,
+    /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
+    pub flow_control: bool,
+    /// Sees what passes.
+    pub tap: Option<Arc<dyn Tap>>,
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        Self {
+            // 1 MiB holds a gigabit at 8 ms; the session's 10 MiB are what the last browsers gave.
+            stream_window_bytes: 1024 * 1024,
+            session_window_bytes: 10 * 1024 * 1024,
+            max_head_bytes: 64 * 1024,
+            compression: Compression::Masked,
+            flow_control: true,
+            tap: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientOptions")
+            .field("stream_window_bytes", &self.stream_window_bytes)
+            .field("session_window_bytes", &self.session_window_bytes)
+            .field("max_head_bytes", &self.max_head_bytes)
+            .field("flow_control", &self.flow_control)
+            .field("tap", &self.tap.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A client's connection. Clones are the same connection; it stays up while one of them lives.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    protocol: Protocol,
+    inner: Inner,
+}
+
+#[derive(Clone, Debug)]
+enum Inner {
+    Http1(Http1Client),
+    Http2(Http2Client),
+    Spdy(SpdyClient),
+}
+
+impl Connection {
+    /// Starts to speak `protocol` on `io`. `number` names the connection to the tap.
+    ///
+    /// # Errors
+    ///
+    /// The transport broke before the first byte was taken.
+    pub async fn start(
+        io: BoxIo,
+        protocol: Protocol,
+        number: u64,
+        options: &ClientOptions,
+        runtime: &SharedRuntime,
+    ) -> Result<Self, ConnectionError> {
+        let tap = options.tap.clone();
+        let tap = tap.map(|tap| ConnectionTap {
+            tap,
+            connection: number,
+            runtime: runtime.clone(),
+        });
+        if let Some(tap) = &tap {
+            tap.show(Direction::Sent, &Seen::Opened { protocol });
+        }
+        let inner = match protocol {
+            Protocol::Http1 => Inner::Http1(Http1Client::start(io, options, tap, runtime).await?),
+            Protocol::Http2 => Inner::Http2(Http2Client::start(io, options, tap, runtime).await?),
+            Protocol::Spdy(version) => {
+                Inner::Spdy(SpdyClient::start(io, version, options, tap, runtime))
+            }
+        };
+        Ok(Self { protocol, inner })
+    }
+
+    /// What is spoken.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Exchanges that may be open here at once, as far as is known. A SPDY session keeps its own queue
+    /// by priority, so there is no limit to what it may be given.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        match &self.inner {
+            Inner::Http1(_) => 1,
+            Inner::Http2(client) => client.limit(),
+            Inner::Spdy(_) => usize::MAX,
+        }
+    }
+
+    /// No new exchange will be taken.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        match &self.inner {
+            Inner::Http1(client) => client.is_closing(),
+            Inner::Http2(client) => client.is_closing(),
+            Inner::Spdy(client) => client.is_closing(),
+        }
+    }
+
+    /// Sends `request`, whose URI is absolute. The future gives the head of the response and a body
+    /// that fails if it ends short. Dropped before, it cancels the exchange.
+    pub fn send(
+        &self,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        match &self.inner {
+            Inner::Http1(client) => client.send(request),
+            Inner::Http2(client) => client.send(request, priority),
+            Inner::Spdy(client) => client.send(request, priority),
+        }
+    }
+
+    /// Completes when the connection can take another exchange, `true`, or never will, `false`.
+    /// HTTP/1.1 needs a moment after a body's end; the others are ready at once.
+    pub fn ready(&self) -> BoxFuture<bool> {
+        match &self.inner {
+            Inner::Http1(client) => client.ready(),
+            Inner::Http2(_) | Inner::Spdy(_) => {
+                let ready = !self.is_closing();
+                Box::pin(async move { ready })
+            }
+        }
+    }
+
+    /// Completes when the connection has ended.
+    pub fn closed(&self) -> BoxFuture<()> {
+        match &self.inner {
+            Inner::Http1(client) => client.closed(),
+            Inner::Http2(client) => client.closed(),
+            Inner::Spdy(client) => client.closed(),
+        }
+    }
+
+    /// Ends the connection in order: what is open goes on to its end, nothing new is taken.
+    pub fn close(&self) {
+        match &self.inner {
+            Inner::Http1(client) => client.close(),
+            Inner::Http2(client) => client.close(),
+            Inner::Spdy(client) => client.close(),
+        }
+    }
+
+    /// Header bytes on the wire so far.
+    #[must_use]
+    pub fn header_bytes(&self) -> HeaderBytes {
+        match &self.inner {
+            Inner::Http1(client) => client.header_bytes(),
+            Inner::Http2(client) => client.header_bytes(),
+            Inner::Spdy(client) => client.header_bytes(),
+        }
+    }
+}
+
+/// Headers of one HTTP/1.1 connection, which no other protocol carries (RFC 9113 §8.2.2, SPDY/3.1 §3.2.1).
+const OF_THE_CONNECTION: [HeaderName; 6] = [
+    header::CONNECTION,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
+];
+
+/// Removes what belongs to one HTTP/1.1 connection, and what its `Connection` header names.
+pub(crate) fn drop_connection_headers(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in OF_THE_CONNECTION.iter().chain(&named) {
+        headers.remove(name);
+    }
+}

@@ -1,0 +1,111 @@
+//! What a caller must tell apart: a connection lost, or one exchange lost, and whether to try again.
+
+use std::io;
+use std::time::Duration;
+
+use crate::protocol::Protocol;
+
+/// Why a connection did not come about, or ended out of order.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectionError {
+    /// The transport, TLS included.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// A phase took too long.
+    #[error("no {what} within {after:?}")]
+    TimedOut {
+        /// What was waited for.
+        what: &'static str,
+        /// How long.
+        after: Duration,
+    },
+    /// The client left before it said anything.
+    #[error("the client left without a word")]
+    Silent,
+    /// The client speaks what this server does not.
+    #[error("the client speaks {got}, want {}", list(want))]
+    NotSpokenHere {
+        /// What its first bytes look like.
+        got: &'static str,
+        /// What is spoken here.
+        want: Vec<Protocol>,
+    },
+    /// ALPN came to nothing.
+    #[error("the server chose none of {}", list(offered))]
+    NothingAgreed {
+        /// What was offered.
+        offered: Vec<Protocol>,
+    },
+    /// HTTP/1.1 on the wire, broken.
+    #[error("http/1.1: {}", chain(.0))]
+    Http1(#[source] hyper::Error),
+    /// HTTP/2 on the wire, broken.
+    #[error("h2: {0}")]
+    Http2(#[source] h2::Error),
+    /// SPDY on the wire, broken.
+    #[error("spdy: {0}")]
+    Spdy(String),
+}
+
+impl From<ConnectionError> for io::Error {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::Io(error) => error,
+            ConnectionError::TimedOut { .. } => Self::new(io::ErrorKind::TimedOut, error),
+            other => Self::other(other),
+        }
+    }
+}
+
+/// Names, comma between them.
+fn list(protocols: &[Protocol]) -> String {
+    let names: Vec<_> = protocols.iter().map(|protocol| protocol.alpn()).collect();
+    names.join(", ")
+}
+
+/// An error of hyper and its causes on one line; hyper's own text leaves them out.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Whether a request that failed may be sent again (`RFC 9110 §9.2.2`, SPDY/3.1 §2.6.6).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Retry {
+    /// The server did not process it: any method may be sent again.
+    Always,
+    /// It may have been processed: idempotent methods only.
+    IfIdempotent,
+    /// It is not the connection's fault: the same would happen again.
+    Never,
+}
+
+/// Why one exchange failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ExchangeError {
+    /// What happened, for people.
+    pub message: String,
+    /// Whether to try again.
+    pub retry: Retry,
+}
+
+impl ExchangeError {
+    /// An error that says `message`.
+    pub fn new(retry: Retry, message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            retry,
+        }
+    }
+}

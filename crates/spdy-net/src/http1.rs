@@ -1,0 +1,255 @@
+//! HTTP/1.1 on both sides, by hyper (RFC 9112).
+//!
+//! hyper keeps the state of the connection; here its clock is the run's, heads are counted as they
+//! pass, and a request that it never took can be told from one that was lost.
+
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::{Either, select};
+use http::{Request, Response, Uri, header};
+use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+
+use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
+use crate::connection::ClientOptions;
+use crate::error::{ConnectionError, ExchangeError, Retry, chain};
+use crate::handler::{Arrival, Handler};
+use crate::hyper_runtime::RunTimer;
+use crate::latch::Latch;
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::serve::ServerOptions;
+use crate::tap::ConnectionTap;
+
+/// The least buffer hyper takes, bytes.
+const MIN_BUFFER_BYTES: usize = 8192;
+
+/// A client's HTTP/1.1 connection: one exchange at a time.
+#[derive(Clone)]
+pub(crate) struct Http1Client {
+    /// `None` once closed here.
+    sender: Arc<Mutex<Option<SendRequest<Body>>>>,
+    watch: Http1Watch,
+    counters: Arc<Counters>,
+    ended: Latch,
+}
+
+impl std::fmt::Debug for Http1Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Http1Client")
+    }
+}
+
+impl Http1Client {
+    pub(crate) async fn start(
+        io: BoxIo,
+        options: &ClientOptions,
+        tap: Option<ConnectionTap>,
+        runtime: &SharedRuntime,
+    ) -> Result<Self, ConnectionError> {
+        let counters = Arc::new(Counters::default());
+        let watch = Http1Watch::new(counters.clone(), tap);
+        let io = TokioIo::new(Watched::new(io, watch.clone()));
+        let mut builder = hyper::client::conn::http1::Builder::new();
+        builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
+        let (sender, connection) = builder
+            .handshake(io)
+            .await
+            .map_err(ConnectionError::Http1)?;
+        let ended = Latch::new();
+        let end = ended.clone();
+        runtime.spawn(Box::pin(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = chain(&error), "http/1.1 connection ended");
+            }
+            end.set();
+        }));
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        Ok(Self {
+            sender,
+            watch,
+            counters,
+            ended,
+        })
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Body>>> {
+        self.sender.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn send(
+        &self,
+        request: Request<Body>,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        let request = match in_origin_form(request) {
+            Ok(request) => request,
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
+        let method = request.method().clone();
+        self.watch.begin_exchange();
+        let sent = self
+            .sender()
+            .as_mut()
+            .map(|sender| sender.try_send_request(request));
+        Box::pin(async move {
+            let closed = || ExchangeError::new(Retry::Always, "the connection was closed");
+            let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
+                let untouched = error.take_message().is_some();
+                lost(untouched, error.error())
+            })?;
+            let (head, body) = response.into_parts();
+            // hyper ends the body of an answer to HEAD by itself; this only spares a boxed body.
+            let body = match spdy_http::response::has_no_body(&method, head.status) {
+                true => Body::empty(),
+                false => Body::wrap(body),
+            };
+            Ok(Response::from_parts(head, body))
+        })
+    }
+
+    pub(crate) fn ready(&self) -> BoxFuture<bool> {
+        let this = self.clone();
+        Box::pin(poll_fn(move |cx| match this.sender().as_mut() {
+            Some(sender) => sender.poll_ready(cx).map(|ready| ready.is_ok()),
+            None => std::task::Poll::Ready(false),
+        }))
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.ended.is_set() || self.sender().as_ref().is_none_or(SendRequest::is_closed)
+    }
+
+    pub(crate) fn close(&self) {
+        // hyper ends an idle connection when nobody can send any more, a busy one after its exchange.
+        drop(self.sender().take());
+    }
+
+    pub(crate) fn closed(&self) -> BoxFuture<()> {
+        Box::pin(self.ended.wait())
+    }
+
+    pub(crate) fn header_bytes(&self) -> HeaderBytes {
+        self.counters.read()
+    }
+}
+
+/// Origin form on the request line and the host in its header (RFC 9112 §3.2).
+fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
+    let (mut head, body) = request.into_parts();
+    if !head.headers.contains_key(header::HOST) {
+        let host = spdy_http::request::host_header(&head).unwrap_or_default();
+        let host = host
+            .parse()
+            .map_err(|_| ExchangeError::new(Retry::Never, format!("{host:?} is no host")))?;
+        head.headers.insert(header::HOST, host);
+    }
+    if head.method != http::Method::CONNECT {
+        let target = head
+            .uri
+            .path_and_query()
+            .map_or("/", http::uri::PathAndQuery::as_str);
+        let target = if target.is_empty() { "/" } else { target };
+        head.uri = target.parse::<Uri>().map_err(|error| {
+            ExchangeError::new(Retry::Never, format!("{target:?} is no target: {error}"))
+        })?;
+    }
+    head.version = http::Version::HTTP_11;
+    Ok(Request::from_parts(head, body))
+}
+
+/// What a failed exchange means for its request.
+fn lost(untouched: bool, error: &hyper::Error) -> ExchangeError {
+    let retry = match untouched {
+        true => Retry::Always,
+        // A close while the answer was awaited: the race of every kept-alive connection.
+        false if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => {
+            Retry::IfIdempotent
+        }
+        false if is_io(error) => Retry::IfIdempotent,
+        false => Retry::Never,
+    };
+    ExchangeError::new(retry, format!("http/1.1: {}", chain(error)))
+}
+
+fn is_io(error: &hyper::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+}
+
+/// Serves `io` until it ends, or until the exchange after `stop`.
+pub(crate) async fn serve(
+    io: BoxIo,
+    secure: bool,
+    handler: Arc<dyn Handler>,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+    stop: &Latch,
+) -> Result<(), ConnectionError> {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let handler = handler.clone();
+        async move {
+            let request = arrived(request, secure);
+            Ok::<_, std::convert::Infallible>(handler.answer(request).await)
+        }
+    });
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(RunTimer::new(runtime.clone()))
+        // From the first byte waited for to the blank line: it bounds idle connections as well.
+        .header_read_timeout(options.idle_timeout)
+        .max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES))
+        // A client that has sent its last request may close its half and still read.
+        .half_close(true)
+        // The site writes Date, by a clock of its own.
+        .auto_date_header(false);
+    let connection = builder.serve_connection(TokioIo::new(io), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = match select(connection.as_mut(), stop.wait()).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right(((), _)) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    ended.map_err(ConnectionError::Http1)
+}
+
+/// The request as handlers see it: absolute, and with how it came.
+fn arrived(request: Request<Incoming>, secure: bool) -> Request<Body> {
+    let (mut head, body) = request.into_parts();
+    let arrival = Arrival {
+        protocol: Protocol::Http1,
+        secure,
+        priority: Priority::HIGHEST,
+    };
+    head.extensions.insert(arrival);
+    if let Some(uri) = absolute(&head, secure) {
+        head.uri = uri;
+    }
+    let body = match hyper::body::Body::is_end_stream(&body) {
+        true => Body::empty(),
+        false => Body::wrap(body),
+    };
+    Request::from_parts(head, body)
+}
+
+/// The URI with scheme and host, where the client named one host.
+fn absolute(head: &http::request::Parts, secure: bool) -> Option<Uri> {
+    if head.uri.authority().is_some() {
+        return None; // absolute form, or CONNECT: as it was written
+    }
+    let host = head.headers.get(header::HOST)?.to_str().ok()?;
+    let scheme = if secure { "https" } else { "http" };
+    let target = head.uri.path_and_query().cloned()?;
+    Uri::builder()
+        .scheme(scheme)
+        .authority(host)
+        .path_and_query(target)
+        .build()
+        .ok()
+}

@@ -1,0 +1,119 @@
+//! How long a multiplexed connection has had nothing to do.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+
+/// Clones watch the same connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Idle {
+    state: Arc<Mutex<State>>,
+    runtime: SharedRuntime,
+    patience: Duration,
+}
+
+#[derive(Debug)]
+struct State {
+    open: usize,
+    since: Instant,
+}
+
+impl Idle {
+    pub(crate) fn start(runtime: SharedRuntime, patience: Duration) -> Self {
+        let state = State {
+            open: 0,
+            since: runtime.now(),
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            runtime,
+            patience,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An exchange began; it ends when what is returned is dropped.
+    pub(crate) fn exchange(&self) -> Busy {
+        self.lock().open += 1;
+        Busy(self.clone())
+    }
+
+    /// Completes when no exchange was open for as long as there is patience.
+    pub(crate) async fn expired(&self) {
+        loop {
+            let (open, since) = {
+                let state = self.lock();
+                (state.open, state.since)
+            };
+            let now = self.runtime.now();
+            let deadline = if open > 0 {
+                now + self.patience
+            } else {
+                since + self.patience
+            };
+            if deadline <= now {
+                return;
+            }
+            self.runtime.sleep_until(deadline).await;
+        }
+    }
+}
+
+/// An exchange is open.
+#[derive(Debug)]
+pub(crate) struct Busy(Idle);
+
+impl Busy {
+    /// The response, which counts as open until its body has ended or was dropped.
+    pub(crate) fn until_its_body_ends(self, response: Response<Body>) -> Response<Body> {
+        if http_body::Body::is_end_stream(response.body()) {
+            return response;
+        }
+        response.map(|body| Body::wrap(Guarded { body, _busy: self }))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let now = self.0.runtime.now();
+        let mut state = self.0.lock();
+        state.open -= 1;
+        state.since = now;
+    }
+}
+
+struct Guarded {
+    body: Body,
+    _busy: Busy,
+}
+
+impl http_body::Body for Guarded {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,212 @@
+//! What is spoken on a connection: ALPN's word, or the look of the first bytes.
+//!
+//! ```text
+//! first bytes                      spoken
+//! 80 02 ..                         SPDY/2
+//! 80 03 ..                         SPDY/3 or 3.1: the wire does not tell them apart (SPDY/3.1 §2.2.1), the configuration does
+//! "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"   HTTP/2 by prior knowledge (RFC 9113 §3.3)
+//! 16 03 ..                         TLS, on a port that has none
+//! anything else                    HTTP/1.1
+//! ```
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use futures_util::future::{Either, select};
+use spdy::runtime::SharedRuntime;
+use spdy_frame::version::Version;
+use tokio::io::AsyncReadExt;
+
+use crate::error::ConnectionError;
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::rewind::Rewind;
+
+/// What an HTTP/2 client writes first (RFC 9113 §3.4).
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// What the bytes so far say.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Verdict {
+    /// They could still be more than one thing.
+    More,
+    /// SPDY with this number on the wire.
+    Spdy(u16),
+    Http2,
+    Http1,
+    /// A ClientHello where no TLS is spoken.
+    Tls,
+    /// SPDY's top bit with a version that nobody defined.
+    UnknownSpdy(u16),
+}
+
+fn judge(bytes: &[u8]) -> Verdict {
+    match bytes {
+        [] => Verdict::More,
+        [first, ..] if first & 0x80 != 0 => match bytes {
+            [high, low, ..] => match u16::from_be_bytes([high & 0x7f, *low]) {
+                wire @ (2 | 3) => Verdict::Spdy(wire),
+                other => Verdict::UnknownSpdy(other),
+            },
+            _ => Verdict::More,
+        },
+        [0x16, 0x03, ..] => Verdict::Tls,
+        [0x16] => Verdict::More,
+        _ if bytes.starts_with(H2_PREFACE) => Verdict::Http2,
+        _ if H2_PREFACE.starts_with(bytes) => Verdict::More,
+        _ => Verdict::Http1,
+    }
+}
+
+/// The first of `protocols` that fits what was seen.
+fn choose(verdict: Verdict, protocols: &[Protocol]) -> Result<Protocol, ConnectionError> {
+    let fits = |protocol: &&Protocol| match (verdict, protocol) {
+        (Verdict::Spdy(wire), Protocol::Spdy(version)) => version.wire() == wire,
+        (Verdict::Http2, Protocol::Http2) | (Verdict::Http1, Protocol::Http1) => true,
+        _ => false,
+    };
+    let got = match verdict {
+        Verdict::Spdy(2) => "SPDY/2",
+        Verdict::Spdy(_) => "SPDY/3 or SPDY/3.1",
+        Verdict::Http2 => "HTTP/2",
+        Verdict::Tls => "TLS",
+        Verdict::UnknownSpdy(_) => "an unknown version of SPDY",
+        Verdict::Http1 | Verdict::More => "HTTP/1.1",
+    };
+    protocols
+        .iter()
+        .find(fits)
+        .copied()
+        .ok_or_else(|| ConnectionError::NotSpokenHere {
+            got,
+            want: protocols.to_vec(),
+        })
+}
+
+/// Reads no more than it takes to know what a client speaks, and gives the connection back whole.
+///
+/// # Errors
+///
+/// Silence for `patience`, the end of the connection, or a protocol that is not among `protocols`.
+pub async fn sniff(
+    mut io: BoxIo,
+    protocols: &[Protocol],
+    patience: Duration,
+    runtime: &SharedRuntime,
+) -> Result<(BoxIo, Protocol), ConnectionError> {
+    let mut seen = BytesMut::with_capacity(H2_PREFACE.len());
+    let mut deadline = runtime.sleep_until(runtime.now() + patience);
+    let verdict = loop {
+        match judge(&seen) {
+            Verdict::More => {}
+            verdict => break verdict,
+        }
+        // Never past the preface: what follows is for whoever speaks the protocol.
+        let mut rest = [0; H2_PREFACE.len()];
+        let want = H2_PREFACE.len() - seen.len();
+        let read = std::pin::pin!(io.read(&mut rest[..want]));
+        match select(read, &mut deadline).await {
+            Either::Left((Ok(0), _)) if seen.is_empty() => return Err(ConnectionError::Silent),
+            // A client that said "P" and left spoke HTTP/1.1 badly; its parser says so best.
+            Either::Left((Ok(0), _)) => break Verdict::Http1,
+            Either::Left((Ok(len), _)) => seen.extend_from_slice(&rest[..len]),
+            Either::Left((Err(error), _)) => return Err(ConnectionError::Io(error)),
+            Either::Right(((), _)) => {
+                return Err(ConnectionError::TimedOut {
+                    what: "first bytes",
+                    after: patience,
+                });
+            }
+        }
+    };
+    let protocol = choose(verdict, protocols)?;
+    Ok((Box::new(Rewind::new(seen, io)), protocol))
+}
+
+/// What a client speaks on a connection whose ALPN came to `chosen`, given what it `offered`.
+///
+/// Without ALPN a server of 2011 speaks HTTP/1.1; but if only one protocol was offered, the caller
+/// knows better than a server that cannot say.
+///
+/// # Errors
+///
+/// The server chose nothing of what was offered.
+pub fn client(chosen: Option<Protocol>, offered: &[Protocol]) -> Result<Protocol, ConnectionError> {
+    match (chosen, offered) {
+        (Some(protocol), _) if offered.contains(&protocol) => Ok(protocol),
+        (None, [only]) => Ok(*only),
+        (None, _) if offered.contains(&Protocol::Http1) => Ok(Protocol::Http1),
+        (_, _) => Err(ConnectionError::NothingAgreed {
+            offered: offered.to_vec(),
+        }),
+    }
+}
+
+/// The version of SPDY that a bare `80 03` stands for, given what is spoken here.
+#[must_use]
+pub fn spdy3_of(protocols: &[Protocol]) -> Option<Version> {
+    protocols.iter().find_map(|protocol| match protocol {
+        Protocol::Spdy(version) if version.wire() == 3 => Some(*version),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Protocol; 5] = [
+        Protocol::Spdy(Version::V31),
+        Protocol::Spdy(Version::V3),
+        Protocol::Spdy(Version::V2),
+        Protocol::Http2,
+        Protocol::Http1,
+    ];
+
+    #[test]
+    fn the_first_bytes_tell_the_protocol_as_soon_as_they_can() {
+        for (bytes, want) in [
+            (&b""[..], Verdict::More),
+            (b"\x80", Verdict::More),
+            (b"\x80\x03", Verdict::Spdy(3)),
+            (b"\x80\x02\x00\x01", Verdict::Spdy(2)),
+            (b"\x80\x04", Verdict::UnknownSpdy(4)),
+            (b"G", Verdict::Http1),
+            (b"P", Verdict::More),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r", Verdict::More),
+            (H2_PREFACE, Verdict::Http2),
+            (b"PUT", Verdict::Http1),
+            (b"PRI * HTTP/1.1\r\n", Verdict::Http1),
+            (b"\x16\x03", Verdict::Tls),
+        ] {
+            assert_eq!(judge(bytes), want, "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_tells_spdy_3_from_3_1() {
+        let v3 = Protocol::Spdy(Version::V3);
+        assert_eq!(
+            choose(Verdict::Spdy(3), &ALL).unwrap(),
+            Protocol::Spdy(Version::V31)
+        );
+        assert_eq!(
+            choose(Verdict::Spdy(3), &[Protocol::Http1, v3]).unwrap(),
+            v3
+        );
+        assert!(choose(Verdict::Spdy(3), &[Protocol::Http1]).is_err());
+        assert!(choose(Verdict::Tls, &ALL).is_err());
+        assert_eq!(spdy3_of(&[Protocol::Http1, v3]), Some(Version::V3));
+    }
+
+    #[test]
+    fn a_server_without_alpn_speaks_what_alone_was_offered_or_http1() {
+        assert_eq!(client(None, &[Protocol::Http2]).unwrap(), Protocol::Http2);
+        assert_eq!(client(None, &ALL).unwrap(), Protocol::Http1);
+        assert_eq!(
+            client(Some(Protocol::Http2), &ALL).unwrap(),
+            Protocol::Http2
+        );
+        assert!(client(None, &[Protocol::Http2, Protocol::Spdy(Version::V31)]).is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! One accepted connection, from its first byte to its end.
+//!
+//! ```text
+//! accepted --TLS? handshake--> ALPN, else sniff --> http1::serve | http2::serve | spdy_session::serve --> ended
+//!              handshake_timeout                          idle_timeout
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use spdy::runtime::SharedRuntime;
+use spdy_frame::compress::Compression;
+use spdy_frame::version::Version;
+
+use crate::error::ConnectionError;
+use crate::handler::Handler;
+use crate::latch::Latch;
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::tls::ServerTls;
+use crate::{http1, http2, negotiate, spdy_session};
+
+/// How connections are served.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// Spoken here, best first. With TLS the configuration's ALPN must say the same; without ALPN, and
+    /// on plain TCP, the first bytes tell.
+    pub protocols: Vec<Protocol>,
+    /// TLS; `None` for plain TCP.
+    pub tls: Option<ServerTls>,
+    /// From accepting a connection to knowing what it speaks, TLS handshake included.
+    pub handshake_timeout: Duration,
+    /// How long a connection may have no exchange open.
+    pub idle_timeout: Duration,
+    /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
+    pub max_head_bytes: usize,
+    /// Exchanges open at once on one connection (SPDY, HTTP/2).
+    pub max_streams: u32,
+    /// How SPDY's header blocks are compressed.
+    pub compression: Compression,
+    /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
+    pub flow_control: bool,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            protocols: vec![
+                Protocol::Spdy(Version::V31),
+                Protocol::Spdy(Version::V3),
+                Protocol::Spdy(Version::V2),
+                Protocol::Http2,
+                Protocol::Http1,
+            ],
+            tls: None,
+            handshake_timeout: Duration::from_secs(10),
+            // nginx waits so long for another request on a session.
+            idle_timeout: Duration::from_secs(180),
+            max_head_bytes: 64 * 1024,
+            max_streams: 100,
+            compression: Compression::Masked,
+            flow_control: true,
+        }
+    }
+}
+
+/// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
+///
+/// # Errors
+///
+/// Why the connection ended out of order; nothing a peer sends makes this panic.
+pub async fn serve_connection(
+    io: BoxIo,
+    handler: Arc<dyn Handler>,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+    stop: &Latch,
+) -> Result<(), ConnectionError> {
+    let secure = options.tls.is_some();
+    let opened = Box::pin(open(io, options, runtime));
+    let opened = match select(opened, stop.wait()).await {
+        Either::Left((opened, _)) => opened,
+        Either::Right(_) => return Ok(()), // nothing was promised yet
+    };
+    let (io, protocol) = opened?;
+    tracing::debug!(%protocol, secure, "serving a connection");
+    match protocol {
+        Protocol::Http1 => http1::serve(io, secure, handler, options, runtime, stop).await,
+        Protocol::Http2 => http2::serve(io, secure, handler, options, runtime, stop).await,
+        Protocol::Spdy(version) => {
+            spdy_session::serve(io, version, secure, handler, options, runtime, stop).await
+        }
+    }
+}
+
+/// TLS, if there is any, and what is spoken.
+async fn open(
+    io: BoxIo,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+) -> Result<(BoxIo, Protocol), ConnectionError> {
+    let patience = options.handshake_timeout;
+    let Some(tls) = &options.tls else {
+        return negotiate::sniff(io, &options.protocols, patience, runtime).await;
+    };
+    let handshake = Box::pin(tls.accept(io));
+    let deadline = runtime.sleep_until(runtime.now() + patience);
+    let (io, agreed) = match select(handshake, deadline).await {
+        Either::Left((shaken, _)) => shaken?,
+        Either::Right(_) => {
+            return Err(ConnectionError::TimedOut {
+                what: "TLS handshake",
+                after: patience,
+            });
+        }
+    };
+    match agreed.protocol {
+        Some(protocol) => Ok((io, protocol)),
+        None => negotiate::sniff(io, &options.protocols, patience, runtime).await,
+    }
+}

@@ -1,0 +1,375 @@
+//! TLS on both sides: who is believed, what is offered, which versions, and sessions taken up again.
+//!
+//! A [`ClientTls`] or [`ServerTls`] is made once and shared by all connections of a client or a
+//! server; clones share its tickets, so that a second connection to the same host resumes.
+//! The handshake itself is rustls's; here are only the choices.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{ServerName, UnixTime};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
+use rustls::{ClientConfig, KeyLog, ServerConfig, SupportedProtocolVersion};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use crate::certificates::Identity;
+use crate::key_log::KeyLogFile;
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::tls_error::TlsSetupError;
+use crate::verify::Trust;
+
+/// Sessions a client remembers, over all hosts.
+const REMEMBERED_SESSIONS: usize = 256;
+/// Sessions a server remembers for clients of TLS 1.2 that take no tickets.
+const SERVER_SESSIONS: usize = 4096;
+/// Bytes that may wait unread or unsent inside one TLS connection.
+const TLS_BUFFER_BYTES: usize = 64 * 1024;
+
+/// A version of TLS that is spoken here.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+impl fmt::Display for TlsVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tls12 => "1.2",
+            Self::Tls13 => "1.3",
+        })
+    }
+}
+
+impl std::str::FromStr for TlsVersion {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim_start_matches("TLSv").trim_start_matches("tls") {
+            "1.2" => Ok(Self::Tls12),
+            "1.3" => Ok(Self::Tls13),
+            _ => Err(format!(
+                "no TLS version is called {text:?}; there are 1.2 and 1.3"
+            )),
+        }
+    }
+}
+
+/// Where secrets are written down for a packet analyser.
+#[derive(Clone, Debug, Default)]
+pub enum KeyLogTo {
+    /// The file named by `SSLKEYLOGFILE`, if it is set.
+    #[default]
+    Environment,
+    /// This file.
+    File(PathBuf),
+    /// Nowhere, whatever the environment says.
+    Nowhere,
+}
+
+impl KeyLogTo {
+    fn open(&self) -> Result<Option<Arc<dyn KeyLog>>, TlsSetupError> {
+        Ok(match self {
+            Self::Environment => Some(Arc::new(rustls::KeyLogFile::new())),
+            Self::File(path) => Some(KeyLogFile::open(path)?),
+            Self::Nowhere => None,
+        })
+    }
+}
+
+/// Choices of both sides.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Lowest version spoken.
+    pub min: TlsVersion,
+    /// Highest version spoken.
+    pub max: TlsVersion,
+    /// Where secrets go.
+    pub key_log: KeyLogTo,
+    /// The cryptography; aws-lc-rs by default.
+    pub provider: Arc<CryptoProvider>,
+    /// The hour that certificates and tickets are checked against; the system's clock by default.
+    pub hour: Option<SystemTime>,
+    /// Whether sessions may be taken up again with an abbreviated handshake.
+    pub resumption: bool,
+    /// Tickets that a server sends after each full TLS 1.3 handshake. Each is good for one connection.
+    pub tickets: usize,
+}
+
+impl Default for TlsOptions {
+    fn default() -> Self {
+        Self {
+            min: TlsVersion::Tls12,
+            max: TlsVersion::Tls13,
+            key_log: KeyLogTo::default(),
+            provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
+            hour: None,
+            resumption: true,
+            tickets: 2,
+        }
+    }
+}
+
+impl TlsOptions {
+    fn versions(&self) -> Result<Vec<&'static SupportedProtocolVersion>, TlsSetupError> {
+        let all = [
+            (TlsVersion::Tls13, &rustls::version::TLS13),
+            (TlsVersion::Tls12, &rustls::version::TLS12),
+        ];
+        let range = self.min..=self.max;
+        let left: Vec<_> = all
+            .into_iter()
+            .filter(|(v, _)| range.contains(v))
+            .map(|(_, v)| v)
+            .collect();
+        if left.is_empty() {
+            return Err(TlsSetupError::NoVersion {
+                min: self.min,
+                max: self.max,
+            });
+        }
+        Ok(left)
+    }
+
+    fn clock(&self) -> Arc<dyn TimeProvider> {
+        match self.hour {
+            None => Arc::new(DefaultTimeProvider),
+            Some(hour) => Arc::new(FixedHour(
+                hour.duration_since(UNIX_EPOCH).unwrap_or_default(),
+            )),
+        }
+    }
+}
+
+/// An hour that does not pass: virtual runs are shorter than certificates.
+#[derive(Debug)]
+struct FixedHour(Duration);
+
+impl TimeProvider for FixedHour {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(self.0))
+    }
+}
+
+fn alpn(protocols: &[Protocol]) -> Vec<Vec<u8>> {
+    protocols
+        .iter()
+        .map(|protocol| protocol.alpn().as_bytes().to_vec())
+        .collect()
+}
+
+/// What a handshake came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Agreed {
+    /// The protocol that ALPN chose; `None` if the peer does not know ALPN.
+    pub protocol: Option<Protocol>,
+    /// The version of TLS.
+    pub version: Option<rustls::ProtocolVersion>,
+    /// The cipher suite.
+    pub suite: Option<rustls::CipherSuite>,
+    /// An earlier session was taken up again: the handshake was an abbreviated one.
+    pub resumed: bool,
+}
+
+fn agreed(tls: &rustls::CommonState) -> Agreed {
+    Agreed {
+        protocol: tls.alpn_protocol().and_then(Protocol::from_alpn),
+        version: tls.protocol_version(),
+        suite: tls.negotiated_cipher_suite().map(|suite| suite.suite()),
+        resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+    }
+}
+
+/// The client's side of TLS. Clones share tickets.
+#[derive(Clone)]
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientTls")
+    }
+}
+
+impl ClientTls {
+    /// A client that believes what `trust` says.
+    ///
+    /// # Errors
+    ///
+    /// Roots, key log or versions that cannot be used.
+    pub fn new(trust: &Trust, options: &TlsOptions) -> Result<Self, TlsSetupError> {
+        let mut config =
+            ClientConfig::builder_with_details(options.provider.clone(), options.clock())
+                .with_protocol_versions(&options.versions()?)?
+                .dangerous()
+                .with_custom_certificate_verifier(trust.verifier(&options.provider)?)
+                .with_no_client_auth();
+        config.resumption = match options.resumption {
+            true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
+            false => Resumption::disabled(),
+        };
+        if let Some(log) = options.key_log.open()? {
+            config.key_log = log;
+        }
+        Ok(Self::from_config(Arc::new(config)))
+    }
+
+    /// A client of a configuration made elsewhere; its list for ALPN is replaced on connecting.
+    #[must_use]
+    pub fn from_config(config: Arc<ClientConfig>) -> Self {
+        Self { config }
+    }
+
+    /// The same client, offering `protocols` by ALPN, best first. Tickets stay shared.
+    #[must_use]
+    pub fn offering(&self, protocols: &[Protocol]) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = alpn(protocols);
+        Self {
+            config: Arc::new(config),
+        }
+    }
+
+    /// Shakes hands over `io` with the server called `host` (a name or an address).
+    ///
+    /// # Errors
+    ///
+    /// A host that is no name, a certificate that is not believed, or a connection that broke.
+    pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, Agreed)> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(bare.to_owned()).map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{host:?} is no host name"),
+            )
+        })?;
+        let connector = TlsConnector::from(self.config.clone());
+        let stream = connector
+            .connect_with(name, io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
+            .await?;
+        let agreed = agreed(stream.get_ref().1);
+        Ok((Box::new(stream), agreed))
+    }
+}
+
+/// The server's side of TLS.
+#[derive(Clone)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerTls")
+    }
+}
+
+impl ServerTls {
+    /// A server that shows `identity` to everyone and speaks `protocols`, best first.
+    ///
+    /// # Errors
+    ///
+    /// A key that does not fit, or a key log or versions that cannot be used.
+    pub fn new(
+        identity: &Identity,
+        protocols: &[Protocol],
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
+        Self::with_identities(&[], identity, protocols, options)
+    }
+
+    /// A server that shows each host's own identity (by SNI, any case), and `fallback` to the rest.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_identities(
+        hosts: &[(String, Identity)],
+        fallback: &Identity,
+        protocols: &[Protocol],
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
+        let certified = |identity: &Identity| identity.certified(&options.provider);
+        let mut by_host = Vec::with_capacity(hosts.len());
+        for (host, identity) in hosts {
+            by_host.push((host.to_ascii_lowercase(), certified(identity)?));
+        }
+        by_host.sort_by(|a, b| a.0.cmp(&b.0));
+        let resolver = BySni {
+            by_host,
+            fallback: certified(fallback)?,
+        };
+        let mut config =
+            ServerConfig::builder_with_details(options.provider.clone(), options.clock())
+                .with_protocol_versions(&options.versions()?)?
+                .with_no_client_auth()
+                .with_cert_resolver(Arc::new(resolver));
+        config.alpn_protocols = alpn(protocols);
+        if options.resumption {
+            // Tickets for whoever takes them; TLS 1.2 session ids for the rest.
+            config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+            config.session_storage = rustls::server::ServerSessionMemoryCache::new(SERVER_SESSIONS);
+            config.send_tls13_tickets = options.tickets;
+        } else {
+            config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        if let Some(log) = options.key_log.open()? {
+            config.key_log = log;
+        }
+        Ok(Self::from_config(Arc::new(config)))
+    }
+
+    /// A server of a configuration made elsewhere, ALPN included.
+    #[must_use]
+    pub fn from_config(config: Arc<ServerConfig>) -> Self {
+        Self { config }
+    }
+
+    /// Shakes hands over `io`.
+    ///
+    /// # Errors
+    ///
+    /// A client that speaks no TLS, offers nothing we speak, or broke off.
+    pub async fn accept(&self, io: BoxIo) -> io::Result<(BoxIo, Agreed)> {
+        let acceptor = TlsAcceptor::from(self.config.clone());
+        let stream = acceptor
+            .accept_with(io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
+            .await?;
+        let agreed = agreed(stream.get_ref().1);
+        Ok((Box::new(stream), agreed))
+    }
+}
+
+/// Picks the certificate by the name that the client asked for.
+#[derive(Debug)]
+struct BySni {
+    /// Sorted by name.
+    by_host: Vec<(String, Arc<CertifiedKey>)>,
+    fallback: Arc<CertifiedKey>,
+}
+
+impl ResolvesServerCert for BySni {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let named = hello.server_name().and_then(|name| {
+            let name = name.to_ascii_lowercase();
+            let at = self
+                .by_host
+                .binary_search_by(|(host, _)| host.as_str().cmp(&name))
+                .ok()?;
+            Some(self.by_host[at].1.clone())
+        });
+        Some(named.unwrap_or_else(|| self.fallback.clone()))
+    }
+}

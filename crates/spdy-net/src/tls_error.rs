@@ -1,0 +1,54 @@
+//! Why TLS could not be set up, or did not come about.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a TLS configuration cannot be made from what was given.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsSetupError {
+    /// A file could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// PEM text without what was looked for.
+    #[error("no {want} in {what}")]
+    NothingInPem {
+        /// What was looked for.
+        want: &'static str,
+        /// Where.
+        what: String,
+    },
+    /// PEM text that is not.
+    #[error("{what} is not PEM: {why}")]
+    Pem {
+        /// Where it came from.
+        what: String,
+        /// What was wrong with it.
+        why: String,
+    },
+    /// A pin that is not `sha256//` and the base64 of 32 bytes.
+    #[error("{0:?} is no pin; want sha256// and the base64 of a SHA-256, 44 characters")]
+    Pin(String),
+    /// A certificate could not be made on the spot.
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+    /// The TLS library refused the configuration.
+    #[error("tls: {0}")]
+    Rustls(#[from] rustls::Error),
+    /// The certificate verifier could not be built.
+    #[error("cannot check certificates: {0}")]
+    Verifier(#[from] rustls::client::VerifierBuilderError),
+    /// TLS 1.2 and TLS 1.3 are both switched off.
+    #[error("no version of TLS is left: from {min} to {max}")]
+    NoVersion {
+        /// Lower bound asked for.
+        min: crate::tls::TlsVersion,
+        /// Upper bound asked for.
+        max: crate::tls::TlsVersion,
+    },
+}
