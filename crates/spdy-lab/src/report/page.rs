@@ -51,7 +51,7 @@ fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> f
     if !loads.is_empty() {
         write_sections(out, loads, &standings)?;
     }
-    write!(out, "</main></body></html>\n")
+    writeln!(out, "</main></body></html>")
 }
 
 fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -> fmt::Result {
