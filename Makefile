@@ -1,0 +1,32 @@
+# Two of these are all a newcomer needs: `make demo` and `make test`.
+
+CARGO ?= cargo
+
+.PHONY: help demo test bench clean
+
+help:
+	@echo "make demo   build, race the shipped pages, write demo/race.html"
+	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
+	@echo "make bench  how fast the parts are, and what a page load costs"
+	@echo "make clean  remove what the others made"
+
+demo:
+	$(CARGO) build --release --locked -p spdy-cli
+	@mkdir -p demo
+	@$(CARGO) run --release --locked --quiet -p spdy-cli -- race --report demo/race.html
+
+# In the order in which it would fail soonest. `scripts/setup-peers` installs what the tests talk to.
+test:
+	$(CARGO) fmt --all -- --check
+	scripts/setup-peers
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) test --workspace --locked
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+bench:
+	$(CARGO) bench --workspace --benches --locked
+	scripts/cpu-per-load
+
+clean:
+	$(CARGO) clean
+	rm -rf demo interop/node-spdy/node_modules interop/netty/target
