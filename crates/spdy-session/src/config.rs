@@ -1,42 +1,250 @@
-//! Every limit and choice of a session, with its default. (Contract)
+//! Every limit and choice of a session, with its name and its default.
+//!
+//! The defaults are those that the peers alive today get along with; where a peer breaks under
+//! another value, the field says so.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use spdy_frame::compress::Compression;
+use spdy_frame::decoder::Limits;
+use spdy_frame::header_block::BlockLimits;
 use spdy_frame::version::Version;
 
-/// Which end of the connection this is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Role { Client, Server }
+use crate::observe::Observe;
+use crate::window::INITIAL_WINDOW;
 
-/// Limits and choices; `Config::new(role, version)` has the defaults.
+/// Which end of the connection this is: the client opened the transport (SPDY/3.1 §2.1).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Role {
+    /// Opened the transport; its streams and pings have odd ids.
+    Client,
+    /// Accepted the transport; its streams and pings have even ids.
+    Server,
+}
+
+/// What becomes of streams that a server opens towards a client (SPDY/3.1 §3.3).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PushPolicy {
+    /// SETTINGS promises room for none, and one that comes gets REFUSED_STREAM.
+    Refuse,
+    /// Pushes that belong to an open stream of ours are events.
+    Accept,
+    /// As `Accept`, and streams that belong to none too: no HTTP, but raw protocols over
+    /// moby/spdystream open such streams from the server.
+    AcceptUnassociated,
+}
+
+/// When our SETTINGS (and the first WINDOW_UPDATE of SPDY/3.1) go out.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Greeting {
+    /// First of all frames.
+    AtOnce,
+    /// After the peer's first frame: a Kubernetes client loses all that is in the same read as
+    /// the `101 Switching Protocols` before it.
+    AfterPeer,
+    /// Not at all: moby/spdystream and Kubernetes send none and read none. The peer then
+    /// believes in windows of 65,536 bytes, whatever the configuration says.
+    Never,
+}
+
+/// How much nonsense a peer may send in [`FloodLimits::window`] before the session ends.
+///
+/// SPDY has no ENHANCE_YOUR_CALM: one past a limit is GOAWAY(PROTOCOL_ERROR).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FloodLimits {
+    /// Over how long each class is counted. Default 10 s.
+    pub window: Duration,
+    /// Frames that carry nothing: empty DATA without FIN, HEADERS without pairs, NOOP, empty
+    /// frames of unknown type, every GOAWAY after the first (CVE-2019-9518). Default 1000.
+    pub empty_frames: u32,
+    /// SETTINGS frames: each may move every window (CVE-2019-9515). Default 100.
+    pub settings_frames: u32,
+    /// Streams refused for want of room. Default 1000.
+    pub refused_streams: u32,
+    /// Streams of the peer that ended by RST_STREAM, its own or one that it made us send, before
+    /// our answer was complete; too many only if they are also over half of the streams it
+    /// opened in the window (CVE-2023-44487, CVE-2025-8671). Default 100.
+    pub spoiled_streams: u32,
+    /// Frames for streams that are not there, each of which made us send RST_STREAM
+    /// (CVE-2019-9514). Default 1000.
+    pub stray_frames: u32,
+}
+
+impl Default for FloodLimits {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(10),
+            empty_frames: 1000,
+            settings_frames: 100,
+            refused_streams: 1000,
+            spoiled_streams: 100,
+            stray_frames: 1000,
+        }
+    }
+}
+
+/// Limits and choices; [`Config::new`] has the defaults.
 #[derive(Clone)]
 pub struct Config {
+    /// Which end this is.
     pub role: Role,
+    /// As negotiated. It never changes, but for `detect_session_window`.
     pub version: Version,
+    /// How our header blocks are written. Default [`Compression::Masked`].
     pub compression: Compression,
-    /// What the peer may have open at once (sent in SETTINGS).
+    /// Streams that the peer may have open at once (sent in SETTINGS; one more gets
+    /// REFUSED_STREAM). Default 100. A client that refuses pushes sends 0 in its place.
     pub max_concurrent_streams: u32,
-    /// Receive window of a new stream, bytes (sent in SETTINGS when not 65,536).
+    /// Receive window of a new stream, bytes, up to 2^31 - 1 (SPDY/3 and later; sent in SETTINGS
+    /// when not 65,536). Default 10 MiB for a client, 65,536 for a server: Undertow's client
+    /// takes a greater value for its own window as well, and grants no more.
+    ///
+    /// A value under 65,536 is told to the peer, but 65,536 is what is enforced: there is no
+    /// acknowledgement that says from when the peer knows it.
     pub initial_window_bytes: u32,
-    /// Receive window of the session, bytes (SPDY/3.1).
+    /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. Where no
+    /// window is in force (SPDY/2, or `flow_control` off), DATA that the owner has not consumed
+    /// makes [`Session::wants_input`](crate::session::Session::wants_input) `false` from here on.
+    /// Default 10 MiB for a client, 1 MiB for a server.
     pub session_window_bytes: u32,
-    /// Largest DATA payload written at once, bytes.
+    /// Largest DATA payload written at once, 1 to 2^24 - 1 bytes. Default 16,384.
     pub data_frame_bytes: usize,
-    /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0.
+    /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0. Default 65,536.
     pub send_buffer_bytes: usize,
-    /// Streams we assume we may open before SETTINGS says.
+    /// Streams we assume we may open before SETTINGS says. Default 100, as Chromium.
     pub assumed_peer_streams: u32,
-    /// `false`: neither obey nor enforce windows (moby/spdystream and Kubernetes have none).
+    /// `false`: neither obey nor enforce windows, and send no WINDOW_UPDATE (moby/spdystream and
+    /// Kubernetes have none). Default `true`.
     pub flow_control: bool,
-    /// PING when nothing was heard for so long; `None` never.
+    /// In SPDY/3, take a WINDOW_UPDATE for stream 0 as the sign that the peer speaks 3.1, and
+    /// turn the session window on. For connections whose version nobody negotiated: the two write
+    /// the same version number. Default `false`.
+    pub detect_session_window: bool,
+    /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
+    pub push: PushPolicy,
+    /// When SETTINGS goes out. Default [`Greeting::AtOnce`].
+    pub greeting: Greeting,
+    /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
+    /// which has no other way to say so; `false` for a client, since nothing is gained and
+    /// node-spdy resets the client's own requests when it reads GOAWAY.
+    pub early_goaway: bool,
+    /// PING when nothing was heard for so long; `None` (the default) never.
     pub keepalive_interval: Option<Duration>,
+    /// With `keepalive_interval`: the session is dead when after a PING nothing at all was heard
+    /// for so long. Any frame will do, since Undertow never answers a PING. Default 10 s.
     pub keepalive_timeout: Duration,
+    /// An unfinished control frame may stay so for this long (slowloris). Default 30 s.
+    pub frame_timeout: Option<Duration>,
+    /// DATA may wait for this long without one byte of it leaving, for want of credit or of
+    /// [`poll_transmit`](crate::session::Session::poll_transmit) being asked (slow read).
+    /// Default 60 s for a server, `None` for a client.
+    pub write_timeout: Option<Duration>,
+    /// A session without open streams ends in order after this long. Default 180 s for a server,
+    /// `None` for a client, whose pool decides.
+    pub idle_timeout: Option<Duration>,
+    /// After `shutdown`, streams may go on for this long; then the session ends without them.
+    /// Default `None`: as long as they want.
+    pub drain_timeout: Option<Duration>,
+    /// `wants_input` may be `false` because of queued control frames for this long. Default 30 s.
+    pub control_queue_timeout: Duration,
+    /// What is taken from the peer in one frame.
+    pub frame_limits: Limits,
+    /// What is taken from the peer in one header block.
+    pub block_limits: BlockLimits,
+    /// HEADERS frames on one stream; one more is a stream error (the flood that HTTP/2 has as
+    /// CONTINUATION). Default 16.
+    pub headers_per_stream: u32,
+    /// PING echoes that wait to be written; one more ends the session (CVE-2019-9512). Default 10.
+    pub ping_echoes: usize,
+    /// RST_STREAM frames that wait to be written before we stop reading; twice as many end the
+    /// session. Default 1000.
+    pub control_queue_frames: usize,
+    /// Events that the owner has not polled before we stop reading. Default 10,000.
+    pub event_queue: usize,
+    /// The other floods.
+    pub floods: FloodLimits,
+    /// DATA of fewer bytes than this is not cut off just because a window ends there: it waits
+    /// `small_data_delay` for more credit (CVE-2019-9517). Default 1024; 0 never waits.
+    pub small_data_bytes: usize,
+    /// How long small DATA waits. Default 50 ms: far under the time in which a peer that means to
+    /// open its window only when it has everything (OkHttp below 8 KiB) would notice.
+    pub small_data_delay: Duration,
+    /// One DATA frame in so many goes to the less urgent streams, though more urgent ones have
+    /// something to send, so that none starves. Default 16; 0 is strict priority, as nginx.
+    pub starvation_guard: u32,
     /// Sees every frame in both directions.
-    pub observer: Option<Arc<dyn crate::observe::Observe>>,
-    // ... header limits, control queue limits, flood budgets, frame deadline: one field each
+    pub observer: Option<Arc<dyn Observe>>,
 }
+
 impl Config {
-    pub fn new(role: Role, version: Version) -> Self { let _ = (role, version); todo!() }
+    /// The defaults of `role`, for a session of `version`.
+    #[must_use]
+    pub fn new(role: Role, version: Version) -> Self {
+        let server = role == Role::Server;
+        Self {
+            role,
+            version,
+            compression: Compression::Masked,
+            max_concurrent_streams: 100,
+            initial_window_bytes: if server { 65_536 } else { 10 * 1024 * 1024 },
+            session_window_bytes: if server {
+                1024 * 1024
+            } else {
+                10 * 1024 * 1024
+            },
+            data_frame_bytes: 16_384,
+            send_buffer_bytes: 65_536,
+            assumed_peer_streams: 100,
+            flow_control: true,
+            detect_session_window: false,
+            push: PushPolicy::Refuse,
+            greeting: Greeting::AtOnce,
+            early_goaway: server,
+            keepalive_interval: None,
+            keepalive_timeout: Duration::from_secs(10),
+            frame_timeout: Some(Duration::from_secs(30)),
+            write_timeout: server.then_some(Duration::from_secs(60)),
+            idle_timeout: server.then_some(Duration::from_secs(180)),
+            drain_timeout: None,
+            control_queue_timeout: Duration::from_secs(30),
+            frame_limits: Limits::default(),
+            block_limits: BlockLimits::default(),
+            headers_per_stream: 16,
+            ping_echoes: 10,
+            control_queue_frames: 1000,
+            event_queue: 10_000,
+            floods: FloodLimits::default(),
+            small_data_bytes: 1024,
+            small_data_delay: Duration::from_millis(50),
+            starvation_guard: 16,
+            observer: None,
+        }
+    }
+
+    /// Streams that the peer may have open at once, push policy included.
+    pub(crate) fn peer_streams(&self) -> u32 {
+        match (self.role, self.push) {
+            (Role::Client, PushPolicy::Refuse) => 0,
+            _ => self.max_concurrent_streams,
+        }
+    }
+
+    /// Whether streams have windows in this session.
+    pub(crate) fn stream_windows(&self) -> bool {
+        self.flow_control && self.version.has_stream_windows()
+    }
+
+    /// Whether the session has a window from its start.
+    pub(crate) fn session_window(&self) -> bool {
+        self.flow_control && self.version.has_session_window()
+    }
+
+    /// The receive window of a new stream, as the peer is told.
+    pub(crate) fn stream_window(&self) -> i64 {
+        match self.greeting {
+            Greeting::Never => INITIAL_WINDOW,
+            _ => i64::from(self.initial_window_bytes.min(0x7fff_ffff)),
+        }
+    }
 }

@@ -1,27 +1,169 @@
-//! One error type for each consequence: the session lost, or a command refused. (Contract)
+//! One error type for each consequence: the session lost, or a command refused.
+
+use std::fmt;
+use std::time::Duration;
 
 use spdy_frame::error::{FrameError, InflateError};
+use spdy_frame::status::GoAwayStatus;
+use spdy_frame::stream_id::StreamId;
+
+/// What a peer did too often.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Flood {
+    /// Frames that carry nothing.
+    EmptyFrames,
+    /// SETTINGS frames.
+    Settings,
+    /// PING frames faster than their echoes could be written.
+    Pings,
+    /// Streams refused for want of room.
+    RefusedStreams,
+    /// Streams opened and spoiled before they were answered.
+    SpoiledStreams,
+    /// Frames for streams that are not there.
+    StrayFrames,
+    /// Frames that made us queue RST_STREAM while nothing could be written.
+    ControlQueue,
+}
+
+impl fmt::Display for Flood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EmptyFrames => "empty frames",
+            Self::Settings => "SETTINGS frames",
+            Self::Pings => "PING echoes queued",
+            Self::RefusedStreams => "refused streams",
+            Self::SpoiledStreams => "streams reset before their answer",
+            Self::StrayFrames => "frames for unknown streams",
+            Self::ControlQueue => "RST_STREAM frames queued",
+        })
+    }
+}
 
 /// Why a session ended out of order.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
+    /// Bytes that are no frame.
     #[error("{0}")]
     Frame(#[from] FrameError),
+    /// A header block that did not inflate: the compression context is lost.
     #[error("{0}")]
     Inflate(#[from] InflateError),
+    /// The transport ended without GOAWAY, or before the streams did: only FIN ends a body.
     #[error("connection ended in the middle of {open_streams} streams")]
-    Truncated { open_streams: usize },
-    // ... a variant for each way to be wrong
+    Truncated {
+        /// Streams that were open.
+        open_streams: usize,
+    },
+    /// SYN_STREAM with an id that only we may open.
+    #[error("SYN_STREAM {got} has our parity, want the peer's")]
+    Parity {
+        /// The id that came.
+        got: StreamId,
+    },
+    /// SYN_STREAM with an id at or below one that was already used.
+    #[error("SYN_STREAM {got} after {last}, want a higher id")]
+    Order {
+        /// The id that came.
+        got: StreamId,
+        /// The highest id before it.
+        last: StreamId,
+    },
+    /// More DATA than the session window had left.
+    #[error("{got} bytes of DATA, the session window has {window}")]
+    SessionWindow {
+        /// Bytes that came.
+        got: usize,
+        /// Bytes that the peer had left.
+        window: i64,
+    },
+    /// A WINDOW_UPDATE that lifts the session window past 2^31 - 1, or by 0.
+    #[error(
+        "WINDOW_UPDATE of {delta} on a session window of {window}, want a sum of 1 to 2147483647 more"
+    )]
+    SessionGrant {
+        /// The delta that came.
+        delta: u32,
+        /// The window before it.
+        window: i64,
+    },
+    /// SETTINGS with an INITIAL_WINDOW_SIZE above 2^31 - 1.
+    #[error("INITIAL_WINDOW_SIZE {got}, want 2147483647 at most")]
+    InitialWindow {
+        /// The value that came.
+        got: u32,
+    },
+    /// An abuse limit was passed.
+    #[error("more than {limit} {flood}")]
+    Flood {
+        /// What there was too much of.
+        flood: Flood,
+        /// The limit.
+        limit: u32,
+    },
+    /// A frame was begun and not finished in time.
+    #[error("an unfinished frame for {waited:?}")]
+    FrameTimeout {
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Output waited and none of it could leave.
+    #[error("DATA waits, and none was taken for {waited:?}")]
+    WriteTimeout {
+        /// How long it waited.
+        waited: Duration,
+    },
+    /// Nothing was heard after a keepalive PING.
+    #[error("nothing heard for {waited:?} after PING")]
+    KeepaliveTimeout {
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// Streams were still open when the time for draining was over.
+    #[error("{open_streams} streams still open {waited:?} after shutdown")]
+    DrainTimeout {
+        /// Streams that were open.
+        open_streams: usize,
+        /// How long they were given.
+        waited: Duration,
+    },
+    /// The owner called `abort`.
+    #[error("session aborted here")]
+    Aborted,
+}
+
+impl SessionError {
+    /// What our GOAWAY says about it.
+    ///
+    /// Flow control errors are PROTOCOL_ERROR too: SPDY/3.1 §2.6.8 asks for a code that
+    /// §2.6.6 gives no number (choice, as spdylay, Netty and mod_spdy).
+    #[must_use]
+    pub fn status(&self) -> GoAwayStatus {
+        match self {
+            Self::Aborted => GoAwayStatus::INTERNAL_ERROR,
+            Self::Truncated { .. } | Self::DrainTimeout { .. } => GoAwayStatus::OK,
+            _ => GoAwayStatus::PROTOCOL_ERROR,
+        }
+    }
 }
 
 /// Why a stream could not be opened now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    /// As many are open as the peer allows: wait for `Event::CanOpen`.
+    /// As many are open as the peer allows: wait for [`Event::CanOpen`](crate::event::Event::CanOpen).
     #[error("{limit} streams are open, as many as the peer allows")]
-    Full { limit: u32 },
+    Full {
+        /// The peer's MAX_CONCURRENT_STREAMS, or what we assume.
+        limit: u32,
+    },
     /// A GOAWAY was sent or received, the session closed, or ids ran out: use another session.
     #[error("the session takes no new streams")]
     Closing,
+    /// A push must belong to a stream of the client that we still answer (SPDY/3.1 §3.3.1).
+    #[error("stream {parent} is not open, so nothing can be pushed for it")]
+    ParentGone {
+        /// The stream it would have belonged to.
+        parent: StreamId,
+    },
 }

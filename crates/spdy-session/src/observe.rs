@@ -1,25 +1,37 @@
-//! A window on the frames of a session, for people (`-v`) and for measurements. (Contract)
+//! A window on the frames of a session, for people (`-v`) and for measurements.
 
 use spdy_clock::Instant;
 use spdy_frame::frame::Frame;
 use spdy_frame::header_block::HeaderBlock;
 
+/// Which way a frame went.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Direction { Sent, Received }
+pub enum Direction {
+    /// From us to the peer.
+    Sent,
+    /// From the peer to us.
+    Received,
+}
 
 /// One frame as it passed.
 #[derive(Debug)]
 pub struct Seen<'a> {
+    /// When it was written into the driver's buffer, or read.
     pub at: Instant,
+    /// Which way it went.
     pub direction: Direction,
+    /// The frame; a header block in it is compressed. Received DATA comes in the pieces in which
+    /// it arrived.
     pub frame: &'a Frame,
-    /// The inflated block of SYN_STREAM, SYN_REPLY, HEADERS.
+    /// The inflated block of SYN_STREAM, SYN_REPLY, HEADERS; none if it is malformed.
     pub headers: Option<&'a HeaderBlock>,
-    /// Plain and compressed length of that block, bytes.
+    /// Plain length of that block, bytes; 0 for other frames. The compressed length is that of
+    /// the block in `frame`.
     pub plain_bytes: usize,
 }
 
 /// Sees every frame.
 pub trait Observe: Send + Sync {
+    /// `seen` passed. Called in the order of the wire, from within the machine: do not wait here.
     fn seen(&self, seen: &Seen<'_>);
 }

@@ -1,62 +1,349 @@
-//! The session machine. (Contract)
+//! The session machine: its doors (SPDY/3.1 §2.1).
+//!
+//! ```
+//! use bytes::{Bytes, BytesMut};
+//! use spdy_clock::Instant;
+//! use spdy_frame::header_block::HeaderBlock;
+//! use spdy_frame::version::Version;
+//! use spdy_session::config::{Config, Role};
+//! use spdy_session::event::Event;
+//! use spdy_session::session::{Open, Session};
+//!
+//! let now = Instant::ZERO;
+//! let mut client = Session::new(Config::new(Role::Client, Version::V31), now);
+//! let mut server = Session::new(Config::new(Role::Server, Version::V31), now);
+//!
+//! let mut headers = HeaderBlock::new();
+//! headers.push("streamtype", "data");
+//! let id = client.open(&headers, Open::default())?;
+//!
+//! let mut wire = BytesMut::new();
+//! while client.poll_transmit(now, &mut wire) {}
+//! server.handle_input(now, &wire);
+//! assert!(matches!(server.poll_event(), Some(Event::Opened { id: opened, .. }) if opened == id));
+//! server.reply(id, &HeaderBlock::new(), false);
+//! server.send_data(id, Bytes::from_static(b"hello"), true);
+//! # Ok::<(), spdy_session::error::OpenError>(())
+//! ```
+//!
+//! What stands where: what the owner commands in `commands.rs`, what the peer's frames do in
+//! `receive.rs`, what is written next in `outbound.rs`, how a session ends in `closing.rs`, what
+//! the hour brings in `deadline.rs`.
 
-use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+
+use bytes::BytesMut;
 use spdy_clock::Instant;
+use spdy_frame::compress::{Deflater, Inflater};
+use spdy_frame::decoder::Decoder;
+use spdy_frame::frame::Frame;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
-use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 
-use crate::config::Config;
-use crate::error::OpenError;
+use crate::closing::Closing;
+use crate::config::{Config, Role};
+use crate::deadline::Deadlines;
 use crate::event::Event;
+use crate::flood::Budget;
+use crate::observe::{Direction, Seen};
+use crate::outbound::Outbound;
+use crate::ping::Pings;
+use crate::streams::Streams;
+use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
 /// What SYN_STREAM says besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Open { pub priority: Priority, pub associated_to: StreamId, pub unidirectional: bool, pub fin: bool }
+pub struct Open {
+    /// How urgent the answer is; of a unidirectional stream, the stream itself.
+    pub priority: Priority,
+    /// The stream it belongs to: of a push, the request. 0 for none.
+    pub associated_to: StreamId,
+    /// The peer sends nothing on it.
+    pub unidirectional: bool,
+    /// We send nothing more on it.
+    pub fin: bool,
+}
 
 /// Counters, for metrics and the lab.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Stats { pub sent_block_plain_bytes: u64, pub sent_block_wire_bytes: u64, pub received_block_plain_bytes: u64, pub received_block_wire_bytes: u64, pub frames_sent: u64, pub frames_received: u64, pub streams_opened: u64, pub streams_accepted: u64 }
+pub struct Stats {
+    /// Header blocks that we wrote, before compression, bytes.
+    pub sent_block_plain_bytes: u64,
+    /// Header blocks that we wrote, as they went on the wire, bytes.
+    pub sent_block_wire_bytes: u64,
+    /// Header blocks that came, inflated, bytes.
+    pub received_block_plain_bytes: u64,
+    /// Header blocks that came, as they were on the wire, bytes.
+    pub received_block_wire_bytes: u64,
+    /// Frames that we wrote.
+    pub frames_sent: u64,
+    /// Frames that came, whole.
+    pub frames_received: u64,
+    /// Streams that we opened: SYN_STREAM was written.
+    pub streams_opened: u64,
+    /// Streams of the peer that were handed to the owner.
+    pub streams_accepted: u64,
+    /// Streams of the peer that got REFUSED_STREAM.
+    pub streams_refused: u64,
+    /// RST_STREAM frames that we wrote.
+    pub resets_sent: u64,
+    /// RST_STREAM frames that came for streams that were open.
+    pub resets_received: u64,
+    /// DATA payload that we wrote, bytes.
+    pub sent_data_bytes: u64,
+    /// DATA payload that came, whatever became of it, bytes.
+    pub received_data_bytes: u64,
+}
 
-/// One endpoint of a SPDY session.
-pub struct Session { _private: () }
+/// One endpoint of a SPDY session: no socket, no clock, no task.
+///
+/// A driver loops over three steps. It says what happened (`handle_*`, or a verb such as
+/// [`ping`](Self::ping)); it drains [`poll_transmit`](Self::poll_transmit) and
+/// [`poll_event`](Self::poll_event), in this order or until both are empty, since writing has
+/// events too; it waits, no longer than until [`poll_timeout`](Self::poll_timeout).
+///
+/// `now` may never go back; verbs without it happen at the latest hour that was told.
+pub struct Session {
+    pub(crate) config: Config,
+    pub(crate) now: Instant,
+    pub(crate) decoder: Decoder,
+    pub(crate) inflater: Inflater,
+    pub(crate) deflater: Deflater,
+    /// Bytes of a frame that is not all there, for callers of `handle_input`.
+    inbound: BytesMut,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) streams: Streams,
+    pub(crate) outbound: Outbound,
+    pub(crate) pings: Pings,
+    pub(crate) budget: Budget,
+    pub(crate) closing: Closing,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) stats: Stats,
+
+    /// Streams have windows.
+    pub(crate) stream_windows: bool,
+    /// The session has a window.
+    pub(crate) session_window: bool,
+    /// What we may send in all. Counted even where it does not bind: SPDY/3 may turn out to be 3.1.
+    pub(crate) send: SendWindow,
+    /// What the peer may send in all; as `send`.
+    pub(crate) receive: ReceiveWindow,
+    /// What a new stream of either side may be sent, by the peer's SETTINGS.
+    pub(crate) peer_initial_window: i64,
+    /// Bytes handed to the owner and not consumed, over all streams.
+    pub(crate) unread: usize,
+    /// The peer's MAX_CONCURRENT_STREAMS, once told.
+    pub(crate) peer_max_streams: Option<u32>,
+    /// `open` was refused for want of room.
+    pub(crate) wants_open: bool,
+    /// The next id that we give.
+    pub(crate) next_id: u32,
+    /// The highest id that the peer used.
+    pub(crate) last_theirs: StreamId,
+    /// The highest id of the peer's that was handed to the owner: what GOAWAY reports.
+    pub(crate) last_accepted: StreamId,
+}
 
 impl Session {
-    pub fn new(config: Config, now: Instant) -> Self { let _ = (config, now); todo!() }
+    /// A session whose transport has just come to be, at `now`.
+    #[must_use]
+    pub fn new(config: Config, now: Instant) -> Self {
+        let client = config.role == Role::Client;
+        let receive = ReceiveWindow::of_session(i64::from(config.session_window_bytes));
+        let mut session = Self {
+            now,
+            decoder: Decoder::new(config.version, config.frame_limits.clone()),
+            inflater: Inflater::new(config.version, config.block_limits.clone()),
+            deflater: Deflater::new(config.version, config.compression),
+            inbound: BytesMut::new(),
+            events: VecDeque::new(),
+            streams: Streams::new(client),
+            outbound: Outbound::new(config.starvation_guard),
+            pings: Pings::new(config.role, config.ping_echoes),
+            budget: Budget::new(config.floods),
+            closing: Closing::default(),
+            deadlines: Deadlines::new(now),
+            stats: Stats::default(),
+            stream_windows: config.stream_windows(),
+            session_window: config.session_window(),
+            send: SendWindow::new(INITIAL_WINDOW),
+            receive,
+            peer_initial_window: INITIAL_WINDOW,
+            unread: 0,
+            peer_max_streams: None,
+            wants_open: false,
+            next_id: if client { 1 } else { 2 },
+            last_theirs: StreamId::ZERO,
+            last_accepted: StreamId::ZERO,
+            config,
+        };
+        session.queue_greeting();
+        session
+    }
 
     /// Takes bytes that arrived at `now`. How the stream was cut changes nothing.
-    pub fn handle_input(&mut self, now: Instant, bytes: &[u8]) { let _ = (now, bytes); todo!() }
-    /// The peer closed its side of the transport.
-    pub fn handle_eof(&mut self, now: Instant) { let _ = now; todo!() }
-    pub fn poll_timeout(&self) -> Option<Instant> { todo!() }
-    pub fn handle_timeout(&mut self, now: Instant) { let _ = now; todo!() }
-    pub fn poll_event(&mut self) -> Option<Event> { todo!() }
-    /// Appends the next frame to `out`; `false` when there is none to send now.
-    pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool { let _ = (now, out); todo!() }
-    /// The session ended and its last frame was taken by `poll_transmit`.
-    pub fn is_closed(&self) -> bool { todo!() }
-    /// The machine wants no more input for now (its own queues are full): back-pressure for the driver.
-    pub fn wants_input(&self) -> bool { todo!() }
+    ///
+    /// A fault of the peer is no `Err` here: it leaves as GOAWAY and returns as
+    /// [`Event::Closed`], by the same doors as everything else.
+    pub fn handle_input(&mut self, now: Instant, bytes: &[u8]) {
+        let mut inbound = std::mem::take(&mut self.inbound);
+        inbound.extend_from_slice(bytes);
+        self.handle_input_buffer(now, &mut inbound);
+        self.inbound = inbound;
+    }
 
-    /// Opens a stream: its SYN_STREAM is queued, ids rise in the order of these calls.
-    pub fn open(&mut self, headers: &HeaderBlock, open: Open) -> Result<StreamId, OpenError> { let _ = (headers, open); todo!() }
-    /// SYN_REPLY.
-    pub fn reply(&mut self, id: StreamId, headers: &HeaderBlock, fin: bool) -> bool { let _ = (id, headers, fin); todo!() }
-    /// HEADERS.
-    pub fn headers(&mut self, id: StreamId, headers: &HeaderBlock, fin: bool) -> bool { let _ = (id, headers, fin); todo!() }
-    /// Bytes that `send_data` would queue now; 0 also for a stream that is gone.
-    pub fn send_capacity(&self, id: StreamId) -> usize { let _ = id; todo!() }
-    /// Queues DATA; `false` if the stream can no longer send.
-    pub fn send_data(&mut self, id: StreamId, data: Bytes, fin: bool) -> bool { let _ = (id, data, fin); todo!() }
-    /// The owner has used `bytes` of a stream's DATA: credit goes back to the peer.
-    pub fn consume(&mut self, id: StreamId, bytes: usize) { let _ = (id, bytes); todo!() }
-    /// RST_STREAM; unread DATA is given back to the session window.
-    pub fn reset(&mut self, id: StreamId, status: RstStatus) { let _ = (id, status); todo!() }
-    pub fn ping(&mut self, now: Instant) { let _ = now; todo!() }
-    /// Stops taking streams; open ones go on to their end, then the session closes.
-    pub fn shutdown(&mut self, now: Instant) { let _ = now; todo!() }
-    /// Ends at once with GOAWAY(INTERNAL_ERROR).
-    pub fn abort(&mut self, now: Instant) { let _ = now; todo!() }
-    pub fn stats(&self) -> Stats { todo!() }
+    /// As [`handle_input`](Self::handle_input), out of the driver's own buffer and without copying:
+    /// DATA payloads share it. What is left in `input` is the beginning of a frame; new bytes go
+    /// behind it. Use one of the two doors, not both.
+    pub fn handle_input_buffer(&mut self, now: Instant, input: &mut BytesMut) {
+        self.advance(now);
+        if !input.is_empty() {
+            self.deadlines.heard(now);
+        }
+        let mut progress = false;
+        while !self.closing.has_ended() {
+            match self.decoder.decode(input) {
+                Ok(Some(frame)) => {
+                    progress = true;
+                    self.handle_frame(frame);
+                }
+                Ok(None) => break,
+                Err(error) => self.fail(error.into()),
+            }
+        }
+        if self.closing.has_ended() {
+            input.clear();
+        }
+        let partial = !input.is_empty() || !self.decoder.is_between_frames();
+        self.deadlines.input_is_partial(partial, progress, now);
+        self.settle();
+    }
+
+    /// The peer closed its side of the transport at `now`: it can neither send nor, by the custom of
+    /// every SPDY implementation, be written to.
+    pub fn handle_eof(&mut self, now: Instant) {
+        self.advance(now);
+        self.lose_transport();
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) wants to be called; `None` for never. It moves
+    /// with everything that happens, so ask again after every other call.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.next_deadline()
+    }
+
+    /// It is `now`; early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        self.expire();
+        self.settle();
+    }
+
+    /// What happened next, in order.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Appends the next frame to `out`; `false` when there is none to send now.
+    ///
+    /// Call it only as fast as the transport takes bytes: what has not been taken out can still be
+    /// overtaken by what is more urgent.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool {
+        self.advance(now);
+        let wrote = self.write_next(out);
+        self.settle();
+        wrote
+    }
+
+    /// The session ended and its last frame was taken by `poll_transmit`.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closing.has_ended() && !self.has_last_words()
+    }
+
+    /// Whether the machine wants more input; `false` for now when its own queues are full, which
+    /// is back-pressure for the driver: do not read until it is `true` again.
+    ///
+    /// A peer that does not read our answers, or, where no window protects us, an owner that
+    /// consumes nothing, stops the reading so.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        !self.closing.has_ended()
+            && self.outbound.resets.len() <= self.config.control_queue_frames
+            && self.events.len() <= self.config.event_queue
+            && (self.stream_windows || self.unread < self.config.session_window_bytes as usize)
+    }
+
+    /// Whether no window binds, so that `wants_input` is what bounds memory.
+    #[must_use]
+    pub fn has_windows(&self) -> bool {
+        self.stream_windows
+    }
+
+    /// Open streams that we opened, and that the peer opened.
+    #[must_use]
+    pub fn active_streams(&self) -> (usize, usize) {
+        (self.streams.ours_active(), self.streams.theirs_active())
+    }
+
+    /// Whether `open` would fail for good: the session is ending.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing.takes_no_streams() || self.next_id > StreamId::MAX.value()
+    }
+
+    /// How many streams we may have open at once: the peer's word, or what we assume.
+    #[must_use]
+    pub fn max_open_streams(&self) -> u32 {
+        self.peer_max_streams
+            .unwrap_or(self.config.assumed_peer_streams)
+    }
+
+    /// The counters so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// The configuration it was made with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Time goes on, never back.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// After anything happened: notes what waits, and ends a session that has drained.
+    pub(crate) fn settle(&mut self) {
+        self.end_if_drained();
+        self.note_waiting();
+        if self.wants_open && self.has_room() {
+            self.wants_open = false;
+            self.events.push_back(Event::CanOpen);
+        }
+    }
+
+    /// Shows a frame to the observer.
+    pub(crate) fn observe(
+        &self,
+        direction: Direction,
+        frame: &Frame,
+        headers: Option<&HeaderBlock>,
+        plain_bytes: usize,
+    ) {
+        if let Some(observer) = &self.config.observer {
+            observer.seen(&Seen {
+                at: self.now,
+                direction,
+                frame,
+                headers,
+                plain_bytes,
+            });
+        }
+    }
 }

@@ -1,0 +1,227 @@
+//! How a session ends: by draining, by a fault, or with its transport (SPDY/3.1 §2.6.6).
+//!
+//! ```text
+//!   open --- shutdown, or GOAWAY got ---> draining --- last stream ended --> ended: GOAWAY, flush
+//!     |                                      |
+//!     +------------- a fault ----------------+----> ended: streams lost, GOAWAY(status), flush
+//!     +------- end of the transport ---------+----> ended: streams lost, nothing to flush
+//! ```
+//!
+//! GOAWAY goes out twice at most: when draining begins, and when a fault ends the session. What
+//! lingers on the socket afterwards (read and discard for a moment, lest a TCP reset destroy
+//! the GOAWAY in the peer's buffer) is the driver's business.
+
+use spdy_clock::Instant;
+use spdy_frame::frame::GoAway;
+use spdy_frame::status::{GoAwayStatus, RstStatus};
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+
+use crate::config::Role;
+use crate::error::SessionError;
+use crate::event::{Event, ResetCause};
+use crate::session::Session;
+use crate::stream::{State, Stream};
+
+/// How far the end has come.
+#[derive(Debug, Default)]
+pub(crate) struct Closing {
+    /// Since when we drain by our own will.
+    pub(crate) draining: Option<Instant>,
+    /// GOAWAY was written.
+    sent: bool,
+    /// GOAWAY is to be written.
+    due: Option<GoAwayStatus>,
+    /// The lowest last-good that the peer's GOAWAYs gave.
+    received: Option<StreamId>,
+    ended: bool,
+}
+
+impl Closing {
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Whether we may open no streams: in all versions after either side's GOAWAY. (Drafts 2 and 3
+    /// would let the sender of one go on opening; nothing is gained by it.)
+    pub(crate) fn takes_no_streams(&self) -> bool {
+        self.ended || self.draining.is_some() || self.received.is_some()
+    }
+
+    /// Whether the peer's new streams are refused.
+    pub(crate) fn refuses_streams(&self) -> bool {
+        self.draining.is_some()
+    }
+
+    /// Whether the peer has been told that its new streams are not looked at.
+    pub(crate) fn goaway_was_sent(&self) -> bool {
+        self.sent
+    }
+}
+
+impl Session {
+    /// A stream whose halves are both closed now: it no longer counts, and goes when it is read.
+    pub(crate) fn closed(&mut self, id: StreamId) {
+        self.streams.stop_counting(id);
+        if self
+            .streams
+            .get(id)
+            .is_some_and(|stream| stream.unread == 0)
+        {
+            self.streams.remove(id);
+        }
+    }
+
+    /// Takes a stream out early: its queued DATA is dropped, its unread DATA goes back to the
+    /// session's window, since nobody will be able to say that it was consumed.
+    pub(crate) fn take_stream(&mut self, id: StreamId) -> Option<Stream> {
+        let stream = self.streams.remove(id)?;
+        if stream.state != State::Closed {
+            self.streams.remember(id);
+        }
+        self.outbound.data_bytes -= stream.queued_bytes;
+        self.unread -= stream.unread;
+        self.receive.consume(stream.unread);
+        Some(stream)
+    }
+
+    /// A request ended early: so do the pushes that belong to it (SPDY/3.1 §3.3.1). The client may
+    /// not have counted on it, so each is reset on the wire too.
+    pub(crate) fn cancel_pushes_of(&mut self, parent: StreamId) {
+        if self.config.role != Role::Server || self.streams.ours_active() == 0 {
+            return;
+        }
+        for id in self.streams.ids() {
+            let push = self.streams.is_open(id)
+                && self
+                    .streams
+                    .get(id)
+                    .is_some_and(|stream| stream.associated_to == parent)
+                && self.streams.is_ours(id);
+            if push && let Some(stream) = self.take_stream(id) {
+                if stream.written {
+                    self.outbound.resets.push_back((id, RstStatus::CANCEL));
+                }
+                let cause = ResetCause::ByUs(RstStatus::CANCEL);
+                self.events.push_back(Event::Reset { id, cause });
+            }
+        }
+    }
+
+    /// We want no more streams.
+    pub(crate) fn begin_drain(&mut self) {
+        if self.closing.ended || self.closing.draining.is_some() {
+            return;
+        }
+        self.closing.draining = Some(self.now);
+        if self.config.early_goaway {
+            self.closing.due = Some(GoAwayStatus::OK);
+        }
+    }
+
+    /// GOAWAY came.
+    ///
+    /// # Errors
+    ///
+    /// When it was one of too many.
+    pub(crate) fn on_goaway(&mut self, goaway: GoAway) -> Result<(), SessionError> {
+        let last_good = match self.closing.received {
+            Some(before) => {
+                self.budget.empty_frame(self.now)?;
+                // it must not rise: what was given up by the first GOAWAY may run elsewhere by now
+                before.min(goaway.last_good)
+            }
+            None => goaway.last_good,
+        };
+        self.closing.received = Some(last_good);
+        self.events.push_back(Event::GoAway {
+            last_good,
+            status: goaway.status,
+        });
+        let ours: Vec<_> = self.streams.ours_ids().collect();
+        for id in ours {
+            // what was never written was not processed either, whatever last-good says: a
+            // drain in two steps starts with 2^31 - 1
+            let lost = self.streams.is_open(id)
+                && (id > last_good || self.streams.get(id).is_some_and(|stream| !stream.written));
+            if lost && self.take_stream(id).is_some() {
+                self.events.push_back(Event::Reset {
+                    id,
+                    cause: ResetCause::NotProcessed,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the session in order when it drains and no stream is left.
+    pub(crate) fn end_if_drained(&mut self) {
+        let drains = self.closing.draining.is_some() || self.closing.received.is_some();
+        if drains && !self.closing.ended && self.streams.active() == 0 {
+            self.end();
+        }
+    }
+
+    /// Ends the session in order.
+    pub(crate) fn end(&mut self) {
+        self.closing.ended = true;
+        self.outbound.keep_resets_alone();
+        self.closing.due = (!self.closing.sent).then_some(GoAwayStatus::OK);
+        self.events.push_back(Event::Closed { error: None });
+    }
+
+    /// Ends the session with a fault: every stream is lost, and the peer is told why.
+    pub(crate) fn fail(&mut self, error: SessionError) {
+        if self.closing.ended {
+            return;
+        }
+        self.closing.due = Some(error.status());
+        self.lose_streams(error);
+    }
+
+    /// Ends the session with its transport: there is nobody left to tell.
+    pub(crate) fn lose_transport(&mut self) {
+        self.closing.due = None;
+        self.outbound.clear();
+        if self.closing.ended {
+            return;
+        }
+        match self.streams.active() {
+            0 => {
+                self.closing.ended = true;
+                self.events.push_back(Event::Closed { error: None });
+            }
+            open_streams => self.lose_streams(SessionError::Truncated { open_streams }),
+        }
+    }
+
+    fn lose_streams(&mut self, error: SessionError) {
+        self.closing.ended = true;
+        for id in self.streams.ids() {
+            let open = self.streams.is_open(id);
+            self.take_stream(id);
+            if open {
+                let cause = ResetCause::SessionLost(error.clone());
+                self.events.push_back(Event::Reset { id, cause });
+            }
+        }
+        self.outbound.clear();
+        self.events.push_back(Event::Closed { error: Some(error) });
+    }
+
+    /// The GOAWAY to write now.
+    pub(crate) fn take_goaway(&mut self) -> Option<GoAway> {
+        let status = self.closing.due.take()?;
+        self.closing.sent = true;
+        let status = (self.config.version != Version::V2).then_some(status);
+        Some(GoAway {
+            last_good: self.last_accepted,
+            status,
+        })
+    }
+
+    /// Whether an ended session has something left to write.
+    pub(crate) fn has_last_words(&self) -> bool {
+        self.closing.due.is_some() || !self.outbound.resets.is_empty()
+    }
+}

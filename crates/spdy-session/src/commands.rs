@@ -1,0 +1,244 @@
+//! What the owner of a session commands: open, answer, send, consume, reset, ping.
+
+use bytes::Bytes;
+use spdy_clock::Instant;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+
+use crate::config::Role;
+use crate::error::OpenError;
+use crate::session::{Open, Session};
+use crate::stream::{Answer, Item, Queued, State, Stream};
+use crate::window::{ReceiveWindow, SendWindow};
+
+impl Session {
+    /// Opens a stream: its SYN_STREAM is queued, ids rise in the order of these calls.
+    ///
+    /// A server pushes so: `unidirectional`, and `associated_to` the request it belongs to, which
+    /// must still be answered: its SYN_STREAM then stands before the parent's FIN.
+    ///
+    /// # Errors
+    ///
+    /// When the peer's MAX_CONCURRENT_STREAMS is reached, the session is ending, or the stream
+    /// that a push belongs to is gone.
+    pub fn open(&mut self, headers: &HeaderBlock, open: Open) -> Result<StreamId, OpenError> {
+        if self.is_closing() {
+            return Err(OpenError::Closing);
+        }
+        let parent = open.associated_to;
+        if self.config.role == Role::Server && !parent.is_zero() {
+            let answers = |stream: &Stream| stream.state.sends();
+            if self.streams.is_ours(parent) || !self.streams.get(parent).is_some_and(answers) {
+                return Err(OpenError::ParentGone { parent });
+            }
+        }
+        if !self.has_room() {
+            self.wants_open = true;
+            return Err(OpenError::Full {
+                limit: self.max_open_streams(),
+            });
+        }
+        let id = StreamId::new(self.next_id);
+        self.next_id += 2;
+        let (state, answer) = if open.unidirectional {
+            (State::HalfClosedRemote, Answer::NoneToUs)
+        } else {
+            (State::Open, Answer::Awaited)
+        };
+        let mut stream = self.new_stream(id, open, state, answer);
+        stream.written = false;
+        stream.fin_queued = open.fin;
+        stream.items.push_back(Item::SynStream {
+            headers: headers.clone(),
+            fin: open.fin,
+        });
+        self.streams.insert(stream);
+        self.schedule(id);
+        self.note_waiting();
+        Ok(id)
+    }
+
+    /// A stream with nothing in it.
+    pub(crate) fn new_stream(
+        &self,
+        id: StreamId,
+        open: Open,
+        state: State,
+        answer: Answer,
+    ) -> Stream {
+        Stream {
+            id,
+            associated_to: open.associated_to,
+            priority: open.priority,
+            unidirectional: open.unidirectional,
+            state,
+            answer,
+            written: true,
+            headers_seen: 0,
+            send: SendWindow::new(self.peer_initial_window),
+            items: std::collections::VecDeque::new(),
+            queued_bytes: 0,
+            fin_queued: false,
+            full: false,
+            queued: Queued::No,
+            hurry: false,
+            receive: ReceiveWindow::of_stream(self.config.stream_window()),
+            unread: 0,
+            grant_queued: false,
+        }
+    }
+
+    /// Whether one more stream of ours may be open.
+    pub(crate) fn has_room(&self) -> bool {
+        self.streams.ours_active() < self.max_open_streams() as usize
+    }
+
+    /// SYN_REPLY; `false` if there is no stream that waits for one.
+    pub fn reply(&mut self, id: StreamId, headers: &HeaderBlock, fin: bool) -> bool {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return false;
+        };
+        if stream.answer != Answer::Owed || !stream.state.sends() {
+            return false;
+        }
+        stream.answer = Answer::Given;
+        stream.fin_queued = fin;
+        stream.items.push_back(Item::SynReply {
+            headers: headers.clone(),
+            fin,
+        });
+        self.schedule(id);
+        self.note_waiting();
+        true
+    }
+
+    /// HEADERS, after all that was queued before; `false` if the stream can no longer send, or
+    /// still owes its SYN_REPLY.
+    ///
+    /// Some peers hang on HEADERS (moby/spdystream, OkHttp's server, nginx) and some overlook a
+    /// FIN on it (node-spdy, OkHttp): end with DATA.
+    pub fn headers(&mut self, id: StreamId, headers: &HeaderBlock, fin: bool) -> bool {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return false;
+        };
+        if !stream.accepts_output() {
+            return false;
+        }
+        stream.fin_queued = fin;
+        stream.items.push_back(Item::Headers {
+            headers: headers.clone(),
+            fin,
+        });
+        self.schedule(id);
+        self.note_waiting();
+        true
+    }
+
+    /// Bytes that `send_data` would queue now; 0 also for a stream that is gone.
+    ///
+    /// Once it was 0 because the queue is full, it stays so until half of the queue has left, and
+    /// [`Event::Writable`](crate::event::Event::Writable) says when.
+    #[must_use]
+    pub fn send_capacity(&self, id: StreamId) -> usize {
+        match self.streams.get(id) {
+            Some(stream) if stream.accepts_output() && !stream.full => self
+                .config
+                .send_buffer_bytes
+                .saturating_sub(stream.queued_bytes),
+            _ => 0,
+        }
+    }
+
+    /// Queues DATA, without copying it; `false` if the stream can no longer send, or still owes
+    /// its SYN_REPLY.
+    ///
+    /// More than [`send_capacity`](Self::send_capacity) is queued too: memory is then the owner's
+    /// concern. Empty DATA without `fin` is nothing, and nothing is sent for it.
+    pub fn send_data(&mut self, id: StreamId, data: Bytes, fin: bool) -> bool {
+        let buffer = self.config.send_buffer_bytes;
+        let Some(stream) = self.streams.get_mut(id) else {
+            return false;
+        };
+        if !stream.accepts_output() {
+            return false;
+        }
+        if data.is_empty() && !fin {
+            return true;
+        }
+        stream.fin_queued = fin;
+        stream.queued_bytes += data.len();
+        stream.full |= stream.queued_bytes >= buffer;
+        match stream.items.back_mut() {
+            // FIN rides on the last DATA frame if that has not left yet
+            Some(Item::Data { fin: last, .. }) if data.is_empty() => *last = fin,
+            _ => stream.items.push_back(Item::Data { bytes: data, fin }),
+        }
+        self.schedule(id);
+        self.note_waiting();
+        true
+    }
+
+    /// The owner has used `bytes` of a stream's DATA: credit goes back to the peer.
+    ///
+    /// For a stream that was reset nothing needs to be called, and nothing happens: its credit
+    /// went back at once. A stream that ended by FIN counts until all of it is consumed.
+    pub fn consume(&mut self, id: StreamId, bytes: usize) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let bytes = bytes.min(stream.unread);
+        stream.unread -= bytes;
+        // SPDY/3.1 §2.6.8: no WINDOW_UPDATE for a half that has ended; it would be ignored
+        if self.stream_windows && stream.state.receives() {
+            stream.receive.consume(bytes);
+            if stream.receive.owes() && !stream.grant_queued {
+                stream.grant_queued = true;
+                self.outbound.grants.push_back(id);
+            }
+        }
+        if stream.state == State::Closed && stream.unread == 0 {
+            self.streams.remove(id);
+        }
+        self.unread -= bytes;
+        self.receive.consume(bytes);
+    }
+
+    /// RST_STREAM; unread DATA is given back to the session window, queued DATA is dropped.
+    ///
+    /// Nothing more is heard of the stream, not even this. A server's reset of a request ends the
+    /// pushes that belong to it as well.
+    pub fn reset(&mut self, id: StreamId, status: RstStatus) {
+        let Some(stream) = self.take_stream(id) else {
+            return;
+        };
+        // never written, or over: the peer knows of nothing that could be reset
+        if stream.written && stream.state != State::Closed {
+            self.outbound.resets.push_back((id, status));
+        }
+        self.cancel_pushes_of(id);
+        self.settle();
+    }
+
+    /// PING. One is under way at a time: a call while one is will be answered by the same
+    /// [`Event::Pong`](crate::event::Event::Pong).
+    pub fn ping(&mut self, now: Instant) {
+        self.advance(now);
+        if !self.closing.has_ended() {
+            self.pings.ask(now);
+        }
+    }
+
+    /// Stops taking streams; open ones go on to their end, then the session closes.
+    pub fn shutdown(&mut self, now: Instant) {
+        self.advance(now);
+        self.begin_drain();
+        self.settle();
+    }
+
+    /// Ends at once with GOAWAY(INTERNAL_ERROR).
+    pub fn abort(&mut self, now: Instant) {
+        self.advance(now);
+        self.fail(crate::error::SessionError::Aborted);
+    }
+}

@@ -1,0 +1,182 @@
+//! What the hour brings: every time limit of a session, in one place.
+//!
+//! Each limit is an instant since which something has been waited for, and a duration of the
+//! configuration. Nothing here is exact to the frame: limits are for peers that stall.
+
+use spdy_clock::Instant;
+
+use crate::error::{Flood, SessionError};
+use crate::session::Session;
+
+/// Since when each thing has been waited for.
+#[derive(Debug)]
+pub(crate) struct Deadlines {
+    /// Anything came.
+    last_heard: Instant,
+    /// A frame was begun that is not complete.
+    partial: Option<Instant>,
+    /// DATA is queued, and none of it left.
+    waiting: Option<Instant>,
+    /// No stream is open.
+    idle: Option<Instant>,
+    /// More RST_STREAM frames are queued than we go on reading with.
+    stuffed: Option<Instant>,
+}
+
+impl Deadlines {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            last_heard: now,
+            partial: None,
+            waiting: None,
+            idle: Some(now),
+            stuffed: None,
+        }
+    }
+
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.last_heard = now;
+    }
+
+    /// Whether the input ends within a frame, and whether it brought any frame, or piece of DATA.
+    pub(crate) fn input_is_partial(&mut self, partial: bool, progress: bool, now: Instant) {
+        match partial {
+            false => self.partial = None,
+            true if progress => self.partial = Some(now),
+            // a byte now and then is no progress: that is what a slow writer sends
+            true => _ = self.partial.get_or_insert(now),
+        }
+    }
+
+    /// DATA left.
+    pub(crate) fn data_left(&mut self, now: Instant) {
+        self.waiting = Some(now);
+    }
+}
+
+/// Starts, keeps or stops a wait.
+fn note(since: &mut Option<Instant>, waits: bool, now: Instant) {
+    match waits {
+        true => _ = since.get_or_insert(now),
+        false => *since = None,
+    }
+}
+
+impl Session {
+    /// Notes what is waited for from now on.
+    pub(crate) fn note_waiting(&mut self) {
+        let now = self.now;
+        note(
+            &mut self.deadlines.waiting,
+            self.outbound.data_bytes > 0,
+            now,
+        );
+        note(&mut self.deadlines.idle, self.streams.active() == 0, now);
+        let stuffed = self.outbound.resets.len() > self.config.control_queue_frames;
+        note(&mut self.deadlines.stuffed, stuffed, now);
+    }
+
+    /// The next instant at which [`expire`](Self::expire) has something to do.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        if self.closing.has_ended() {
+            return None;
+        }
+        let (waits, config) = (&self.deadlines, &self.config);
+        let keepalive = config
+            .keepalive_interval
+            .map(|interval| match self.pings.flight() {
+                Some(flight) => flight.asked + config.keepalive_timeout,
+                None => waits.last_heard + interval,
+            });
+        [
+            keepalive,
+            waits
+                .partial
+                .zip(config.frame_timeout)
+                .map(|(since, limit)| since + limit),
+            waits
+                .waiting
+                .zip(config.write_timeout)
+                .map(|(since, limit)| since + limit),
+            waits
+                .idle
+                .zip(config.idle_timeout)
+                .map(|(since, limit)| since + limit),
+            waits
+                .stuffed
+                .map(|since| since + config.control_queue_timeout),
+            self.closing
+                .draining
+                .zip(config.drain_timeout)
+                .map(|(since, limit)| since + limit),
+            self.outbound.hold_until,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Does what is due.
+    pub(crate) fn expire(&mut self) {
+        let now = self.now;
+        let over = |since: Option<Instant>, limit: Option<std::time::Duration>| {
+            since
+                .zip(limit)
+                .filter(|&(since, limit)| now >= since + limit)
+                .map(|(_, limit)| limit)
+        };
+        if self.closing.has_ended() {
+            return;
+        }
+        if self.outbound.hold_until.is_some_and(|until| now >= until) {
+            self.release_held(true);
+        }
+        if let Some(waited) = over(self.deadlines.partial, self.config.frame_timeout) {
+            return self.fail(SessionError::FrameTimeout { waited });
+        }
+        if let Some(waited) = over(self.deadlines.waiting, self.config.write_timeout) {
+            return self.fail(SessionError::WriteTimeout { waited });
+        }
+        if over(
+            self.deadlines.stuffed,
+            Some(self.config.control_queue_timeout),
+        )
+        .is_some()
+        {
+            let limit = self.config.control_queue_frames as u32;
+            return self.fail(SessionError::Flood {
+                flood: Flood::ControlQueue,
+                limit,
+            });
+        }
+        if let Some(waited) = over(self.closing.draining, self.config.drain_timeout) {
+            let open_streams = self.streams.active();
+            return self.fail(SessionError::DrainTimeout {
+                open_streams,
+                waited,
+            });
+        }
+        if over(self.deadlines.idle, self.config.idle_timeout).is_some() {
+            return self.end();
+        }
+        self.keep_alive();
+    }
+
+    fn keep_alive(&mut self) {
+        let Some(interval) = self.config.keepalive_interval else {
+            return;
+        };
+        let (now, heard) = (self.now, self.deadlines.last_heard);
+        match self.pings.flight() {
+            Some(flight) if now < flight.asked + self.config.keepalive_timeout => {}
+            // no echo, but the peer lives: Undertow never answers a PING
+            Some(flight) if heard > flight.asked => self.pings.forget(),
+            Some(_) => {
+                let waited = self.config.keepalive_timeout;
+                self.fail(SessionError::KeepaliveTimeout { waited });
+            }
+            None if now >= heard + interval => self.pings.ask(now),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! What goes on the wire next, and the writing of it.
+//!
+//! Nothing is encoded before it is asked for. The order (choice, SPDY/3.1 §2.3.3 leaves it open):
+//!
+//! 1. the greeting: SETTINGS, and in 3.1 the first WINDOW_UPDATE of the session
+//! 2. PING echoes, then our own PING
+//! 3. WINDOW_UPDATE: what the peer waits for
+//! 4. RST_STREAM; it overtakes the DATA of its stream, which is dropped
+//! 5. header blocks (and bare FINs), first come first served: ids rise on the wire because
+//!    `open` queued them so, and a block is compressed here, at the moment of writing, so that
+//!    the order in the compressor is the order on the wire (SPDY/3.1 §2.6.10.1)
+//! 6. GOAWAY of an orderly shutdown
+//! 7. DATA, by priority (`scheduler.rs`)
+//!
+//! A stream's own frames keep their order, since each stream has one queue of items and stands in
+//! at most one queue here.
+
+use std::collections::VecDeque;
+
+use bytes::{Bytes, BytesMut};
+use spdy_clock::Instant;
+use spdy_frame::frame::{
+    Data, Frame, Headers, Ping, RstStream, Setting, SettingId, Settings, SynReply, SynStream,
+    WindowUpdate,
+};
+use spdy_frame::head::{DataHead, FLAG_FIN};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+
+use crate::config::Greeting;
+use crate::event::Event;
+use crate::observe::Direction;
+use crate::scheduler::Scheduler;
+use crate::session::Session;
+use crate::stream::{Item, Queued, State, Stream};
+use crate::window::INITIAL_WINDOW;
+
+/// What waits to be written, by kind.
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    /// The greeting was queued, or never will be.
+    greeted: bool,
+    greeting: VecDeque<Frame>,
+    /// Streams that are owed a WINDOW_UPDATE.
+    pub(crate) grants: VecDeque<StreamId>,
+    pub(crate) resets: VecDeque<(StreamId, RstStatus)>,
+    /// Streams whose first item needs no credit.
+    heads: VecDeque<StreamId>,
+    scheduler: Scheduler,
+    /// Streams that wait for more credit than a few bytes, and until when.
+    held: Vec<StreamId>,
+    pub(crate) hold_until: Option<Instant>,
+    /// DATA queued on all streams, bytes.
+    pub(crate) data_bytes: usize,
+    /// Where header blocks are compressed.
+    scratch: BytesMut,
+}
+
+impl Outbound {
+    pub(crate) fn new(starvation_guard: u32) -> Self {
+        Self {
+            greeted: false,
+            greeting: VecDeque::new(),
+            grants: VecDeque::new(),
+            resets: VecDeque::new(),
+            heads: VecDeque::new(),
+            scheduler: Scheduler::new(starvation_guard),
+            held: Vec::new(),
+            hold_until: None,
+            data_bytes: 0,
+            scratch: BytesMut::new(),
+        }
+    }
+
+    /// Drops all but RST_STREAM: the session ends in order.
+    pub(crate) fn keep_resets_alone(&mut self) {
+        self.greeting.clear();
+        self.grants.clear();
+        self.heads.clear();
+        self.scheduler.clear();
+        self.held.clear();
+        self.hold_until = None;
+        self.data_bytes = 0;
+    }
+
+    /// Drops everything: the session ends with a fault.
+    pub(crate) fn clear(&mut self) {
+        self.keep_resets_alone();
+        self.resets.clear();
+    }
+}
+
+impl Session {
+    /// Queues SETTINGS and the first WINDOW_UPDATE, if now is the time for it.
+    pub(crate) fn queue_greeting(&mut self) {
+        let now = match self.config.greeting {
+            Greeting::AtOnce => true,
+            Greeting::AfterPeer => self.stats.frames_received > 0,
+            Greeting::Never => false,
+        };
+        if !now || self.outbound.greeted {
+            return;
+        }
+        self.outbound.greeted = true;
+        // ascending ids, no PERSIST: Chromium ends the session over the first, and we neither ask
+        // for storage nor store (SPDY/3.1 §2.6.4; stored values are a tracking cookie)
+        let mut entries = Vec::with_capacity(2);
+        let streams = self.config.peer_streams();
+        if streams != u32::MAX {
+            entries.push(Setting::new(SettingId::MAX_CONCURRENT_STREAMS, streams));
+        }
+        let window = self.config.stream_window();
+        if self.config.version == Version::V2 {
+            // no effect by the text, but node-spdy runs flow control in SPDY/2 too, and
+            // stops after 64 KiB unless told so
+            entries.push(Setting::new(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff));
+        } else if self.stream_windows && window != INITIAL_WINDOW {
+            entries.push(Setting::new(SettingId::INITIAL_WINDOW_SIZE, window as u32));
+        }
+        let settings = Settings {
+            entries,
+            ..Settings::default()
+        };
+        self.outbound.greeting.push_back(Frame::Settings(settings));
+        if self.session_window {
+            self.queue_session_grant();
+        }
+    }
+
+    /// Opens the session's window as far as it goes, ahead of everything but SETTINGS.
+    pub(crate) fn queue_session_grant(&mut self) {
+        let delta = self.receive.grant();
+        if delta > 0 {
+            let grant = WindowUpdate {
+                stream_id: StreamId::ZERO,
+                delta,
+            };
+            self.outbound.greeting.push_back(Frame::WindowUpdate(grant));
+        }
+    }
+
+    /// Puts a stream into the queue that its first item belongs to, if it is in none.
+    pub(crate) fn schedule(&mut self, id: StreamId) {
+        let windows = self.stream_windows;
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        if stream.queued != Queued::No {
+            return;
+        }
+        match stream.first_is_head() {
+            Some(true) => {
+                stream.queued = Queued::Head;
+                self.outbound.heads.push_back(id);
+            }
+            // without credit it waits outside of all queues for WINDOW_UPDATE
+            Some(false) if windows && stream.send.credit() == 0 => {}
+            Some(false) => {
+                stream.queued = Queued::Data;
+                self.outbound.scheduler.push(stream.priority, id);
+            }
+            None => {}
+        }
+    }
+
+    /// Credit came for a stream: it may send again.
+    pub(crate) fn credit_came(&mut self, id: StreamId) {
+        let small = self.config.small_data_bytes;
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.queued == Queued::Held
+            && stream.send.credit() >= small.min(stream.queued_bytes)
+        {
+            stream.queued = Queued::No;
+            self.outbound.held.retain(|&held| held != id);
+        }
+        self.schedule(id);
+    }
+
+    /// Lets the streams go that waited for more credit: it came for the session, or, with
+    /// `hurry`, they have waited long enough and send what they may.
+    pub(crate) fn release_held(&mut self, hurry: bool) {
+        self.outbound.hold_until = None;
+        for id in std::mem::take(&mut self.outbound.held) {
+            if let Some(stream) = self.streams.get_mut(id) {
+                stream.queued = Queued::No;
+                stream.hurry |= hurry;
+                self.schedule(id);
+            }
+        }
+    }
+
+    /// Appends the next frame to `out`; `false` when there is none.
+    pub(crate) fn write_next(&mut self, out: &mut BytesMut) -> bool {
+        if let Some(frame) = self.outbound.greeting.pop_front() {
+            return self.put(&frame, out);
+        }
+        if !self.closing.has_ended()
+            && let Some(id) = self.pings.next(self.now)
+        {
+            return self.put(&Frame::Ping(Ping { id }), out);
+        }
+        if let Some(grant) = self.next_grant() {
+            return self.put(&Frame::WindowUpdate(grant), out);
+        }
+        if let Some((stream_id, status)) = self.outbound.resets.pop_front() {
+            self.stats.resets_sent += 1;
+            return self.put(&Frame::RstStream(RstStream { stream_id, status }), out);
+        }
+        while let Some(id) = self.outbound.heads.pop_front() {
+            if self.write_head(id, out) {
+                return true;
+            }
+        }
+        if let Some(goaway) = self.take_goaway() {
+            return self.put(&Frame::GoAway(goaway), out);
+        }
+        self.write_data(out)
+    }
+
+    /// Encodes a frame without a header block.
+    fn put(&mut self, frame: &Frame, out: &mut BytesMut) -> bool {
+        frame.encode(self.config.version, out);
+        self.stats.frames_sent += 1;
+        self.observe(Direction::Sent, frame, None, 0);
+        true
+    }
+
+    /// The next WINDOW_UPDATE: the session's, whose want stops every stream, first.
+    fn next_grant(&mut self) -> Option<WindowUpdate> {
+        if self.closing.has_ended() {
+            return None;
+        }
+        if self.session_window && self.receive.owes() {
+            return Some(WindowUpdate {
+                stream_id: StreamId::ZERO,
+                delta: self.receive.grant(),
+            });
+        }
+        while let Some(id) = self.outbound.grants.pop_front() {
+            // no grant for a stream that is gone, or whose FIN came since (SPDY/3.1 §2.6.8)
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            stream.grant_queued = false;
+            if stream.state.receives() {
+                return Some(WindowUpdate {
+                    stream_id: id,
+                    delta: stream.receive.grant(),
+                });
+            }
+        }
+        None
+    }
+
+    /// Writes the first item of a stream, one that needs no credit.
+    fn write_head(&mut self, id: StreamId, out: &mut BytesMut) -> bool {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return false;
+        };
+        stream.queued = Queued::No;
+        let Some(item) = stream.items.pop_front() else {
+            return false;
+        };
+        let (associated_to, priority) = (stream.associated_to, stream.priority);
+        let unidirectional = stream.unidirectional;
+        let fin = match item {
+            Item::SynStream { headers, fin } => {
+                stream.written = true;
+                self.stats.streams_opened += 1;
+                self.put_block(&headers, out, |block| {
+                    Frame::SynStream(SynStream {
+                        stream_id: id,
+                        associated_to,
+                        priority,
+                        fin,
+                        unidirectional,
+                        block,
+                    })
+                });
+                fin
+            }
+            Item::SynReply { headers, fin } => {
+                self.put_block(&headers, out, |block| {
+                    Frame::SynReply(SynReply {
+                        stream_id: id,
+                        fin,
+                        block,
+                    })
+                });
+                fin
+            }
+            Item::Headers { headers, fin } => {
+                self.put_block(&headers, out, |block| {
+                    Frame::Headers(Headers {
+                        stream_id: id,
+                        fin,
+                        block,
+                    })
+                });
+                fin
+            }
+            Item::Data { bytes, fin } => {
+                self.put(
+                    &Frame::Data(Data {
+                        stream_id: id,
+                        payload: bytes,
+                        fin,
+                    }),
+                    out,
+                );
+                fin
+            }
+        };
+        self.departed(id, fin);
+        true
+    }
+
+    /// Compresses a block and encodes its frame.
+    fn put_block(
+        &mut self,
+        headers: &HeaderBlock,
+        out: &mut BytesMut,
+        frame: impl FnOnce(Bytes) -> Frame,
+    ) {
+        let plain = self.deflater.deflate(headers, &mut self.outbound.scratch);
+        // shared for the time of this call, after which the scratch buffer is whole again
+        let block = self.outbound.scratch.split().freeze();
+        self.stats.sent_block_plain_bytes += plain as u64;
+        self.stats.sent_block_wire_bytes += block.len() as u64;
+        self.stats.frames_sent += 1;
+        let frame = frame(block);
+        frame.encode(self.config.version, out);
+        self.observe(Direction::Sent, &frame, Some(headers), plain);
+    }
+
+    /// Writes a DATA frame of the stream whose turn it is.
+    fn write_data(&mut self, out: &mut BytesMut) -> bool {
+        let (windows, session_window) = (self.stream_windows, self.session_window);
+        let (frame_bytes, small) = (
+            self.config.data_frame_bytes.max(1),
+            self.config.small_data_bytes,
+        );
+        while !session_window || self.send.credit() > 0 {
+            let Some(id) = self.outbound.scheduler.pop() else {
+                return false;
+            };
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            stream.queued = Queued::No;
+            let mut credit = usize::MAX;
+            if windows {
+                credit = credit.min(stream.send.credit());
+            }
+            if session_window {
+                credit = credit.min(self.send.credit());
+            }
+            if credit == 0 {
+                continue; // the window was lowered below zero since; WINDOW_UPDATE brings it back
+            }
+            let wanted = stream.queued_bytes.min(frame_bytes);
+            if credit < wanted.min(small) && !stream.hurry {
+                stream.queued = Queued::Held;
+                self.outbound.held.push(id);
+                let until = self.now + self.config.small_data_delay;
+                self.outbound.hold_until.get_or_insert(until);
+                continue;
+            }
+            stream.hurry = false;
+            self.put_data(id, wanted.min(credit), out);
+            return true;
+        }
+        false
+    }
+
+    /// Writes one DATA frame of up to `limit` bytes, out of as many queued pieces as fit.
+    fn put_data(&mut self, id: StreamId, limit: usize, out: &mut BytesMut) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let (len, fin) = measure(stream, limit);
+        let priority = stream.priority;
+        let flags = if fin { FLAG_FIN } else { 0 };
+        DataHead {
+            stream_id: id,
+            flags,
+            len,
+        }
+        .encode(out);
+        let payload_at = out.len();
+        let mut left = len;
+        while left > 0 {
+            let Some(Item::Data { bytes, .. }) = stream.items.front_mut() else {
+                unreachable!("{left} bytes of DATA measured and not there on {id}")
+            };
+            if bytes.len() > left {
+                out.extend_from_slice(&bytes.split_to(left));
+                break;
+            }
+            left -= bytes.len();
+            out.extend_from_slice(bytes);
+            stream.items.pop_front();
+        }
+        stream.queued_bytes -= len;
+        stream.send.spend(len);
+        if stream.full && stream.queued_bytes <= self.config.send_buffer_bytes / 2 {
+            stream.full = false;
+            if !stream.fin_queued {
+                self.events.push_back(Event::Writable { id });
+            }
+        }
+        self.outbound.data_bytes -= len;
+        self.send.spend(len);
+        self.stats.frames_sent += 1;
+        self.stats.sent_data_bytes += len as u64;
+        if self.config.observer.is_some() {
+            let payload = Bytes::copy_from_slice(&out[payload_at..]);
+            let frame = Frame::Data(Data {
+                stream_id: id,
+                payload,
+                fin,
+            });
+            self.observe(Direction::Sent, &frame, None, 0);
+        }
+        self.deadlines.data_left(self.now);
+        self.departed(id, fin);
+        self.outbound.scheduler.sent(priority);
+    }
+
+    /// A frame of `id` was written: moves its state, and queues what comes next on it.
+    fn departed(&mut self, id: StreamId, fin: bool) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        stream.depart(fin);
+        if stream.state == State::Closed {
+            self.closed(id);
+        } else {
+            self.schedule(id);
+        }
+    }
+}
+
+/// Length of the DATA frame that the first items make within `limit` bytes, and whether FIN is in it.
+fn measure(stream: &Stream, limit: usize) -> (usize, bool) {
+    let mut len = 0;
+    for item in &stream.items {
+        let Item::Data { bytes, fin } = item else {
+            break;
+        };
+        if bytes.len() > limit - len {
+            return (limit, false);
+        }
+        len += bytes.len();
+        if *fin {
+            return (len, true);
+        }
+    }
+    (len, false)
+}

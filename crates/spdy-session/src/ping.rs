@@ -1,0 +1,121 @@
+//! PING: our own, one at a time, and the echoes we owe (SPDY/3.1 §2.6.5).
+//!
+//! Ids have the parity of the side that asks: odd from the client. The peer's come back unchanged,
+//! ahead of all other output; one of our parity is the answer to ours, or means nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use crate::config::Role;
+
+/// Our ping that is asked for or under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    id: u32,
+    /// When it was asked for: what a dead session is told by.
+    pub(crate) asked: Instant,
+    /// When it was written: what the round trip is measured from.
+    sent: Option<Instant>,
+}
+
+/// What a PING that came was.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Pinged {
+    /// The peer's: an echo is queued.
+    Echoed,
+    /// The peer's, and as many echoes wait as may.
+    TooMany,
+    /// The answer to ours.
+    Answered(Duration),
+    /// Of our parity, but nothing that we sent.
+    Ignored,
+}
+
+/// The pings of a session.
+#[derive(Debug)]
+pub(crate) struct Pings {
+    parity: u32,
+    next_id: u32,
+    flight: Option<Flight>,
+    echoes: VecDeque<u32>,
+    max_echoes: usize,
+}
+
+impl Pings {
+    pub(crate) fn new(role: Role, max_echoes: usize) -> Self {
+        let (parity, next_id) = match role {
+            Role::Client => (1, 1),
+            Role::Server => (0, 2),
+        };
+        Self {
+            parity,
+            next_id,
+            flight: None,
+            echoes: VecDeque::new(),
+            max_echoes,
+        }
+    }
+
+    /// Asks for a ping at `now`. With one under way that one will answer for both: several in
+    /// flight only cost the peer (and some count them as a flood).
+    pub(crate) fn ask(&mut self, now: Instant) {
+        if self.flight.is_none() {
+            self.flight = Some(Flight {
+                id: self.next_id,
+                asked: now,
+                sent: None,
+            });
+            // 2^31 pings later the ids start again; 0 is left out, which some peers do not echo
+            self.next_id = match self.next_id.wrapping_add(2) {
+                0 => 2,
+                next => next,
+            };
+        }
+    }
+
+    pub(crate) fn flight(&self) -> Option<Flight> {
+        self.flight
+    }
+
+    /// Gives up waiting for an answer: the peer lives, but does not echo.
+    pub(crate) fn forget(&mut self) {
+        self.flight = None;
+    }
+
+    /// A PING came.
+    pub(crate) fn receive(&mut self, id: u32, now: Instant) -> Pinged {
+        if id % 2 != self.parity {
+            if self.echoes.len() >= self.max_echoes {
+                return Pinged::TooMany;
+            }
+            self.echoes.push_back(id);
+            return Pinged::Echoed;
+        }
+        match self.flight {
+            Some(Flight {
+                id: ours,
+                sent: Some(sent),
+                ..
+            }) if ours == id => {
+                self.flight = None;
+                Pinged::Answered(now - sent)
+            }
+            _ => Pinged::Ignored,
+        }
+    }
+
+    /// The next id to write: echoes, then ours.
+    pub(crate) fn next(&mut self, now: Instant) -> Option<u32> {
+        if let Some(echo) = self.echoes.pop_front() {
+            return Some(echo);
+        }
+        let flight = self
+            .flight
+            .as_mut()
+            .filter(|flight| flight.sent.is_none())?;
+        flight.sent = Some(now);
+        Some(flight.id)
+    }
+}

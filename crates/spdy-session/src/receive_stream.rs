@@ -1,0 +1,378 @@
+//! What the peer's frames do to streams: SYN_STREAM, SYN_REPLY, HEADERS, DATA, RST_STREAM
+//! (SPDY/3.1 §2.3, §2.6). Each unexpected frame has one meaning, and it is told here.
+
+use spdy_frame::error::BlockError;
+use spdy_frame::frame::{Data, Headers, RstStream, SynReply, SynStream};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+
+use crate::config::{PushPolicy, Role};
+use crate::error::SessionError;
+use crate::event::{Event, ResetCause};
+use crate::receive::Block;
+use crate::session::{Open, Session};
+use crate::stream::{Answer, Arrival, State};
+use crate::window::INITIAL_WINDOW;
+
+impl Session {
+    pub(crate) fn on_syn_stream(
+        &mut self,
+        syn: &SynStream,
+        block: Block,
+    ) -> Result<(), SessionError> {
+        let id = syn.stream_id;
+        // Netty and spdy-transport reset the stream, but its id would be one of ours (choice)
+        if self.streams.is_ours(id) {
+            return Err(SessionError::Parity { got: id });
+        }
+        if id <= self.last_theirs {
+            return self.on_used_id(id);
+        }
+        self.last_theirs = id;
+        self.budget.opened_stream(self.now);
+        let headers = match block {
+            Ok(headers) => headers,
+            Err(error) => {
+                self.refuse(id, self.block_status(&error));
+                return self.spoiled(id, true);
+            }
+        };
+        if let Some(status) = self.push_fault(syn) {
+            self.refuse(id, status);
+            return self.budget.refused_stream(self.now);
+        }
+        // after GOAWAY the text lets us ignore it; an answer is friendlier and as safe (choice)
+        let full = self.streams.theirs_active() >= self.config.peer_streams() as usize;
+        if self.closing.refuses_streams() || full {
+            self.refuse(id, RstStatus::REFUSED_STREAM);
+            return self.budget.refused_stream(self.now);
+        }
+        self.accept(syn, headers);
+        Ok(())
+    }
+
+    /// SYN_STREAM with an id that is not above the last one.
+    fn on_used_id(&mut self, id: StreamId) -> Result<(), SessionError> {
+        if self.streams.is_open(id) {
+            // RST_STREAM carries the id, so the open stream dies with the new one
+            return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
+        }
+        if self.config.version == Version::V2 && self.streams.went_lately(id) {
+            self.outbound
+                .resets
+                .push_back((id, RstStatus::PROTOCOL_ERROR));
+            return self.budget.stray_frame(self.now);
+        }
+        // SPDY/2 is silent on ids that fall, SPDY/3 wants the session's end (choice for used ids)
+        Err(SessionError::Order {
+            got: id,
+            last: self.last_theirs,
+        })
+    }
+
+    /// Why a client does not take a stream that the server opened, if it does not. What its URL
+    /// says is judged above, by `spdy-http`.
+    fn push_fault(&self, syn: &SynStream) -> Option<RstStatus> {
+        if self.config.role != Role::Client {
+            return None;
+        }
+        let parent = syn.associated_to;
+        match self.config.push {
+            PushPolicy::Refuse => Some(RstStatus::REFUSED_STREAM),
+            _ if self.closing.refuses_streams() => Some(RstStatus::REFUSED_STREAM),
+            PushPolicy::AcceptUnassociated if parent.is_zero() => None,
+            // SPDY/3 wants the session's end here; the stream's is enough (choice)
+            PushPolicy::Accept if parent.is_zero() => Some(match self.config.version {
+                Version::V2 => RstStatus::INVALID_STREAM,
+                Version::V3 | Version::V31 => RstStatus::PROTOCOL_ERROR,
+            }),
+            PushPolicy::Accept | PushPolicy::AcceptUnassociated => {
+                let known = self.streams.is_ours(parent) && self.streams.is_open(parent);
+                (!known).then_some(RstStatus::INVALID_STREAM)
+            }
+        }
+    }
+
+    /// Answers a SYN_STREAM by RST_STREAM, without state for it.
+    fn refuse(&mut self, id: StreamId, status: RstStatus) {
+        self.stats.streams_refused += u64::from(status == RstStatus::REFUSED_STREAM);
+        self.outbound.resets.push_back((id, status));
+        self.streams.remember(id);
+    }
+
+    fn accept(&mut self, syn: &SynStream, headers: HeaderBlock) {
+        let id = syn.stream_id;
+        // node-spdy's and moby's pushes lack the flag: our half is closed all the same
+        let push = self.config.role == Role::Client && !syn.associated_to.is_zero();
+        let unidirectional = syn.unidirectional || push;
+        self.last_accepted = id;
+        self.stats.streams_accepted += 1;
+        self.events.push_back(Event::Opened {
+            id,
+            associated_to: syn.associated_to,
+            priority: syn.priority,
+            unidirectional,
+            headers,
+            fin: syn.fin,
+        });
+        let (state, answer) = match (unidirectional, syn.fin) {
+            (false, false) => (State::Open, Answer::Owed),
+            (false, true) => (State::HalfClosedRemote, Answer::Owed),
+            (true, false) => (State::HalfClosedLocal, Answer::NoneByUs),
+            (true, true) => return self.streams.remember(id),
+        };
+        let open = Open {
+            priority: syn.priority,
+            associated_to: syn.associated_to,
+            unidirectional,
+            fin: syn.fin,
+        };
+        let stream = self.new_stream(id, open, state, answer);
+        self.streams.insert(stream);
+    }
+
+    pub(crate) fn on_syn_reply(
+        &mut self,
+        reply: &SynReply,
+        block: Block,
+    ) -> Result<(), SessionError> {
+        let (id, fin) = (reply.stream_id, reply.fin);
+        // moby's client answers a push, though nobody waits for it
+        if self
+            .streams
+            .get(id)
+            .is_some_and(|stream| stream.answer == Answer::NoneToUs)
+        {
+            return Ok(());
+        }
+        if !self.arrive(id, Arrival::Reply, fin)? {
+            return Ok(());
+        }
+        match block {
+            Ok(headers) => self.events.push_back(Event::Reply { id, headers, fin }),
+            Err(error) => return self.stream_error(id, self.block_status(&error)),
+        }
+        self.arrived(id);
+        Ok(())
+    }
+
+    pub(crate) fn on_headers(
+        &mut self,
+        headers: &Headers,
+        block: Block,
+    ) -> Result<(), SessionError> {
+        let (id, fin) = (headers.stream_id, headers.fin);
+        if !fin && block.as_ref().is_ok_and(HeaderBlock::is_empty) {
+            self.budget.empty_frame(self.now)?;
+        }
+        if !self.arrive(id, Arrival::Headers, fin)? {
+            return Ok(());
+        }
+        let limit = self.config.headers_per_stream;
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.headers_seen += 1;
+            if stream.headers_seen > limit {
+                return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
+            }
+        }
+        match block {
+            Ok(headers) => self.events.push_back(Event::Headers { id, headers, fin }),
+            Err(error) => return self.stream_error(id, self.block_status(&error)),
+        }
+        self.arrived(id);
+        Ok(())
+    }
+
+    pub(crate) fn on_data(&mut self, data: Data) -> Result<(), SessionError> {
+        let Data {
+            stream_id: id,
+            mut payload,
+            fin,
+        } = data;
+        if payload.is_empty() && !fin {
+            self.budget.empty_frame(self.now)?;
+        }
+        self.stats.received_data_bytes += payload.len() as u64;
+        // Bytes past a window end the stream, or the session, but those before it are handed on:
+        // so it does not show where the transport cut the frame.
+        let session_room = self.session_room();
+        let over_session = payload.len() > session_room;
+        let (got, window) = (payload.len(), self.receive.available());
+        payload.truncate(session_room);
+        self.receive.receive(payload.len());
+
+        let delivered = self.deliver(id, payload, fin && !over_session);
+        if over_session && delivered.is_ok() {
+            return Err(SessionError::SessionWindow { got, window });
+        }
+        delivered
+    }
+
+    /// Hands DATA to the stream, or gives its credit back to the session at once.
+    fn deliver(
+        &mut self,
+        id: StreamId,
+        mut payload: bytes::Bytes,
+        fin: bool,
+    ) -> Result<(), SessionError> {
+        let len = payload.len();
+        let misstep = match self.streams.get_mut(id) {
+            Some(stream) if stream.state != State::Closed => {
+                let room = usize::try_from(stream.receive.available()).unwrap_or(0);
+                let room = if self.stream_windows {
+                    room
+                } else {
+                    usize::MAX
+                };
+                let within = len <= room;
+                match stream.arrive(Arrival::Data, fin && within) {
+                    Ok(()) => {
+                        payload.truncate(room);
+                        self.receive.consume(len - payload.len());
+                        stream.receive.receive(payload.len());
+                        stream.unread += payload.len();
+                        self.unread += payload.len();
+                        let fin = fin && within;
+                        if fin || !payload.is_empty() {
+                            self.events.push_back(Event::Data {
+                                id,
+                                data: payload,
+                                fin,
+                            });
+                        }
+                        if within {
+                            self.arrived(id);
+                            return Ok(());
+                        }
+                        RstStatus::FLOW_CONTROL_ERROR
+                    }
+                    Err(misstep) => {
+                        self.receive.consume(len);
+                        misstep.status(self.config.version)
+                    }
+                }
+            }
+            _ => {
+                // it counts against the session whatever its stream, or the session would starve
+                self.receive.consume(len);
+                return self.stray_data(id);
+            }
+        };
+        self.stream_error(id, misstep)
+    }
+
+    /// What the peer may still send to the session, with what is forgiven.
+    ///
+    /// OkHttp and Undertow move their *session's* send window by our INITIAL_WINDOW_SIZE too, so
+    /// they may go over by as much as we raised it.
+    fn session_room(&self) -> usize {
+        if !self.session_window {
+            return usize::MAX;
+        }
+        let forgiven = (self.config.stream_window() - INITIAL_WINDOW).max(0);
+        usize::try_from(self.receive.available() + forgiven).unwrap_or(0)
+    }
+
+    /// DATA for a stream that is not there.
+    fn stray_data(&mut self, id: StreamId) -> Result<(), SessionError> {
+        // after our GOAWAY the peer may not have read yet that its stream was not looked at
+        let unseen = !self.streams.is_ours(id) && id > self.last_theirs;
+        if self.closing.goaway_was_sent() && unseen {
+            return Ok(());
+        }
+        self.stray(id)
+    }
+
+    /// DATA with the flag of an early draft that compressed payloads: nothing may be inflated by it.
+    pub(crate) fn on_compressed_data(
+        &mut self,
+        id: StreamId,
+        len: usize,
+    ) -> Result<(), SessionError> {
+        self.stats.received_data_bytes += len as u64;
+        if len > self.session_room() {
+            let window = self.receive.available();
+            return Err(SessionError::SessionWindow { got: len, window });
+        }
+        self.receive.receive(len);
+        self.receive.consume(len);
+        if self.streams.is_open(id) {
+            return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
+        }
+        self.stray_data(id)
+    }
+
+    /// RST_STREAM: the stream is closed at once, and never answered by another RST_STREAM.
+    pub(crate) fn on_rst_stream(&mut self, rst: RstStream) -> Result<(), SessionError> {
+        let RstStream {
+            stream_id: id,
+            status,
+        } = rst;
+        if !self.streams.is_open(id) {
+            return Ok(());
+        }
+        let Some(stream) = self.take_stream(id) else {
+            return Ok(());
+        };
+        self.stats.resets_received += 1;
+        self.events.push_back(Event::Reset {
+            id,
+            cause: ResetCause::ByPeer(status),
+        });
+        self.cancel_pushes_of(id);
+        self.spoiled(id, stream.state.sends())
+    }
+
+    /// Takes the step of a frame on stream `id`; `false` when it is not to be looked at further.
+    fn arrive(&mut self, id: StreamId, arrival: Arrival, fin: bool) -> Result<bool, SessionError> {
+        let step = match self.streams.get_mut(id) {
+            Some(stream) if stream.state != State::Closed => stream.arrive(arrival, fin),
+            _ => {
+                self.stray(id)?;
+                return Ok(false);
+            }
+        };
+        match step {
+            Ok(()) => Ok(true),
+            Err(misstep) => {
+                self.stream_error(id, misstep.status(self.config.version))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// After a frame was handed on: a stream that ended with it is let go.
+    fn arrived(&mut self, id: StreamId) {
+        if self
+            .streams
+            .get(id)
+            .is_some_and(|stream| stream.state == State::Closed)
+        {
+            self.closed(id);
+        }
+    }
+
+    /// A frame for a stream that is not there: answered once, and not at all if it went lately.
+    /// (The text lets every such frame cause another RST_STREAM.)
+    fn stray(&mut self, id: StreamId) -> Result<(), SessionError> {
+        if self.streams.went_lately(id) {
+            return Ok(());
+        }
+        self.outbound
+            .resets
+            .push_back((id, RstStatus::INVALID_STREAM));
+        self.streams.remember(id);
+        self.budget.stray_frame(self.now)
+    }
+
+    /// What RST_STREAM says about a block that is malformed or too large.
+    fn block_status(&self, error: &BlockError) -> RstStatus {
+        if error.is_over_limit() && self.config.version != Version::V2 {
+            RstStatus::FRAME_TOO_LARGE
+        } else {
+            RstStatus::PROTOCOL_ERROR
+        }
+    }
+}

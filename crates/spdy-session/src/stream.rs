@@ -1,0 +1,280 @@
+//! One stream: its two halves, its answer, its windows, and what waits to be sent on it
+//! (SPDY/3.1 §2.3).
+//!
+//! ```text
+//!           +--------- FIN sent ---------> half closed (local) ---- FIN got ----+
+//!   open ---+                                                                   +--> closed
+//!           +--------- FIN got ----------> half closed (remote) --- FIN sent ---+
+//!           +------------------------- RST_STREAM, either way ------------------+
+//! ```
+//!
+//! A unidirectional stream starts half closed. Beside the halves stands the *answer*: the one
+//! SYN_REPLY that goes from recipient to opener, before all else that the recipient sends.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+
+use crate::window::{ReceiveWindow, SendWindow};
+
+/// Which halves are open.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum State {
+    Open,
+    /// We have sent FIN, or never may send.
+    HalfClosedLocal,
+    /// The peer has sent FIN, or never may send.
+    HalfClosedRemote,
+    Closed,
+}
+
+/// A frame that can carry FIN, in either direction.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Step {
+    Sent { fin: bool },
+    Got { fin: bool },
+}
+
+/// Whether SYN_REPLY was seen, and whose it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Answer {
+    /// The peer's, and it has not come.
+    Awaited,
+    /// The peer's, and it has come.
+    Received,
+    /// Ours, and the owner has not given it.
+    Owed,
+    /// Ours, and it is queued or sent.
+    Given,
+    /// There is none: we opened the stream, one way.
+    NoneToUs,
+    /// There is none: the peer opened the stream, one way.
+    NoneByUs,
+}
+
+/// A frame on a stream that came from the peer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Arrival {
+    Reply,
+    Headers,
+    Data,
+}
+
+/// What the peer did wrong on a stream that is there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Misstep {
+    /// DATA or HEADERS where SYN_REPLY must come first.
+    BeforeReply,
+    /// A second SYN_REPLY.
+    SecondReply,
+    /// SYN_REPLY by the side that opened the stream.
+    ReplyByOpener,
+    /// Anything after FIN.
+    AfterFin,
+}
+
+impl Misstep {
+    /// What our RST_STREAM says. SPDY/2 has no codes of its own for the last two.
+    pub(crate) fn status(self, version: Version) -> RstStatus {
+        match (self, version) {
+            (Self::BeforeReply | Self::ReplyByOpener, _)
+            | (Self::SecondReply | Self::AfterFin, Version::V2) => RstStatus::PROTOCOL_ERROR,
+            (Self::SecondReply, _) => RstStatus::STREAM_IN_USE,
+            (Self::AfterFin, _) => RstStatus::STREAM_ALREADY_CLOSED,
+        }
+    }
+}
+
+impl State {
+    /// The state after `step`: one line for each step that a stream can take.
+    ///
+    /// # Errors
+    ///
+    /// What the peer did wrong. What *we* do wrong is a bug, and panics.
+    pub(crate) fn after(self, step: Step) -> Result<Self, Misstep> {
+        use State::{Closed, HalfClosedLocal, HalfClosedRemote, Open};
+        use Step::{Got, Sent};
+        Ok(match (self, step) {
+            (Open, Sent { fin: true }) => HalfClosedLocal,
+            (Open, Got { fin: true }) => HalfClosedRemote,
+            (HalfClosedLocal, Got { fin: true }) => Closed,
+            (HalfClosedRemote, Sent { fin: true }) => Closed,
+            (Open, Sent { fin: false } | Got { fin: false }) => Open,
+            (HalfClosedLocal, Got { fin: false }) => HalfClosedLocal,
+            (HalfClosedRemote, Sent { fin: false }) => HalfClosedRemote,
+            (HalfClosedRemote | Closed, Got { .. }) => return Err(Misstep::AfterFin),
+            (HalfClosedLocal | Closed, Sent { .. }) => unreachable!("{step:?} in {self:?}"),
+        })
+    }
+
+    /// Whether the peer may still send.
+    pub(crate) fn receives(self) -> bool {
+        matches!(self, Self::Open | Self::HalfClosedLocal)
+    }
+
+    /// Whether we may still send.
+    pub(crate) fn sends(self) -> bool {
+        matches!(self, Self::Open | Self::HalfClosedRemote)
+    }
+}
+
+/// What waits to be sent on a stream, in order.
+#[derive(Debug)]
+pub(crate) enum Item {
+    SynStream { headers: HeaderBlock, fin: bool },
+    SynReply { headers: HeaderBlock, fin: bool },
+    Headers { headers: HeaderBlock, fin: bool },
+    Data { bytes: Bytes, fin: bool },
+}
+
+/// In which queue of `outbound` a stream stands: in one at most.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Queued {
+    No,
+    /// Its first item needs no credit: a header block, or a bare FIN.
+    Head,
+    /// Its first item is DATA and it has credit.
+    Data,
+    /// It has so little credit that it waits for more.
+    Held,
+}
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: StreamId,
+    pub(crate) associated_to: StreamId,
+    pub(crate) priority: Priority,
+    pub(crate) unidirectional: bool,
+    pub(crate) state: State,
+    pub(crate) answer: Answer,
+    /// Our SYN_STREAM is on the wire; always so for the peer's streams.
+    pub(crate) written: bool,
+    /// HEADERS frames that came.
+    pub(crate) headers_seen: u32,
+
+    pub(crate) send: SendWindow,
+    pub(crate) items: VecDeque<Item>,
+    /// Bytes of DATA in `items`.
+    pub(crate) queued_bytes: usize,
+    /// FIN stands in `items`, or was sent.
+    pub(crate) fin_queued: bool,
+    /// `send_capacity` is 0 until the queue has gone down.
+    pub(crate) full: bool,
+    pub(crate) queued: Queued,
+    /// It has waited for credit long enough: small DATA may go.
+    pub(crate) hurry: bool,
+
+    pub(crate) receive: ReceiveWindow,
+    /// Bytes handed to the owner and not consumed.
+    pub(crate) unread: usize,
+    /// A WINDOW_UPDATE is queued.
+    pub(crate) grant_queued: bool,
+}
+
+impl Stream {
+    /// Takes the step of a frame that came, if it may come now.
+    pub(crate) fn arrive(&mut self, arrival: Arrival, fin: bool) -> Result<(), Misstep> {
+        let answer = match (arrival, self.answer) {
+            (Arrival::Reply, Answer::Awaited) => Answer::Received,
+            (Arrival::Reply, Answer::Received) if !self.state.receives() => {
+                return Err(Misstep::AfterFin);
+            }
+            (Arrival::Reply, Answer::Received) => return Err(Misstep::SecondReply),
+            (Arrival::Reply, Answer::NoneToUs) => return Err(Misstep::AfterFin),
+            (Arrival::Reply, Answer::Owed | Answer::Given | Answer::NoneByUs) => {
+                return Err(Misstep::ReplyByOpener);
+            }
+            (Arrival::Headers | Arrival::Data, Answer::Awaited) => {
+                return Err(Misstep::BeforeReply);
+            }
+            (
+                Arrival::Headers | Arrival::Data,
+                Answer::Received
+                | Answer::Owed
+                | Answer::Given
+                | Answer::NoneToUs
+                | Answer::NoneByUs,
+            ) => self.answer,
+        };
+        self.state = self.state.after(Step::Got { fin })?;
+        self.answer = answer;
+        Ok(())
+    }
+
+    /// Takes the step of a frame that was written.
+    pub(crate) fn depart(&mut self, fin: bool) {
+        self.state = match self.state.after(Step::Sent { fin }) {
+            Ok(state) => state,
+            Err(misstep) => unreachable!("{misstep:?} by ourselves on {self:?}"),
+        };
+    }
+
+    /// Whether the owner may queue more for it (SYN_REPLY is asked about elsewhere).
+    pub(crate) fn accepts_output(&self) -> bool {
+        self.state.sends() && !self.fin_queued && self.answer != Answer::Owed
+    }
+
+    /// Whether its first item is one that needs no credit; `None` without items.
+    pub(crate) fn first_is_head(&self) -> Option<bool> {
+        self.items.front().map(|item| match item {
+            Item::SynStream { .. } | Item::SynReply { .. } | Item::Headers { .. } => true,
+            Item::Data { bytes, .. } => bytes.is_empty(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_closes_when_both_halves_have_ended_in_either_order() {
+        let (sent, got) = (Step::Sent { fin: true }, Step::Got { fin: true });
+        for (first, second) in [(sent, got), (got, sent)] {
+            let end = State::Open
+                .after(first)
+                .and_then(|state| state.after(second));
+            assert_eq!(end, Ok(State::Closed));
+        }
+    }
+
+    #[test]
+    fn what_comes_after_fin_is_a_misstep() {
+        for fin in [false, true] {
+            assert_eq!(
+                State::HalfClosedRemote.after(Step::Got { fin }),
+                Err(Misstep::AfterFin)
+            );
+            assert_eq!(
+                State::Closed.after(Step::Got { fin }),
+                Err(Misstep::AfterFin)
+            );
+        }
+    }
+
+    #[test]
+    fn spdy_2_says_protocol_error_where_later_versions_have_codes_of_their_own() {
+        assert_eq!(
+            Misstep::AfterFin.status(Version::V2),
+            RstStatus::PROTOCOL_ERROR
+        );
+        assert_eq!(
+            Misstep::SecondReply.status(Version::V2),
+            RstStatus::PROTOCOL_ERROR
+        );
+        assert_eq!(
+            Misstep::AfterFin.status(Version::V3),
+            RstStatus::STREAM_ALREADY_CLOSED
+        );
+        assert_eq!(
+            Misstep::SecondReply.status(Version::V31),
+            RstStatus::STREAM_IN_USE
+        );
+    }
+}
