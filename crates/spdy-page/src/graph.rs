@@ -1,25 +1,69 @@
-//! What needs what: the plan a page load follows. (Contract)
+//! What needs what: the plan that a page load follows.
+//!
+//! Where bodies are real, their text says what they name, and at which byte (`html.rs`, `css.rs`);
+//! what no text names is placed by what was recorded (`infer.rs`). Both build one tree over the exchanges:
+//!
+//! ```text
+//! Start ─► redirect ─Done─► document ─Bytes 412─► a.css ─Done─► font.woff
+//!                              │ ─Bytes 530─► s.js ─Done + 35 ms─► ad.html ─Bytes─► …
+//!                              └ ─Bytes 900─► x.png
+//! ```
+//!
+//! **Rules of time.** What a parser names is asked for with no delay. What a script or a recorded initiator asked for
+//! waits as long as the recording did between the end of one and the start of the other, at most
+//! [`MAX_DELAY`]: the rest was somebody's timer. Scripts and style sheets take [`SCRIPT_COST_PER_KB`] and
+//! [`STYLESHEET_COST_PER_KB`] of transferred kilobytes to evaluate, a laptop's pace of 2013, since no recording says;
+//! other kinds take nothing.
 
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use crate::replica::{Kind, Replica};
+use url::Url;
+
+use crate::coding::{self, Decoded};
+use crate::css;
+use crate::head::Head;
+use crate::html::{self, Role, ScriptMode};
+use crate::infer;
+use crate::limits::DECODED_BODY_BYTES;
+use crate::replica::{Exchange, Kind, Replica, without_fragment};
+
+/// The longest computation between a trigger and the request that it causes.
+pub const MAX_DELAY: Duration = Duration::from_secs(1);
+
+/// Time to evaluate a script, for each 1000 bytes transferred.
+pub const SCRIPT_COST_PER_KB: Duration = Duration::from_micros(200);
+
+/// Time to evaluate a style sheet, for each 1000 bytes transferred.
+pub const STYLESHEET_COST_PER_KB: Duration = Duration::from_micros(50);
 
 /// When a resource becomes known.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Trigger {
     /// At the start of the load.
     Start,
     /// When `at_byte` bytes of the body of node `parent` (as transferred) have arrived (preload scanner).
-    Bytes { parent: usize, at_byte: u64 },
+    Bytes {
+        /// Index of the node that names it.
+        parent: usize,
+        /// Bytes of the parent's body; never more than it has.
+        at_byte: u64,
+    },
     /// When `parent` is complete and has been evaluated (scripts, redirects, style sheets' contents).
-    Done { parent: usize },
+    Done {
+        /// Index of the node that asks for it.
+        parent: usize,
+    },
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// One resource in the plan.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Node {
-    /// Index into `Replica::exchanges`.
+    /// Index into [`Replica::exchanges`].
     pub exchange: usize,
+    /// What it is to the page.
     pub kind: Kind,
+    /// When it becomes known.
     pub trigger: Trigger,
     /// Computation between trigger and request.
     pub delay: Duration,
@@ -27,18 +71,442 @@ pub struct Node {
     pub blocks_parser_at: Option<u64>,
     /// Scripts after it wait for it (style sheet).
     pub blocks_scripts: bool,
-    /// DOMContentLoaded waits for it / load waits for it.
+    /// DOMContentLoaded of the page waits for it.
     pub before_dom_content_loaded: bool,
+    /// The load event of the page waits for it.
     pub before_load: bool,
     /// Time to evaluate it once it is there.
     pub compute: Duration,
 }
 
-/// Nodes in the order in which a browser would find them.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PageGraph { pub nodes: Vec<Node> }
+impl Node {
+    /// The node that makes this one known; `None` at the start.
+    pub fn parent(&self) -> Option<usize> {
+        match self.trigger {
+            Trigger::Start => None,
+            Trigger::Bytes { parent, .. } | Trigger::Done { parent } => Some(parent),
+        }
+    }
+}
+
+/// Nodes in the order in which a browser would find them: a parent always before its children.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PageGraph {
+    /// One for each exchange of the replica.
+    pub nodes: Vec<Node>,
+}
 
 impl PageGraph {
     /// From real bodies where there are any, else from what was recorded.
-    pub fn of(replica: &Replica) -> Self { let _ = replica; todo!() }
+    ///
+    /// Every exchange becomes one node; the only one with [`Trigger::Start`] is the page's document, or the
+    /// first of the redirects that led to it.
+    ///
+    /// # Panics
+    ///
+    /// If [`Replica::start`] is no index of an exchange.
+    pub fn of(replica: &Replica) -> Self {
+        let mut plan = Plan::new(replica);
+        plan.place_start();
+        infer::place_rest(&mut plan);
+        plan.into_graph()
+    }
+
+    /// The index of the node of the page's own document.
+    pub fn document(&self, replica: &Replica) -> Option<usize> {
+        self.nodes
+            .iter()
+            .position(|node| node.exchange == replica.start)
+    }
+}
+
+/// Why an exchange is asked for, by indices of exchanges.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cause {
+    Start,
+    Bytes {
+        parent: usize,
+        at_byte: u64,
+    },
+    /// In the text of `parent`, nobody knows where: spread evenly over it in the end.
+    Somewhere {
+        parent: usize,
+    },
+    Done {
+        parent: usize,
+    },
+}
+
+/// What is decided about one exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) cause: Cause,
+    pub(crate) delay: Duration,
+    pub(crate) role: Role,
+    /// The load event waits for it, as far as its role goes.
+    pub(crate) in_page: bool,
+    /// DOMContentLoaded of the page's own document waits for it.
+    pub(crate) before_dom_content_loaded: bool,
+}
+
+/// A real text, decoded.
+pub(crate) struct Text {
+    pub(crate) exchange: usize,
+    pub(crate) text: String,
+    /// Where in the transfer a byte of the text is; its own text has moved to `text`.
+    pub(crate) decoded: Decoded,
+}
+
+/// A graph in the making.
+pub(crate) struct Plan<'a> {
+    pub(crate) replica: &'a Replica,
+    pub(crate) placed: Vec<Option<Placed>>,
+    /// Exchanges in the order of their placement.
+    order: Vec<usize>,
+    /// Exchanges by URL without fragment, in recorded order. Looked up only, never walked through.
+    by_url: HashMap<&'a str, VecDeque<usize>>,
+    /// Where each redirect leads.
+    pub(crate) location: Vec<Option<String>>,
+    /// Placed scripts and sheets by the recorded time of their end.
+    pub(crate) ends: BTreeSet<(Duration, usize)>,
+    /// Texts of placed documents and scripts, for what only code in them names.
+    pub(crate) texts: Vec<Text>,
+    /// The script that was placed last.
+    pub(crate) last_script: Option<usize>,
+    to_scan: VecDeque<usize>,
+}
+
+impl<'a> Plan<'a> {
+    fn new(replica: &'a Replica) -> Self {
+        let mut by_url = HashMap::<_, VecDeque<usize>>::new();
+        for (index, exchange) in replica.exchanges.iter().enumerate() {
+            by_url.entry(exchange.key()).or_default().push_back(index);
+        }
+        Self {
+            replica,
+            placed: vec![None; replica.exchanges.len()],
+            order: Vec::new(),
+            by_url,
+            location: replica.exchanges.iter().map(location).collect(),
+            ends: BTreeSet::new(),
+            texts: Vec::new(),
+            last_script: None,
+            to_scan: VecDeque::new(),
+        }
+    }
+
+    /// Places the document and the redirects that led to it, and what they name.
+    fn place_start(&mut self) {
+        let start = self.replica.start;
+        let mut leads_to = HashMap::<&str, usize>::new();
+        for (index, location) in self.location.iter().enumerate() {
+            if let Some(location) = location {
+                leads_to.entry(location).or_insert(index);
+            }
+        }
+        let mut chain = vec![start];
+        let mut at = self.replica.document().key();
+        while let Some(&index) = leads_to.get(at) {
+            if chain.contains(&index) {
+                break;
+            }
+            chain.push(index);
+            at = self.replica.exchanges[index].key();
+        }
+        let mut cause = Cause::Start;
+        for index in chain.into_iter().rev() {
+            self.place(
+                index,
+                Placed {
+                    cause,
+                    delay: Duration::ZERO,
+                    role: Role::Frame,
+                    in_page: true,
+                    before_dom_content_loaded: true,
+                },
+            );
+            cause = Cause::Done { parent: index };
+        }
+        self.scan_placed();
+    }
+
+    /// The first exchange of `url` that has no place yet.
+    pub(crate) fn unplaced(&mut self, url: &str) -> Option<usize> {
+        let candidates = self.by_url.get_mut(without_fragment(url))?;
+        while let Some(&first) = candidates.front() {
+            if self.placed[first].is_none() {
+                return Some(first);
+            }
+            candidates.pop_front();
+        }
+        None
+    }
+
+    /// Gives `index` its place. Whoever does so has placed the parent before.
+    pub(crate) fn place(&mut self, index: usize, placed: Placed) {
+        debug_assert!(
+            self.placed[index].is_none(),
+            "exchange {index} is placed twice"
+        );
+        self.placed[index] = Some(placed);
+        self.order.push(index);
+        self.to_scan.push_back(index);
+        let exchange = &self.replica.exchanges[index];
+        if exchange.kind == Kind::Script {
+            self.last_script = Some(index);
+        }
+        if matches!(exchange.kind, Kind::Script | Kind::Stylesheet)
+            && let Some(end) = exchange.finished()
+        {
+            self.ends.insert((end, index));
+        }
+    }
+
+    /// Looks into what was placed, and places what that names, until nothing new is named.
+    pub(crate) fn scan_placed(&mut self) {
+        while let Some(index) = self.to_scan.pop_front() {
+            if let Some(location) = self.location[index].take() {
+                if let Some(target) = self.unplaced(&location) {
+                    let own = self.placed[index]
+                        .unwrap_or_else(|| panic!("exchange {index} has no place"));
+                    self.place(
+                        target,
+                        Placed {
+                            cause: Cause::Done { parent: index },
+                            delay: Duration::ZERO,
+                            ..own
+                        },
+                    );
+                }
+                continue;
+            }
+            let exchange = &self.replica.exchanges[index];
+            match exchange.kind {
+                Kind::Document => self.scan_document(index),
+                Kind::Stylesheet => self.scan_stylesheet(index),
+                Kind::Script => {
+                    if let Some(decoded) = text_of(exchange) {
+                        self.keep(index, decoded);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn scan_document(&mut self, index: usize) {
+        let exchange = &self.replica.exchanges[index];
+        let Some(decoded) = text_of(exchange) else {
+            return;
+        };
+        let scan = html::scan(&decoded.text);
+        let base = scan.base.and_then(|base| exchange.url.join(&base).ok());
+        let base = base.unwrap_or_else(|| exchange.url.clone());
+        let own = self.placed[index].unwrap_or_else(|| panic!("exchange {index} has no place"));
+        let is_page = index == self.replica.start;
+        for reference in scan.references {
+            let Some(target) = self.named(&base, &reference.url) else {
+                continue;
+            };
+            let before_dom_content_loaded = is_page
+                && match reference.role {
+                    Role::Script(mode) => mode != ScriptMode::Async,
+                    // Nobody waits for a sheet but the scripts behind it, and for them DOMContentLoaded does.
+                    Role::Stylesheet { blocking } => {
+                        blocking && scan.last_script.is_some_and(|last| reference.at < last)
+                    }
+                    _ => false,
+                };
+            self.place(
+                target,
+                Placed {
+                    cause: Cause::Bytes {
+                        parent: index,
+                        at_byte: decoded.transferred_at(reference.at),
+                    },
+                    delay: Duration::ZERO,
+                    role: reference.role,
+                    in_page: own.in_page && reference.role != Role::Aside,
+                    before_dom_content_loaded,
+                },
+            );
+        }
+        self.keep(index, decoded);
+    }
+
+    fn keep(&mut self, exchange: usize, mut decoded: Decoded) {
+        let text = String::from_utf8(std::mem::take(&mut decoded.text));
+        let text =
+            text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+        self.texts.push(Text {
+            exchange,
+            text,
+            decoded,
+        });
+    }
+
+    fn scan_stylesheet(&mut self, index: usize) {
+        let exchange = &self.replica.exchanges[index];
+        let Some(decoded) = text_of(exchange) else {
+            return;
+        };
+        let own = self.placed[index].unwrap_or_else(|| panic!("exchange {index} has no place"));
+        for reference in css::scan(&String::from_utf8_lossy(&decoded.text)) {
+            let Some(target) = self.named(&exchange.url, &reference.url) else {
+                continue;
+            };
+            let (role, before_dom_content_loaded) = match reference.is_import {
+                true => (own.role, own.before_dom_content_loaded),
+                false => (Role::Embedded, false),
+            };
+            let cause = Cause::Done { parent: index };
+            self.place(
+                target,
+                Placed {
+                    cause,
+                    delay: Duration::ZERO,
+                    role,
+                    before_dom_content_loaded,
+                    ..own
+                },
+            );
+        }
+    }
+
+    fn named(&mut self, base: &Url, url: &str) -> Option<usize> {
+        let url = base.join(url).ok()?;
+        self.unplaced(url.as_str())
+    }
+
+    /// The tree as nodes, parents first.
+    fn into_graph(self) -> PageGraph {
+        let exchanges = &self.replica.exchanges;
+        let places: Vec<Placed> = self
+            .placed
+            .iter()
+            .enumerate()
+            .map(|(index, placed)| {
+                placed.unwrap_or_else(|| panic!("exchange {index} has no place"))
+            })
+            .collect();
+        let causes = spread(&places, &self.order, exchanges);
+
+        let mut children = vec![Vec::new(); exchanges.len()];
+        let mut queue = VecDeque::new();
+        for &index in &self.order {
+            match causes[index] {
+                Cause::Start => queue.push_back(index),
+                Cause::Bytes { parent, .. }
+                | Cause::Done { parent }
+                | Cause::Somewhere { parent } => children[parent].push(index),
+            }
+        }
+        let mut node_of = vec![usize::MAX; exchanges.len()];
+        let mut nodes = Vec::with_capacity(exchanges.len());
+        while let Some(index) = queue.pop_front() {
+            node_of[index] = nodes.len();
+            let mut own = std::mem::take(&mut children[index]);
+            // The sort is stable: what becomes known at once keeps the order of its placement.
+            own.sort_by_key(|&child| match causes[child] {
+                Cause::Bytes { at_byte, .. } => (at_byte, Duration::ZERO),
+                _ => (u64::MAX, places[child].delay),
+            });
+            queue.extend(own);
+            nodes.push(self.node(index, &places[index], causes[index], &node_of));
+        }
+        assert_eq!(
+            nodes.len(),
+            exchanges.len(),
+            "every exchange hangs on the start"
+        );
+        PageGraph { nodes }
+    }
+
+    fn node(&self, index: usize, placed: &Placed, cause: Cause, node_of: &[usize]) -> Node {
+        let exchange = &self.replica.exchanges[index];
+        let trigger = match cause {
+            Cause::Start => Trigger::Start,
+            Cause::Bytes { parent, at_byte } => Trigger::Bytes {
+                parent: node_of[parent],
+                at_byte,
+            },
+            Cause::Done { parent } | Cause::Somewhere { parent } => Trigger::Done {
+                parent: node_of[parent],
+            },
+        };
+        let asked_in_time = match (exchange.started, self.replica.load) {
+            (Some(started), Some(load)) => started <= load,
+            _ => true,
+        };
+        let blocks_parser_at = match (trigger, placed.role) {
+            (Trigger::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) => Some(at_byte),
+            _ => None,
+        };
+        let cost = match exchange.kind {
+            Kind::Script => SCRIPT_COST_PER_KB,
+            Kind::Stylesheet => STYLESHEET_COST_PER_KB,
+            _ => Duration::ZERO,
+        };
+        let transferred = exchange.body.len() as u64;
+        let compute =
+            Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
+        Node {
+            exchange: index,
+            kind: exchange.kind,
+            trigger,
+            delay: placed.delay,
+            blocks_parser_at,
+            blocks_scripts: placed.role == Role::Stylesheet { blocking: true },
+            before_dom_content_loaded: placed.before_dom_content_loaded,
+            // What DOMContentLoaded waits for, load waits for; for what a script fetches as data, it does not.
+            before_load: placed.before_dom_content_loaded
+                || placed.in_page && asked_in_time && exchange.kind != Kind::Fetch,
+            compute,
+        }
+    }
+}
+
+/// Causes with a byte for each [`Cause::Somewhere`]: evenly over the parent, in the order of placement.
+fn spread(places: &[Placed], order: &[usize], exchanges: &[Exchange]) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = places.iter().map(|placed| placed.cause).collect();
+    let mut total = vec![0u64; exchanges.len()];
+    for cause in &causes {
+        if let Cause::Somewhere { parent } = cause {
+            total[*parent] += 1;
+        }
+    }
+    let mut seen = vec![0u64; exchanges.len()];
+    for &index in order {
+        if let Cause::Somewhere { parent } = causes[index] {
+            seen[parent] += 1;
+            let length = exchanges[parent].body.len() as u64;
+            let at_byte = u128::from(length) * u128::from(seen[parent]) / u128::from(total[parent]);
+            causes[index] = Cause::Bytes {
+                parent,
+                at_byte: at_byte as u64,
+            };
+        }
+    }
+    causes
+}
+
+/// The text of a body that is real and decodes.
+fn text_of(exchange: &Exchange) -> Option<Decoded> {
+    if !exchange.body_is_real || exchange.body.is_empty() {
+        return None;
+    }
+    let codings = Head::parse(&exchange.response_head)
+        .map(|head| head.content_codings())
+        .unwrap_or_default();
+    coding::decode(&exchange.body, &codings, DECODED_BODY_BYTES).ok()
+}
+
+/// Where a redirect leads, without fragment.
+fn location(exchange: &Exchange) -> Option<String> {
+    let head = Head::parse(&exchange.response_head)?;
+    if !matches!(head.status(), Some(301 | 302 | 303 | 307 | 308)) {
+        return None;
+    }
+    let target = exchange.url.join(head.value("location")?).ok()?;
+    Some(without_fragment(target.as_str()).to_owned())
 }

@@ -1,6 +1,34 @@
-//! A recorded page: what was exchanged, what needs what, and the file that keeps it. (Contract)
+//! A recorded page: what was exchanged, what needs what, and the file that keeps it.
+//!
+//! ```text
+//!  .har .warc .json, each also .gz; or a shipped name
+//!        │ open.rs (sniffs)
+//!        ▼
+//!  archive.rs  warc.rs  har.rs  speedreport.rs      bytes -> Replica, and notes on what was lost
+//!        │
+//!        ▼
+//!  replica.rs ──► graph.rs (html.rs, css.rs, infer.rs)    what needs what, for a page load
+//!        │
+//!        ├──────► check.rs     what a player would trip over
+//!        └──────► summary.rs   what a person wants to know first
+//! ```
+//!
+//! Nothing here touches a socket or a clock; the one function that reads a file is
+//! [`open::open`]. The format is told in `docs/formats.md`.
 
-pub mod replica;
+pub mod archive;
+pub mod builtin;
+pub mod coding;
 pub mod graph;
-// to come: archive.rs (a replica is a WARC 1.1 file with metadata records), warc.rs, har.rs, head.rs (literal heads),
-// kind.rs, html.rs / css.rs (what a text reveals, and where), infer.rs, builtin.rs, check.rs, open.rs (any of them, also .gz, also by name)
+pub mod head;
+pub mod kind;
+pub mod limits;
+pub mod notes;
+pub mod open;
+pub mod replica;
+pub mod warc;
+
+mod css;
+mod html;
+mod infer;
+mod record;

@@ -1,0 +1,39 @@
+//! The replicas that are part of the program, with their licences.
+//!
+//! They are made by `examples/make_builtins.rs`, which also says what is in them; the files are
+//! ordinary replicas, and their `source` field tells the licence.
+
+use bytes::Bytes;
+
+use crate::open::{ImportOptions, read};
+use crate::replica::Replica;
+
+/// The shipped names, as [`open`](crate::open::open) knows them.
+pub const NAMES: [&str; 2] = ["flags", "portal"];
+
+/// The file of the shipped replica `name`.
+pub fn bytes(name: &str) -> Option<&'static [u8]> {
+    match name {
+        "flags" => Some(include_bytes!("../replicas/flags.warc.gz")),
+        "portal" => Some(include_bytes!("../replicas/portal.warc.gz")),
+        _ => None,
+    }
+}
+
+/// A page of 196 small flag images on one host: many resources, few bytes.
+pub fn flags() -> Replica {
+    shipped("flags")
+}
+
+/// A page of 44 resources on 7 hosts, 320 kB: the average page of its time.
+pub fn portal() -> Replica {
+    shipped("portal")
+}
+
+fn shipped(name: &str) -> Replica {
+    let file = bytes(name).unwrap_or_else(|| panic!("{name} is none of {NAMES:?}"));
+    let opened = read(Bytes::from_static(file), name, &ImportOptions::default());
+    opened
+        .unwrap_or_else(|error| panic!("shipped replica {name}: {error}"))
+        .replica
+}

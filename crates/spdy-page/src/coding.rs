@@ -1,0 +1,433 @@
+//! Content codings: gzip, deflate and br, undone to look into a body, done to put one back.
+//!
+//! The scanner needs to know when a byte of the *text* is known, though what arrives are bytes of the
+//! *transfer*. Decoding therefore goes in sips of [`SIP`] bytes and marks how much text each gave:
+//!
+//! ```text
+//! transferred  |--64--|--64--|--64--|            marks: (64, 0) (128, 410) (192, 977)
+//! text         |      |<- 410 ->|<- 567 ->|      text byte 500 is known at transferred byte 192
+//! ```
+
+use std::io::{self, BufRead, Read, Write};
+
+use flate2::Compression;
+
+/// Transferred bytes that the decoder is given at a time: the grain of [`Decoded::transferred_at`].
+pub const SIP: usize = 64;
+
+/// Why a body could not be decoded.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum CodingError {
+    /// A coding that is neither gzip, deflate nor br.
+    #[error("content coding {0:?}, want gzip, deflate or br")]
+    Unknown(String),
+    /// The bytes are not what the coding says.
+    #[error("body is not {coding}: {cause}")]
+    Corrupt {
+        /// The coding that was tried.
+        coding: String,
+        /// What the decoder found.
+        cause: String,
+    },
+    /// The text is longer than the caller wants to hold.
+    #[error("body decodes to more than {limit} bytes")]
+    TooLong {
+        /// Bytes the caller allowed.
+        limit: usize,
+    },
+}
+
+/// A body without its content coding, and where in the transfer each part of it became known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Decoded {
+    /// The text.
+    pub text: Vec<u8>,
+    /// Length of the body as transferred.
+    transferred: u64,
+    /// (transferred so far, text so far), both rising; empty if they are the same.
+    marks: Vec<(u64, u64)>,
+}
+
+impl Decoded {
+    /// Bytes of the transfer that must have arrived before `at` bytes of the text are known.
+    pub fn transferred_at(&self, at: usize) -> u64 {
+        if self.marks.is_empty() {
+            return (at as u64).min(self.transferred);
+        }
+        let known = self.marks.partition_point(|&(_, text)| text < at as u64);
+        self.marks
+            .get(known)
+            .map_or(self.transferred, |&(transferred, _)| transferred)
+    }
+}
+
+/// Undoes `codings` (in the order in which they were applied); at most `limit` bytes of text.
+///
+/// # Errors
+///
+/// [`CodingError`] if a coding is unknown, the bytes are not of it (a stream cut short included), or the
+/// text passes `limit`.
+pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<Decoded, CodingError> {
+    let transferred = body.len() as u64;
+    let mut decoded: Option<Decoded> = None;
+    for coding in codings.iter().rev() {
+        let input = decoded.as_ref().map_or(body, |decoded| &decoded.text);
+        let mut next = decode_one(input, coding, limit)?;
+        if let Some(outer) = &decoded {
+            for (sipped, _) in &mut next.marks {
+                *sipped = outer.transferred_at(*sipped as usize);
+            }
+        }
+        next.transferred = transferred;
+        decoded = Some(next);
+    }
+    match decoded {
+        Some(decoded) => Ok(decoded),
+        None if body.len() > limit => Err(CodingError::TooLong { limit }),
+        None => Ok(Decoded {
+            text: body.to_vec(),
+            transferred,
+            marks: Vec::new(),
+        }),
+    }
+}
+
+fn decode_one(body: &[u8], coding: &str, limit: usize) -> Result<Decoded, CodingError> {
+    let sips = |body| Sips {
+        rest: body,
+        given: 0,
+    };
+    match coding {
+        "gzip" | "x-gzip" => {
+            let decoder = flate2::bufread::MultiGzDecoder::new(sips(body));
+            drain(
+                decoder,
+                |decoder| decoder.get_ref().given,
+                body.len(),
+                coding,
+                limit,
+            )
+        }
+        // RFC 9110 §8.4.1.2 means zlib; servers of the day sent bare deflate as often.
+        "deflate" if is_zlib(body) => {
+            let decoder = flate2::bufread::ZlibDecoder::new(sips(body));
+            drain(
+                decoder,
+                |decoder| decoder.get_ref().given,
+                body.len(),
+                coding,
+                limit,
+            )
+        }
+        "deflate" => {
+            let decoder = flate2::bufread::DeflateDecoder::new(sips(body));
+            drain(
+                decoder,
+                |decoder| decoder.get_ref().given,
+                body.len(),
+                coding,
+                limit,
+            )
+        }
+        "br" => {
+            let decoder = brotli::Decompressor::new(sips(body), SIP);
+            drain(
+                decoder,
+                |decoder| decoder.get_ref().given,
+                body.len(),
+                coding,
+                limit,
+            )
+        }
+        _ => Err(CodingError::Unknown(coding.to_owned())),
+    }
+}
+
+fn is_zlib(body: &[u8]) -> bool {
+    matches!(body, [cmf, flg, ..] if cmf & 0x0f == 8 && (u16::from(*cmf) << 8 | u16::from(*flg)) % 31 == 0)
+}
+
+fn drain<R: Read>(
+    mut decoder: R,
+    given: impl Fn(&R) -> usize,
+    transferred: usize,
+    coding: &str,
+    limit: usize,
+) -> Result<Decoded, CodingError> {
+    let (mut text, mut marks) = (Vec::new(), Vec::<(u64, u64)>::new());
+    let mut chunk = [0; 8 << 10];
+    loop {
+        let read = match decoder.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => {
+                return Err(CodingError::Corrupt {
+                    coding: coding.to_owned(),
+                    cause: error.to_string(),
+                });
+            }
+        };
+        if text.len() + read > limit {
+            return Err(CodingError::TooLong { limit });
+        }
+        text.extend_from_slice(&chunk[..read]);
+        let mark = (given(&decoder) as u64, text.len() as u64);
+        match marks.last_mut() {
+            Some(last) if last.0 == mark.0 => last.1 = mark.1,
+            _ => marks.push(mark),
+        }
+    }
+    if marks.is_empty() {
+        marks.push((transferred as u64, 0));
+    }
+    Ok(Decoded {
+        text,
+        transferred: transferred as u64,
+        marks,
+    })
+}
+
+/// Gives a slice in sips, and counts them.
+struct Sips<'a> {
+    rest: &'a [u8],
+    given: usize,
+}
+
+impl Read for Sips<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let sip = self.rest.len().min(out.len()).min(SIP);
+        out[..sip].copy_from_slice(&self.rest[..sip]);
+        self.consume(sip);
+        Ok(sip)
+    }
+}
+
+impl BufRead for Sips<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(&self.rest[..self.rest.len().min(SIP)])
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.rest = &self.rest[amount..];
+        self.given += amount;
+    }
+}
+
+/// Applies `coding` to `text`, aiming at `target` transferred bytes where it is known.
+///
+/// The effort whose result is the longest that is not beyond the target is taken, and gzip is then filled up to the
+/// byte with an empty extra field; if even the best effort is beyond, that.
+///
+/// # Errors
+///
+/// [`CodingError::Unknown`] if the coding is neither gzip, deflate nor br.
+pub fn encode(text: &[u8], coding: &str, target: Option<usize>) -> Result<Vec<u8>, CodingError> {
+    let efforts: &[u32] = match (coding, target) {
+        ("gzip" | "x-gzip" | "deflate", Some(_)) => &[9, 6, 4, 2, 1],
+        ("gzip" | "x-gzip" | "deflate", None) => &[6],
+        ("br", Some(_)) => &[11, 9, 5, 2],
+        ("br", None) => &[5],
+        _ => return Err(CodingError::Unknown(coding.to_owned())),
+    };
+    // Brotli's last efforts are slow: not worth it for a body that no era would have coded so.
+    let efforts = if coding == "br" && text.len() > 512 << 10 {
+        &[5]
+    } else {
+        efforts
+    };
+    let mut best: Option<Vec<u8>> = None;
+    for &effort in efforts {
+        let coded = encode_at(text, coding, effort);
+        let better = match (&best, target) {
+            (None, _) => true,
+            (Some(best), Some(target)) if best.len() > target => coded.len() < best.len(),
+            (Some(best), Some(target)) => coded.len() <= target && coded.len() > best.len(),
+            (Some(_), None) => false,
+        };
+        if better {
+            best = Some(coded);
+        }
+    }
+    let best = best.unwrap_or_else(|| unreachable!("{efforts:?} holds an effort"));
+    Ok(match target {
+        Some(target) if coding.ends_with("gzip") => pad_gzip(best, target),
+        _ => best,
+    })
+}
+
+fn encode_at(text: &[u8], coding: &str, effort: u32) -> Vec<u8> {
+    let level = Compression::new(effort);
+    // Writing into a Vec cannot fail.
+    let done = match coding {
+        "deflate" => {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+            encoder.write_all(text).and_then(|()| encoder.finish())
+        }
+        "br" => {
+            let params = brotli::enc::BrotliEncoderParams {
+                quality: effort as i32,
+                ..Default::default()
+            };
+            let mut out = Vec::new();
+            let mut input = text;
+            brotli::BrotliCompress(&mut input, &mut out, &params).map(|_| out)
+        }
+        _ => {
+            let mut encoder = flate2::GzBuilder::new()
+                .mtime(0)
+                .operating_system(3)
+                .write(Vec::new(), level);
+            encoder.write_all(text).and_then(|()| encoder.finish())
+        }
+    };
+    done.unwrap_or_else(|error| panic!("{coding} at {effort} into memory: {error}"))
+}
+
+/// Grows a gzip member to `target` bytes with an extra field (RFC 1952 §2.3.1.1), if one of that size can be had.
+fn pad_gzip(mut member: Vec<u8>, target: usize) -> Vec<u8> {
+    const HEAD: usize = 10;
+    /// FEXTRA in the flags of the member's head.
+    const EXTRA: u8 = 4;
+    let missing = target.saturating_sub(member.len());
+    // Two bytes of length, then a subfield of two letters and two bytes of length.
+    if missing < 6
+        || missing - 2 > usize::from(u16::MAX)
+        || member.len() < HEAD
+        || member[3] & EXTRA != 0
+    {
+        return member;
+    }
+    let field = (missing - 2) as u16;
+    let mut extra = Vec::with_capacity(missing);
+    extra.extend_from_slice(&field.to_le_bytes());
+    extra.extend_from_slice(b"sp");
+    extra.extend_from_slice(&(field - 4).to_le_bytes());
+    extra.resize(missing, 0);
+    member[3] |= EXTRA;
+    member.splice(HEAD..HEAD, extra);
+    member
+}
+
+/// Inflates a file of gzip members, at most `limit` bytes.
+///
+/// # Errors
+///
+/// [`CodingError`] as [`decode`].
+pub fn gunzip(file: &[u8], limit: usize) -> Result<Vec<u8>, CodingError> {
+    let mut text = Vec::new();
+    let mut decoder = flate2::bufread::MultiGzDecoder::new(file).take(limit as u64 + 1);
+    decoder
+        .read_to_end(&mut text)
+        .map_err(|error| CodingError::Corrupt {
+            coding: "gzip".to_owned(),
+            cause: error.to_string(),
+        })?;
+    if text.len() > limit {
+        Err(CodingError::TooLong { limit })
+    } else {
+        Ok(text)
+    }
+}
+
+/// Appends `bytes` to `out` as one gzip member that is the same for the same bytes.
+pub fn gzip_member(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&encode_at(bytes, "gzip", 9));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text() -> Vec<u8> {
+        (0..40_000u32)
+            .flat_map(|n| format!("{} ", (n.wrapping_mul(2_654_435_761) >> 12) % 977).into_bytes())
+            .collect()
+    }
+
+    fn codings(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&coding| coding.to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_encoded_decodes_to_itself_in_every_coding_and_in_two_at_once() {
+        let text = text();
+        for coding in ["gzip", "deflate", "br"] {
+            let coded = encode(&text, coding, None).unwrap();
+            assert_eq!(
+                decode(&coded, &codings(&[coding]), text.len())
+                    .unwrap()
+                    .text,
+                text,
+                "{coding}"
+            );
+        }
+        let inner = encode(&text, "gzip", None).unwrap();
+        let outer = encode(&inner, "br", None).unwrap();
+        let decoded = decode(&outer, &codings(&["gzip", "br"]), text.len()).unwrap();
+        assert_eq!(decoded.text, text);
+        assert_eq!(decoded.transferred_at(text.len()), outer.len() as u64);
+    }
+
+    #[test]
+    fn a_byte_of_text_is_known_no_earlier_than_the_transfer_that_holds_it() {
+        let text = text();
+        for coding in ["gzip", "deflate", "br"] {
+            let coded = encode(&text, coding, None).unwrap();
+            let decoded = decode(&coded, &codings(&[coding]), text.len()).unwrap();
+            let marks: Vec<_> = (0..=text.len())
+                .step_by(997)
+                .map(|at| decoded.transferred_at(at))
+                .collect();
+            assert!(marks.is_sorted(), "{coding}: {marks:?}");
+            let middle = decoded.transferred_at(text.len() / 2) as f64 / coded.len() as f64;
+            assert!(
+                (0.3..0.8).contains(&middle),
+                "{coding}: the middle is known at {middle} of the transfer"
+            );
+        }
+    }
+
+    #[test]
+    fn gzip_reaches_the_recorded_size_to_the_byte() {
+        let text = text();
+        let best = encode(&text, "gzip", Some(0)).unwrap().len();
+        for target in [best + 6, best + 7, best + 5_000] {
+            let coded = encode(&text, "gzip", Some(target)).unwrap();
+            assert_eq!(coded.len(), target);
+            assert_eq!(
+                decode(&coded, &codings(&["gzip"]), text.len())
+                    .unwrap()
+                    .text,
+                text
+            );
+        }
+    }
+
+    #[test]
+    fn text_one_byte_past_the_limit_is_refused() {
+        let text = text();
+        let coded = encode(&text, "gzip", None).unwrap();
+        let limit = text.len() - 1;
+        assert_eq!(
+            decode(&coded, &codings(&["gzip"]), limit),
+            Err(CodingError::TooLong { limit })
+        );
+        assert_eq!(gunzip(&coded, limit), Err(CodingError::TooLong { limit }));
+        assert_eq!(gunzip(&coded, limit + 1).unwrap(), text);
+    }
+
+    #[test]
+    fn a_stream_cut_short_is_corrupt_and_an_unknown_coding_is_named() {
+        let coded = encode(&text(), "gzip", None).unwrap();
+        let cut = &coded[..coded.len() / 2];
+        assert!(matches!(
+            decode(cut, &codings(&["gzip"]), 1 << 20),
+            Err(CodingError::Corrupt { .. })
+        ));
+        assert_eq!(
+            decode(b"x", &codings(&["sdch"]), 9),
+            Err(CodingError::Unknown("sdch".to_owned()))
+        );
+    }
+}

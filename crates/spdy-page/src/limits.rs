@@ -1,0 +1,34 @@
+//! What a file may make us hold. Every reader takes [`Limits`]; going past one is an error that names it.
+
+/// Bounds of reading a file that somebody else wrote.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Limits {
+    /// Bytes of the file as it lies on disk.
+    pub file_bytes: usize,
+    /// Bytes of the file once it is inflated.
+    pub inflated_bytes: usize,
+    /// Records of a WARC, entries of a HAR.
+    pub records: usize,
+    /// Bytes of one literal head, and of one WARC record's own header.
+    pub head_bytes: usize,
+    /// Bytes of one body, real or filler.
+    pub body_bytes: usize,
+    /// Bytes of all filler together: a HAR of a kilobyte can claim any amount.
+    pub filler_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file_bytes: 512 << 20,
+            inflated_bytes: 1 << 30,
+            records: 100_000,
+            head_bytes: 256 << 10,
+            body_bytes: 256 << 20,
+            filler_bytes: 512 << 20,
+        }
+    }
+}
+
+/// Bytes that a body may decode to when its text is scanned or checked; what is beyond is not looked at.
+pub const DECODED_BODY_BYTES: usize = 64 << 20;

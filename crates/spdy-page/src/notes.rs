@@ -1,0 +1,83 @@
+//! What an import left out, changed or made up, so that nobody mistakes a replica for more than it is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The report of one import.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ImportNotes {
+    /// What the file was, in words: `HAR 1.2 by WebInspector`.
+    pub format: String,
+    /// Exchanges that came through.
+    pub exchanges: usize,
+    /// Bodies whose bytes were in the file.
+    pub real_bodies: usize,
+    /// Bodies of the recorded size that we made up.
+    pub filler_bodies: usize,
+    /// Exchanges left out: how many for which reason.
+    pub skipped: BTreeMap<String, usize>,
+    /// What else a person should know, one sentence each.
+    pub remarks: Vec<String>,
+}
+
+impl ImportNotes {
+    pub(crate) fn new(format: impl Into<String>) -> Self {
+        Self {
+            format: format.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn skip(&mut self, reason: &str) {
+        *self.skipped.entry(reason.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn remark(&mut self, sentence: impl Into<String>) {
+        let sentence = sentence.into();
+        if !self.remarks.contains(&sentence) {
+            self.remarks.push(sentence);
+        }
+    }
+
+    /// Counts what `exchanges` came to.
+    pub(crate) fn count(&mut self, exchanges: &[crate::replica::Exchange]) {
+        self.exchanges = exchanges.len();
+        self.real_bodies = exchanges
+            .iter()
+            .filter(|exchange| exchange.body_is_real)
+            .count();
+        self.filler_bodies = self.exchanges - self.real_bodies;
+    }
+
+    /// The reasons for skipping, each with its count, on one line; empty if nothing was.
+    pub fn skipped_line(&self) -> String {
+        let reasons: Vec<_> = self
+            .skipped
+            .iter()
+            .map(|(reason, count)| format!("{count} {reason}"))
+            .collect();
+        reasons.join(", ")
+    }
+}
+
+impl fmt::Display for ImportNotes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            format,
+            exchanges,
+            real_bodies,
+            filler_bodies,
+            ..
+        } = self;
+        write!(
+            f,
+            "{format}: {exchanges} exchanges, {real_bodies} bodies real, {filler_bodies} filler"
+        )?;
+        if !self.skipped.is_empty() {
+            write!(f, "; skipped {}", self.skipped_line())?;
+        }
+        self.remarks
+            .iter()
+            .try_for_each(|remark| write!(f, "; {remark}"))
+    }
+}

@@ -1,0 +1,210 @@
+//! The one door: a replica by shipped name, or from a file of any form that we read.
+//!
+//! What a file is, its first bytes decide, not its name:
+//!
+//! | first bytes | is |
+//! | --- | --- |
+//! | `1f 8b` | gzip: inflated, then looked at again |
+//! | `WARC/` | a replica of ours if its first record says so, else any WARC |
+//! | `{` | JSON: a HAR if it has `log`, a speedreport if it has `assets` |
+//!
+//! [`read`] is pure and takes bytes; [`open`] alone touches the disk.
+
+use bytes::Bytes;
+
+use crate::coding::{self, CodingError};
+use crate::limits::Limits;
+use crate::notes::ImportNotes;
+use crate::replica::Replica;
+use crate::{archive, builtin, record, warc};
+
+/// What is asked of an import.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ImportOptions {
+    /// Which page of a recording of several, from 1; `None` for the first that has a document.
+    pub page: Option<usize>,
+    /// Bounds of what the file may make us hold.
+    pub limits: Limits,
+}
+
+/// A replica, and what its import left out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Opened {
+    /// The page.
+    pub replica: Replica,
+    /// What was skipped, changed or made up.
+    pub notes: ImportNotes,
+}
+
+/// Why there is no replica.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Neither a shipped name nor a file.
+    #[error("no replica {name:?}: no file of that name, and the shipped ones are {}", builtin::NAMES.join(", "))]
+    NoSuch {
+        /// What was asked for.
+        name: String,
+    },
+    /// The file is there and cannot be read.
+    #[error("cannot read {path:?}: {cause}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// A bound of [`Limits`] was passed.
+    #[error("more than {limit} {what}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much is allowed.
+        limit: usize,
+    },
+    /// The outer gzip does not inflate.
+    #[error("the file does not inflate: {0}")]
+    Gzip(#[source] CodingError),
+    /// None of the forms that we read.
+    #[error("starts with {seen:?}, want a WARC, a HAR or a speedreport (each also gzipped)")]
+    Unrecognised {
+        /// The first bytes, as text.
+        seen: String,
+    },
+    /// A fault in a WARC's records.
+    #[error("WARC record {record}: {what}")]
+    Warc {
+        /// Number of the record, from 1.
+        record: usize,
+        /// What was wanted and what came.
+        what: String,
+    },
+    /// A fault in a replica of ours.
+    #[error("replica, record {record}: {what}")]
+    Replica {
+        /// Number of the record, from 1.
+        record: usize,
+        /// What was wanted and what came.
+        what: String,
+    },
+    /// JSON that is not what its form promises.
+    #[error("{form}: {what}")]
+    Json {
+        /// `HAR` or `speedreport`.
+        form: &'static str,
+        /// What was wanted and what came.
+        what: String,
+    },
+    /// A recording without anything that could be loaded as a page.
+    #[error("no page load in it: {why}")]
+    NoPageLoad {
+        /// What is missing.
+        why: String,
+    },
+    /// A page was asked for that the recording does not have.
+    #[error("page {wanted}, want 1 to {pages}")]
+    NoSuchPage {
+        /// The page asked for, from 1.
+        wanted: usize,
+        /// Pages in the recording.
+        pages: usize,
+    },
+}
+
+/// Opens a shipped replica by its name, or the file at that path.
+///
+/// # Errors
+///
+/// [`OpenError`] if there is no such name or file, or the file holds no page load.
+pub fn open(name_or_path: &str) -> Result<Opened, OpenError> {
+    open_with(name_or_path, &ImportOptions::default())
+}
+
+/// As [`open`], with a page to pick and other limits.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+    if let Some(bytes) = builtin::bytes(name_or_path) {
+        return read(Bytes::from_static(bytes), name_or_path, options);
+    }
+    let read_fault = |cause: std::io::Error| match cause.kind() {
+        std::io::ErrorKind::NotFound => OpenError::NoSuch {
+            name: name_or_path.to_owned(),
+        },
+        _ => OpenError::Read {
+            path: name_or_path.to_owned(),
+            cause,
+        },
+    };
+    let length = std::fs::metadata(name_or_path).map_err(read_fault)?.len();
+    let limit = options.limits.file_bytes;
+    if usize::try_from(length).map_or(true, |length| length > limit) {
+        return Err(OpenError::Limit {
+            what: "bytes in the file",
+            limit,
+        });
+    }
+    let bytes = std::fs::read(name_or_path).map_err(read_fault)?;
+    read(bytes.into(), name_or_path, options)
+}
+
+/// The replica in the bytes of a file; `hint` (a path or a name) names it where the file does not.
+///
+/// # Errors
+///
+/// [`OpenError`], as [`open`], but for the disk's.
+pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+    let limits = &options.limits;
+    if file.len() > limits.file_bytes {
+        return Err(OpenError::Limit {
+            what: "bytes in the file",
+            limit: limits.file_bytes,
+        });
+    }
+    let file = if file.starts_with(&[0x1f, 0x8b]) {
+        inflate(&file, limits)?
+    } else {
+        file
+    };
+    let text = file
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(&file)
+        .trim_ascii_start();
+    if file.starts_with(b"WARC/") {
+        let records = record::read_all(&file, limits)?;
+        if archive::is_replica(&records) {
+            let replica = archive::decode(&records, limits)?;
+            let mut notes = ImportNotes::new(archive::FORMAT);
+            notes.count(&replica.exchanges);
+            return Ok(Opened { replica, notes });
+        }
+        return warc::import(&records, stem(hint), options);
+    }
+    let seen = String::from_utf8_lossy(&text[..text.len().min(24)]).into_owned();
+    Err(OpenError::Unrecognised { seen })
+}
+
+fn inflate(file: &[u8], limits: &Limits) -> Result<Bytes, OpenError> {
+    match coding::gunzip(file, limits.inflated_bytes) {
+        Ok(text) => Ok(text.into()),
+        Err(CodingError::TooLong { limit }) => Err(OpenError::Limit {
+            what: "bytes once inflated",
+            limit,
+        }),
+        Err(fault) => Err(OpenError::Gzip(fault)),
+    }
+}
+
+/// The name of a file without its folders and the endings that we know.
+fn stem(hint: &str) -> &str {
+    let mut stem = hint.rsplit(['/', '\\']).next().unwrap_or(hint);
+    for ending in [".gz", ".warc", ".har", ".json"] {
+        stem = stem
+            .strip_suffix(ending)
+            .filter(|rest| !rest.is_empty())
+            .unwrap_or(stem);
+    }
+    stem
+}
