@@ -10,6 +10,7 @@
 mod cli;
 mod commands;
 mod printer;
+mod table;
 
 use std::process::ExitCode;
 
