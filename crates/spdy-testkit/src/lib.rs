@@ -1,1 +1,24 @@
-//! Vectors and builders for tests.
+//! What tests share: known answers as typed values, and headers as browsers and servers send them.
+//!
+//! Never a normal dependency, and no dependency on the crates it tests: vectors come out as plain
+//! numbers and bytes, and each test says itself what they mean.
+//!
+//! ```text
+//! frames.rs      single frames without a header block        vectors/spec/frames.json
+//! sequences.rs   one-way sessions, every frame type          vectors/spec/sequences.json
+//! live.rs        whole connections between two peers         vectors/spec/live.json
+//! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
+//! page_headers.rs   requests and responses of a page, made up
+//! ```
+//!
+//! A vector that cannot be read is a fault of the repository, so everything here panics with the path
+//! instead of returning errors.
+
+pub mod fields;
+pub mod frames;
+pub mod hex;
+pub mod live;
+pub mod page_headers;
+pub mod sequences;
+pub mod vectors;
+pub mod zlib;

@@ -1,0 +1,132 @@
+//! What we write: dictionaries, the first bytes of a stream, and how small it gets.
+
+use bytes::BytesMut;
+use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::dictionary::{dictionary, dictionary_id};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::version::Version;
+use spdy_testkit::page_headers::{self, Pairs};
+use spdy_testkit::zlib;
+
+use crate::support;
+
+#[test]
+fn the_dictionaries_are_those_of_every_other_implementation() {
+    let known = zlib::dictionaries().dictionaries;
+    let versions = [
+        (Version::V2, &known[0]),
+        (Version::V3, &known[1]),
+        (Version::V31, &known[1]),
+    ];
+    for (version, known) in versions {
+        let ours = dictionary(version);
+        assert_eq!(ours.len(), known.length, "{version}");
+        assert_eq!(
+            dictionary_id(version).to_be_bytes(),
+            known.adler32[..],
+            "{version}"
+        );
+        assert_eq!(
+            zlib_rs::adler32::adler32(1, ours),
+            dictionary_id(version),
+            "{version}"
+        );
+        assert_eq!(
+            zlib_rs::crc32::crc32(0, ours).to_be_bytes(),
+            known.crc32[..],
+            "{version}"
+        );
+        assert_eq!(
+            ours.first_chunk::<16>().map(|b| &b[..]),
+            Some(&known.first16[..])
+        );
+        assert_eq!(
+            ours.last_chunk::<16>().map(|b| &b[..]),
+            Some(&known.last16[..])
+        );
+    }
+}
+
+#[test]
+fn streams_begin_as_zlib_begins_them() {
+    let starts = zlib::dictionaries().zlib_stream_starts;
+    let ours = starts.iter().filter(|start| start.window_bits == 11);
+    let mut checked = 0;
+    for start in ours {
+        let version = support::version(&start.version);
+        let compressions = [Some(Compression::Zlib(start.level))];
+        // Our own encoder says of itself what zlib's default level says.
+        let masked = (start.level == 6).then_some(Compression::Masked);
+        for compression in compressions.into_iter().chain([masked]).flatten() {
+            let mut wire = BytesMut::new();
+            Deflater::new(version, compression).deflate(&HeaderBlock::new(), &mut wire);
+            assert_eq!(&wire[..6], &start.first6[..], "{version} {compression:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "only {checked} starts");
+}
+
+#[test]
+fn a_level_past_nine_is_nine() {
+    let block = [("a", "b")].into_iter().collect();
+    let wire = |level| {
+        let mut wire = BytesMut::new();
+        Deflater::new(Version::V31, Compression::Zlib(level)).deflate(&block, &mut wire);
+        wire
+    };
+    assert_eq!(wire(255), wire(9));
+}
+
+/// Plain and compressed bytes of `blocks` in one stream.
+fn sizes(compression: Compression, blocks: &[Pairs]) -> (usize, usize) {
+    let mut deflater = Deflater::new(Version::V31, compression);
+    let mut wire = BytesMut::new();
+    let plain: usize = blocks
+        .iter()
+        .map(|pairs| deflater.deflate(&support::block_of(pairs), &mut wire))
+        .sum();
+    (plain, wire.len())
+}
+
+/// What is saved of `plain`, in percent.
+fn saved((plain, wire): (usize, usize)) -> f64 {
+    100.0 * (1.0 - wire as f64 / plain as f64)
+}
+
+#[test]
+fn protection_costs_the_secrets_and_little_else() {
+    // In percent: what our encoder may save less than zlib at its best.
+    let cases = [
+        (
+            "requests without cookies",
+            page_headers::requests(100, false),
+            2.0,
+        ),
+        ("responses", page_headers::responses(100), 3.0),
+    ];
+    for (what, blocks, allowed) in cases {
+        let masked = saved(sizes(Compression::Masked, &blocks));
+        let zlib = saved(sizes(Compression::Zlib(9), &blocks));
+        assert!(
+            masked > zlib - allowed,
+            "{what}: {masked:.1} % saved, zlib {zlib:.1} %"
+        );
+    }
+    // With a cookie in each request, its bytes are the price: nothing else is.
+    let with = page_headers::requests(100, true);
+    let cookies: usize = with
+        .iter()
+        .flatten()
+        .filter(|(n, _)| n == "cookie")
+        .map(|(_, v)| v.len())
+        .sum();
+    let (_, with) = sizes(Compression::Masked, &with);
+    let (_, without) = sizes(Compression::Masked, &page_headers::requests(100, false));
+    // Name and lengths are a match of a few bytes; and the window has room for less of the rest.
+    let around = with - cookies - without;
+    assert!(
+        around < 100 * 8,
+        "{around} bytes for 100 cookies beside their own {cookies}"
+    );
+}

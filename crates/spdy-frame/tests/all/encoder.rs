@@ -1,0 +1,120 @@
+//! What we write beyond what vectors show: peers' demands and versions' differences.
+
+use bytes::{Bytes, BytesMut};
+use spdy_frame::frame::{
+    Data, Frame, GoAway, RstStream, Setting, SettingId, Settings, SynStream, WindowUpdate,
+};
+use spdy_frame::priority::Priority;
+use spdy_frame::status::{GoAwayStatus, RstStatus};
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+
+use crate::support::encode;
+
+const ONE: StreamId = StreamId::new(1);
+
+#[test]
+fn settings_are_written_by_ascending_id_and_once() {
+    let entry = |id, value| Setting::new(SettingId(id), value);
+    let entries = vec![entry(7, 70), entry(4, 40), entry(7, 71), entry(4, 41)];
+    let wire = encode(
+        Version::V31,
+        &[Frame::Settings(Settings {
+            clear: false,
+            entries,
+        })],
+    );
+    let sorted = vec![entry(4, 40), entry(7, 70)];
+    let want = encode(
+        Version::V31,
+        &[Frame::Settings(Settings {
+            clear: false,
+            entries: sorted,
+        })],
+    );
+    assert_eq!(wire, want);
+    assert_eq!(&want[8..20], [0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 40]);
+}
+
+#[test]
+fn spdy2_hears_only_the_codes_it_has() {
+    for (status, want) in [(7, 7), (8, 1), (9, 1), (11, 1)] {
+        let frame = Frame::RstStream(RstStream {
+            stream_id: ONE,
+            status: RstStatus(status),
+        });
+        assert_eq!(encode(Version::V2, std::slice::from_ref(&frame))[15], want);
+        assert_eq!(encode(Version::V31, &[frame])[15], status as u8);
+    }
+}
+
+#[test]
+fn goaway_says_a_status_everywhere_but_in_spdy2() {
+    let status = Some(GoAwayStatus::PROTOCOL_ERROR);
+    let frame = Frame::GoAway(GoAway {
+        last_good: ONE,
+        status,
+    });
+    assert_eq!(
+        encode(Version::V2, &[frame])[..],
+        [0x80, 2, 0, 7, 0, 0, 0, 4, 0, 0, 0, 1]
+    );
+    let frame = Frame::GoAway(GoAway {
+        last_good: ONE,
+        status: None,
+    });
+    assert_eq!(encode(Version::V3, &[frame])[8..], [0, 0, 0, 1, 0, 0, 0, 0]);
+}
+
+#[test]
+fn node_spdy_may_be_given_credit_in_spdy2() {
+    let frame = Frame::WindowUpdate(WindowUpdate {
+        stream_id: ONE,
+        delta: 1 << 16,
+    });
+    let want = [0x80, 2, 0, 9, 0, 0, 0, 8, 0, 0, 0, 1, 0, 1, 0, 0];
+    assert_eq!(encode(Version::V2, &[frame])[..], want);
+}
+
+#[test]
+fn priorities_of_spdy2_are_two_bits() {
+    for (level, byte) in [(0, 0x00), (1, 0x00), (2, 0x40), (5, 0x80), (7, 0xc0)] {
+        let frame = Frame::SynStream(SynStream {
+            stream_id: ONE,
+            associated_to: StreamId::ZERO,
+            priority: Priority::new(level),
+            fin: true,
+            unidirectional: true,
+            block: Bytes::from_static(b"x"),
+        });
+        let wire = encode(Version::V2, &[frame]);
+        assert_eq!((wire[4], wire[16], wire[17]), (3, byte, 0), "level {level}");
+    }
+}
+
+#[test]
+fn a_head_alone_announces_the_payload_that_follows() {
+    let data = Data {
+        stream_id: ONE,
+        payload: Bytes::from_static(b"hello"),
+        fin: true,
+    };
+    let mut wire = BytesMut::new();
+    data.encode_head(&mut wire);
+    wire.extend_from_slice(&data.payload);
+    assert_eq!(wire, encode(Version::V31, &[Frame::Data(data)]));
+}
+
+#[test]
+#[should_panic(expected = "frame of 16777216 bytes")]
+fn a_payload_that_no_head_can_announce_is_our_own_fault() {
+    let payload = Bytes::from(vec![0; 1 << 24]);
+    encode(
+        Version::V31,
+        &[Frame::Data(Data {
+            stream_id: ONE,
+            payload,
+            fin: false,
+        })],
+    );
+}

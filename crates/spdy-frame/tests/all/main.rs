@@ -1,0 +1,11 @@
+//! Tests of the codec, a file for each theme; one program, so that it links once.
+
+mod compression;
+mod crime;
+mod decoder;
+mod encoder;
+mod header_block;
+mod inflater;
+mod laws;
+mod support;
+mod vectors;

@@ -1,0 +1,32 @@
+//! Single frames without a header block, from many producers.
+
+use serde::Deserialize;
+
+use crate::fields::Fields;
+use crate::hex::Hex;
+use crate::vectors;
+
+/// One frame.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FrameVector {
+    /// Name of the vector.
+    pub id: String,
+    /// "2", "3" or "3.1".
+    pub version: String,
+    /// The whole frame.
+    pub hex: Hex,
+    /// What it means; `None` for a frame that is shorter than it says.
+    pub fields: Option<Fields>,
+    /// How the bytes differ from what the producer was asked to write; `None` if they do not.
+    pub deviation: Option<Vec<String>>,
+}
+
+/// All single frames.
+#[must_use]
+pub fn all() -> Vec<FrameVector> {
+    #[derive(Deserialize)]
+    struct File {
+        vectors: Vec<FrameVector>,
+    }
+    vectors::json::<File>("spec/frames.json").vectors
+}
