@@ -168,6 +168,7 @@ impl Session {
         }
         stream.fin_queued = fin;
         stream.queued_bytes += data.len();
+        self.outbound.data_bytes += data.len();
         stream.full |= stream.queued_bytes >= buffer;
         match stream.items.back_mut() {
             // FIN rides on the last DATA frame if that has not left yet
