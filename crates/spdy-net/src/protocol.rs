@@ -17,6 +17,15 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Every protocol, the best first: what is offered where nobody says otherwise.
+    pub const ALL: [Self; 5] = [
+        Self::Spdy(Version::V31),
+        Self::Spdy(Version::V3),
+        Self::Spdy(Version::V2),
+        Self::Http2,
+        Self::Http1,
+    ];
+
     /// The name in ALPN (`h2`, `http/1.1`, `spdy/3.1`).
     #[must_use]
     pub const fn alpn(self) -> &'static str {
@@ -30,10 +39,8 @@ impl Protocol {
     /// The protocol of an ALPN name.
     #[must_use]
     pub fn from_alpn(name: &[u8]) -> Option<Self> {
-        let all = [Self::Http1, Self::Http2];
-        let spdy = Version::ALL.map(Self::Spdy);
-        all.into_iter()
-            .chain(spdy)
+        Self::ALL
+            .into_iter()
             .find(|protocol| protocol.alpn().as_bytes() == name)
     }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy_frame::compress::Compression;
-use spdy_frame::version::Version;
 
 use crate::error::ConnectionError;
 use crate::handler::Handler;
@@ -21,14 +20,9 @@ use crate::protocol::Protocol;
 use crate::tls::ServerTls;
 use crate::{http1, http2, negotiate, spdy_session};
 
-/// How connections are served.
+/// Limits and choices of served connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Spoken here, best first. With TLS the configuration's ALPN must say the same; without ALPN, and
-    /// on plain TCP, the first bytes tell.
-    pub protocols: Vec<Protocol>,
-    /// TLS; `None` for plain TCP.
-    pub tls: Option<ServerTls>,
     /// From accepting a connection to knowing what it speaks, TLS handshake included.
     pub handshake_timeout: Duration,
     /// How long a connection may have no exchange open.
@@ -46,14 +40,6 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> Self {
         Self {
-            protocols: vec![
-                Protocol::Spdy(Version::V31),
-                Protocol::Spdy(Version::V3),
-                Protocol::Spdy(Version::V2),
-                Protocol::Http2,
-                Protocol::Http1,
-            ],
-            tls: None,
             handshake_timeout: Duration::from_secs(10),
             // nginx waits so long for another request on a session.
             idle_timeout: Duration::from_secs(180),
@@ -67,18 +53,23 @@ impl Default for ServerOptions {
 
 /// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
 ///
+/// `protocols` are spoken, best first: with TLS its ALPN must say the same; without ALPN, and on plain
+/// TCP, the first bytes tell.
+///
 /// # Errors
 ///
 /// Why the connection ended out of order; nothing a peer sends makes this panic.
 pub async fn serve_connection(
     io: BoxIo,
     handler: Arc<dyn Handler>,
+    protocols: &[Protocol],
+    tls: Option<&ServerTls>,
     options: &ServerOptions,
     runtime: &SharedRuntime,
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
-    let secure = options.tls.is_some();
-    let opened = Box::pin(open(io, options, runtime));
+    let secure = tls.is_some();
+    let opened = Box::pin(open(io, protocols, tls, options.handshake_timeout, runtime));
     let opened = match select(opened, stop.wait()).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
@@ -97,12 +88,13 @@ pub async fn serve_connection(
 /// TLS, if there is any, and what is spoken.
 async fn open(
     io: BoxIo,
-    options: &ServerOptions,
+    protocols: &[Protocol],
+    tls: Option<&ServerTls>,
+    patience: Duration,
     runtime: &SharedRuntime,
 ) -> Result<(BoxIo, Protocol), ConnectionError> {
-    let patience = options.handshake_timeout;
-    let Some(tls) = &options.tls else {
-        return negotiate::sniff(io, &options.protocols, patience, runtime).await;
+    let Some(tls) = tls else {
+        return negotiate::sniff(io, protocols, patience, runtime).await;
     };
     let handshake = Box::pin(tls.accept(io));
     let deadline = runtime.sleep_until(runtime.now() + patience);
@@ -117,6 +109,6 @@ async fn open(
     };
     match agreed.protocol {
         Some(protocol) => Ok((io, protocol)),
-        None => negotiate::sniff(io, &options.protocols, patience, runtime).await,
+        None => negotiate::sniff(io, protocols, patience, runtime).await,
     }
 }

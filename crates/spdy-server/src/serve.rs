@@ -1,20 +1,175 @@
-//! One accepted connection, from TLS to its end. (Contract)
+//! One accepted connection, from TLS to its end: the site behind `spdy-net`'s doors.
 
 use std::sync::Arc;
 
-use spdy::runtime::SharedRuntime;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+use spdy_net::calendar::Calendar;
+use spdy_net::handler::{Arrival, Handler};
+use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
+pub use spdy_net::serve::ServerOptions;
+use spdy_net::tls::ServerTls;
 
+use crate::respond::{Limits, respond};
 use crate::site::Site;
 
+/// One answered request, for a log.
+#[derive(Debug)]
+pub struct Served<'a> {
+    /// Method of the request.
+    pub method: &'a http::Method,
+    /// Its URI; absolute where the client named a host.
+    pub uri: &'a http::Uri,
+    /// Spoken on the connection.
+    pub protocol: Protocol,
+    /// The connection is TLS.
+    pub secure: bool,
+    /// What the client asked for.
+    pub priority: Priority,
+    /// Status of the response.
+    pub status: http::StatusCode,
+    /// Bytes of its body.
+    pub body_bytes: u64,
+}
+
+/// Is told of every answer.
+pub type Log = Arc<dyn Fn(&Served<'_>) + Send + Sync>;
+
 /// How connections are served; `Default` for the rest.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ServeConfig {
     /// Spoken here, best first. Plain TCP: sniffed (HTTP/1.1, h2 preface, SPDY) among these.
     pub protocols: Vec<Protocol>,
-    // tls: Option<spdy_net::tls::ServerTls>, spdy session config (max_concurrent_streams ...), time-outs, limits
+    /// TLS, whose ALPN offers the same protocols; `None` for plain TCP.
+    pub tls: Option<ServerTls>,
+    /// Limits and time-outs of connections.
+    pub options: ServerOptions,
+    /// Limits on requests.
+    pub limits: Limits,
+    /// The hour for `Date`, where no recorded one is there.
+    pub calendar: Calendar,
+    /// Set it to let open exchanges end, and connections with them.
+    pub stop: Latch,
+    /// Is told of every answer.
+    pub log: Option<Log>,
 }
 
-/// Serves `io` until it ends. Never panics on what the peer sends.
-pub async fn serve_connection(io: BoxIo, site: Arc<Site>, config: ServeConfig, runtime: SharedRuntime) { let _ = (io, site, config, runtime); todo!() }
+impl Default for ServeConfig {
+    fn default() -> Self {
+        Self {
+            protocols: Protocol::ALL.to_vec(),
+            tls: None,
+            options: ServerOptions::default(),
+            limits: Limits::default(),
+            calendar: Calendar::default(),
+            stop: Latch::default(),
+            log: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for ServeConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServeConfig")
+            .field("protocols", &self.protocols)
+            .field("tls", &self.tls)
+            .field("options", &self.options)
+            .field("limits", &self.limits)
+            .field("calendar", &self.calendar)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Serves `io` until it ends. Never panics on what the peer sends; why a connection ended out of order
+/// is told to the debug log alone, since clients come and go as they please.
+pub async fn serve_connection(
+    io: BoxIo,
+    site: Arc<Site>,
+    config: ServeConfig,
+    runtime: SharedRuntime,
+) {
+    let handler = SiteHandler {
+        site,
+        limits: config.limits,
+        calendar: config.calendar,
+        runtime: runtime.clone(),
+        log: config.log,
+    };
+    let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &config.options);
+    let handler = Arc::new(handler);
+    let served = spdy_net::serve::serve_connection(
+        io,
+        handler,
+        protocols,
+        tls,
+        options,
+        &runtime,
+        &config.stop,
+    );
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "a connection ended out of order");
+    }
+}
+
+/// A site as a handler of requests.
+struct SiteHandler {
+    site: Arc<Site>,
+    limits: Limits,
+    calendar: Calendar,
+    runtime: SharedRuntime,
+    log: Option<Log>,
+}
+
+impl Handler for SiteHandler {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let (head, body) = request.into_parts();
+        let now = self.calendar.now(&self.runtime);
+        let response = respond(&self.site, &head, now, &self.limits);
+        if let (Some(log), Some(arrival)) = (&self.log, head.extensions.get::<Arrival>()) {
+            log(&Served {
+                method: &head.method,
+                uri: &head.uri,
+                protocol: arrival.protocol,
+                secure: arrival.secure,
+                priority: arrival.priority,
+                status: response.status(),
+                body_bytes: response.body().len() as u64,
+            });
+        }
+        Box::pin(async move {
+            // What a client uploads is read, so that it is not cut off before it sees the answer.
+            discard(body).await;
+            response.map(|body| {
+                if body.is_empty() {
+                    Body::empty()
+                } else {
+                    Body::full(body)
+                }
+            })
+        })
+    }
+}
+
+/// Bytes of an unwanted upload that are read before the answer goes out regardless.
+const DISCARDED_BYTES: usize = 1024 * 1024;
+
+async fn discard(body: Body) {
+    if http_body::Body::is_end_stream(&body) {
+        return;
+    }
+    let mut body = std::pin::pin!(body);
+    let mut left = DISCARDED_BYTES;
+    while let Some(Ok(frame)) =
+        std::future::poll_fn(|cx| http_body::Body::poll_frame(body.as_mut(), cx)).await
+    {
+        let len = frame.data_ref().map_or(0, bytes::Bytes::len);
+        left = match left.checked_sub(len) {
+            Some(left) => left,
+            None => return,
+        };
+    }
+}

@@ -1,14 +1,251 @@
-//! What is served: answers by host name and target, all in memory. (Contract)
+//! What is served: answers by host name, method and target, all in memory.
+//!
+//! A target is looked up as it was written, query and all: a recorded page is asked again for exactly
+//! what it asked for, and a near miss would hide that it did not. Where one target was recorded with
+//! two schemes or ports, the one that fits the connection answers.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use http::Method;
 use spdy_page::replica::Replica;
 
+use crate::answer::Answer;
+use crate::directory::Directory;
+
+/// What was asked so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SiteStats {
+    /// Requests answered, whatever the answer was.
+    pub requests: u64,
+    /// Requests for a target that is not here (404).
+    pub not_found: u64,
+    /// Requests for a host that is not here (421).
+    pub misdirected: u64,
+}
+
 /// Answers by host, method and target (path and query).
-pub struct Site { _private: () }
+#[derive(Debug)]
+pub struct Site {
+    /// In the order of the replica.
+    hosts: Vec<(String, Option<IpAddr>)>,
+    /// By host without port, then by target.
+    recorded: BTreeMap<String, BTreeMap<String, Vec<Recorded>>>,
+    /// Served under any host name.
+    directory: Option<Directory>,
+    /// Answers for `localhost` and addresses.
+    default_host: Option<String>,
+    requests: AtomicU64,
+    not_found: AtomicU64,
+    misdirected: AtomicU64,
+}
+
+/// One exchange of a target.
+#[derive(Debug)]
+struct Recorded {
+    method: Method,
+    secure: bool,
+    port: Option<u16>,
+    answer: Answer,
+}
+
+/// What a look-up came to.
+#[derive(Debug)]
+pub enum Found<'a> {
+    /// Here it is.
+    Answer(&'a Answer),
+    /// A folder asked for without its slash: the target to go to.
+    Moved(String),
+    /// The target is here, for these methods.
+    OtherMethods(Vec<Method>),
+    /// The host is served, the target is not there.
+    NoTarget,
+    /// The host is not served.
+    NoHost,
+}
+
 impl Site {
-    /// Literal heads' headers kept, hop-by-hop ones dropped, content-length set right.
-    pub fn of_replica(replica: &Replica) -> Self { let _ = replica; todo!() }
-    /// Host names served, in the order of the replica, with the recorded address of each.
-    pub fn hosts(&self) -> Vec<(String, Option<IpAddr>)> { todo!() }
+    fn empty() -> Self {
+        Self {
+            hosts: Vec::new(),
+            recorded: BTreeMap::new(),
+            directory: None,
+            default_host: None,
+            requests: AtomicU64::new(0),
+            not_found: AtomicU64::new(0),
+            misdirected: AtomicU64::new(0),
+        }
+    }
+
+    /// What `replica` recorded. Literal heads' headers kept, hop-by-hop ones dropped, content-length
+    /// set right. Of several answers to one request the first full one is kept.
+    #[must_use]
+    pub fn of_replica(replica: &Replica) -> Self {
+        let mut site = Self::empty();
+        for exchange in &replica.exchanges {
+            let Some(host) = exchange.url.host_str().map(bare_host) else {
+                continue;
+            };
+            match site.hosts.iter_mut().find(|(name, _)| *name == host) {
+                Some((_, address)) => *address = address.or(exchange.address),
+                None => site.hosts.push((host.clone(), exchange.address)),
+            }
+            let Some(answer) = Answer::of_exchange(exchange) else {
+                tracing::warn!(url = %exchange.url, "the recorded head is no response; not served");
+                continue;
+            };
+            let secure = exchange.url.scheme() == "https";
+            let (method, port) = (exchange.method.clone(), exchange.url.port());
+            let new = Recorded {
+                method,
+                secure,
+                port,
+                answer,
+            };
+            let targets = site.recorded.entry(host).or_default();
+            let all = targets
+                .entry(spdy_page::head::target(&exchange.url))
+                .or_default();
+            let same = |old: &&mut Recorded| {
+                (&old.method, old.secure, old.port) == (&new.method, secure, port)
+            };
+            match all.iter_mut().find(same) {
+                None => all.push(new),
+                // A "not modified" is no answer for someone who has nothing yet.
+                Some(old) if old.answer.status == http::StatusCode::NOT_MODIFIED => *old = new,
+                Some(_) => {}
+            }
+        }
+        site
+    }
+
+    /// The files of `directory`, under any host name.
+    #[must_use]
+    pub fn of_directory(directory: Directory) -> Self {
+        Self {
+            directory: Some(directory),
+            ..Self::empty()
+        }
+    }
+
+    /// The same site, where requests to `localhost` or to an address are answered as `host`.
+    #[must_use]
+    pub fn with_default_host(mut self, host: &str) -> Self {
+        self.default_host = Some(bare_host(host));
+        self
+    }
+
+    /// Host names served, in the order of the replica, with the recorded address of each. Empty for a
+    /// directory, which is served under any name.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<(String, Option<IpAddr>)> {
+        self.hosts.clone()
+    }
+
+    /// Targets served, over all hosts.
+    #[must_use]
+    pub fn targets(&self) -> usize {
+        let recorded: usize = self.recorded.values().map(BTreeMap::len).sum();
+        recorded + self.directory.as_ref().map_or(0, Directory::len)
+    }
+
+    /// Counters so far.
+    #[must_use]
+    pub fn stats(&self) -> SiteStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        SiteStats {
+            requests: read(&self.requests),
+            not_found: read(&self.not_found),
+            misdirected: read(&self.misdirected),
+        }
+    }
+
+    /// What is known of `method` `target` on `host`, which may end in a port. HEAD is answered as GET.
+    pub fn find(
+        &self,
+        host: Option<&str>,
+        method: &Method,
+        target: &str,
+        secure: bool,
+    ) -> Found<'_> {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        let found = self.look_up(host, method, target, secure);
+        match found {
+            Found::NoTarget => {
+                self.not_found.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(host = host.unwrap_or("-"), target, "not found");
+            }
+            Found::NoHost => {
+                self.misdirected.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!(host = host.unwrap_or("-"), target, "host is not served");
+            }
+            Found::Answer(_) | Found::Moved(_) | Found::OtherMethods(_) => {}
+        }
+        found
+    }
+
+    fn look_up(
+        &self,
+        host: Option<&str>,
+        method: &Method,
+        target: &str,
+        secure: bool,
+    ) -> Found<'_> {
+        let method = if method == Method::HEAD {
+            &Method::GET
+        } else {
+            method
+        };
+        if let Some(directory) = &self.directory {
+            return directory.find(method, target);
+        }
+        let (name, port) = split_port(host.unwrap_or_default());
+        let Some(targets) = self.targets_of(&bare_host(name)) else {
+            return Found::NoHost;
+        };
+        let Some(all) = targets.get(target) else {
+            return Found::NoTarget;
+        };
+        let fit = |one: &&Recorded| (one.secure == secure, one.port == port);
+        let best = all
+            .iter()
+            .filter(|one| one.method == *method)
+            .rev()
+            .max_by_key(fit);
+        match best {
+            Some(best) => Found::Answer(&best.answer),
+            None => {
+                let mut methods: Vec<Method> = all.iter().map(|one| one.method.clone()).collect();
+                methods.dedup();
+                Found::OtherMethods(methods)
+            }
+        }
+    }
+
+    fn targets_of(&self, host: &str) -> Option<&BTreeMap<String, Vec<Recorded>>> {
+        self.recorded.get(host).or_else(|| {
+            let by_number =
+                host.is_empty() || host == "localhost" || host.parse::<IpAddr>().is_ok();
+            self.recorded
+                .get(self.default_host.as_ref().filter(|_| by_number)?)
+        })
+    }
+}
+
+/// Lower case, without brackets or a final dot.
+fn bare_host(host: &str) -> String {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// A host and its port, if it ends in one.
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        // The colons of a bare IPv6 address are no ports.
+        Some((name, port)) if !name.contains(':') || name.ends_with(']') => {
+            (name, port.parse().ok())
+        }
+        _ => (host, None),
+    }
 }

@@ -1,0 +1,256 @@
+//! A folder as a site: read into memory once, and served from there.
+//!
+//! ```text
+//! site/index.html         /            also /index.html
+//! site/a b/c.png          /a%20b/c.png
+//! site/docs/index.html    /docs/       and /docs is sent there
+//! site/.git/config        not served: hidden, as is any link out of the folder
+//! ```
+//!
+//! Since a request is only ever looked up in a table of what was read, no target can lead out of it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap};
+use http::{HeaderValue, Method, StatusCode};
+
+use crate::answer::Answer;
+use crate::media_types;
+use crate::site::Found;
+
+/// Limits on what is read into memory.
+#[derive(Clone, Copy, Debug)]
+pub struct DirectoryLimits {
+    /// Bytes of all files together.
+    pub bytes: u64,
+    /// Files.
+    pub files: usize,
+    /// Folders in folders.
+    pub depth: usize,
+}
+
+impl Default for DirectoryLimits {
+    fn default() -> Self {
+        Self {
+            bytes: 1024 * 1024 * 1024,
+            files: 100_000,
+            depth: 64,
+        }
+    }
+}
+
+/// Why a folder cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// Something in it could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// More than is held in memory.
+    #[error("{} holds more than {limit} {what}", path.display())]
+    TooMuch {
+        /// The folder that was asked for.
+        path: PathBuf,
+        /// Of what.
+        what: &'static str,
+        /// How many are allowed.
+        limit: u64,
+    },
+}
+
+/// Files by the path that asks for them, percent-decoded.
+#[derive(Debug)]
+pub struct Directory {
+    files: BTreeMap<Vec<u8>, Answer>,
+}
+
+impl Directory {
+    /// Reads the folder at `root`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or more than `limits` allow.
+    pub fn read(root: &Path, limits: &DirectoryLimits) -> Result<Self, DirectoryError> {
+        let canonical = root.canonicalize().map_err(|source| fault(root, source))?;
+        let mut reading = Reading {
+            root,
+            canonical,
+            limits,
+            bytes: 0,
+            files: BTreeMap::new(),
+        };
+        reading.folder(root, b"/", 0)?;
+        Ok(Self {
+            files: reading.files,
+        })
+    }
+
+    /// Paths served.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there is nothing to serve.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// What `method` `target` finds; a query is ignored.
+    pub(crate) fn find(&self, method: &Method, target: &str) -> Found<'_> {
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let name = percent_decoded(path);
+        let Some(answer) = self.files.get(&name) else {
+            let folder = [name.as_slice(), b"/"].concat();
+            return match self.files.contains_key(&folder) {
+                // One slash at most in front: "//host/" would be another host (RFC 3986 §4.2).
+                true => Found::Moved(format!("/{}/", path.trim_start_matches('/'))),
+                false => Found::NoTarget,
+            };
+        };
+        match *method {
+            Method::GET => Found::Answer(answer),
+            _ => Found::OtherMethods(vec![Method::GET]),
+        }
+    }
+}
+
+struct Reading<'a> {
+    root: &'a Path,
+    canonical: PathBuf,
+    limits: &'a DirectoryLimits,
+    bytes: u64,
+    files: BTreeMap<Vec<u8>, Answer>,
+}
+
+impl Reading<'_> {
+    fn folder(&mut self, folder: &Path, prefix: &[u8], depth: usize) -> Result<(), DirectoryError> {
+        if depth > self.limits.depth {
+            return Err(self.too_much("folders in folders", self.limits.depth as u64));
+        }
+        let entries = std::fs::read_dir(folder).map_err(|source| fault(folder, source))?;
+        let mut paths = Vec::new();
+        for entry in entries {
+            paths.push(entry.map_err(|source| fault(folder, source))?.path());
+        }
+        paths.sort();
+        for path in paths {
+            let Some(name) = path.file_name().map(std::ffi::OsStr::as_encoded_bytes) else {
+                continue;
+            };
+            if is_hidden(name) || self.leads_out(&path) {
+                continue;
+            }
+            let key = [prefix, name].concat();
+            let about = std::fs::metadata(&path).map_err(|source| fault(&path, source))?;
+            if about.is_dir() {
+                self.folder(&path, &[&key[..], b"/"].concat(), depth + 1)?;
+            } else if about.is_file() {
+                self.file(&path, key, &about)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        path: &Path,
+        key: Vec<u8>,
+        about: &std::fs::Metadata,
+    ) -> Result<(), DirectoryError> {
+        self.bytes = self.bytes.saturating_add(about.len());
+        if self.bytes > self.limits.bytes {
+            return Err(self.too_much("bytes", self.limits.bytes));
+        }
+        if self.files.len() >= self.limits.files {
+            return Err(self.too_much("files", self.limits.files as u64));
+        }
+        let body = std::fs::read(path).map_err(|source| fault(path, source))?;
+        let name = String::from_utf8_lossy(&key).into_owned();
+        let answer = file_answer(&name, body.into(), about.modified().ok());
+        if let Some(folder) = key.strip_suffix(b"index.html")
+            && folder.ends_with(b"/")
+        {
+            self.files.insert(folder.to_vec(), answer.clone());
+        }
+        self.files.insert(key, answer);
+        Ok(())
+    }
+
+    /// A link that ends outside of the folder, or nowhere.
+    fn leads_out(&self, path: &Path) -> bool {
+        path.canonicalize()
+            .map_or(true, |real| !real.starts_with(&self.canonical))
+    }
+
+    fn too_much(&self, what: &'static str, limit: u64) -> DirectoryError {
+        DirectoryError::TooMuch {
+            path: self.root.to_owned(),
+            what,
+            limit,
+        }
+    }
+}
+
+fn fault(path: &Path, source: io::Error) -> DirectoryError {
+    DirectoryError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// Dot files are nobody's business, but for the one folder that is made for the public (RFC 8615).
+fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(b".") && name != b".well-known"
+}
+
+fn file_answer(name: &str, body: Bytes, modified: Option<SystemTime>) -> Answer {
+    let mut headers = HeaderMap::new();
+    let media_type = HeaderValue::from_static(media_types::of(name));
+    headers.insert(header::CONTENT_TYPE, media_type);
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    let age = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+    if let Some((age, modified)) = age.zip(modified) {
+        let date = httpdate::fmt_http_date(modified);
+        let tag = format!("\"{:x}-{:x}\"", age.as_nanos(), body.len());
+        let text = |value: String| HeaderValue::try_from(value).expect("visible ASCII");
+        headers.insert(header::LAST_MODIFIED, text(date));
+        headers.insert(header::ETAG, text(tag));
+    }
+    Answer::new(StatusCode::OK, headers, body)
+}
+
+/// `%41` as `A`; a `%` without two digits stays one.
+fn percent_decoded(path: &str) -> Vec<u8> {
+    let bytes = path.as_bytes();
+    let digit = |at: usize| {
+        bytes
+            .get(at)
+            .and_then(|&byte| char::from(byte).to_digit(16))
+    };
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
