@@ -232,7 +232,9 @@ impl Session {
         if self.closing.has_ended() {
             return None;
         }
-        if self.session_window && self.receive.owes() {
+        // before a greeting that waits for the peer's first frame, this waits as well
+        let may_speak = self.outbound.greeted || self.config.greeting == Greeting::Never;
+        if self.session_window && may_speak && self.receive.owes() {
             return Some(WindowUpdate {
                 stream_id: StreamId::ZERO,
                 delta: self.receive.grant(),

@@ -1,0 +1,192 @@
+//! PING, keepalive, and the other time limits (SPDY/3.1 §2.6.5).
+
+mod support;
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Role};
+use spdy_session::event::Event;
+use spdy_session::session::Open;
+use support::pair::Pair;
+use support::{Script, bytes, id, ms, some_headers};
+
+#[test]
+fn a_ping_measures_the_round_trip() {
+    let mut pair = Pair::one_way(ms(40));
+    pair.client.session.ping(pair.now);
+    pair.run_until(Instant::from_millis(1_000));
+    assert_eq!(pair.client.events, [Event::Pong { rtt: ms(80) }]);
+    pair.server.session.ping(pair.now);
+    pair.run(ms(1_000));
+    assert_eq!(pair.server.events, [Event::Pong { rtt: ms(80) }]);
+}
+
+#[test]
+fn a_ping_while_one_is_under_way_is_answered_by_the_same() {
+    let mut client = Script::client();
+    client.session.ping(client.now);
+    client.session.ping(client.now);
+    assert_eq!(client.wrote(), ["PING 1"]);
+    client.session.ping(client.now);
+    assert_eq!(client.wrote(), [""; 0]);
+    client.ping(1);
+    assert_eq!(client.heard(), ["Pong 0ns"]);
+    client.session.ping(client.now);
+    assert_eq!(client.wrote(), ["PING 3"]);
+}
+
+#[test]
+fn an_echo_goes_ahead_of_all_other_output() {
+    let mut server = Script::server();
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), false);
+    server.session.send_data(id(1), bytes(10), true);
+    for ping in [1, 77, 0xffff_ffff] {
+        server.ping(ping);
+    }
+    let echoes = ["PING 1", "PING 77", "PING 4294967295"];
+    assert_eq!(server.wrote()[..3], echoes);
+}
+
+#[test]
+fn a_ping_of_our_parity_that_we_did_not_send_is_ignored() {
+    let mut server = Script::server();
+    for ping in [0, 2, 100] {
+        server.ping(ping);
+    }
+    server.session.ping(server.now);
+    server.ping(2); // not written yet: no answer to it can exist
+    assert_eq!(server.wrote(), ["PING 2"]);
+    assert_eq!(server.heard(), [""; 0]);
+}
+
+#[test]
+fn ten_echoes_may_wait_and_one_more_ends_the_session() {
+    let mut server = Script::server();
+    (0..10).for_each(|n| server.ping(2 * n + 1));
+    assert_eq!(server.wrote().len(), 10);
+    (0..11).for_each(|n| server.ping(2 * n + 1));
+    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.heard(), ["Closed: more than 10 PING echoes queued"]);
+}
+
+fn with_keepalive() -> Script {
+    let mut config = Config::new(Role::Client, Version::V31);
+    config.keepalive_interval = Some(Duration::from_secs(5));
+    config.keepalive_timeout = Duration::from_secs(2);
+    Script::new(config)
+}
+
+#[test]
+fn keepalive_pings_a_silent_peer_and_an_echo_keeps_the_session() {
+    let mut client = with_keepalive();
+    client.pass(ms(4_999));
+    assert_eq!(client.wrote(), [""; 0]);
+    client.pass(ms(1));
+    assert_eq!(client.wrote(), ["PING 1"]);
+    client.pass(ms(100));
+    client.ping(1);
+    assert_eq!(client.heard(), ["Pong 100ms"]);
+    client.pass(ms(5_000));
+    assert_eq!(client.wrote(), ["PING 3"]);
+}
+
+#[test]
+fn a_peer_that_says_nothing_after_a_keepalive_ping_is_dead() {
+    let mut client = with_keepalive();
+    client
+        .session
+        .open(&some_headers(), Open::default())
+        .unwrap();
+    client.wrote();
+    client.pass(ms(5_000));
+    client.wrote();
+    client.pass(ms(1_999));
+    assert!(!client.session.is_closed());
+    client.pass(ms(1));
+    assert_eq!(
+        client.heard(),
+        [
+            "Reset 1: session lost",
+            "Closed: nothing heard for 2s after PING"
+        ]
+    );
+}
+
+#[test]
+fn a_peer_that_never_echoes_but_sends_something_lives() {
+    let mut client = with_keepalive();
+    for ping in [1, 3, 5] {
+        client.pass(ms(5_000));
+        assert_eq!(client.wrote(), [format!("PING {ping}")]);
+        client.pass(ms(100));
+        client.window_update(9, 1); // means nothing, but somebody sent it
+    }
+    assert_eq!(client.heard(), [""; 0]);
+}
+
+#[test]
+fn a_dead_peer_is_told_by_keepalive_even_when_the_ping_cannot_be_written() {
+    let mut client = with_keepalive();
+    client.pass(ms(7_000)); // nothing was taken by poll_transmit
+    assert_eq!(client.heard(), ["Closed: nothing heard for 2s after PING"]);
+}
+
+#[test]
+fn an_unfinished_control_frame_is_waited_for_thirty_seconds() {
+    let mut server = Script::server();
+    server.session.handle_input(server.now, &[0x80, 3, 0]);
+    server.pass(ms(20_000));
+    server.session.handle_input(server.now, &[6]);
+    server.pass(ms(9_999));
+    assert_eq!(server.wrote(), [""; 0]);
+    server.pass(ms(1));
+    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+    assert_eq!(server.heard(), ["Closed: an unfinished frame for 30s"]);
+}
+
+#[test]
+fn data_that_comes_slowly_is_no_unfinished_frame() {
+    let mut server = Script::server();
+    server.syn(1);
+    server
+        .session
+        .handle_input(server.now, &[0, 0, 0, 1, 0, 0, 0, 10]);
+    for _ in 0..10 {
+        server.pass(ms(20_000));
+        server.session.handle_input(server.now, b"x");
+    }
+    assert_eq!(server.heard().len(), 11);
+}
+
+#[test]
+fn data_that_cannot_leave_for_a_minute_ends_a_servers_session() {
+    let mut server = Script::server();
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), false);
+    server.session.send_data(id(1), bytes(100_000), true);
+    server.pass(ms(50_000));
+    server.wrote(); // a window's worth left
+    server.pass(ms(59_999));
+    assert_eq!(server.wrote(), [""; 0]);
+    server.pass(ms(1));
+    assert_eq!(server.wrote(), ["GOAWAY 1 PROTOCOL_ERROR"]);
+}
+
+#[test]
+fn a_server_without_streams_says_goodbye_after_three_minutes() {
+    let mut server = Script::server();
+    server.pass(ms(100_000));
+    server.syn_fin(1);
+    server.pass(ms(1_000_000));
+    server.session.reply(id(1), &some_headers(), true);
+    assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"]);
+    server.pass(ms(179_999));
+    server.ping(1);
+    assert_eq!(server.wrote(), ["PING 1"]);
+    server.pass(ms(1));
+    assert_eq!(server.wrote(), ["GOAWAY 1 OK"]);
+    assert_eq!(server.heard(), ["Opened 1 fin", "Closed"]);
+}

@@ -1,0 +1,485 @@
+//! Flow control: what may be sent, what may come, and when credit goes back (SPDY/3.1 §2.6.8).
+
+mod support;
+
+use spdy_clock::Instant;
+use spdy_frame::frame::SettingId;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Greeting, Role};
+use spdy_session::session::Open;
+use support::pair::Pair;
+use support::{Script, bytes, event_line, id, ms, some_headers};
+
+const WINDOW: usize = 65_536;
+
+/// A server with stream 1 answered and `queued` bytes waiting to be sent on it.
+fn answering(version: Version, queued: usize) -> Script {
+    let mut server = Script::version(Role::Server, version);
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), false);
+    server.wrote();
+    server.session.send_data(id(1), bytes(queued), true);
+    server
+}
+
+/// Bytes of DATA in what was written.
+fn sum(lines: &[String]) -> usize {
+    let data = lines.iter().filter(|line| line.starts_with("DATA"));
+    data.map(|line| line.split(' ').nth(2).unwrap().parse::<usize>().unwrap())
+        .sum()
+}
+
+#[test]
+fn exactly_the_initial_window_is_sent_without_credit() {
+    for (version, sent) in [
+        (Version::V2, 200_000),
+        (Version::V3, WINDOW),
+        (Version::V31, WINDOW),
+    ] {
+        let mut server = answering(version, 200_000);
+        assert_eq!(sum(&server.wrote()), sent, "{version}");
+    }
+}
+
+#[test]
+fn spdy_3_needs_credit_for_the_stream_alone_and_ignores_that_of_stream_0() {
+    let mut server = answering(Version::V3, 200_000);
+    server.wrote();
+    server.window_update(0, 1_000_000);
+    assert_eq!(sum(&server.wrote()), 0);
+    server.window_update(1, 1_000_000);
+    assert_eq!(sum(&server.wrote()), 200_000 - WINDOW);
+}
+
+#[test]
+fn spdy_3_1_needs_credit_for_the_stream_and_for_the_session() {
+    let mut server = answering(Version::V31, 200_000);
+    server.wrote();
+    server.window_update(1, 1_000_000);
+    assert_eq!(sum(&server.wrote()), 0);
+    server.window_update(0, 10_000);
+    assert_eq!(sum(&server.wrote()), 10_000);
+}
+
+#[test]
+fn a_bare_fin_needs_no_credit() {
+    let mut server = Script::server();
+    server.syn_fin(1);
+    server.syn_fin(3);
+    for stream in [1, 3] {
+        server.session.reply(id(stream), &some_headers(), false);
+    }
+    server.session.send_data(id(1), bytes(WINDOW), false);
+    server.wrote();
+    server.session.send_data(id(3), bytes(0), true);
+    server.session.send_data(id(1), bytes(0), true);
+    assert_eq!(server.wrote(), ["DATA 3 0 fin", "DATA 1 0 fin"]);
+}
+
+#[test]
+fn a_lowered_initial_window_makes_a_window_negative_until_updates_have_paid_for_it() {
+    let mut server = answering(Version::V31, 200_000);
+    server.wrote();
+    server.window_update(0, 1_000_000);
+    server.setting(SettingId::INITIAL_WINDOW_SIZE, 16_384); // -49,152 now
+    server.window_update(1, 32_768);
+    assert_eq!(sum(&server.wrote()), 0);
+    server.window_update(1, 32_768);
+    assert_eq!(sum(&server.wrote()), 16_384);
+}
+
+#[test]
+fn a_raised_initial_window_opens_streams_that_are_open_and_never_the_session() {
+    let mut server = answering(Version::V31, 200_000);
+    server.wrote();
+    server.setting(SettingId::INITIAL_WINDOW_SIZE, 100_000);
+    assert_eq!(sum(&server.wrote()), 0);
+    server.window_update(0, 1_000_000);
+    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+}
+
+#[test]
+fn an_initial_window_of_0_lets_headers_through_and_no_data() {
+    let mut server = Script::server();
+    server.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), false);
+    server.session.send_data(id(1), bytes(10), true);
+    assert_eq!(server.wrote(), ["SYN_REPLY 1"]);
+    server.window_update(1, 10);
+    assert_eq!(server.wrote(), ["DATA 1 10 fin"]);
+}
+
+#[test]
+fn a_stream_window_one_past_the_limit_is_a_stream_error() {
+    let mut server = answering(Version::V31, 10);
+    server.window_update(1, 0x7fff_ffff - 65_536);
+    assert_eq!(server.wrote(), ["DATA 1 10 fin"]);
+    let mut server = answering(Version::V31, 10);
+    server.window_update(1, 0x7fff_ffff - 65_535);
+    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+}
+
+#[test]
+fn a_session_window_one_past_the_limit_ends_the_session() {
+    let mut server = Script::server();
+    server.window_update(0, 0x7fff_ffff - 65_536);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.window_update(0, 1);
+    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+}
+
+#[test]
+fn a_delta_of_0_is_an_error_of_its_stream_or_of_the_session() {
+    let mut server = answering(Version::V31, 10);
+    server.window_update(1, 0);
+    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+    server.window_update(0, 0);
+    assert_eq!(server.wrote(), ["GOAWAY 1 PROTOCOL_ERROR"]);
+}
+
+#[test]
+fn an_initial_window_one_past_the_limit_ends_the_session() {
+    let mut server = Script::server();
+    server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x8000_0000);
+    assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+}
+
+#[test]
+fn an_initial_window_that_lifts_a_stream_past_the_limit_costs_that_stream_alone() {
+    let mut server = answering(Version::V31, 10);
+    server.syn_fin(3);
+    server.window_update(1, 1);
+    server.setting(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff);
+    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+    assert!(server.session.reply(id(3), &some_headers(), true));
+}
+
+#[test]
+fn the_whole_window_may_come_and_one_byte_more_is_a_stream_error() {
+    let mut server = Script::server();
+    server.syn(1);
+    for _ in 0..4 {
+        server.data(1, 16_384, false);
+    }
+    assert_eq!(server.wrote(), [""; 0]);
+    server.data(1, 1, false);
+    assert_eq!(server.wrote(), ["RST_STREAM 1 FLOW_CONTROL_ERROR"]);
+}
+
+#[test]
+fn one_byte_past_the_session_window_ends_the_session() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 100_000;
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.syn(3);
+    server.data(1, 60_000, false);
+    server.data(3, 40_000, false);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.data(3, 1, false);
+    assert_eq!(server.wrote(), ["GOAWAY 3 PROTOCOL_ERROR"]);
+    assert_eq!(
+        server.heard().last().unwrap(),
+        "Closed: 1 bytes of DATA, the session window has 0"
+    );
+}
+
+#[test]
+fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
+    let mut config = Config::new(Role::Client, Version::V31);
+    (config.initial_window_bytes, config.session_window_bytes) = (100_000, 100_000);
+    let mut client = Script::new(config);
+    for _ in 0..2 {
+        client
+            .session
+            .open(
+                &some_headers(),
+                Open {
+                    fin: true,
+                    ..Open::default()
+                },
+            )
+            .unwrap();
+    }
+    client.wrote();
+    client.reply(1, false);
+    client.reply(3, false);
+    client.data(1, 100_000, false);
+    client.data(3, 34_464, false);
+    assert_eq!(client.wrote(), [""; 0]);
+    client.data(3, 1, false);
+    assert_eq!(client.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
+}
+
+#[test]
+fn credit_goes_back_when_half_the_window_is_consumed_and_not_when_it_arrives() {
+    let mut server = Script::server();
+    server.syn(1);
+    server.data(1, WINDOW, false);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.session.consume(id(1), WINDOW / 2 - 1);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.session.consume(id(1), 1);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 1 32768"]);
+    server.data(1, WINDOW / 2, false);
+    assert_eq!(server.wrote(), [""; 0]);
+}
+
+#[test]
+fn the_session_gets_its_credit_in_a_frame_of_its_own() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 65_536;
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.data(1, WINDOW, false);
+    server.session.consume(id(1), WINDOW);
+    assert_eq!(
+        server.wrote(),
+        ["WINDOW_UPDATE 0 65536", "WINDOW_UPDATE 1 65536"]
+    );
+}
+
+#[test]
+fn no_more_is_consumed_than_came() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 65_536;
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.data(1, 40_000, false);
+    server.session.consume(id(1), usize::MAX);
+    assert_eq!(
+        server.wrote(),
+        ["WINDOW_UPDATE 0 40000", "WINDOW_UPDATE 1 40000"]
+    );
+}
+
+#[test]
+fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 65_536;
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.data(1, WINDOW, true);
+    server.session.consume(id(1), WINDOW);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 65536"]);
+}
+
+#[test]
+fn a_closed_stream_still_gives_credit_to_the_session_when_it_is_read() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 65_536;
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.data(1, WINDOW, true);
+    server.session.reply(id(1), &some_headers(), true);
+    assert_eq!(server.wrote(), ["SYN_REPLY 1 fin"]);
+    assert_eq!(server.session.active_streams(), (0, 0));
+    server.session.consume(id(1), WINDOW);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 65536"]);
+}
+
+#[test]
+fn credit_of_a_stream_that_was_reset_goes_back_to_the_session_at_once() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 65_536;
+    for by_peer in [false, true] {
+        let mut server = Script::new(config.clone());
+        server.syn(1);
+        server.data(1, 40_000, false);
+        if by_peer {
+            server.rst(1, RstStatus::CANCEL);
+            assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 40000"]);
+        } else {
+            server.session.reset(id(1), RstStatus::CANCEL);
+            assert_eq!(
+                server.wrote(),
+                ["WINDOW_UPDATE 0 40000", "RST_STREAM 1 CANCEL"]
+            );
+        }
+        server.session.consume(id(1), 40_000);
+        assert_eq!(server.wrote(), [""; 0]);
+    }
+}
+
+#[test]
+fn data_for_streams_that_are_gone_counts_and_its_credit_goes_back_at_once() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.session_window_bytes = 65_536;
+    let mut server = Script::new(config);
+    server.data(9, 20_000, false);
+    assert_eq!(server.wrote(), ["RST_STREAM 9 INVALID_STREAM"]);
+    server.data(9, 20_000, false);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 40000"]);
+}
+
+#[test]
+fn without_flow_control_nothing_is_obeyed_enforced_or_granted() {
+    for role in [Role::Server, Role::Client] {
+        let mut config = Config::new(role, Version::V31);
+        (config.flow_control, config.greeting) = (false, Greeting::Never);
+        config.push = spdy_session::config::PushPolicy::AcceptUnassociated;
+        let mut script = Script::new(config);
+        let (theirs, ours) = if role == Role::Server { (1, 2) } else { (2, 1) };
+        script.syn(theirs);
+        script.data(theirs, 300_000, false);
+        script.session.consume(id(theirs), 300_000);
+        script
+            .session
+            .open(&some_headers(), Open::default())
+            .unwrap();
+        script.session.send_data(id(ours), bytes(300_000), false);
+        assert_eq!(sum(&script.wrote()), 300_000);
+        script.window_update(0, 0);
+        script.window_update(ours, 0x7fff_ffff);
+        script.window_update(ours, 0x7fff_ffff);
+        assert_eq!(script.wrote(), [""; 0]);
+    }
+}
+
+#[test]
+fn without_windows_an_owner_that_consumes_nothing_stops_the_reading() {
+    for version in [Version::V2, Version::V31] {
+        let mut config = Config::new(Role::Server, version);
+        config.flow_control = false;
+        config.session_window_bytes = 100_000;
+        let mut server = Script::new(config);
+        server.syn(1);
+        server.data(1, 99_999, false);
+        assert!(server.session.wants_input());
+        server.data(1, 1, false);
+        assert!(!server.session.wants_input());
+        server.session.consume(id(1), 1);
+        assert!(server.session.wants_input());
+    }
+}
+
+#[test]
+fn spdy_3_turns_to_3_1_when_stream_0_gets_credit_and_counts_what_was_sent() {
+    let mut config = Config::new(Role::Server, Version::V3);
+    config.detect_session_window = true;
+    let mut server = Script::new(config);
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), false);
+    server.session.send_data(id(1), bytes(200_000), false);
+    assert_eq!(sum(&server.wrote()), WINDOW);
+    server.window_update(0, 10_000);
+    server.window_update(1, 1_000_000);
+    let wrote = server.wrote();
+    assert_eq!(wrote[0], "WINDOW_UPDATE 0 983040");
+    assert_eq!(sum(&wrote), 10_000, "65,536 + 10,000 - 65,536");
+}
+
+#[test]
+fn small_data_waits_for_more_credit_and_then_goes_as_it_is() {
+    let mut server = answering(Version::V31, 200_000);
+    server.wrote();
+    server.window_update(0, 1_000_000);
+    server.window_update(1, 1);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.pass(ms(49));
+    assert_eq!(server.wrote(), [""; 0]);
+    server.pass(ms(1));
+    assert_eq!(server.wrote(), ["DATA 1 1"]);
+    server.window_update(1, 1_000);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.window_update(1, 24);
+    assert_eq!(server.wrote(), ["DATA 1 1024"]);
+}
+
+#[test]
+fn small_data_that_is_all_there_is_goes_at_once() {
+    let mut server = answering(Version::V31, 3);
+    assert_eq!(server.wrote(), ["DATA 1 3 fin"]);
+}
+
+#[test]
+fn small_credit_of_the_session_waits_too_and_more_of_it_ends_the_wait() {
+    let mut server = answering(Version::V31, 200_000);
+    server.wrote();
+    server.window_update(1, 1_000_000);
+    server.window_update(0, 1_000);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.window_update(0, 1_000);
+    assert_eq!(server.wrote(), ["DATA 1 2000"]);
+}
+
+#[test]
+fn capacity_falls_to_0_when_the_buffer_is_full_and_rises_when_half_of_it_has_left() {
+    let mut server = Script::server();
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), false);
+    server.heard();
+    assert_eq!(server.session.send_capacity(id(1)), 65_536);
+    server.session.send_data(id(1), bytes(65_535), false);
+    assert_eq!(server.session.send_capacity(id(1)), 1);
+    server.session.send_data(id(1), bytes(1), false);
+    assert_eq!(server.session.send_capacity(id(1)), 0);
+    assert_eq!(
+        sum(&server.wrote_some(2)),
+        16_384,
+        "SYN_REPLY and one frame"
+    );
+    assert_eq!(
+        (server.session.send_capacity(id(1)), server.heard()),
+        (0, vec![])
+    );
+    server.wrote_some(1);
+    assert_eq!(server.session.send_capacity(id(1)), 32_768);
+    assert_eq!(server.heard(), ["Writable 1"]);
+}
+
+#[test]
+fn capacity_is_0_before_the_reply_after_fin_and_for_streams_that_are_not_there() {
+    let mut server = Script::server();
+    server.syn_fin(1);
+    assert_eq!(server.session.send_capacity(id(1)), 0);
+    server.session.reply(id(1), &some_headers(), false);
+    server.session.send_data(id(1), bytes(10), true);
+    assert_eq!(server.session.send_capacity(id(1)), 0);
+    assert_eq!(server.session.send_capacity(id(3)), 0);
+}
+
+#[test]
+fn a_large_body_crosses_at_the_pace_of_its_reader() {
+    let mut config = Config::new(Role::Client, Version::V31);
+    (config.initial_window_bytes, config.session_window_bytes) = (WINDOW as u32, WINDOW as u32);
+    let server = Config::new(Role::Server, Version::V31);
+    let mut pair = Pair::new(config, server, ms(10));
+    let get = Open {
+        fin: true,
+        ..Open::default()
+    };
+    pair.client.session.open(&some_headers(), get).unwrap();
+    pair.run(ms(30));
+    assert!(pair.server.session.reply(id(1), &HeaderBlock::new(), false));
+    assert!(pair.server.session.send_data(id(1), bytes(1_000_000), true));
+    let mut got = 0;
+    for _ in 0..64 {
+        pair.run(ms(30));
+        let data = |line: &String| line.starts_with("Data");
+        let lines: Vec<_> = pair
+            .client
+            .events
+            .drain(..)
+            .map(|e| event_line(&e))
+            .collect();
+        let now = sum(&lines
+            .iter()
+            .filter(|l| data(l))
+            .map(|l| l.replace("Data", "DATA"))
+            .collect::<Vec<_>>());
+        assert!(now <= WINDOW, "{now} bytes in a round");
+        got += now;
+        pair.client.session.consume(id(1), now);
+        if lines.iter().any(|line| line.ends_with("fin")) {
+            break;
+        }
+    }
+    assert_eq!(got, 1_000_000);
+    assert!(pair.now < Instant::from_millis(1_000));
+}
