@@ -1,43 +1,551 @@
-//! The client: one request in, one response out, over the connections it keeps. (Contract)
+//! The client: one request in, one response out, over the connections it keeps.
+//!
+//! ```ignore
+//! let client = Client::new(runtime, Arc::new(SystemNetwork), Config::default());
+//! let response = client.send(request, Priority::HIGHEST).await?;
+//! ```
+//!
+//! Who goes where is decided by the [`Pool`]; here its actions are carried out.
 
-use http::{Request, Response};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_util::future::{Either, select};
+use http::{Method, Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
+use spdy_net::byte_count::HeaderBytes;
+use spdy_net::connection::Connection;
+use spdy_net::error::{ExchangeError, Retry};
 use spdy_net::network::SharedNetwork;
-use spdy_net::protocol::Protocol;
+use tokio::sync::oneshot;
 
-/// Limits and choices, each with a default.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Offered by ALPN over TLS, best first; over plain TCP the first is spoken by prior knowledge.
-    pub protocols: Vec<Protocol>,
-    /// HTTP/1.1 connections to one origin at a time (6, as browsers).
-    pub http1_connections: usize,
-    // tls: spdy_net::tls::ClientTls, time-outs, retries, session config for spdy (compression, windows), observer ...
-}
+pub use crate::config::Config;
+use crate::connect::{Connected, Connector, Phases};
+use crate::dns::Dns;
+use crate::error::Error;
+use crate::exchange::{LeasedBody, Patience};
+use crate::origin::Origin;
+use crate::pool::{Action, ConnectionId, Pool, RequestId};
+use crate::route::Route;
+use crate::timing::Timings;
 
 /// What the client did so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Stats {
+    /// Connections that stood, TLS included.
     pub connections: u64,
+    /// Of those, how many took up an earlier TLS session.
+    pub resumed: u64,
+    /// Requests handed to a connection; one that is sent again counts again.
     pub requests: u64,
-    /// As HTTP/1.1 text / as on the wire (SPDY: block bytes; h2: HEADERS and CONTINUATION payloads; h1: the text itself).
+    /// Heads of requests as HTTP/1.1 text, bytes.
     pub request_header_bytes: u64,
+    /// The same as on the wire (SPDY: block bytes; h2: HEADERS and CONTINUATION payloads; h1: the text itself).
     pub request_header_bytes_wire: u64,
+    /// Heads of responses as HTTP/1.1 text, bytes.
     pub response_header_bytes: u64,
+    /// The same as on the wire.
     pub response_header_bytes_wire: u64,
 }
 
 /// Clone it freely; all clones share the connections.
 #[derive(Clone)]
-pub struct Client { _private: () }
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    runtime: SharedRuntime,
+    config: Arc<Config>,
+    connector: Connector,
+    state: Mutex<State>,
+}
+
+struct State {
+    pool: Pool,
+    next_request: RequestId,
+    waiting: BTreeMap<RequestId, oneshot::Sender<Result<Lease, Error>>>,
+    live: BTreeMap<ConnectionId, Live>,
+    /// Header bytes of connections that are gone are in here.
+    stats: Stats,
+    is_closed: bool,
+}
+
+/// A connection that stands.
+struct Live {
+    connection: Connection,
+    route: Route,
+    /// For the first exchange on it.
+    phases: Option<Phases>,
+}
+
+/// A place on a connection. Dropped, it is free for the next.
+pub(crate) struct Lease {
+    inner: Arc<Inner>,
+    id: ConnectionId,
+    connection: Connection,
+    route: Route,
+    phases: Phases,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (inner, id) = (self.inner.clone(), self.id);
+        if self.route.protocol.is_multiplexed() {
+            inner.ended(id);
+            return;
+        }
+        // HTTP/1.1 needs a moment between the end of a body and the next request.
+        let ready = self.connection.ready();
+        self.inner.runtime.spawn(Box::pin(async move {
+            if ready.await {
+                inner.ended(id);
+            } else {
+                inner.closed(id);
+            }
+        }));
+    }
+}
+
+/// One thing to do once the state is unlocked again.
+enum Step {
+    Connect(ConnectionId, Origin),
+    Close(Connection),
+    Give(Option<oneshot::Sender<Result<Lease, Error>>>, Lease),
+}
+
+/// A request in the queue. Dropped, it leaves it.
+struct Queued {
+    inner: Arc<Inner>,
+    id: RequestId,
+    lease: oneshot::Receiver<Result<Lease, Error>>,
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        let gone = {
+            let mut state = self.inner.lock();
+            state.pool.cancel(self.id);
+            state.waiting.remove(&self.id)
+        };
+        drop(gone); // with its lease, if it has one, which wants the lock too
+    }
+}
+
 impl Client {
-    pub fn new(runtime: SharedRuntime, network: SharedNetwork, config: Config) -> Self { let _ = (runtime, network, config); todo!() }
-    /// The request's URI is absolute. The response's extensions hold [`crate::timing::Timings`]. Requests that must wait
-    /// (six connections busy, session still being set up, session full) go by priority, then in the order of these calls.
-    pub fn send(&self, request: Request<Body>, priority: Priority) -> BoxFuture<Result<Response<Body>, std::io::Error>> { let _ = (request, priority); todo!() }
-    pub fn stats(&self) -> Stats { todo!() }
-    /// Ends every connection in order.
-    pub async fn close(&self) { todo!() }
+    /// A client on `runtime` whose bytes and names come from `network`.
+    #[must_use]
+    pub fn new(runtime: SharedRuntime, network: SharedNetwork, config: Config) -> Self {
+        let config = Arc::new(config);
+        let dns = Dns::new(
+            runtime.clone(),
+            network.clone(),
+            config.dns_ttl,
+            &config.resolve,
+        );
+        let connector = Connector {
+            runtime: runtime.clone(),
+            network,
+            dns,
+            config: config.clone(),
+        };
+        let pool = Pool::new(
+            &config.protocols,
+            config.http1_connections,
+            config.idle_timeout,
+        );
+        let state = State {
+            pool,
+            next_request: 0,
+            waiting: BTreeMap::new(),
+            live: BTreeMap::new(),
+            stats: Stats::default(),
+            is_closed: false,
+        };
+        let inner = Inner {
+            runtime,
+            config,
+            connector,
+            state: Mutex::new(state),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Sends `request`, whose URI is absolute. The response's extensions hold its
+    /// [`Timings`] and its [`Route`].
+    ///
+    /// Requests that must wait (six connections busy, session still being set up, session full) go by
+    /// priority, then in the order of these calls: the queue is entered here, not at the first poll.
+    pub fn send(
+        &self,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> BoxFuture<Result<Response<Body>, Error>> {
+        let origin = match Origin::of(request.uri()) {
+            Ok(origin) => origin,
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
+        let queued = self.inner.enqueue(&origin, priority);
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let state = self.inner.lock();
+        let live = state
+            .live
+            .values()
+            .map(|live| live.connection.header_bytes());
+        live.fold(state.stats, with_wire_bytes)
+    }
+
+    /// Ends every connection in order: requests in the queue fail, exchanges that are open end first.
+    pub async fn close(&self) {
+        let connections: Vec<Connection> = {
+            let mut state = self.inner.lock();
+            state.is_closed = true;
+            let lost = state.pool.clear();
+            let waiting: Vec<_> = lost
+                .iter()
+                .filter_map(|request| state.waiting.remove(request))
+                .collect();
+            let live = state
+                .live
+                .values()
+                .map(|live| live.connection.clone())
+                .collect();
+            drop(state);
+            for request in waiting {
+                let _ = request.send(Err(Error::Closed));
+            }
+            live
+        };
+        let ended: Vec<_> = connections.iter().map(Connection::closed).collect();
+        connections.iter().for_each(Connection::close);
+        drop(connections);
+        let all = Box::pin(async {
+            for connection in ended {
+                connection.await;
+            }
+        });
+        let runtime = &self.inner.runtime;
+        let deadline = runtime.sleep_until(runtime.now() + self.inner.config.close_timeout);
+        select(all, deadline).await;
+    }
+}
+
+fn with_wire_bytes(mut stats: Stats, bytes: HeaderBytes) -> Stats {
+    stats.request_header_bytes_wire += bytes.sent;
+    stats.response_header_bytes_wire += bytes.received;
+    stats
+}
+
+/// Methods that may be sent twice (RFC 9110 §9.2.2).
+fn is_idempotent(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::PUT,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+    ]
+    .contains(method)
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a request in the queue of `origin`.
+    fn enqueue(self: &Arc<Self>, origin: &Origin, priority: Priority) -> Result<Queued, Error> {
+        let (sender, lease) = oneshot::channel();
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::Closed);
+        }
+        let id = state.next_request;
+        state.next_request += 1;
+        state.waiting.insert(id, sender);
+        let now = self.runtime.now();
+        state.look_at_connections(now, origin);
+        state.pool.enqueue(now, origin.clone(), id, priority);
+        self.settle(state);
+        Ok(Queued {
+            inner: self.clone(),
+            id,
+            lease,
+        })
+    }
+
+    /// Carries out what the pool decided. The decisions are taken out under the very lock under which
+    /// they were made: a connection that was chosen cannot be gone before its request has it.
+    fn settle(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        let mut steps = Vec::new();
+        while let Some(action) = state.pool.poll_action() {
+            steps.push(match action {
+                Action::Connect { connection, origin } => Step::Connect(connection, origin),
+                Action::Close { connection } => match state.forget(connection) {
+                    Some(live) => Step::Close(live.connection),
+                    None => continue,
+                },
+                Action::Assign { request, connection } => {
+                    let live = state.live.get_mut(&connection).unwrap_or_else(|| {
+                        panic!("request {request} was given to connection {connection}, which is not up")
+                    });
+                    let lease = Lease {
+                        inner: self.clone(),
+                        id: connection,
+                        connection: live.connection.clone(),
+                        route: live.route,
+                        phases: live.phases.take().unwrap_or_default(),
+                    };
+                    Step::Give(state.waiting.remove(&request), lease)
+                }
+            });
+        }
+        drop(state);
+        for step in steps {
+            match step {
+                Step::Connect(id, origin) => self.connect(id, origin),
+                Step::Close(connection) => connection.close(),
+                // Whoever asked may be gone: then the lease is dropped, and so is free again.
+                Step::Give(None, lease) => drop(lease),
+                Step::Give(Some(waiting), lease) => drop(waiting.send(Ok(lease))),
+            }
+        }
+    }
+
+    /// Connects in a task of its own: whoever wanted it may get another connection before, or give up.
+    fn connect(self: &Arc<Self>, id: ConnectionId, origin: Origin) {
+        let (weak, connector) = (Arc::downgrade(self), self.connector.clone());
+        self.runtime.spawn(Box::pin(async move {
+            let connected = connector.connect(&origin, id).await;
+            drop(connector);
+            let Some(inner) = Weak::upgrade(&weak) else {
+                return;
+            };
+            match connected {
+                Ok(connected) => inner.connected(id, connected),
+                Err(error) => inner.connect_failed(id, &error),
+            }
+        }));
+    }
+
+    fn connected(self: &Arc<Self>, id: ConnectionId, connected: Connected) {
+        let Connected {
+            connection,
+            phases,
+            route,
+        } = connected;
+        let closed = connection.closed();
+        let mut state = self.lock();
+        state.stats.connections += 1;
+        state.stats.resumed += u64::from(route.tls.is_some_and(|tls| tls.resumed));
+        if state.is_closed {
+            drop(state);
+            connection.close();
+            return;
+        }
+        let limit = connection.limit();
+        state.live.insert(
+            id,
+            Live {
+                connection,
+                route,
+                phases: Some(phases),
+            },
+        );
+        state
+            .pool
+            .connected(self.runtime.now(), id, route.protocol, limit);
+        self.settle(state);
+        let weak = Arc::downgrade(self);
+        self.runtime.spawn(Box::pin(async move {
+            closed.await;
+            if let Some(inner) = weak.upgrade() {
+                inner.closed(id);
+            }
+        }));
+    }
+
+    fn connect_failed(self: &Arc<Self>, id: ConnectionId, error: &Error) {
+        let mut state = self.lock();
+        let lost = state.pool.connect_failed(self.runtime.now(), id);
+        let waiting: Vec<_> = lost
+            .iter()
+            .filter_map(|request| state.waiting.remove(request))
+            .collect();
+        self.settle(state);
+        tracing::debug!(connection = id, %error, requests = waiting.len(), "no connection");
+        for request in waiting {
+            let _ = request.send(Err(error.clone()));
+        }
+    }
+
+    /// An exchange is over and its connection goes on.
+    fn ended(self: &Arc<Self>, id: ConnectionId) {
+        let mut state = self.lock();
+        let now = self.runtime.now();
+        let State { live, pool, .. } = &mut *state;
+        if let Some(live) = live.get(&id) {
+            if live.connection.is_closing() {
+                pool.closing(now, id);
+            } else {
+                pool.set_limit(id, live.connection.limit());
+            }
+        }
+        pool.ended(now, id);
+        self.settle(state);
+    }
+
+    /// A connection is gone.
+    fn closed(self: &Arc<Self>, id: ConnectionId) {
+        let mut state = self.lock();
+        state.pool.closed(self.runtime.now(), id);
+        let gone = state.forget(id);
+        self.settle(state);
+        drop(gone);
+    }
+
+    /// One request, sent as often as it may and must be.
+    async fn exchange(
+        self: Arc<Self>,
+        origin: Origin,
+        request: Request<Body>,
+        priority: Priority,
+        mut queued: Queued,
+    ) -> Result<Response<Body>, Error> {
+        let (head, mut body) = request.into_parts();
+        let mut attempts_left = self.config.retries;
+        loop {
+            let lease = match (&mut queued.lease).await {
+                Ok(lease) => lease?,
+                Err(_) => return Err(Error::Closed),
+            };
+            let spare = body.try_clone();
+            let request = Request::from_parts(head.clone(), body);
+            let error = match self.attempt(&origin, request, priority, lease).await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let again = match &error {
+                Error::Exchange {
+                    source: ExchangeError { retry, .. },
+                    ..
+                } => match retry {
+                    Retry::Always => true,
+                    Retry::IfIdempotent => is_idempotent(&head.method),
+                    Retry::Never => false,
+                },
+                _ => false,
+            };
+            body = match spare {
+                Some(spare) if again && attempts_left > 0 => spare,
+                _ => return Err(error),
+            };
+            attempts_left -= 1;
+            tracing::debug!(%error, uri = %head.uri, attempts_left, "sending again");
+            queued = self.enqueue(&origin, priority)?;
+        }
+    }
+
+    async fn attempt(
+        self: &Arc<Self>,
+        origin: &Origin,
+        request: Request<Body>,
+        priority: Priority,
+        lease: Lease,
+    ) -> Result<Response<Body>, Error> {
+        let (head, body) = request.into_parts();
+        {
+            let mut state = self.lock();
+            state.stats.requests += 1;
+            state.stats.request_header_bytes += request_head_bytes(&head) as u64;
+        }
+        let sent = self.runtime.now();
+        let answer = lease
+            .connection
+            .send(Request::from_parts(head, body), priority);
+        let answer = match self.config.head_timeout {
+            None => answer.await,
+            Some(after) => match select(answer, self.runtime.sleep_until(sent + after)).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => {
+                    let origin = origin.clone();
+                    return Err(Error::TimedOut {
+                        what: "response",
+                        origin,
+                        after,
+                    });
+                }
+            },
+        };
+        let failed = |source| Error::Exchange {
+            origin: origin.clone(),
+            source,
+        };
+        let (mut head, body) = answer.map_err(failed)?.into_parts();
+        self.lock().stats.response_header_bytes += response_head_bytes(&head) as u64;
+        let Phases { dns, connect, tls } = lease.phases;
+        let connection = usize::try_from(lease.id).unwrap_or(usize::MAX);
+        let first_byte = self.runtime.now();
+        head.extensions.insert(Timings {
+            connection,
+            dns,
+            connect,
+            tls,
+            sent,
+            first_byte,
+        });
+        head.extensions.insert(lease.route);
+        if http_body::Body::is_end_stream(&body) {
+            return Ok(Response::from_parts(head, body));
+        }
+        let patience = self.config.body_timeout;
+        let patience =
+            patience.map(|after| Patience::new(self.runtime.clone(), after, origin.clone()));
+        let body = Body::wrap(LeasedBody::new(body, lease, patience));
+        Ok(Response::from_parts(head, body))
+    }
+}
+
+impl State {
+    /// Tells the pool which connections of `origin` take nothing new, and how much the others take.
+    fn look_at_connections(&mut self, now: spdy_clock::Instant, origin: &Origin) {
+        let ids: Vec<_> = self.pool.connections_of(origin).collect();
+        for id in ids {
+            let Some(live) = self.live.get(&id) else {
+                continue;
+            };
+            if live.connection.is_closing() {
+                self.pool.closing(now, id);
+            } else {
+                self.pool.set_limit(id, live.connection.limit());
+            }
+        }
+    }
+
+    /// Takes a connection out, keeping its counts.
+    fn forget(&mut self, id: ConnectionId) -> Option<Live> {
+        let gone = self.live.remove(&id)?;
+        self.stats = with_wire_bytes(self.stats, gone.connection.header_bytes());
+        Some(gone)
+    }
 }

@@ -1,5 +1,23 @@
-//! Requests by origin: pool, limits, retries, time-outs. (Contract)
+//! Requests by origin: pool, limits, retries, time-outs.
+//!
+//! ```text
+//! Client::send --> Pool (pool.rs, no I/O): which request on which connection next
+//!                    |  Connect              |  Assign
+//!                 connect.rs              exchange.rs: send, wait for the head, hand out the body
+//!                    |  dns.rs, TCP, TLS     |  its end, or its drop, frees the connection
+//!                    `-----> spdy_net::connection::Connection <-----'
+//! ```
+//!
+//! Time and tasks come from the [`Runtime`](spdy::runtime::Runtime) that the client was made with, names and
+//! bytes from its [`Network`](spdy_net::network::Network): in virtual time the same code runs.
 
 pub mod client;
+pub mod config;
+mod connect;
+mod dns;
+pub mod error;
+mod exchange;
+pub mod origin;
+pub mod pool;
+pub mod route;
 pub mod timing;
-// to come: origin.rs, pool.rs (which request goes on which connection: a machine without I/O), retry.rs, error.rs, config.rs

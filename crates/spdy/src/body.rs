@@ -1,37 +1,216 @@
 //! Bodies: bytes in memory, a stream's DATA, or any `http_body::Body`.
+
+use std::any::Any;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt;
 use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, StreamBody};
+use spdy_http::length::LengthMismatch;
+
+use crate::receive_body::ReceiveBody;
 
 /// A boxed error, as HTTP bodies carry it.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// One body type for every protocol: Send and Unpin.
-#[derive(Debug)]
-pub struct Body { _private: () }
-impl Body {
-    pub fn empty() -> Self { todo!() }
-    /// All of it, in memory; its length is known.
-    pub fn full(bytes: impl Into<Bytes>) -> Self { let _ = bytes.into(); todo!() }
-    /// Any other body. A `Body` comes through unchanged.
-    pub fn wrap<B>(body: B) -> Self
-    where B: http_body::Body<Data = Bytes> + Send + 'static, B::Error: Into<BoxError> { let _ = body; todo!() }
-    /// The pieces of a stream, one after the other; ends when the stream does.
-    pub fn from_stream<S, E>(stream: S) -> Self
-    where S: futures_util::Stream<Item = Result<Bytes, E>> + Send + 'static, E: Into<BoxError> + 'static { let _ = stream; todo!() }
-    /// Reads it to its end; fails past `limit` bytes.
-    pub async fn collect_up_to(self, limit: usize) -> Result<Bytes, BoxError> { let _ = limit; todo!() }
-    /// After the end of a response's body: its content-length and the bytes that came, if they differ.
-    pub fn length_mismatch(&self) -> Option<(u64, u64)> { todo!() }
+/// One body type for every protocol: `Send` and `Unpin`, its data in [`Bytes`].
+///
+/// A received body gives credit back to the peer piece by piece, as it is read: who does not read
+/// stops the sender, not the session. Dropping a response's body unread cancels its stream.
+pub struct Body(Kind);
+
+enum Kind {
+    Empty,
+    Full(Bytes),
+    Received(ReceiveBody),
+    Wrapped(Pin<Box<dyn http_body::Body<Data = Bytes, Error = BoxError> + Send>>),
 }
-impl Default for Body { fn default() -> Self { Self::empty() } }
-impl From<Bytes> for Body { fn from(bytes: Bytes) -> Self { Self::full(bytes) } }
+
+/// A body with more bytes than [`Body::collect_up_to`] may take.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("body is longer than {limit} bytes")]
+pub struct TooLong {
+    /// Bytes that were allowed.
+    pub limit: usize,
+}
+
+impl Body {
+    /// No bytes at all.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    /// All of it, in memory; its length is known.
+    #[must_use]
+    pub fn full(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        if bytes.is_empty() { Self::empty() } else { Self(Kind::Full(bytes)) }
+    }
+
+    /// The same body once more, if it is in memory: what a request needs to be sent again.
+    #[must_use]
+    pub fn try_clone(&self) -> Option<Self> {
+        match &self.0 {
+            Kind::Empty => Some(Self(Kind::Empty)),
+            Kind::Full(bytes) => Some(Self(Kind::Full(bytes.clone()))),
+            Kind::Received(_) | Kind::Wrapped(_) => None,
+        }
+    }
+
+    /// Any other body. A `Body` comes through unchanged.
+    #[must_use]
+    pub fn wrap<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let mut slot = Some(body);
+        if let Some(body) = (&mut slot as &mut dyn Any).downcast_mut::<Option<Self>>() {
+            return body.take().unwrap_or_default();
+        }
+        match slot {
+            Some(body) if body.is_end_stream() => Self::empty(),
+            Some(body) => Self(Kind::Wrapped(Box::pin(body.map_err(Into::into)))),
+            None => Self::empty(),
+        }
+    }
+
+    /// The pieces of a stream, one after the other; it ends when the stream does.
+    #[must_use]
+    pub fn from_stream<S, E>(stream: S) -> Self
+    where
+        S: futures_util::Stream<Item = Result<Bytes, E>> + Send + 'static,
+        E: Into<BoxError> + 'static,
+    {
+        Self(Kind::Wrapped(Box::pin(StreamBody::new(stream.map_ok(Frame::data).map_err(Into::into)))))
+    }
+
+    /// The DATA of a stream.
+    pub(crate) fn received(body: ReceiveBody) -> Self {
+        Self(Kind::Received(body))
+    }
+
+    /// The bytes of a body in memory, leaving it empty; none of any other.
+    pub(crate) fn take_full(&mut self) -> Bytes {
+        match &mut self.0 {
+            Kind::Full(bytes) => {
+                let bytes = std::mem::take(bytes);
+                self.0 = Kind::Empty;
+                bytes
+            }
+            Kind::Empty | Kind::Received(_) | Kind::Wrapped(_) => Bytes::new(),
+        }
+    }
+
+    /// Reads it to its end.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLong`] past `limit` bytes, else the body's own error.
+    pub async fn collect_up_to(mut self, limit: usize) -> Result<Bytes, BoxError> {
+        let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+        let mut length = 0;
+        while let Some(frame) = self.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            length += data.len();
+            if length > limit {
+                return Err(TooLong { limit }.into());
+            }
+            // One piece is handed on as it is; only with a second do they have to be joined.
+            if first.is_empty() && rest.is_empty() {
+                first = data;
+            } else {
+                if rest.is_empty() {
+                    rest.extend_from_slice(&std::mem::take(&mut first));
+                }
+                rest.extend_from_slice(&data);
+            }
+        }
+        Ok(if rest.is_empty() { first } else { rest.freeze() })
+    }
+
+    /// The content-length of a received message and the bytes that came, if they differ.
+    ///
+    /// Too many are seen at once, too few when the body has ended. A client gets the body all the
+    /// same: content-length is advice here, FIN alone ends a body.
+    #[must_use]
+    pub fn length_mismatch(&self) -> Option<LengthMismatch> {
+        match &self.0 {
+            Kind::Received(body) => body.length_mismatch(),
+            Kind::Empty | Kind::Full(_) | Kind::Wrapped(_) => None,
+        }
+    }
+}
+
+impl Default for Body {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Empty => f.write_str("Body(empty)"),
+            Kind::Full(bytes) => write!(f, "Body({} bytes)", bytes.len()),
+            Kind::Received(body) => write!(f, "Body(received, ended: {})", body.is_end_stream()),
+            Kind::Wrapped(_) => f.write_str("Body(wrapped)"),
+        }
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::full(bytes)
+    }
+}
+
+impl From<&'static str> for Body {
+    fn from(text: &'static str) -> Self {
+        Self::full(text)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::full(bytes)
+    }
+}
+
 impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BoxError;
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> { let _ = cx; todo!() }
-    fn is_end_stream(&self) -> bool { todo!() }
-    fn size_hint(&self) -> SizeHint { todo!() }
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match &mut self.0 {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Full(_) => Poll::Ready(Some(Ok(Frame::data(self.take_full())))),
+            Kind::Received(body) => body.poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+            Kind::Wrapped(body) => body.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Full(bytes) => bytes.is_empty(),
+            Kind::Received(body) => body.is_end_stream(),
+            Kind::Wrapped(body) => body.is_end_stream(),
+        }
+    }
+
+    /// Exact for bytes in memory. A received body says nothing: its content-length is no promise.
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Received(body) if body.is_end_stream() => SizeHint::with_exact(0),
+            Kind::Received(_) => SizeHint::default(),
+            Kind::Wrapped(body) => body.size_hint(),
+        }
+    }
 }

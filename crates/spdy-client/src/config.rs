@@ -1,0 +1,59 @@
+//! Every limit and choice of a client, with its default.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use spdy_net::connection::ClientOptions;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ClientTls;
+
+/// Limits and choices, each with a default.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Offered by ALPN over TLS, best first; over plain TCP the first is spoken by prior knowledge.
+    pub protocols: Vec<Protocol>,
+    /// HTTP/1.1 connections to one origin at a time (6, as browsers).
+    pub http1_connections: usize,
+    /// Whom to believe, and how; `None` refuses https URLs.
+    pub tls: Option<ClientTls>,
+    /// Windows, limits, compression, and who watches.
+    pub connection: ClientOptions,
+    /// From wanting a connection to having it: name look-up, TCP and TLS together.
+    pub connect_timeout: Option<Duration>,
+    /// From handing a request over to the last byte of the response's head.
+    pub head_timeout: Option<Duration>,
+    /// Between two pieces of a response's body.
+    pub body_timeout: Option<Duration>,
+    /// How often a request is sent again after a failure that makes it safe to.
+    pub retries: u32,
+    /// A connection that was idle for longer is not used again: the server may be closing it.
+    pub idle_timeout: Duration,
+    /// How long a looked-up name is believed.
+    pub dns_ttl: Duration,
+    /// The next address of a name is tried beside the first after this long (RFC 8305 §5).
+    pub address_stagger: Duration,
+    /// Addresses that are not looked up: host, port (any if `None`), address.
+    pub resolve: Vec<(String, Option<u16>, IpAddr)>,
+    /// How long [`Client::close`](crate::client::Client::close) waits for connections to end.
+    pub close_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            protocols: Protocol::ALL.to_vec(),
+            http1_connections: 6,
+            tls: None,
+            connection: ClientOptions::default(),
+            connect_timeout: Some(Duration::from_secs(30)),
+            head_timeout: Some(Duration::from_secs(60)),
+            body_timeout: Some(Duration::from_secs(60)),
+            retries: 2,
+            idle_timeout: Duration::from_secs(60),
+            dns_ttl: Duration::from_secs(60),
+            address_stagger: Duration::from_millis(250),
+            resolve: Vec::new(),
+            close_timeout: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! From an origin to a connection: name, TCP, TLS, protocol, each with its time.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+use spdy::runtime::SharedRuntime;
+use spdy_net::connection::Connection;
+use spdy_net::negotiate;
+use spdy_net::network::{BoxIo, SharedNetwork};
+use spdy_net::protocol::Protocol;
+
+use crate::config::Config;
+use crate::dns::Dns;
+use crate::error::Error;
+use crate::origin::Origin;
+use crate::route::Route;
+use crate::timing::Span;
+
+/// When a connection came about.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Phases {
+    pub(crate) dns: Option<Span>,
+    pub(crate) connect: Option<Span>,
+    pub(crate) tls: Option<Span>,
+}
+
+/// A connection, how it came about, and where it goes.
+pub(crate) struct Connected {
+    pub(crate) connection: Connection,
+    pub(crate) phases: Phases,
+    pub(crate) route: Route,
+}
+
+/// What connecting needs of a client.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(crate) runtime: SharedRuntime,
+    pub(crate) network: SharedNetwork,
+    pub(crate) dns: Dns,
+    pub(crate) config: std::sync::Arc<Config>,
+}
+
+impl Connector {
+    /// Connects to `origin`, no longer than the configuration waits. `number` names the connection.
+    pub(crate) async fn connect(&self, origin: &Origin, number: u64) -> Result<Connected, Error> {
+        let connecting = Box::pin(self.connect_at_leisure(origin, number));
+        let Some(after) = self.config.connect_timeout else {
+            return connecting.await;
+        };
+        let deadline = self.runtime.sleep_until(self.runtime.now() + after);
+        match select(connecting, deadline).await {
+            Either::Left((connected, _)) => connected,
+            Either::Right(_) => Err(Error::TimedOut {
+                what: "connection",
+                origin: origin.clone(),
+                after,
+            }),
+        }
+    }
+
+    async fn connect_at_leisure(&self, origin: &Origin, number: u64) -> Result<Connected, Error> {
+        let failed = |why: String| Error::Connect {
+            origin: origin.clone(),
+            why,
+        };
+        let tls = match (&self.config.tls, origin.secure) {
+            (Some(tls), true) => Some(tls),
+            (None, true) => return Err(Error::NoTls(origin.clone())),
+            (_, false) => None,
+        };
+        let (addresses, dns) = self.dns.resolve(origin).await;
+        let addresses = addresses.map_err(|why| Error::Resolve {
+            host: origin.host.clone(),
+            why,
+        })?;
+
+        let began = self.runtime.now();
+        let tcp = self.connect_any(&addresses, origin.port).await;
+        let (io, address) = tcp.map_err(|error| failed(error.to_string()))?;
+        let connected = self.runtime.now();
+        let mut phases = Phases {
+            dns,
+            connect: Some((began, connected)),
+            tls: None,
+        };
+
+        let (io, agreed) = match tls {
+            None => (io, None),
+            Some(tls) => {
+                let tls = tls.offering(&self.config.protocols);
+                let shaken = tls.connect(io, &origin.host).await;
+                let (io, agreed) = shaken.map_err(|error| failed(error.to_string()))?;
+                phases.tls = Some((connected, self.runtime.now()));
+                (io, Some(agreed))
+            }
+        };
+        let protocol = match agreed {
+            Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
+                .map_err(|error| failed(error.to_string()))?,
+            None => self
+                .config
+                .protocols
+                .first()
+                .copied()
+                .unwrap_or(Protocol::Http1),
+        };
+        let options = &self.config.connection;
+        let connection = Connection::start(io, protocol, number, options, &self.runtime).await;
+        let connection = connection.map_err(|error| failed(error.to_string()))?;
+        let route = Route {
+            protocol,
+            address,
+            tls: agreed,
+        };
+        Ok(Connected {
+            connection,
+            phases,
+            route,
+        })
+    }
+
+    /// The first address that answers. The next is tried when one fails, or is slow to answer.
+    async fn connect_any(
+        &self,
+        addresses: &[IpAddr],
+        port: u16,
+    ) -> io::Result<(BoxIo, SocketAddr)> {
+        let mut attempts = FuturesUnordered::new();
+        let mut rest = addresses.iter();
+        let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        loop {
+            if let Some(&address) = rest.next() {
+                let to = SocketAddr::new(address, port);
+                let attempt = self.network.connect(to);
+                attempts.push(async move { attempt.await.map(|io| (io, to)) });
+            } else if attempts.is_empty() {
+                return Err(last_error);
+            }
+            let patience = match rest.len() {
+                0 => None,
+                _ => Some(self.config.address_stagger),
+            };
+            loop {
+                match self.within(patience, attempts.next()).await {
+                    None => break, // slow: another beside it
+                    Some(Some(Ok(won))) => return Ok(won),
+                    Some(Some(Err(error))) => last_error = error,
+                    Some(None) => break, // none left that could answer
+                }
+                if rest.len() > 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// What `waited` gives, or `None` after `patience`.
+    async fn within<F: Future + Unpin>(
+        &self,
+        patience: Option<Duration>,
+        waited: F,
+    ) -> Option<F::Output> {
+        let Some(patience) = patience else {
+            return Some(waited.await);
+        };
+        let deadline = self.runtime.sleep_until(self.runtime.now() + patience);
+        match select(waited, deadline).await {
+            Either::Left((output, _)) => Some(output),
+            Either::Right(_) => None,
+        }
+    }
+}

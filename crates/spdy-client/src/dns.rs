@@ -1,0 +1,125 @@
+//! Names and their addresses: a small cache, and one look-up for all who wait for it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+use spdy_net::latch::Latch;
+use spdy_net::network::SharedNetwork;
+
+use crate::origin::Origin;
+use crate::timing::Span;
+
+/// Names remembered; past it the cache begins anew.
+const MAX_NAMES: usize = 4096;
+
+/// Addresses of names. Clones share what they know.
+#[derive(Clone)]
+pub(crate) struct Dns {
+    runtime: SharedRuntime,
+    network: SharedNetwork,
+    ttl: Duration,
+    fixed: Arc<[(String, Option<u16>, IpAddr)]>,
+    names: Arc<Mutex<BTreeMap<String, Arc<LookUp>>>>,
+}
+
+/// One question to the resolver.
+struct LookUp {
+    asked: Instant,
+    /// Set when the answer is there.
+    answered: Latch,
+    answer: OnceLock<(Instant, Result<Vec<IpAddr>, String>)>,
+}
+
+/// Addresses, and the time that was waited for them.
+pub(crate) type Resolved = (Result<Vec<IpAddr>, String>, Option<Span>);
+
+impl Dns {
+    pub(crate) fn new(
+        runtime: SharedRuntime,
+        network: SharedNetwork,
+        ttl: Duration,
+        fixed: &[(String, Option<u16>, IpAddr)],
+    ) -> Self {
+        let fixed = fixed
+            .iter()
+            .map(|(host, port, ip)| (host.to_ascii_lowercase(), *port, *ip));
+        Self {
+            runtime,
+            network,
+            ttl,
+            fixed: fixed.collect(),
+            names: Arc::default(),
+        }
+    }
+
+    /// The addresses of `origin`'s host, in the order of trying.
+    pub(crate) async fn resolve(&self, origin: &Origin) -> Resolved {
+        let fixed: Vec<IpAddr> = self
+            .fixed
+            .iter()
+            .filter(|(host, port, _)| {
+                *host == origin.host && port.is_none_or(|port| port == origin.port)
+            })
+            .map(|(_, _, address)| *address)
+            .collect();
+        if !fixed.is_empty() {
+            return (Ok(fixed), None);
+        }
+        if let Ok(address) = origin.host.parse() {
+            return (Ok(vec![address]), None);
+        }
+        let began = self.runtime.now();
+        let look_up = self.look_up(&origin.host, began);
+        let was_known = look_up.answered.is_set();
+        look_up.answered.wait().await;
+        let (_, answer) = look_up
+            .answer
+            .get()
+            .expect("the latch is set after the answer");
+        let waited = (!was_known).then(|| (began, self.runtime.now()));
+        (answer.clone(), waited)
+    }
+
+    /// The question that is open or fresh, or a new one.
+    fn look_up(&self, host: &str, now: Instant) -> Arc<LookUp> {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = names.get(host) {
+            let good = match known.answer.get() {
+                None => true,
+                Some((_, Err(_))) => false,
+                Some((at, Ok(_))) => now.saturating_since(*at) < self.ttl,
+            };
+            if good {
+                return known.clone();
+            }
+        }
+        if names.len() >= MAX_NAMES {
+            names.clear();
+        }
+        let look_up = Arc::new(LookUp {
+            asked: now,
+            answered: Latch::new(),
+            answer: OnceLock::new(),
+        });
+        names.insert(host.to_owned(), look_up.clone());
+        // A task of its own: whoever asked first may give up, the others still wait.
+        let (asking, question) = (look_up.clone(), self.network.resolve(host));
+        let runtime = self.runtime.clone();
+        self.runtime.spawn(Box::pin(async move {
+            let answer = match question.await {
+                Ok(addresses) if addresses.is_empty() => Err("the name has no address".to_owned()),
+                Ok(addresses) => Ok(addresses),
+                Err(error) => Err(error.to_string()),
+            };
+            let now = runtime.now();
+            tracing::trace!(took = ?(now - asking.asked), ?answer, "name looked up");
+            let _ = asking.answer.set((now, answer));
+            asking.answered.set();
+        }));
+        look_up
+    }
+}

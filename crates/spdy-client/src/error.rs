@@ -1,0 +1,83 @@
+//! Why a request got no response.
+
+use std::io;
+use std::time::Duration;
+
+use spdy_net::error::{ExchangeError, Retry};
+
+use crate::origin::Origin;
+
+/// Why a request failed. Cheap to clone: one failed connect is told to everyone who waited for it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The request's URI is not absolute, or of another scheme.
+    #[error("{0:?} is no http or https URL")]
+    Uri(String),
+    /// An https URL, and no TLS to fetch it with.
+    #[error("{0} needs TLS, and none is configured")]
+    NoTls(Origin),
+    /// The name has no address.
+    #[error("cannot find {host}: {why}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// No connection, TLS included.
+    #[error("cannot connect to {origin}: {why}")]
+    Connect {
+        /// Where to.
+        origin: Origin,
+        /// What happened.
+        why: String,
+    },
+    /// A phase took too long.
+    #[error("no {what} from {origin} within {after:?}")]
+    TimedOut {
+        /// What was waited for.
+        what: &'static str,
+        /// From whom.
+        origin: Origin,
+        /// How long.
+        after: Duration,
+    },
+    /// The exchange broke.
+    #[error("{origin}: {source}")]
+    Exchange {
+        /// With whom.
+        origin: Origin,
+        /// How, and whether it may be tried again.
+        source: ExchangeError,
+    },
+    /// The client was closed.
+    #[error("the client is closed")]
+    Closed,
+}
+
+impl Error {
+    /// Whether the same request could be sent again without harm, if its method were idempotent.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Uri(_) | Self::NoTls(_) | Self::Closed => false,
+            Self::Resolve { .. } | Self::Connect { .. } | Self::TimedOut { .. } => true,
+            Self::Exchange { source, .. } => source.retry != Retry::Never,
+        }
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match &error {
+            Error::Uri(_) | Error::NoTls(_) => io::ErrorKind::InvalidInput,
+            Error::Resolve { .. } => io::ErrorKind::NotFound,
+            Error::Connect { .. } => io::ErrorKind::ConnectionRefused,
+            Error::TimedOut { .. } => io::ErrorKind::TimedOut,
+            Error::Exchange { .. } => io::ErrorKind::ConnectionAborted,
+            Error::Closed => io::ErrorKind::NotConnected,
+        };
+        Self::new(kind, error)
+    }
+}

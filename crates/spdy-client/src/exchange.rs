@@ -1,0 +1,133 @@
+//! What belongs to one exchange: its place on a connection, and a body that gives the place back.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_clock::Instant;
+
+use crate::client::Lease;
+use crate::error::Error;
+use crate::origin::Origin;
+
+/// A response's body: it frees its connection at its end, and fails when nothing comes for too long.
+pub(crate) struct LeasedBody {
+    body: Body,
+    /// `None` once the body has ended.
+    lease: Option<Lease>,
+    patience: Option<Patience>,
+}
+
+/// How long is waited for the next piece.
+pub(crate) struct Patience {
+    runtime: SharedRuntime,
+    after: Duration,
+    origin: Origin,
+    /// Where the last piece came, or the wait began.
+    since: Option<Instant>,
+    timer: Option<BoxFuture<()>>,
+}
+
+impl Patience {
+    pub(crate) fn new(runtime: SharedRuntime, after: Duration, origin: Origin) -> Self {
+        Self {
+            runtime,
+            after,
+            origin,
+            since: None,
+            timer: None,
+        }
+    }
+
+    /// Something came.
+    fn renew(&mut self) {
+        self.since = None;
+    }
+
+    /// Ready when nothing came for too long. One timer serves many pieces: it is set anew only when it
+    /// rings.
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        let since = *self.since.get_or_insert_with(|| self.runtime.now());
+        loop {
+            let deadline = since + self.after;
+            let timer = self
+                .timer
+                .get_or_insert_with(|| self.runtime.sleep_until(deadline));
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.timer = None;
+            if self.runtime.now() >= deadline {
+                let (origin, after) = (self.origin.clone(), self.after);
+                return Poll::Ready(Error::TimedOut {
+                    what: "more of the body",
+                    origin,
+                    after,
+                });
+            }
+        }
+    }
+}
+
+impl LeasedBody {
+    pub(crate) fn new(body: Body, lease: Lease, patience: Option<Patience>) -> Self {
+        Self {
+            body,
+            lease: Some(lease),
+            patience,
+        }
+    }
+
+    fn end(&mut self) {
+        self.lease = None;
+        self.patience = None;
+    }
+}
+
+impl http_body::Body for LeasedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if self.body.is_end_stream() {
+                    self.end();
+                } else if let Some(patience) = &mut self.patience {
+                    patience.renew();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(ended) => {
+                self.end();
+                Poll::Ready(ended)
+            }
+            Poll::Pending => {
+                let Some(patience) = &mut self.patience else {
+                    return Poll::Pending;
+                };
+                let Poll::Ready(error) = patience.poll_over(cx) else {
+                    return Poll::Pending;
+                };
+                self.body = Body::empty(); // dropped unread: the exchange is cancelled
+                self.end();
+                Poll::Ready(Some(Err(error.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

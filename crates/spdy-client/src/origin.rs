@@ -1,0 +1,74 @@
+//! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within one, never across.
+
+use std::fmt;
+
+use http::Uri;
+
+use crate::error::Error;
+
+/// Scheme, host and port. A host is kept in lower case, an IPv6 address without its brackets.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Origin {
+    /// `https`; else `http`.
+    pub secure: bool,
+    /// Name or address.
+    pub host: String,
+    /// Port, the scheme's own if none was written.
+    pub port: u16,
+}
+
+impl Origin {
+    /// The origin of an absolute URI.
+    ///
+    /// # Errors
+    ///
+    /// A URI without a host, or of a scheme other than `http` and `https`.
+    pub fn of(uri: &Uri) -> Result<Self, Error> {
+        let secure = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(Error::Uri(uri.to_string())),
+        };
+        let host = uri.host().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| Error::Uri(uri.to_string()))?;
+        let host = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_ascii_lowercase();
+        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        Ok(Self { secure, host, port })
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.secure { "https" } else { "http" };
+        match self.host.contains(':') {
+            true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
+            false => write!(f, "{scheme}://{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port_however_they_are_written() {
+        for (uri, want) in [
+            ("http://Example.org/a", "http://example.org:80"),
+            ("https://example.org", "https://example.org:443"),
+            (
+                "https://u:p@example.org:8443/?q",
+                "https://example.org:8443",
+            ),
+            ("http://[::1]:8080/", "http://[::1]:8080"),
+        ] {
+            assert_eq!(Origin::of(&uri.parse().unwrap()).unwrap().to_string(), want);
+        }
+        for uri in ["/path", "ftp://example.org/", "example.org:80"] {
+            assert!(Origin::of(&uri.parse().unwrap()).is_err(), "{uri}");
+        }
+    }
+}

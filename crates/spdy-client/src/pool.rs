@@ -1,0 +1,383 @@
+//! Which request goes on which connection next: a machine without I/O, one queue for each origin.
+//!
+//! ```text
+//!            enqueue                    Assign                 ended
+//! request ------------> queue of its --------> on a connection -------> gone
+//!                       origin (priority,          ^    |
+//!                       then order)                |    | closed: whoever lost the request asks again
+//!                           | not enough           |    v
+//!                           `--> Connect --> connecting --connected--> up --closing--> draining --> gone
+//! ```
+//!
+//! As browsers do it: a request is bound to a connection only when one can take it, so a connection
+//! that becomes free is used before a new one is ready. To an origin that may turn out to speak one of
+//! the multiplexed protocols a single connection is opened, and the others wait for what ALPN says; to
+//! one that speaks HTTP/1.1, as many as there are requests, up to a limit.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_net::protocol::Protocol;
+
+use crate::origin::Origin;
+
+/// Names a request; later ones are greater.
+pub type RequestId = u64;
+/// Names a connection, from 0 in the order of [`Action::Connect`].
+pub type ConnectionId = u64;
+
+/// What is to be done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Action {
+    /// Open a connection; answer by [`Pool::connected`] or [`Pool::connect_failed`].
+    Connect {
+        /// Its number.
+        connection: ConnectionId,
+        /// Where to.
+        origin: Origin,
+    },
+    /// Send a request; answer by [`Pool::ended`] when the connection is rid of it.
+    Assign {
+        /// Which.
+        request: RequestId,
+        /// On which connection.
+        connection: ConnectionId,
+    },
+    /// Close a connection that has been idle for too long. It is forgotten already.
+    Close {
+        /// Which.
+        connection: ConnectionId,
+    },
+}
+
+/// What an origin is known to speak.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Speaks {
+    /// The first connection will tell.
+    Unknown,
+    /// One exchange at a time.
+    Http1,
+    /// Many.
+    Multiplexed,
+}
+
+impl From<Protocol> for Speaks {
+    fn from(protocol: Protocol) -> Self {
+        if protocol.is_multiplexed() {
+            Self::Multiplexed
+        } else {
+            Self::Http1
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Host {
+    speaks: Speaks,
+    /// Level, then order.
+    queue: BTreeSet<(u8, RequestId)>,
+    connections: BTreeSet<ConnectionId>,
+}
+
+#[derive(Debug)]
+enum State {
+    Connecting,
+    Up {
+        limit: usize,
+        open: usize,
+        idle_since: Instant,
+    },
+    /// Takes nothing new.
+    Draining,
+}
+
+#[derive(Debug)]
+struct Connection {
+    origin: Origin,
+    state: State,
+}
+
+/// The requests and connections of one client.
+#[derive(Debug)]
+pub struct Pool {
+    protocols: Vec<Protocol>,
+    http1_connections: usize,
+    idle_timeout: Duration,
+    hosts: BTreeMap<Origin, Host>,
+    connections: BTreeMap<ConnectionId, Connection>,
+    queued: BTreeMap<RequestId, (Origin, u8)>,
+    next_connection: ConnectionId,
+    actions: VecDeque<Action>,
+}
+
+impl Pool {
+    /// A pool of a client that offers `protocols`, best first, and opens at most `http1_connections`
+    /// to an origin that speaks HTTP/1.1. A connection idle for longer than `idle_timeout` is not used.
+    #[must_use]
+    pub fn new(protocols: &[Protocol], http1_connections: usize, idle_timeout: Duration) -> Self {
+        Self {
+            protocols: protocols.to_vec(),
+            http1_connections: http1_connections.max(1),
+            idle_timeout,
+            hosts: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            queued: BTreeMap::new(),
+            next_connection: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// A request wants to be sent to `origin`.
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        origin: Origin,
+        request: RequestId,
+        priority: Priority,
+    ) {
+        let speaks = self.expected(&origin);
+        let host = self.hosts.entry(origin.clone()).or_insert_with(|| Host {
+            speaks,
+            queue: BTreeSet::new(),
+            connections: BTreeSet::new(),
+        });
+        host.queue.insert((priority.level(), request));
+        self.queued
+            .insert(request, (origin.clone(), priority.level()));
+        self.dispatch(now, &origin);
+    }
+
+    /// A queued request is no longer wanted. `false` if it was not queued (any more).
+    pub fn cancel(&mut self, request: RequestId) -> bool {
+        let Some((origin, level)) = self.queued.remove(&request) else {
+            return false;
+        };
+        if let Some(host) = self.hosts.get_mut(&origin) {
+            host.queue.remove(&(level, request));
+        }
+        true
+    }
+
+    /// A connection stands, and takes `limit` exchanges at a time.
+    pub fn connected(&mut self, now: Instant, id: ConnectionId, protocol: Protocol, limit: usize) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        connection.state = State::Up {
+            limit,
+            open: 0,
+            idle_since: now,
+        };
+        let origin = connection.origin.clone();
+        if let Some(host) = self.hosts.get_mut(&origin) {
+            host.speaks = protocol.into();
+        }
+        self.dispatch(now, &origin);
+    }
+
+    /// A connection did not come about. Gives the requests that are lost by it: all that wait for its
+    /// origin, unless another connection there is up and will take them.
+    pub fn connect_failed(&mut self, now: Instant, id: ConnectionId) -> Vec<RequestId> {
+        let Some(origin) = self.forget(id) else {
+            return Vec::new();
+        };
+        let Some(host) = self.hosts.get_mut(&origin) else {
+            return Vec::new();
+        };
+        let hope = host.connections.iter().any(|id| {
+            matches!(
+                self.connections[id].state,
+                State::Up { .. } | State::Connecting
+            )
+        });
+        if hope {
+            // Those connections take them in turn; another attempt now would most likely fail too.
+            self.assign(now, &origin);
+            return Vec::new();
+        }
+        let lost: Vec<_> = std::mem::take(&mut host.queue)
+            .into_iter()
+            .map(|(_, id)| id)
+            .collect();
+        for request in &lost {
+            self.queued.remove(request);
+        }
+        lost
+    }
+
+    /// A connection takes `limit` exchanges at a time from now on.
+    pub fn set_limit(&mut self, id: ConnectionId, new: usize) {
+        if let Some(Connection {
+            state: State::Up { limit, .. },
+            ..
+        }) = self.connections.get_mut(&id)
+        {
+            *limit = new;
+        }
+    }
+
+    /// An exchange on a connection is over, and the connection can take another.
+    pub fn ended(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if let State::Up {
+            open, idle_since, ..
+        } = &mut connection.state
+        {
+            assert!(
+                *open > 0,
+                "connection {id} ended an exchange that it did not have"
+            );
+            *open -= 1;
+            *idle_since = now;
+        }
+        let origin = connection.origin.clone();
+        self.dispatch(now, &origin);
+    }
+
+    /// A connection takes nothing new.
+    pub fn closing(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        match connection.state {
+            State::Draining => return,
+            State::Connecting | State::Up { .. } => connection.state = State::Draining,
+        }
+        let origin = connection.origin.clone();
+        self.dispatch(now, &origin);
+    }
+
+    /// A connection is gone.
+    pub fn closed(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(origin) = self.forget(id) {
+            self.dispatch(now, &origin);
+        }
+    }
+
+    /// Takes every queued request out: the client is being closed.
+    pub fn clear(&mut self) -> Vec<RequestId> {
+        self.hosts.values_mut().for_each(|host| host.queue.clear());
+        std::mem::take(&mut self.queued).into_keys().collect()
+    }
+
+    /// Connections of `origin` that are not gone.
+    pub fn connections_of(&self, origin: &Origin) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.hosts
+            .get(origin)
+            .into_iter()
+            .flat_map(|host| host.connections.iter().copied())
+    }
+
+    /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
+    fn expected(&self, origin: &Origin) -> Speaks {
+        let mut protocols = self
+            .protocols
+            .iter()
+            .map(|&protocol| Speaks::from(protocol));
+        let first = protocols.next().unwrap_or(Speaks::Http1);
+        match origin.secure && protocols.any(|other| other != first) {
+            true => Speaks::Unknown,
+            false => first,
+        }
+    }
+
+    fn forget(&mut self, id: ConnectionId) -> Option<Origin> {
+        let connection = self.connections.remove(&id)?;
+        if let Some(host) = self.hosts.get_mut(&connection.origin) {
+            host.connections.remove(&id);
+        }
+        Some(connection.origin)
+    }
+
+    /// Gives requests to connections, and opens more for those that are left.
+    fn dispatch(&mut self, now: Instant, origin: &Origin) {
+        self.assign(now, origin);
+        let Some(host) = self.hosts.get_mut(origin) else {
+            return;
+        };
+        let mut connecting = 0;
+        let mut taking = 0;
+        for id in &host.connections {
+            match self.connections[id].state {
+                State::Connecting => connecting += 1,
+                State::Up { .. } => taking += 1,
+                State::Draining => {}
+            }
+        }
+        let most = match host.speaks {
+            Speaks::Http1 => self.http1_connections,
+            Speaks::Unknown | Speaks::Multiplexed => 1,
+        };
+        while connecting < host.queue.len() && connecting + taking < most {
+            let connection = self.next_connection;
+            self.next_connection += 1;
+            connecting += 1;
+            host.connections.insert(connection);
+            let new = Connection {
+                origin: origin.clone(),
+                state: State::Connecting,
+            };
+            self.connections.insert(connection, new);
+            self.actions.push_back(Action::Connect {
+                connection,
+                origin: origin.clone(),
+            });
+        }
+    }
+
+    fn assign(&mut self, now: Instant, origin: &Origin) {
+        let Some(host) = self.hosts.get_mut(origin) else {
+            return;
+        };
+        while !host.queue.is_empty() {
+            // Of several the one that was used last: its congestion window is the widest.
+            let room = host
+                .connections
+                .iter()
+                .filter_map(|id| match self.connections[id].state {
+                    State::Up {
+                        limit,
+                        open,
+                        idle_since,
+                    } if open < limit => Some((idle_since, open, *id)),
+                    _ => None,
+                });
+            let Some((idle_since, open, id)) =
+                room.max_by_key(|(since, _, id)| (*since, u64::MAX - *id))
+            else {
+                return;
+            };
+            if open == 0 && now.saturating_since(idle_since) > self.idle_timeout {
+                host.connections.remove(&id);
+                self.connections.remove(&id);
+                self.actions.push_back(Action::Close { connection: id });
+                continue;
+            }
+            let Some((_, request)) = host.queue.pop_first() else {
+                return;
+            };
+            self.queued.remove(&request);
+            let Some(Connection {
+                state: State::Up { open, .. },
+                ..
+            }) = self.connections.get_mut(&id)
+            else {
+                unreachable!("connection {id} was up a moment ago");
+            };
+            *open += 1;
+            self.actions.push_back(Action::Assign {
+                request,
+                connection: id,
+            });
+        }
+    }
+}

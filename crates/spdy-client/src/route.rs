@@ -1,0 +1,17 @@
+//! Which way an exchange went.
+
+use std::net::SocketAddr;
+
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::Agreed;
+
+/// The connection of an exchange; put into the extensions of its response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Route {
+    /// Spoken on the connection.
+    pub protocol: Protocol,
+    /// The other end.
+    pub address: SocketAddr,
+    /// What the TLS handshake came to; `None` on plain TCP.
+    pub tls: Option<Agreed>,
+}
