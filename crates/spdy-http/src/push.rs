@@ -99,9 +99,9 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
 ///
 /// # Errors
 ///
-/// [`BadPush::Response`], if it has no status, or names the URL again.
-pub fn decode_response(version: Version, block: &HeaderBlock) -> Result<response::Parts, BadPush> {
-    Ok(read(version, block, false, |_| false)?)
+/// [`BadResponse`], if it has no status, or names the URL again.
+pub fn decode_response(version: Version, block: &HeaderBlock) -> Result<response::Parts, BadResponse> {
+    read(version, block, false, |_| false)
 }
 
 /// Names that say what is pushed, not what the response is.

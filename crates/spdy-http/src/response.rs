@@ -10,6 +10,7 @@
 //! read, because nginx leaves it out.
 
 use bytes::Bytes;
+pub use http::response::Parts as Head;
 use http::response::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
 use spdy_frame::header_block::HeaderBlock;

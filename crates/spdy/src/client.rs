@@ -1,99 +1,278 @@
 //! The client side of a session: requests out, responses and pushes in.
-use std::future::Future;
-use std::pin::Pin;
+
+mod push;
+mod response;
+
+use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Method, Request};
+use http_body::Body as _;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
-use spdy_session::config::{Config, Role};
-use spdy_session::session::Stats;
+use spdy_http::request;
+use spdy_session::config::{Config, PushPolicy, Role};
+use spdy_session::session::{Open, Stats};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::body::{Body, BoxError};
 use crate::builder::session_options;
+use crate::entry::Entry;
 use crate::error::Error;
 use crate::runtime::SharedRuntime;
-pub use crate::session_driver::Connection;
+use crate::send_body::SendBody;
+use crate::shared::Shared;
 use crate::stream::Stream;
+use crate::stream_ref::StreamRef;
+
+pub use crate::client::push::{Push, Pushes};
+pub use crate::client::response::ResponseFuture;
+pub use crate::session_driver::Connection;
 
 /// How a client session is set up.
 #[derive(Clone)]
-pub struct Builder { config: Config, send_trailers: bool }
+pub struct Builder {
+    config: Config,
+    send_trailers: bool,
+}
+
 session_options!(Builder);
+
 impl Builder {
     /// The defaults of `version`.
-    pub fn new(version: Version) -> Self { Self { config: Config::new(Role::Client, version), send_trailers: false } }
-    /// A session over `io`; pushes are refused. Nothing moves until the connection is run.
-    pub fn handshake<T>(self, io: T, runtime: SharedRuntime) -> (Session, Connection<T>)
-    where T: AsyncRead + AsyncWrite + Unpin { let _ = (io, runtime, self.send_trailers); todo!() }
-    /// Likewise, with the peer's pushes offered.
-    pub fn handshake_with_pushes<T>(self, io: T, runtime: SharedRuntime) -> (Session, Pushes, Connection<T>)
-    where T: AsyncRead + AsyncWrite + Unpin { let _ = (io, runtime); todo!() }
+    #[must_use]
+    pub fn new(version: Version) -> Self {
+        Self { config: Config::new(Role::Client, version), send_trailers: false }
+    }
+
+    /// A session over `io`. The peer is told to push nothing, and what it pushes is refused.
+    ///
+    /// Nothing moves until the connection is run, beside the requests; requests may be made at once.
+    #[must_use]
+    pub fn handshake<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Connection<T>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.config.push = PushPolicy::Refuse;
+        let shared = Shared::new(self.config, runtime, self.send_trailers, false);
+        (Session::first(&shared), Connection::new(io, shared))
+    }
+
+    /// Likewise, with the peer's pushes offered: those of the same origin as the request they belong
+    /// to. They wait, up to `max_concurrent_streams`, until they are taken.
+    #[must_use]
+    pub fn handshake_with_pushes<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Pushes, Connection<T>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.config.push = PushPolicy::Accept;
+        let shared = Shared::new(self.config, runtime, self.send_trailers, true);
+        (Session::first(&shared), Pushes::new(shared.clone()), Connection::new(io, shared))
+    }
 }
 
 /// What SYN_STREAM of a raw stream says besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions { pub priority: Priority, pub unidirectional: bool, pub fin: bool }
+pub struct OpenOptions {
+    /// Who goes first; 0, the default, is the most urgent.
+    pub priority: Priority,
+    /// The peer cannot answer.
+    pub unidirectional: bool,
+    /// We send no DATA.
+    pub fin: bool,
+}
 
-/// A session's handle: cheap to clone. When the last one is gone and the last stream has ended, the session ends.
-#[derive(Clone, Debug)]
-pub struct Session { _private: () }
+/// A session's handle: cheap to clone, and good for any task.
+///
+/// When the last clone is gone and the last stream has ended, the session ends in order.
+#[derive(Debug)]
+pub struct Session {
+    shared: Arc<Shared>,
+}
+
+impl Clone for Session {
+    fn clone(&self) -> Self {
+        Self::first(&self.shared)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.command(|state| {
+            state.owners -= 1;
+            state.draining |= state.owners == 0 && !state.closing;
+        });
+    }
+}
+
 impl Session {
-    /// Sends `request`; the future gives its response, and cancels the exchange when dropped before.
-    pub fn request<B>(&self, request: http::Request<B>, priority: Priority) -> ResponseFuture
-    where B: http_body::Body<Data = Bytes> + Send + 'static, B::Error: Into<BoxError> { let _ = (request, priority); todo!() }
-    /// Opens a raw stream.
-    pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> { let _ = (headers, options); todo!() }
+    fn first(shared: &Arc<Shared>) -> Self {
+        shared.look(|state| state.owners += 1);
+        Self { shared: shared.clone() }
+    }
+
+    /// Sends `request`, whose URI is absolute (`host:port` for CONNECT), and gives its response.
+    ///
+    /// The request is written at once, or, while as many streams are open as the peer allows, waits:
+    /// the most urgent first, then in the order of these calls. Its body is sent while the future is
+    /// polled, and on its own after the response's head came. Dropping the future before cancels the
+    /// exchange; dropping the response's body unread does so as well.
+    pub fn request<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (mut head, body) = request.into_parts();
+        let mut body = Body::wrap(body);
+        if let Some(length) = body.size_hint().exact()
+            && !head.headers.contains_key(header::CONTENT_LENGTH)
+            && (length > 0 || wants_body(&head.method))
+        {
+            head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such end with DATA.
+        let fin = body.is_end_stream() && !wants_body(&head.method) && head.method != Method::CONNECT;
+        let block = match request::encode(self.shared.version, &head) {
+            Ok(block) => block,
+            Err(error) => return ResponseFuture::failed(error.into()),
+        };
+        let open = Open { priority, associated_to: StreamId::ZERO, unidirectional: false, fin };
+        // One owner for the response; one for the body, if there is one.
+        let mut entry = Entry::new(StreamId::ZERO, if fin { 1 } else { 2 });
+        entry.no_body = head.method == Method::HEAD;
+        let opened = self.shared.command(|state| {
+            entry.uri = state.accepts.then_some(head.uri);
+            state.open(entry, block, open, true)
+        });
+        let key = match opened {
+            Ok(key) => key,
+            Err(error) => return ResponseFuture::failed(error),
+        };
+        let stream = StreamRef::of_counted(self.shared.clone(), key);
+        let body = (!fin).then(|| {
+            let first = body.take_full();
+            let stream = StreamRef::of_counted(self.shared.clone(), key);
+            SendBody::new(stream, first, body, RstStatus::CANCEL)
+        });
+        ResponseFuture::new(stream, body, head.method)
+    }
+
+    /// Opens a raw stream, without HTTP; waits as [`request`](Self::request) does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closing`] if the session takes no new streams.
+    pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
+        let OpenOptions { priority, unidirectional, fin } = options;
+        let open = Open { priority, associated_to: StreamId::ZERO, unidirectional, fin };
+        let key = self.shared.command(|state| state.open(Entry::new(StreamId::ZERO, 1), headers, open, true))?;
+        let stream = StreamRef::of_counted(self.shared.clone(), key);
+        let id = poll_fn(|cx| stream.poll_opened(cx)).await?;
+        Ok(Stream::new(stream, id))
+    }
+
     /// Sends a PING and gives its round trip.
-    pub async fn ping(&self) -> Result<Duration, Error> { todo!() }
-    /// Takes no new requests; the session ends with its last stream.
-    pub fn shutdown(&self) { todo!() }
-    /// Ends at once: open streams are lost.
-    pub fn abort(&self) { todo!() }
-    /// No new request will be taken: GOAWAY came, it was shut down, or it ended.
-    pub fn is_closing(&self) -> bool { todo!() }
-    /// Completes when the session has ended.
-    pub async fn closed(&self) { todo!() }
-    /// Streams that are open, or waiting to be.
-    pub fn active_streams(&self) -> usize { todo!() }
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closing`] if the session ends before the answer. Some peers never answer: bound the wait.
+    pub async fn ping(&self) -> Result<Duration, Error> {
+        self.shared.ping().await
+    }
+
+    /// Takes no new requests; those that are open or wait go on, then the session ends.
+    pub fn shutdown(&self) {
+        self.shared.command(|state| state.draining |= !state.closing);
+    }
+
+    /// Ends the session at once: open streams are lost.
+    pub fn abort(&self) {
+        self.shared.abort();
+    }
+
+    /// No new request will be taken: GOAWAY came, the session was shut down, or it ended.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.shared.look(|state| state.closing || state.draining || state.machine.is_closing())
+    }
+
+    /// Waits until the session has ended.
+    pub async fn closed(&self) {
+        poll_fn(|cx| self.shared.poll_ended(cx)).await;
+    }
+
+    /// Why the session was lost, if it was.
+    #[must_use]
+    pub fn error(&self) -> Option<Error> {
+        self.shared.error()
+    }
+
+    /// Streams that are open, or wait to be.
+    #[must_use]
+    pub fn active_streams(&self) -> usize {
+        self.shared.look(|state| state.active_streams())
+    }
+
     /// Counters so far.
-    pub fn stats(&self) -> Stats { todo!() }
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.look(|state| state.machine.stats())
+    }
+
     /// The version spoken.
-    pub fn version(&self) -> Version { todo!() }
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.shared.version
+    }
 }
 
-/// A response on its way.
-#[derive(Debug)]
-#[must_use = "dropping it cancels the request"]
-pub struct ResponseFuture { _private: () }
-impl Future for ResponseFuture {
-    type Output = Result<http::Response<Body>, Error>;
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> { let _ = cx; todo!() }
+/// Methods that come with a body, be it empty.
+fn wants_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT)
 }
 
-/// What the peer pushes, in the order in which it came.
-#[derive(Debug)]
-pub struct Pushes { _private: () }
-impl Pushes {
-    /// The next push; `None` when the session has ended.
-    pub async fn next(&mut self) -> Option<Push> { todo!() }
-}
-/// One pushed response. Dropped unread it is cancelled.
-#[derive(Debug)]
-pub struct Push { _private: () }
-impl Push {
-    /// The GET it answers: absolute URI, and the request headers the push named.
-    pub fn request(&self) -> &http::request::Parts { todo!() }
-    /// The stream.
-    pub fn id(&self) -> StreamId { todo!() }
-    /// The stream of the request it belongs to.
-    pub fn associated_to(&self) -> StreamId { todo!() }
-    /// Its priority.
-    pub fn priority(&self) -> Priority { todo!() }
-    /// Waits for its status and headers.
-    pub async fn response(self) -> Result<http::Response<Body>, Error> { todo!() }
+impl Shared {
+    /// A PING and its round trip.
+    pub(crate) async fn ping(&self) -> Result<Duration, Error> {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        let now = self.runtime.now();
+        self.command(|state| {
+            if state.ended.is_none() {
+                state.machine.ping(now);
+                state.pings.push(answer);
+            }
+        });
+        answered.await.map_err(|_| Error::Closing)
+    }
+
+    /// GOAWAY(INTERNAL_ERROR), and the end.
+    pub(crate) fn abort(&self) {
+        let now = self.runtime.now();
+        self.command(|state| state.machine.abort(now));
+    }
+
+    /// Why the session was lost.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.look(|state| state.ended.clone().and_then(Result::err))
+    }
+
+    /// Ready when the session has ended.
+    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.look(|state| match &state.ended {
+            Some(_) => Poll::Ready(()),
+            None => {
+                if !state.ended_wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                    state.ended_wakers.push(cx.waker().clone());
+                }
+                Poll::Pending
+            }
+        })
+    }
 }

@@ -17,6 +17,18 @@ pub enum Error {
     /// written: nothing reached the peer's application.
     #[error("the session takes no new streams")]
     Closing,
+    /// As many streams are open as the peer allows; a push does not wait.
+    #[error("{limit} streams are open, as many as the peer allows")]
+    TooManyStreams {
+        /// The peer's MAX_CONCURRENT_STREAMS.
+        limit: u32,
+    },
+    /// This may not be pushed.
+    #[error("not pushed: {why}")]
+    PushRefused {
+        /// The rule it breaks.
+        why: &'static str,
+    },
     /// The peer said by GOAWAY that it did not look at this stream.
     #[error("stream {id} was not processed: the peer's GOAWAY is below it")]
     NotProcessed {
@@ -76,7 +88,7 @@ impl Error {
     #[must_use]
     pub fn is_retry_safe(&self) -> bool {
         match self {
-            Self::Closing | Self::NotProcessed { .. } => true,
+            Self::Closing | Self::TooManyStreams { .. } | Self::NotProcessed { .. } => true,
             Self::ResetByPeer { status, .. } => *status == RstStatus::REFUSED_STREAM,
             _ => false,
         }
@@ -111,7 +123,8 @@ impl From<Error> for io::Error {
             Error::SessionLost(_) => io::ErrorKind::UnexpectedEof,
             Error::Closing => io::ErrorKind::NotConnected,
             Error::SendClosed { .. } => io::ErrorKind::BrokenPipe,
-            Error::Request(_) => io::ErrorKind::InvalidInput,
+            Error::TooManyStreams { .. } => io::ErrorKind::WouldBlock,
+            Error::Request(_) | Error::PushRefused { .. } => io::ErrorKind::InvalidInput,
             Error::Response(_) | Error::Length { .. } | Error::Body(_) => io::ErrorKind::InvalidData,
         };
         Self::new(kind, error)

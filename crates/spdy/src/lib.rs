@@ -1,13 +1,19 @@
-//! SPDY/2, 3 and 3.1 for async Rust. (Signatures are fixed points; the rest is being written.)
+//! SPDY/2, 3 and 3.1 for async Rust.
 
 pub mod body;
 mod builder;
 pub mod client;
+mod dispatch;
+mod entry;
 pub mod error;
+mod receive_body;
 pub mod runtime;
+mod send_body;
 pub mod server;
 mod session_driver;
+mod shared;
 pub mod stream;
+mod stream_ref;
 
 pub use body::{Body, BoxError};
 pub use error::Error;

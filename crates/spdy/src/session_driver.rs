@@ -1,15 +1,334 @@
-//! The driver.
+//! The driver: turns a session's machine and a connection into futures.
+//!
+//! ```text
+//!           +--> read all there is --> machine --> events to streams --+
+//!           |                                                          |
+//!  woken ---+--> the hour, if a deadline passed -----------------------+--> sleep
+//!           |                                                          |
+//!           +--> machine --> one batch of frames --> one write --------+
+//! ```
+//!
+//! Nothing is decided here. Reading goes on while a write waits, so that two full peers cannot lock
+//! each other; a batch is everything the machine has to say, up to [`WRITE_AHEAD`] bytes, so that a
+//! control frame reaches the socket in one piece (OkHttp fails on a header block cut near its end) and
+//! what is urgent is not stuck behind much that is not. Order is fixed: the same events give the same
+//! bytes at the same instant.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use spdy_clock::Instant;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
 use crate::error::Error;
-use crate::runtime::SharedRuntime;
-use tokio::io::{AsyncRead, AsyncWrite};
-/// The half of a session that does the I/O: nothing moves unless it is run.
-#[derive(Debug)]
-pub struct Connection<T> { io: T }
-impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
-    /// Drives the session until it ends: `Ok` in order, else why.
-    pub async fn run(self) -> Result<(), Error> { let _ = self.io; todo!() }
+use crate::runtime::BoxFuture;
+use crate::shared::Shared;
+
+/// Bytes of frames gathered before they are written.
+const WRITE_AHEAD: usize = 64 * 1024;
+/// Bytes read at once.
+const READ_BYTES: usize = 32 * 1024;
+/// Reads in a row before what was read is answered, and passes in a row before other tasks get a turn.
+const TURNS: usize = 16;
+/// How long the last frames of an ended session may take to be written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to read on, unheard, after our side was closed: a connection closed with bytes unread is
+/// reset, and the reset can destroy our last frames in the peer's buffer.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The half of a session that does the I/O: nothing moves unless it is [run](Self::run).
+pub struct Connection<T> {
+    io: T,
+    shared: Arc<Shared>,
+    /// Bytes that came; between reads, the beginning of a frame.
+    input: BytesMut,
+    /// Bytes of frames on their way out.
+    out: BytesMut,
+    /// Bytes were written since the last flush.
+    unflushed: bool,
+    /// The peer has not closed its side.
+    readable: bool,
+    timer: Option<(Instant, BoxFuture<()>)>,
+    phase: Phase,
+    woken: Vec<Waker>,
 }
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// The session lives.
+    Running,
+    /// It ended; its last frames are being written.
+    Closing { until: Instant },
+    /// Our side is closed; the peer's last bytes are read and dropped.
+    Lingering { until: Instant },
+    /// All over.
+    Done,
+}
+
+impl<T> std::fmt::Debug for Connection<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("session", &self.shared).field("phase", &self.phase).finish_non_exhaustive()
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
+    pub(crate) fn new(io: T, shared: Arc<Shared>) -> Self {
+        Self {
+            io,
+            shared,
+            input: BytesMut::new(),
+            out: BytesMut::new(),
+            unflushed: false,
+            readable: true,
+            timer: None,
+            phase: Phase::Running,
+            woken: Vec::new(),
+        }
+    }
+
+    /// Drives the session until it has ended and its last byte is written.
+    ///
+    /// Dropping the future before loses the session: every stream fails.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SessionLost`] for a fault of the peer or an end without notice, [`Error::Io`] for one
+    /// of the transport.
+    pub async fn run(mut self) -> Result<(), Error> {
+        poll_fn(|cx| self.poll_run(cx, |_| {})).await
+    }
+
+    /// One turn. `between` runs after what came was handed out and before anything is written: what it
+    /// sends goes into the same batch.
+    pub(crate) fn poll_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut between: impl FnMut(&mut Context<'_>),
+    ) -> Poll<Result<(), Error>> {
+        for _ in 0..TURNS {
+            let more_to_read = self.receive(cx);
+            between(cx);
+            let next_timeout = self.send(cx);
+            let timer_fired = self.wait(cx, next_timeout);
+            if self.phase == Phase::Done {
+                let ended = self.shared.look(|state| state.ended.clone());
+                return Poll::Ready(ended.unwrap_or(Ok(())));
+            }
+            if !more_to_read && !timer_fired {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Reads what is there; `true` if there may be more.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        for _ in 0..TURNS {
+            if !self.readable || self.phase == Phase::Done {
+                return false;
+            }
+            // A session that wants nothing now wakes us when it does.
+            if self.phase == Phase::Running && !self.shared.look(|state| state.machine.wants_input()) {
+                return false;
+            }
+            if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
+                self.input.reserve(READ_BYTES);
+            }
+            // The future holds nothing from one poll to the next, so it may be made anew.
+            match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
+                Poll::Pending => return false,
+                Poll::Ready(Ok(0)) => {
+                    self.readable = false;
+                    self.tell(|state, now| state.machine.handle_eof(now));
+                }
+                Poll::Ready(Ok(_)) if self.phase == Phase::Running => {
+                    let mut input = std::mem::take(&mut self.input);
+                    self.tell(|state, now| state.machine.handle_input_buffer(now, &mut input));
+                    self.input = input;
+                }
+                Poll::Ready(Ok(_)) => self.input.clear(), // lingering: nobody listens
+                Poll::Ready(Err(error)) => self.lose(error),
+            }
+        }
+        true
+    }
+
+    /// Writes what the machine has to say; gives its next deadline.
+    fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
+        let (next_timeout, idle) = loop {
+            let now = self.shared.runtime.now();
+            let (out, woken, shared) = (&mut self.out, &mut self.woken, &self.shared);
+            let (timeout, idle, closed) = shared.look(|state| {
+                if state.draining && state.waiting.is_empty() {
+                    // Only now: what waits must still be opened.
+                    state.draining = false;
+                    state.closing = true;
+                    state.machine.shutdown(now);
+                }
+                loop {
+                    while out.len() < WRITE_AHEAD && state.machine.poll_transmit(now, out) {}
+                    // What happened may leave more to say: a slot that became free is used at once.
+                    if !state.dispatch(shared.role, shared.version, woken) || out.len() >= WRITE_AHEAD {
+                        break;
+                    }
+                }
+                if out.is_empty() {
+                    state.driver = Some(cx.waker().clone());
+                }
+                (state.machine.poll_timeout(), state.by_id.is_empty(), state.ended.is_some() && state.machine.is_closed())
+            });
+            self.wake();
+            if closed && self.phase == Phase::Running {
+                self.phase = Phase::Closing { until: now + CLOSE_TIMEOUT };
+            }
+            if self.out.is_empty() {
+                break (timeout, idle);
+            }
+            match Pin::new(&mut self.io).poll_write(cx, &self.out) {
+                Poll::Ready(Ok(0)) => self.lose(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => {
+                    self.out.advance(written);
+                    self.unflushed = true;
+                }
+                Poll::Ready(Err(error)) => self.lose(error),
+                Poll::Pending => {
+                    self.shared.look(|state| state.driver = Some(cx.waker().clone()));
+                    break (timeout, idle);
+                }
+            }
+            if self.phase == Phase::Done {
+                return None;
+            }
+        };
+        if self.out.is_empty() && self.input.is_empty() && idle {
+            // Ten thousand sessions that wait should not hold a buffer each.
+            (self.input, self.out) = Default::default();
+        }
+        if self.unflushed {
+            match Pin::new(&mut self.io).poll_flush(cx) {
+                Poll::Ready(Ok(())) => self.unflushed = false,
+                Poll::Ready(Err(error)) => self.lose(error),
+                Poll::Pending => {}
+            }
+        }
+        if let Phase::Closing { .. } = self.phase
+            && self.out.is_empty()
+            && !self.unflushed
+        {
+            match Pin::new(&mut self.io).poll_shutdown(cx) {
+                // Whether the peer hears the end is no longer ours to mend.
+                Poll::Ready(_) if self.readable => {
+                    self.phase = Phase::Lingering { until: self.shared.runtime.now() + LINGER };
+                }
+                Poll::Ready(_) => self.phase = Phase::Done,
+                Poll::Pending => {}
+            }
+        }
+        match self.phase {
+            Phase::Running => next_timeout,
+            Phase::Closing { until } | Phase::Lingering { until } => Some(until),
+            Phase::Done => None,
+        }
+    }
+
+    /// Sleeps until `deadline`; `true` if it has passed and was acted upon.
+    fn wait(&mut self, cx: &mut Context<'_>, deadline: Option<Instant>) -> bool {
+        if let Phase::Lingering { .. } = self.phase
+            && !self.readable
+        {
+            self.phase = Phase::Done;
+        }
+        let Some(deadline) = deadline.filter(|_| self.phase != Phase::Done) else {
+            self.timer = None;
+            return false;
+        };
+        loop {
+            // A timer that is early is kept: deadlines that move on with every frame cost nothing so.
+            if self.timer.as_ref().is_none_or(|(at, _)| *at > deadline) {
+                self.timer = Some((deadline, self.shared.runtime.sleep_until(deadline)));
+            }
+            match &mut self.timer {
+                Some((_, timer)) => match timer.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.timer = None,
+                    Poll::Pending => return false,
+                },
+                None => unreachable!("armed above"),
+            }
+            if self.shared.runtime.now() >= deadline {
+                break;
+            }
+        }
+        match self.phase {
+            Phase::Running => self.tell(|state, now| state.machine.handle_timeout(now)),
+            Phase::Closing { .. } | Phase::Lingering { .. } => self.phase = Phase::Done,
+            Phase::Done => {}
+        }
+        true
+    }
+
+    /// The transport failed.
+    fn lose(&mut self, error: io::Error) {
+        self.readable = false;
+        self.phase = Phase::Done;
+        self.out.clear();
+        let error = Error::Io(Arc::new(error));
+        self.tell(|state, now| {
+            state.io_error = Some(error.clone());
+            state.machine.handle_eof(now);
+        });
+        let woken = &mut self.woken;
+        self.shared.look(|state| state.end(Err(error), woken));
+        self.wake();
+    }
+}
+
+impl<T> Connection<T> {
+    /// Says what happened, and hands out what follows from it.
+    fn tell(&mut self, happened: impl FnOnce(&mut crate::shared::State, Instant)) {
+        let (shared, woken) = (&self.shared, &mut self.woken);
+        let now = shared.runtime.now();
+        shared.look(|state| {
+            happened(state, now);
+            state.dispatch(shared.role, shared.version, woken);
+        });
+        self.wake();
+    }
+
+    /// Wakes whoever got something, now that the lock is free.
+    fn wake(&mut self) {
+        for waker in self.woken.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
-    /// Runs it as a task of the session's runtime; the streams tell what became of it.
-    pub fn spawn(self) { let _: Option<SharedRuntime> = None; todo!() }
+    /// Runs it as a task of the session's runtime; how it ended is told by the session's handle.
+    pub fn spawn(self) {
+        let runtime = self.shared.runtime.clone();
+        runtime.spawn(Box::pin(async move {
+            if let Err(error) = self.run().await {
+                tracing::debug!(%error, "session ended");
+            }
+        }));
+    }
+}
+
+/// Without its driver a session is lost, and whoever waits must hear it.
+impl<T> Drop for Connection<T> {
+    fn drop(&mut self) {
+        if self.shared.look(|state| state.ended.is_some()) {
+            return;
+        }
+        let error = Error::Io(Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, "the driver was dropped")));
+        let woken = &mut self.woken;
+        self.shared.look(|state| state.end(Err(error), woken));
+        self.wake();
+    }
 }

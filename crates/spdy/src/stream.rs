@@ -1,40 +1,206 @@
 //! A raw stream: `AsyncRead + AsyncWrite`, with headers.
+
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use bytes::Bytes;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use crate::error::Error;
 
-/// One stream, without HTTP. Dropping it before both halves have ended resets it with CANCEL.
+use crate::entry::Inbound;
+use crate::error::Error;
+use crate::stream_ref::StreamRef;
+
+/// One stream, without HTTP. Dropped before both halves have ended, it is reset with CANCEL.
+///
+/// Read and write it as any byte stream ([`tokio::io::split`] gives halves to two tasks), or take DATA
+/// as it comes with [`receive`](Self::receive) and hand over [`Bytes`] with [`send`](Self::send),
+/// which copy nothing. Credit goes back to the peer as bytes are read.
 #[derive(Debug)]
-pub struct Stream { _private: () }
+pub struct Stream {
+    stream: StreamRef,
+    id: StreamId,
+    /// DATA taken from the queue and not yet read to its end.
+    current: Bytes,
+    /// Its length, whose credit goes back when it is used up.
+    current_len: usize,
+    /// HEADERS that reading came across.
+    headers: Vec<HeaderBlock>,
+    /// A reset was asked for, or both halves ended.
+    over: bool,
+}
+
 impl Stream {
+    /// A stream that is open.
+    pub(crate) fn new(stream: StreamRef, id: StreamId) -> Self {
+        Self { stream, id, current: Bytes::new(), current_len: 0, headers: Vec::new(), over: false }
+    }
+
     /// Its number.
-    pub fn id(&self) -> StreamId { todo!() }
-    /// Waits for the peer's SYN_REPLY and gives its headers, once. On an accepted stream: an error.
-    pub async fn reply(&mut self) -> Result<HeaderBlock, Error> { todo!() }
-    /// Headers that came in HEADERS frames and were not taken yet.
-    pub fn take_headers(&mut self) -> Option<HeaderBlock> { todo!() }
-    /// Sends HEADERS.
-    pub fn send_headers(&mut self, headers: &HeaderBlock, fin: bool) -> Result<(), Error> { let _ = (headers, fin); todo!() }
-    /// Sends `data` without copying it; waits for room.
-    pub async fn send(&mut self, data: Bytes) -> Result<(), Error> { let _ = data; todo!() }
-    /// The next DATA as it came; `None` at FIN.
-    pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> { todo!() }
-    /// Closes our half (FIN).
-    pub fn finish(&mut self) -> Result<(), Error> { todo!() }
-    /// Ends it at once.
-    pub fn reset(self, status: RstStatus) { let _ = status; todo!() }
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Waits for the peer's SYN_REPLY and gives its headers, once. Only a stream opened here has one:
+    /// on others this never completes.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended before.
+    pub async fn reply(&mut self) -> Result<HeaderBlock, Error> {
+        poll_fn(|cx| self.stream.poll_reply(cx)).await
+    }
+
+    /// The oldest HEADERS that came, as far as reading has got, and was not taken yet.
+    pub fn take_headers(&mut self) -> Option<HeaderBlock> {
+        (!self.headers.is_empty()).then(|| self.headers.remove(0))
+    }
+
+    /// Sends HEADERS; with `fin` our half is closed. (Several peers fail on HEADERS, and two wait for
+    /// ever on HEADERS with FIN: [`finish`](Self::finish) is read by all.)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    pub fn send_headers(&mut self, headers: &HeaderBlock, fin: bool) -> Result<(), Error> {
+        self.stream.command(|state, key| {
+            let entry = &state.entries[key];
+            let id = entry.id;
+            if let Some(failure) = &entry.failure {
+                return Err(failure.clone());
+            }
+            if entry.fin_sent || !state.machine.headers(id, headers, fin) {
+                return Err(Error::SendClosed { id });
+            }
+            if fin {
+                state.sent_fin(key);
+            }
+            Ok(())
+        })
+    }
+
+    /// Sends `data` without copying it; done when the last of it was handed to the session.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    pub async fn send(&mut self, mut data: Bytes) -> Result<(), Error> {
+        poll_fn(|cx| self.stream.poll_send(cx, &mut data, false)).await
+    }
+
+    /// The next DATA as it came, never empty; `None` after FIN.
+    pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
+        poll_fn(|cx| {
+            Poll::Ready(match ready!(self.poll_data(cx)) {
+                Ok(true) => {
+                    let data = std::mem::take(&mut self.current);
+                    self.give_back();
+                    Some(Ok(data))
+                }
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            })
+        })
+        .await
+    }
+
+    /// Closes our half: FIN.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.stream.command(|state, key| match state.send(key, &mut Bytes::new(), true) {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => unreachable!("an open stream always has room for FIN"),
+        })
+    }
+
+    /// Ends it at once, both ways.
+    pub fn reset(mut self, status: RstStatus) {
+        self.over = true;
+        self.stream.reset(status);
+    }
+
+    /// Waits until the stream ends before its time.
+    pub async fn failed(&mut self) -> Error {
+        poll_fn(|cx| self.stream.poll_failure(cx)).await
+    }
+
+    /// Fills `current`; `false` after FIN.
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<bool, Error>> {
+        while self.current.is_empty() {
+            match ready!(self.stream.poll_inbound(cx)) {
+                Some(Ok(Inbound::Data(data))) => {
+                    self.current_len = data.len();
+                    self.current = data;
+                }
+                Some(Ok(Inbound::Headers(headers))) => self.headers.push(headers),
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(false)),
+            }
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// The current DATA was used up.
+    fn give_back(&mut self) {
+        self.stream.consume(std::mem::take(&mut self.current_len));
+    }
 }
+
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> { let _ = (cx, buf); todo!() }
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if ready!(self.poll_data(cx))? {
+            let length = self.current.len().min(buf.remaining());
+            buf.put_slice(&self.current[..length]);
+            self.current.advance(length);
+            if self.current.is_empty() {
+                self.give_back();
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
 }
+
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> { let _ = (cx, buf); todo!() }
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> { Poll::Ready(Ok(())) }
-    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> { todo!() }
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let room = ready!(self.stream.poll_capacity(cx))?;
+        let length = room.min(buf.len());
+        let mut data = Bytes::copy_from_slice(&buf[..length]);
+        match self.stream.poll_send(cx, &mut data, false) {
+            Poll::Ready(sent) => Poll::Ready(sent.map(|()| length).map_err(Into::into)),
+            // The peer shrank its window in between.
+            Poll::Pending if data.len() == length => Poll::Pending,
+            Poll::Pending => Poll::Ready(Ok(length - data.len())),
+        }
+    }
+
+    /// What was written is the session's to send; there is nothing to wait for here.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(match self.finish() {
+            Ok(()) | Err(Error::SendClosed { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        })
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if !self.over {
+            self.stream.reset(RstStatus::CANCEL);
+        }
+    }
 }

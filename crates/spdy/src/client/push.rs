@@ -1,0 +1,162 @@
+//! What the peer pushes.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Response, request, response};
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_http::length::LengthCheck;
+use spdy_http::push::decode_response;
+use spdy_http::response::BadResponse;
+
+use crate::body::Body;
+use crate::entry::{Inbound, register};
+use crate::error::Error;
+use crate::receive_body::ReceiveBody;
+use crate::shared::Shared;
+use crate::stream_ref::StreamRef;
+
+/// The pushes of a session, in the order in which they came. Dropped, it refuses what comes later.
+#[derive(Debug)]
+pub struct Pushes {
+    shared: Arc<Shared>,
+}
+
+impl Pushes {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The next push; `None` when the session has ended.
+    pub async fn next(&mut self) -> Option<Push> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`next`](Self::next), for hand-written futures.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Push>> {
+        let taken = self.shared.look(|state| match state.incoming.pop_front() {
+            Some(key) => {
+                let entry = &mut state.entries[key];
+                entry.handles = 1;
+                Poll::Ready(entry.opening.take().map(|opening| (key, entry.id, opening)))
+            }
+            None if state.ended.is_some() => Poll::Ready(None),
+            None => {
+                register(&mut state.incoming_waker, cx.waker());
+                Poll::Pending
+            }
+        });
+        taken.map(|taken| {
+            let (key, id, opening) = taken?;
+            let stream = StreamRef::of_counted(self.shared.clone(), key);
+            let promise = opening.promise?;
+            Some(Push {
+                stream: Some(stream),
+                id,
+                associated_to: opening.associated_to,
+                priority: opening.priority,
+                request: promise.request,
+                response: promise.response,
+            })
+        })
+    }
+}
+
+impl Drop for Pushes {
+    fn drop(&mut self) {
+        self.shared.command(|state| {
+            state.accepts = false;
+            while let Some(key) = state.incoming.pop_front() {
+                let entry = &mut state.entries[key];
+                entry.handles = 1;
+                let id = entry.id;
+                let status = RstStatus::REFUSED_STREAM;
+                state.reset(key, status, Error::ResetByUs { id, status });
+                state.release(key);
+            }
+        });
+    }
+}
+
+/// One pushed response. Dropped untaken it is cancelled.
+#[derive(Debug)]
+pub struct Push {
+    /// There until the response was taken.
+    stream: Option<StreamRef>,
+    id: StreamId,
+    associated_to: StreamId,
+    priority: Priority,
+    request: request::Parts,
+    response: Option<response::Parts>,
+}
+
+impl Push {
+    /// The GET it answers: an absolute URI of the same origin as the request it belongs to.
+    #[must_use]
+    pub fn request(&self) -> &request::Parts {
+        &self.request
+    }
+
+    /// The stream.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// The stream of the request it belongs to.
+    #[must_use]
+    pub fn associated_to(&self) -> StreamId {
+        self.associated_to
+    }
+
+    /// Its priority.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// Waits for its status and headers.
+    ///
+    /// # Errors
+    ///
+    /// Why the push ended before, or [`Error::Response`] if what came is no response.
+    pub async fn response(mut self) -> Result<Response<Body>, Error> {
+        let Some(stream) = &self.stream else { unreachable!("taken by value, so once") };
+        let head = match self.response.take() {
+            Some(head) => head,
+            None => poll_fn(|cx| poll_head(stream, cx)).await?,
+        };
+        let read_out = stream.look(|entry| {
+            let mut length = LengthCheck::of(&head.headers);
+            let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
+            entry.mismatch = length.received(received, entry.fin_received).err();
+            entry.length = length;
+            entry.is_read_out() && entry.mismatch.is_none()
+        });
+        let body = match self.stream.take() {
+            Some(stream) if !read_out => Body::received(ReceiveBody::new(stream)),
+            _ => Body::empty(),
+        };
+        Ok(Response::from_parts(head, body))
+    }
+}
+
+/// The HEADERS that bring a pushed response's status.
+fn poll_head(stream: &StreamRef, cx: &mut Context<'_>) -> Poll<Result<response::Parts, Error>> {
+    stream.poll_inbound(cx).map(|inbound| match inbound {
+        Some(Ok(Inbound::Headers(block))) => decode_response(stream.shared.version, &block).map_err(Error::Response),
+        Some(Ok(Inbound::Data(_))) | None => Err(Error::Response(BadResponse::Missing { name: ":status" })),
+        Some(Err(error)) => Err(error),
+    })
+}
+
+impl Drop for Push {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.stream {
+            stream.cancel_unless_received();
+        }
+    }
+}

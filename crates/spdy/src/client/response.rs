@@ -1,0 +1,168 @@
+//! A response on its way.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{Method, Response, StatusCode};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_http::length::LengthCheck;
+use spdy_http::response::{self, BadResponse};
+
+use crate::body::Body;
+use crate::entry::Inbound;
+use crate::error::Error;
+use crate::receive_body::ReceiveBody;
+use crate::send_body::SendBody;
+use crate::stream_ref::StreamRef;
+
+/// Gives the response once its head has come. Dropped before, it cancels the request.
+///
+/// The response's extensions hold its [`StreamId`](crate::StreamId).
+#[derive(Debug)]
+#[must_use = "dropping it cancels the request"]
+pub struct ResponseFuture(State);
+
+#[derive(Debug)]
+enum State {
+    Failed(Error),
+    Waiting(Box<Waiting>),
+    Done,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    stream: StreamRef,
+    body: Option<SendBody>,
+    method: Method,
+    /// A 1xx came as SYN_REPLY: HEADERS bring the real head.
+    interim: bool,
+}
+
+impl ResponseFuture {
+    pub(crate) fn failed(error: Error) -> Self {
+        Self(State::Failed(error))
+    }
+
+    pub(crate) fn new(stream: StreamRef, body: Option<SendBody>, method: Method) -> Self {
+        Self(State::Waiting(Box::new(Waiting { stream, body, method, interim: false })))
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Result<Response<Body>, Error>;
+
+    /// # Panics
+    ///
+    /// When polled after it was ready.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let result = match &mut self.0 {
+            State::Waiting(waiting) => match waiting.poll_head(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(head) => head,
+            },
+            State::Failed(error) => Err(error.clone()),
+            State::Done => panic!("response future polled after it was ready"),
+        };
+        let waiting = std::mem::replace(&mut self.0, State::Done);
+        Poll::Ready(match (result, waiting) {
+            (Ok(head), State::Waiting(waiting)) => waiting.into_response(head),
+            (Err(error), State::Waiting(waiting)) => {
+                // What the peer sent is no answer: it should not go on with it.
+                waiting.stream.reset(RstStatus::PROTOCOL_ERROR);
+                Err(error)
+            }
+            (result, _) => result.map(|_| unreachable!("a head without a stream")),
+        })
+    }
+}
+
+impl Drop for ResponseFuture {
+    fn drop(&mut self) {
+        if let State::Waiting(waiting) = &self.0 {
+            waiting.stream.reset(RstStatus::CANCEL);
+        }
+    }
+}
+
+impl Waiting {
+    /// Sends the body and waits for the head, whichever goes on.
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<response::Head, Error>> {
+        if let Some(body) = &mut self.body {
+            match Pin::new(body).poll(cx) {
+                Poll::Ready(Err(error @ Error::Body(_))) => return Poll::Ready(Err(error)),
+                // Another failure is the stream's, and the response may have come before it.
+                Poll::Ready(_) => self.body = None,
+                Poll::Pending => {}
+            }
+        }
+        let version = self.stream.shared.version;
+        loop {
+            let block = if self.interim { ready!(self.poll_headers(cx))? } else { ready!(self.stream.poll_reply(cx))? };
+            let mut head = response::decode(version, &block)?;
+            if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS && !self.interim {
+                self.interim = true;
+                continue;
+            }
+            self.add_early_headers(&mut head)?;
+            return Poll::Ready(Ok(head));
+        }
+    }
+
+    /// The HEADERS that carry the real status after an interim one.
+    fn poll_headers(&self, cx: &mut Context<'_>) -> Poll<Result<HeaderBlock, Error>> {
+        let missing = || Error::Response(BadResponse::Missing { name: ":status" });
+        Poll::Ready(match ready!(self.stream.poll_inbound(cx)) {
+            Some(Ok(Inbound::Headers(block))) => Ok(block),
+            Some(Ok(Inbound::Data(_))) | None => Err(missing()),
+            Some(Err(error)) => Err(error),
+        })
+    }
+
+    /// HEADERS before the first DATA are part of the head (SPDY/3.1 §3.2.2).
+    fn add_early_headers(&self, head: &mut response::Head) -> Result<(), Error> {
+        let version = self.stream.shared.version;
+        loop {
+            let block = self.stream.look(|entry| match entry.inbound.front() {
+                Some(Inbound::Headers(_)) => {
+                    entry.header_blocks -= 1;
+                    entry.inbound.pop_front()
+                }
+                _ => None,
+            });
+            let Some(Inbound::Headers(block)) = block else { return Ok(()) };
+            response::add_headers(version, head, &block)?;
+        }
+    }
+
+    /// The response, its body joined to the stream.
+    fn into_response(self, mut head: response::Head) -> Result<Response<Body>, Error> {
+        let Self { stream, body, method, .. } = self;
+        if let Some(body) = body {
+            // The answer came before the question was finished: the rest goes on by itself.
+            let runtime = stream.shared.runtime.clone();
+            runtime.spawn(Box::pin(async move {
+                if let Err(error) = body.await {
+                    tracing::debug!(%error, "request body was not sent to its end");
+                }
+            }));
+        }
+        let no_body = method == Method::CONNECT || response::has_no_body(&method, head.status);
+        let (read_out, id) = stream.look(|entry| {
+            if method != Method::CONNECT && no_body {
+                // Content-length is metadata there.
+                entry.no_body = true;
+            } else if method != Method::CONNECT {
+                let mut length = LengthCheck::of(&head.headers);
+                let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
+                entry.mismatch = length.received(received, entry.fin_received).err();
+                entry.length = length;
+            }
+            (entry.is_read_out() && entry.mismatch.is_none(), entry.id)
+        });
+        head.extensions.insert(id);
+        let body = if read_out { Body::empty() } else { Body::received(ReceiveBody::new(stream)) };
+        Ok(Response::from_parts(head, body))
+    }
+}

@@ -1,0 +1,285 @@
+//! Events of the machine to the owners of streams. The driver calls this, under the lock.
+
+use std::task::Waker;
+
+use bytes::Bytes;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_http::length::LengthCheck;
+use spdy_http::push::{Promise, decode_promise, is_same_origin};
+use spdy_session::config::Role;
+use spdy_session::error::OpenError;
+use spdy_session::event::{Event, ResetCause};
+
+use crate::entry::{Entry, HEADER_BLOCKS_WAITING, Inbound, OnMismatch, Opening};
+use crate::error::Error;
+use crate::shared::State;
+
+impl State {
+    /// Hands out all that happened; `false` if nothing did. Wakers are collected into `woken`, to be
+    /// called once the lock is free.
+    pub(crate) fn dispatch(&mut self, role: Role, version: Version, woken: &mut Vec<Waker>) -> bool {
+        let mut any = false;
+        while let Some(event) = self.machine.poll_event() {
+            any = true;
+            match event {
+                Event::Opened { id, associated_to, priority, unidirectional, headers, fin } => {
+                    let opening = Opening { headers, associated_to, priority, unidirectional, promise: None };
+                    self.opened(role, version, id, opening, fin, woken);
+                }
+                Event::Reply { id, headers, fin } => self.replied(id, headers, fin, woken),
+                Event::Headers { id, headers, fin } => self.headers(id, headers, fin, woken),
+                Event::Data { id, data, fin } => self.data(id, data, fin, woken),
+                Event::Reset { id, cause } => self.was_reset(id, cause, woken),
+                Event::Writable { id } => {
+                    if let Some(key) = self.by_id.get(&id) {
+                        woken.extend(self.entries[*key].writer.take());
+                    }
+                }
+                Event::CanOpen => self.open_waiting(woken),
+                Event::Pong { rtt } => {
+                    for ping in self.pings.drain(..) {
+                        let _ = ping.send(rtt); // who asked may be gone
+                    }
+                }
+                Event::GoAway { .. } => {
+                    self.closing = true;
+                    self.fail_waiting(woken);
+                }
+                Event::Closed { error } => {
+                    let error = error.map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
+                    self.end(error.map_or(Ok(()), Err), woken);
+                }
+            }
+        }
+        any
+    }
+
+    fn opened(
+        &mut self,
+        role: Role,
+        version: Version,
+        id: StreamId,
+        mut opening: Opening,
+        fin: bool,
+        woken: &mut Vec<Waker>,
+    ) {
+        if !self.accepts {
+            self.machine.reset(id, RstStatus::REFUSED_STREAM);
+            return;
+        }
+        if role == Role::Client {
+            match self.judge_push(version, &opening) {
+                Ok(promise) => opening.promise = Some(promise),
+                Err(status) => {
+                    self.machine.reset(id, status);
+                    return;
+                }
+            }
+        }
+        let mut entry = Entry::new(id, 0);
+        // The recipient of a unidirectional stream has nothing to say on it.
+        entry.fin_sent = opening.unidirectional;
+        entry.opening = Some(Box::new(opening));
+        let key = self.entries.insert(entry);
+        self.by_id.insert(id, key);
+        self.incoming.push_back(key);
+        woken.extend(self.incoming_waker.take());
+        self.finish_if(key, fin, woken);
+    }
+
+    /// Whether a pushed stream may be offered, in the order of checks that browsers used.
+    fn judge_push(&self, version: Version, opening: &Opening) -> Result<Promise, RstStatus> {
+        let parent = self.by_id.get(&opening.associated_to).ok_or(RstStatus::INVALID_STREAM)?;
+        let promise = decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
+        match &self.entries[*parent].uri {
+            Some(uri) if is_same_origin(uri, &promise.request.uri) => Ok(promise),
+            _ => Err(RstStatus::REFUSED_STREAM),
+        }
+    }
+
+    fn replied(&mut self, id: StreamId, headers: HeaderBlock, fin: bool, woken: &mut Vec<Waker>) {
+        if let Some(key) = self.by_id.get(&id).copied() {
+            let entry = &mut self.entries[key];
+            entry.reply = Some(headers);
+            woken.extend(entry.reader.take());
+            self.finish_if(key, fin, woken);
+        }
+    }
+
+    fn headers(&mut self, id: StreamId, headers: HeaderBlock, fin: bool, woken: &mut Vec<Waker>) {
+        let Some(key) = self.by_id.get(&id).copied() else { return };
+        let entry = &mut self.entries[key];
+        if !entry.discard {
+            if entry.header_blocks == HEADER_BLOCKS_WAITING {
+                return self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
+            }
+            entry.header_blocks += 1;
+            entry.inbound.push_back(Inbound::Headers(headers));
+            woken.extend(entry.reader.take());
+        }
+        self.finish_if(key, fin, woken);
+    }
+
+    fn data(&mut self, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            // Of a stream that was answered and left to itself.
+            self.machine.consume(id, data.len());
+            return;
+        };
+        let entry = &mut self.entries[key];
+        let bytes = data.len();
+        entry.received_bytes += bytes as u64;
+        if entry.no_body && bytes > 0 {
+            self.machine.consume(id, bytes);
+            return self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
+        }
+        if entry.mismatch.is_none()
+            && let Err(mismatch) = entry.length.received(bytes, fin)
+        {
+            entry.mismatch = Some(mismatch);
+            if entry.on_mismatch == OnMismatch::Refuse && self.refuse_length(key, woken) {
+                self.machine.consume(id, bytes);
+                return;
+            }
+        }
+        let entry = &mut self.entries[key];
+        if entry.discard {
+            self.machine.consume(id, bytes);
+        } else if bytes > 0 {
+            entry.unread_bytes += bytes;
+            entry.inbound.push_back(Inbound::Data(data));
+        }
+        woken.extend(entry.reader.take());
+        self.finish_if(key, fin, woken);
+    }
+
+    /// A request is not as long as it said. `true` if the stream was reset for it: the answer has begun,
+    /// so that it is too late for a 400.
+    pub(crate) fn refuse_length(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
+        let entry = &mut self.entries[key];
+        let Some(mismatch) = entry.mismatch else { return false };
+        let failure = Error::Length { declared: mismatch.declared, received: mismatch.received };
+        woken.extend(entry.reader.take());
+        if entry.answered {
+            woken.extend(entry.writer.take());
+            self.reset(key, RstStatus::PROTOCOL_ERROR, failure);
+            return true;
+        }
+        entry.discard = true;
+        self.drop_unread(key);
+        false
+    }
+
+    /// Sets the length that a request's DATA must have, and checks what already came.
+    pub(crate) fn expect_length(&mut self, key: usize, mut length: LengthCheck) {
+        let entry = &mut self.entries[key];
+        entry.on_mismatch = OnMismatch::Refuse;
+        let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
+        entry.mismatch = length.received(received, entry.fin_received).err();
+        entry.length = length;
+        self.refuse_length(key, &mut Vec::new());
+    }
+
+    /// The peer's half ended, if `fin`; with both halves the machine has forgotten the stream.
+    fn finish_if(&mut self, key: usize, fin: bool, woken: &mut Vec<Waker>) {
+        let entry = &mut self.entries[key];
+        if fin {
+            entry.fin_received = true;
+            woken.extend(entry.reader.take());
+        }
+        if entry.is_done() {
+            self.detach(key);
+        }
+    }
+
+    /// Resets a stream for what the peer did on it.
+    fn fail(&mut self, key: usize, status: RstStatus, woken: &mut Vec<Waker>) {
+        let entry = &mut self.entries[key];
+        woken.extend(entry.reader.take());
+        woken.extend(entry.writer.take());
+        let id = entry.id;
+        self.reset(key, status, Error::ResetByUs { id, status });
+    }
+
+    fn was_reset(&mut self, id: StreamId, cause: ResetCause, woken: &mut Vec<Waker>) {
+        let Some(key) = self.by_id.remove(&id) else { return };
+        let failure = match cause {
+            ResetCause::ByPeer(status) => Error::ResetByPeer { id, status },
+            ResetCause::ByUs(status) => Error::ResetByUs { id, status },
+            ResetCause::NotProcessed => Error::NotProcessed { id },
+            ResetCause::SessionLost(error) => self.io_error.clone().unwrap_or(Error::SessionLost(error)),
+        };
+        let entry = &mut self.entries[key];
+        entry.failure.get_or_insert(failure);
+        woken.extend(entry.reader.take());
+        woken.extend(entry.writer.take());
+        self.forget_untaken(key);
+    }
+
+    /// Drops a stream of the peer that ended before anyone took it: a peer that opens and resets by the
+    /// thousand leaves nothing behind.
+    fn forget_untaken(&mut self, key: usize) {
+        if self.entries[key].handles == 0 {
+            self.drop_unread(key);
+            self.incoming.retain(|waiting| *waiting != key);
+            self.entries.remove(key);
+        }
+    }
+
+    /// Opens what waits, the most urgent first, as far as the peer allows.
+    fn open_waiting(&mut self, woken: &mut Vec<Waker>) {
+        while let Some(first) = self.waiting.first_entry() {
+            let waiting = first.get();
+            match self.machine.open(&waiting.headers, waiting.open) {
+                Ok(id) => {
+                    let key = first.remove().key;
+                    let entry = &mut self.entries[key];
+                    entry.id = id;
+                    self.by_id.insert(id, key);
+                    woken.extend(entry.reader.take());
+                    woken.extend(entry.writer.take());
+                }
+                Err(OpenError::Full { .. }) => return,
+                Err(OpenError::Closing | OpenError::ParentGone { .. }) => {
+                    self.closing = true;
+                    return self.fail_waiting(woken);
+                }
+            }
+        }
+    }
+
+    /// Nothing of this was written: all may be tried again elsewhere.
+    fn fail_waiting(&mut self, woken: &mut Vec<Waker>) {
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            let entry = &mut self.entries[waiting.key];
+            entry.failure = Some(Error::Closing);
+            woken.extend(entry.reader.take());
+            woken.extend(entry.writer.take());
+        }
+    }
+
+    /// The session is over: whoever waits for anything hears it, in the order of the entries.
+    pub(crate) fn end(&mut self, how: Result<(), Error>, woken: &mut Vec<Waker>) {
+        self.closing = true;
+        self.fail_waiting(woken);
+        let lost = how.clone().err().unwrap_or(Error::Closing);
+        let open: Vec<usize> = self.entries.iter().map(|(key, _)| key).collect();
+        for key in open {
+            let entry = &mut self.entries[key];
+            if !entry.is_done() {
+                entry.failure.get_or_insert_with(|| lost.clone());
+            }
+            woken.extend(entry.reader.take());
+            woken.extend(entry.writer.take());
+            self.forget_untaken(key);
+        }
+        self.by_id.clear();
+        self.pings.clear();
+        self.ended.get_or_insert(how);
+        woken.extend(self.incoming_waker.take());
+        woken.append(&mut self.ended_wakers);
+    }
+}

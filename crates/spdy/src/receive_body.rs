@@ -1,0 +1,83 @@
+//! A stream's DATA as the body of a message.
+
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::Frame;
+use spdy_frame::status::RstStatus;
+use spdy_http::length::LengthMismatch;
+use spdy_http::response::decode_trailers;
+use spdy_session::config::Role;
+
+use crate::entry::Inbound;
+use crate::error::Error;
+use crate::stream_ref::StreamRef;
+
+/// What comes on a stream after its head. Dropped before its end, a client's stream is cancelled; a
+/// server's goes on unread, for its answer may still be wanted.
+#[derive(Debug)]
+pub(crate) struct ReceiveBody {
+    stream: StreamRef,
+    /// HEADERS that came, told at the end: DATA may follow them.
+    trailers: Option<HeaderMap>,
+    ended: bool,
+}
+
+impl ReceiveBody {
+    pub(crate) fn new(stream: StreamRef) -> Self {
+        Self { stream, trailers: None, ended: false }
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.ended && self.trailers.is_none()
+    }
+
+    /// Content-length and what came, if they differ.
+    pub(crate) fn length_mismatch(&self) -> Option<LengthMismatch> {
+        self.stream.look(|entry| entry.mismatch)
+    }
+
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        while !self.ended {
+            match ready!(self.stream.poll_body(cx)) {
+                Some(Ok((Inbound::Data(data), last))) => {
+                    self.ended = last;
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Some(Ok((Inbound::Headers(block), last))) => {
+                    self.ended = last;
+                    match decode_trailers(&block) {
+                        Ok(more) => self.trailers.get_or_insert_default().extend(more),
+                        Err(error) => {
+                            self.ended = true;
+                            self.stream.reset(RstStatus::PROTOCOL_ERROR);
+                            let error = spdy_http::response::BadResponse::Header(error);
+                            return Poll::Ready(Some(Err(Error::Response(error))));
+                        }
+                    }
+                }
+                Some(Err(error)) => {
+                    self.ended = true;
+                    self.trailers = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => self.ended = true,
+            }
+        }
+        Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+}
+
+impl Drop for ReceiveBody {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        match self.stream.shared.role {
+            Role::Client => self.stream.cancel_unless_received(),
+            Role::Server => self.stream.discard_inbound(),
+        }
+    }
+}

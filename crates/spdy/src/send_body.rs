@@ -1,0 +1,81 @@
+//! Sends a body on a stream, as fast as the peer takes it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Body as _;
+use spdy_frame::status::RstStatus;
+use spdy_http::response::encode_trailers;
+
+use crate::body::Body;
+use crate::error::Error;
+use crate::stream_ref::StreamRef;
+
+/// Done when the last byte, with FIN, was handed to the session; fails when the body or the stream does.
+///
+/// The body is asked for more only when all it gave was taken, so at most one of its pieces waits here.
+#[derive(Debug)]
+pub(crate) struct SendBody {
+    stream: StreamRef,
+    body: Body,
+    rest: Bytes,
+    last: bool,
+    /// What the peer is told if the body fails.
+    on_failure: RstStatus,
+}
+
+impl SendBody {
+    /// `first` was already taken from the body.
+    pub(crate) fn new(stream: StreamRef, first: Bytes, body: Body, on_failure: RstStatus) -> Self {
+        let last = body.is_end_stream();
+        Self { stream, body, rest: first, last, on_failure }
+    }
+}
+
+impl Future for SendBody {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            if !this.rest.is_empty() || this.last {
+                ready!(this.stream.poll_send(cx, &mut this.rest, this.last))?;
+                if this.last {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            let frame = match Pin::new(&mut this.body).poll_frame(cx) {
+                Poll::Ready(frame) => frame,
+                // A body that has nothing to say must not outlive its stream.
+                Poll::Pending => return this.stream.poll_failure(cx).map(Err),
+            };
+            match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => {
+                        this.rest = data;
+                        this.last = this.body.is_end_stream();
+                    }
+                    Err(frame) => {
+                        if let Ok(trailers) = frame.into_trailers()
+                            && this.stream.shared.send_trailers
+                        {
+                            let block = encode_trailers(this.stream.shared.version, &trailers);
+                            // FIN goes on an empty DATA: two of the peers wait for ever on HEADERS with FIN.
+                            this.stream.command(|state, key| {
+                                state.machine.headers(state.entries[key].id, &block, false);
+                            });
+                        }
+                    }
+                },
+                Some(Err(error)) => {
+                    this.stream.reset(this.on_failure);
+                    return Poll::Ready(Err(Error::Body(Arc::new(error))));
+                }
+                None => this.last = true,
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A stream that the peer opened, before anyone answered it.
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_http::length::LengthCheck;
+use spdy_http::request::{self, BadRequest};
+use spdy_http::response;
+
+use crate::body::Body;
+use crate::entry::Opening;
+use crate::error::Error;
+use crate::receive_body::ReceiveBody;
+use crate::server::responder::{Pusher, Responder};
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::stream_ref::StreamRef;
+
+/// What is known of a stream when it is taken.
+pub(super) struct Taken {
+    pub(super) key: usize,
+    pub(super) id: StreamId,
+    pub(super) opening: Box<Opening>,
+    /// Its FIN came, and no DATA.
+    pub(super) ended: bool,
+}
+
+/// A stream that the peer opened and nobody answered yet. Dropped so, it is refused.
+#[derive(Debug)]
+pub struct Incoming {
+    stream: StreamRef,
+    id: StreamId,
+    opening: Option<Box<Opening>>,
+    ended: bool,
+}
+
+impl Incoming {
+    pub(super) fn new(shared: &Arc<Shared>, taken: Taken) -> Self {
+        let Taken { key, id, opening, ended } = taken;
+        Self { stream: StreamRef::of_counted(shared.clone(), key), id, opening: Some(opening), ended }
+    }
+
+    fn opening(&self) -> &Opening {
+        let Some(opening) = &self.opening else { unreachable!("taken only with the stream") };
+        opening
+    }
+
+    /// Its headers, as they came.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderBlock {
+        &self.opening().headers
+    }
+
+    /// Its priority.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.opening().priority
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// The stream it belongs to; 0 for none.
+    #[must_use]
+    pub fn associated_to(&self) -> StreamId {
+        self.opening().associated_to
+    }
+
+    /// Whether the peer wants no answer.
+    #[must_use]
+    pub fn is_unidirectional(&self) -> bool {
+        self.opening().unidirectional
+    }
+
+    /// Reads it as an HTTP request.
+    ///
+    /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold
+    /// the stream's [`Priority`], its [`StreamId`] and a [`Pusher`].
+    ///
+    /// # Errors
+    ///
+    /// [`BadRequest`], when it was none and its [status](BadRequest::status) has been sent.
+    pub fn into_request(mut self) -> Result<(Request<Body>, Responder), BadRequest> {
+        let (shared, priority) = (&self.stream.shared, self.priority());
+        let head = request::decode(shared.version, self.headers());
+        self.opening = None;
+        let (stream, id) = (self.stream.clone(), self.id);
+        let mut head = match head {
+            Ok(head) => head,
+            Err(error) => {
+                tracing::debug!(%error, stream = id.value(), "bad request");
+                let (mut answer, ()) = Response::new(()).into_parts();
+                answer.status = error.status();
+                let block = response::encode(shared.version, &answer);
+                stream.command(|state, key| {
+                    state.entries[key].discard = true;
+                    state.drop_unread(key);
+                    if state.machine.reply(id, &block, true) {
+                        state.sent_fin(key);
+                    }
+                });
+                return Err(error);
+            }
+        };
+        let body = if self.ended {
+            if LengthCheck::of(&head.headers).received(0, true).is_err() {
+                stream.command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
+            }
+            Body::empty()
+        } else {
+            // A tunnel has no length.
+            let length =
+                if head.method == Method::CONNECT { LengthCheck::default() } else { LengthCheck::of(&head.headers) };
+            stream.command(|state, key| state.expect_length(key, length));
+            Body::received(ReceiveBody::new(stream.clone()))
+        };
+        head.extensions.insert(priority);
+        head.extensions.insert(id);
+        head.extensions.insert(Pusher::new(shared.clone(), id, &head.uri));
+        let responder = Responder::new(stream, id, &head.method, head.uri.clone());
+        Ok((Request::from_parts(head, body), responder))
+    }
+
+    /// Answers with SYN_REPLY and takes the stream as it is. On a unidirectional stream nothing is
+    /// sent.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended before.
+    pub fn accept_raw(mut self, headers: &HeaderBlock) -> Result<Stream, Error> {
+        let unidirectional = self.is_unidirectional();
+        self.opening = None;
+        let (stream, id) = (self.stream.clone(), self.id);
+        stream.command(|state, key| {
+            let entry = &mut state.entries[key];
+            entry.answered = true;
+            match &entry.failure {
+                Some(failure) => Err(failure.clone()),
+                None if unidirectional || state.machine.reply(id, headers, false) => Ok(()),
+                None => Err(Error::SendClosed { id }),
+            }
+        })?;
+        Ok(Stream::new(stream, id))
+    }
+
+    /// RST_STREAM.
+    pub fn reject(mut self, status: RstStatus) {
+        self.opening = None;
+        self.stream.reset(status);
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if self.opening.is_some() {
+            self.stream.reset(RstStatus::REFUSED_STREAM);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Answers a request, and pushes what will be asked for next.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{self, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_http::{push, response};
+use spdy_session::session::Open;
+
+use crate::body::{Body, BoxError};
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::send_body::SendBody;
+use crate::shared::Shared;
+use crate::stream_ref::StreamRef;
+
+/// Answers one request, or one push. Dropped unused it resets the stream with INTERNAL_ERROR.
+#[derive(Debug)]
+pub struct Responder {
+    /// There until the answer began.
+    stream: Option<StreamRef>,
+    id: StreamId,
+    kind: Kind,
+    uri: Uri,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    /// Answered by SYN_REPLY.
+    Reply { head: bool },
+    /// Answered by HEADERS: SYN_STREAM was ours.
+    Push,
+}
+
+impl Responder {
+    pub(super) fn new(stream: StreamRef, id: StreamId, method: &Method, uri: Uri) -> Self {
+        Self { stream: Some(stream), id, kind: Kind::Reply { head: *method == Method::HEAD }, uri }
+    }
+
+    fn stream(&self) -> &StreamRef {
+        let Some(stream) = &self.stream else { unreachable!("taken only by the answer") };
+        stream
+    }
+
+    /// The stream.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Sends `response`; done when its last byte was handed to the session.
+    ///
+    /// Hop-by-hop headers are left out and a content-length is added where the body's length is known.
+    /// To HEAD, and with 204 and 304, no body is sent. A request whose DATA was not as long as its
+    /// content-length is answered with 400 instead.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended before: reset by the peer, session lost; [`Error::Body`] if the body
+    /// failed, when the stream was reset with INTERNAL_ERROR.
+    pub async fn respond<B>(mut self, response: Response<B>) -> Result<(), Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        match self.begin(response)? {
+            Some(rest) => rest.await,
+            None => Ok(()),
+        }
+    }
+
+    /// Sends the head, and of the body what is at hand and finds room; gives the rest.
+    pub(super) fn begin<B>(&mut self, response: Response<B>) -> Result<Option<SendBody>, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let Some(stream) = self.stream.take() else { unreachable!("one answer for each responder") };
+        let (id, kind) = (self.id, self.kind);
+        let (mut head, body) = response.into_parts();
+        let mut body = Body::wrap(body);
+        let bodiless = kind == Kind::Reply { head: true } || response::has_no_body(&Method::GET, head.status);
+        if bodiless {
+            body = Body::empty();
+        } else if let Some(length) = body.size_hint().exact()
+            && !head.headers.contains_key(header::CONTENT_LENGTH)
+        {
+            head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        let version = stream.shared.version;
+        let block = match kind {
+            Kind::Reply { .. } => response::encode(version, &head),
+            Kind::Push => push::encode_response(version, &head),
+        };
+        let mut first = body.take_full();
+        // Under one lock, so that a small answer is one trip, and one wake of the driver.
+        let all_sent = stream.command(|state, key| {
+            let entry = &mut state.entries[key];
+            if let Some(failure) = &entry.failure {
+                return Err(failure.clone());
+            }
+            entry.answered = true;
+            let mut fin = first.is_empty() && body.is_end_stream();
+            let bad_length = entry.mismatch.is_some();
+            let sent = if bad_length {
+                fin = true;
+                let (mut bad, ()) = Response::new(()).into_parts();
+                bad.status = StatusCode::BAD_REQUEST;
+                state.machine.reply(id, &response::encode(version, &bad), true)
+            } else if kind == Kind::Push {
+                state.machine.headers(id, &block, fin)
+            } else {
+                state.machine.reply(id, &block, fin)
+            };
+            if !sent {
+                return Err(Error::SendClosed { id });
+            }
+            if fin {
+                state.sent_fin(key);
+                return Ok(true);
+            }
+            let last = body.is_end_stream();
+            if first.is_empty() {
+                return Ok(false);
+            }
+            match state.send(key, &mut first, last) {
+                Poll::Ready(sent) => sent.map(|()| last),
+                Poll::Pending => Ok(false),
+            }
+        })?;
+        Ok((!all_sent).then(|| SendBody::new(stream, first, body, RstStatus::INTERNAL_ERROR)))
+    }
+
+    /// Pushes the answer to `request`, a GET whose URI has the origin of the request answered here. Call
+    /// it before [`respond`](Self::respond): what is pushed must be told before it can be asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PushRefused`] if the request may not be pushed; [`Error::TooManyStreams`] if the client
+    /// takes no more, or none; [`Error::Closing`] if the session ends.
+    pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
+        if self.kind == Kind::Push {
+            return Err(Error::PushRefused { why: "a push has no pushes" });
+        }
+        push_beside(&self.stream().shared, self.id, &self.uri, request, priority)
+    }
+
+    /// RST_STREAM instead of an answer.
+    pub fn reset(mut self, status: RstStatus) {
+        if let Some(stream) = self.stream.take() {
+            stream.reset(status);
+        }
+    }
+
+    /// Ready when the peer gave the stream up, or the session was lost: nobody waits for an answer.
+    pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        self.stream().poll_failure(cx)
+    }
+
+    /// As [`poll_reset`](Self::poll_reset), to await.
+    pub async fn given_up(&mut self) -> Error {
+        poll_fn(|cx| self.poll_reset(cx)).await
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.stream {
+            stream.reset(RstStatus::INTERNAL_ERROR);
+        }
+    }
+}
+
+/// Pushes beside the answer to a request; found in the request's extensions.
+#[derive(Clone, Debug)]
+pub struct Pusher {
+    shared: Arc<Shared>,
+    parent: StreamId,
+    uri: Uri,
+}
+
+impl Pusher {
+    pub(super) fn new(shared: Arc<Shared>, parent: StreamId, uri: &Uri) -> Self {
+        Self { shared, parent, uri: uri.clone() }
+    }
+
+    /// As [`Responder::push`].
+    ///
+    /// # Errors
+    ///
+    /// As there; [`Error::PushRefused`] as well when the request was answered to its end.
+    pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
+        push_beside(&self.shared, self.parent, &self.uri, request, priority)
+    }
+}
+
+fn push_beside(
+    shared: &Arc<Shared>,
+    parent: StreamId,
+    parent_uri: &Uri,
+    request: &Request<()>,
+    priority: Priority,
+) -> Result<Responder, Error> {
+    if *request.method() != Method::GET {
+        return Err(Error::PushRefused { why: "only GET is pushed" });
+    }
+    if !push::is_same_origin(parent_uri, request.uri()) {
+        return Err(Error::PushRefused { why: "the url is of another origin" });
+    }
+    let block = push::encode_promise(shared.version, request.uri())?;
+    let open = Open { priority, associated_to: parent, unidirectional: true, fin: false };
+    let key = shared.command(|state| {
+        let alive = state.by_id.get(&parent).is_some_and(|key| !state.entries[*key].fin_sent);
+        if !alive {
+            return Err(Error::PushRefused { why: "the request was answered, or given up" });
+        }
+        state.open(Entry::new(StreamId::ZERO, 1), block, open, false)
+    })?;
+    let stream = StreamRef::of_counted(shared.clone(), key);
+    let id = stream.id();
+    Ok(Responder { stream: Some(stream), id, kind: Kind::Push, uri: request.uri().clone() })
+}

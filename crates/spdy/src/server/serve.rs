@@ -1,0 +1,136 @@
+//! A whole server in one future.
+
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Request, Response};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::body::{Body, BoxError};
+use crate::error::Error;
+use crate::runtime::{BoxFuture, SharedRuntime};
+use crate::send_body::SendBody;
+use crate::server::responder::Responder;
+use crate::server::{Accept, Builder};
+
+/// Serves `io` until its session ends: `service` is called for every request.
+///
+/// An answer that is ready at once is written with the others of its batch; one that has to wait goes on
+/// as a task of the `runtime`. When the peer gives a request up its future is dropped. A request that is
+/// none was answered with 400, and the service does not see it. A service that panics resets its own stream
+/// with INTERNAL_ERROR, no other.
+///
+/// # Errors
+///
+/// How the session ended, unless in order.
+pub async fn serve<T, S, F, B>(io: T, builder: Builder, runtime: SharedRuntime, service: S) -> Result<(), Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+    S: FnMut(Request<Body>) -> F + Send,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    serve_until(io, builder, runtime, service, std::future::pending()).await
+}
+
+/// As [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
+///
+/// # Errors
+///
+/// As [`serve`].
+pub async fn serve_until<T, S, F, B>(
+    io: T,
+    builder: Builder,
+    runtime: SharedRuntime,
+    mut service: S,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+    S: FnMut(Request<Body>) -> F + Send,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let (mut accept, mut connection) = builder.handshake(io, runtime.clone());
+    let mut stop = pin!(stop.fuse());
+    poll_fn(|cx| {
+        if stop.as_mut().poll(cx).is_ready() {
+            accept.handle().shutdown();
+        }
+        connection.poll_run(cx, |cx| answer_all(&mut accept, &runtime, &mut service, cx))
+    })
+    .await
+}
+
+/// Calls the service for every stream that came.
+fn answer_all<S, F, B>(accept: &mut Accept, runtime: &SharedRuntime, service: &mut S, cx: &mut Context<'_>)
+where
+    S: FnMut(Request<Body>) -> F,
+    F: Future<Output = Response<B>> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    while let Some(incoming) = accept.try_next() {
+        let Ok((request, responder)) = incoming.into_request() else { continue };
+        let Ok(answering) = std::panic::catch_unwind(AssertUnwindSafe(|| service(request))) else { continue };
+        let exchange = Exchange { responder: Some(responder), answering: Box::pin(answering), rest: None };
+        let mut exchange: BoxFuture<()> =
+            Box::pin(AssertUnwindSafe(exchange).catch_unwind().map(|ended: Result<(), _>| {
+                if ended.is_err() {
+                    tracing::error!("the service panicked");
+                }
+            }));
+        if exchange.as_mut().poll(cx).is_pending() {
+            runtime.spawn(exchange);
+        }
+    }
+}
+
+/// One request on its way to its answer.
+struct Exchange<F> {
+    /// There until the answer began.
+    responder: Option<Responder>,
+    answering: Pin<Box<F>>,
+    rest: Option<SendBody>,
+}
+
+impl<F, B> Future for Exchange<F>
+where
+    F: Future<Output = Response<B>>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        if let Some(mut responder) = this.responder.take() {
+            match this.answering.as_mut().poll(cx) {
+                Poll::Ready(response) => match responder.begin(response) {
+                    Ok(rest) => this.rest = rest,
+                    Err(error) => tracing::debug!(%error, "request was not answered"),
+                },
+                // Nobody waits any more: the service need not go on.
+                Poll::Pending if responder.poll_reset(cx).is_ready() => return Poll::Ready(()),
+                Poll::Pending => {
+                    this.responder = Some(responder);
+                    return Poll::Pending;
+                }
+            }
+        }
+        match &mut this.rest {
+            Some(rest) => Pin::new(rest).poll(cx).map(|sent| {
+                if let Err(error) = sent {
+                    tracing::debug!(%error, "response body was not sent to its end");
+                }
+            }),
+            None => Poll::Ready(()),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What a session's driver and its handles share: the machine, and what each stream's owner waits for.
+//!
+//! ```text
+//!  Session, Stream, Body, Responder ...      Connection (session_driver.rs)
+//!        |  commands                               |  bytes, the hour
+//!        v                                         v
+//!  +----------------------- Shared: one mutex -----------------------+
+//!  |  the session machine  --- events --->  entries, one a stream    |
+//!  +-----------------------------------------------------------------+
+//! ```
+//!
+//! Commands act on the machine at once, under the lock, and wake the driver if it sleeps; no channel
+//! stands between. The driver alone takes events (`dispatch.rs`). The lock is never held across an
+//! await, and wakers are called after it was let go.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use slab::Slab;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Role};
+use spdy_session::error::OpenError;
+use spdy_session::session::{Open, Session as Machine};
+use tokio::sync::oneshot;
+
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::runtime::SharedRuntime;
+
+/// One session, as all of its handles see it.
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub(crate) runtime: SharedRuntime,
+    pub(crate) version: Version,
+    pub(crate) role: Role,
+    /// Whether bodies' trailers are sent.
+    pub(crate) send_trailers: bool,
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("version", &self.version).field("role", &self.role).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    /// A session that has not begun. `accepts`: somebody takes the streams that the peer opens.
+    pub(crate) fn new(config: Config, runtime: SharedRuntime, send_trailers: bool, accepts: bool) -> Arc<Self> {
+        let (version, role) = (config.version, config.role);
+        let state = State {
+            machine: Machine::new(config, runtime.now()),
+            entries: Slab::new(),
+            by_id: HashMap::default(),
+            waiting: BTreeMap::new(),
+            next_ticket: 0,
+            incoming: VecDeque::new(),
+            incoming_waker: None,
+            accepts,
+            driver: None,
+            owners: 0,
+            draining: false,
+            closing: false,
+            ended: None,
+            ended_wakers: Vec::new(),
+            io_error: None,
+            pings: Vec::new(),
+        };
+        Arc::new(Self { state: Mutex::new(state), runtime, version, role, send_trailers })
+    }
+
+    /// Runs `act` on the state, and wakes the driver afterwards if it sleeps.
+    pub(crate) fn command<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        self.command_if(|state| (act(state), true))
+    }
+
+    /// Runs `act` on the state; wakes the driver if `act` says that it left it work.
+    pub(crate) fn command_if<R>(&self, act: impl FnOnce(&mut State) -> (R, bool)) -> R {
+        let (result, driver) = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let (result, work) = act(&mut state);
+            (result, if work { state.driver.take() } else { None })
+        };
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        result
+    }
+
+    /// Runs `look` on the state, waking nobody.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
+        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Hashes stream ids: they rise by two, so a multiplication spreads them well enough. A peer that
+/// picks ids to collide gains nothing: it may have `max_concurrent_streams` of them.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(32) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// A stream that cannot be opened yet.
+pub(crate) struct Waiting {
+    pub(crate) key: usize,
+    pub(crate) headers: HeaderBlock,
+    pub(crate) open: Open,
+}
+
+/// Everything under the lock.
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    /// Streams that someone holds, or that nobody took yet. The key stays as long as the entry.
+    pub(crate) entries: Slab<Entry>,
+    /// Keys of the streams that the machine still knows.
+    pub(crate) by_id: HashMap<StreamId, usize, BuildHasherDefault<IdHasher>>,
+    /// Streams to open once the peer allows it, by priority and then in order.
+    pub(crate) waiting: BTreeMap<(Priority, u64), Waiting>,
+    pub(crate) next_ticket: u64,
+    /// Streams of the peer that nobody took yet: at most its MAX_CONCURRENT_STREAMS.
+    pub(crate) incoming: VecDeque<usize>,
+    pub(crate) incoming_waker: Option<Waker>,
+    pub(crate) accepts: bool,
+    /// The driver's waker while it sleeps.
+    pub(crate) driver: Option<Waker>,
+    /// Clones of a client's session handle.
+    pub(crate) owners: usize,
+    /// To be shut down when the last stream has ended.
+    pub(crate) draining: bool,
+    /// No new streams of ours: GOAWAY was sent or received.
+    pub(crate) closing: bool,
+    /// How the session ended.
+    pub(crate) ended: Option<Result<(), Error>>,
+    pub(crate) ended_wakers: Vec<Waker>,
+    pub(crate) io_error: Option<Error>,
+    pub(crate) pings: Vec<oneshot::Sender<Duration>>,
+}
+
+impl State {
+    /// Opens a stream for `entry` and returns its key, or queues it where `may_wait`.
+    pub(crate) fn open(
+        &mut self,
+        mut entry: Entry,
+        headers: HeaderBlock,
+        open: Open,
+        may_wait: bool,
+    ) -> Result<usize, Error> {
+        if self.ended.is_some() || self.draining || self.closing {
+            return Err(Error::Closing);
+        }
+        entry.fin_sent = open.fin;
+        entry.fin_received = open.unidirectional;
+        // Someone more urgent, or earlier, already waits: the free slot is not ours.
+        let overtaken = self.waiting.first_key_value().is_some_and(|((priority, _), _)| *priority <= open.priority);
+        let opened = if overtaken && may_wait { None } else { Some(self.machine.open(&headers, open)) };
+        match opened {
+            Some(Ok(id)) => {
+                entry.id = id;
+                let key = self.entries.insert(entry);
+                self.by_id.insert(id, key);
+                Ok(key)
+            }
+            Some(Err(OpenError::Full { .. })) | None if may_wait => {
+                let key = self.entries.insert(entry);
+                self.waiting.insert((open.priority, self.next_ticket), Waiting { key, headers, open });
+                self.next_ticket += 1;
+                Ok(key)
+            }
+            Some(Err(OpenError::Full { limit })) => Err(Error::TooManyStreams { limit }),
+            Some(Err(OpenError::ParentGone { .. })) => {
+                Err(Error::PushRefused { why: "the request was answered, or given up" })
+            }
+            Some(Err(OpenError::Closing)) => {
+                self.closing = true;
+                Err(Error::Closing)
+            }
+            None => unreachable!("only what may wait is overtaken"),
+        }
+    }
+
+    /// Forgets the stream in the machine's table, keeping the entry for its owner.
+    pub(crate) fn detach(&mut self, key: usize) {
+        let id = self.entries[key].id;
+        if !id.is_zero() {
+            self.by_id.remove(&id);
+        }
+    }
+
+    /// Ends the stream from here: RST_STREAM, and `failure` for whoever still looks at it.
+    pub(crate) fn reset(&mut self, key: usize, status: RstStatus, failure: Error) {
+        self.drop_unread(key);
+        let entry = &mut self.entries[key];
+        if self.by_id.get(&entry.id) == Some(&key) {
+            self.machine.reset(entry.id, status);
+            self.by_id.remove(&entry.id);
+        }
+        entry.failure.get_or_insert(failure);
+        if entry.id.is_zero() {
+            self.waiting.retain(|_, waiting| waiting.key != key);
+        }
+    }
+
+    /// Gives back the credit of what nobody will read.
+    pub(crate) fn drop_unread(&mut self, key: usize) {
+        let entry = &mut self.entries[key];
+        let unread = std::mem::take(&mut entry.unread_bytes);
+        entry.inbound.clear();
+        if unread > 0 {
+            self.machine.consume(entry.id, unread);
+        }
+    }
+
+    /// One owner less; with the last the entry goes. A stream whose own half is open is cancelled;
+    /// one that we have answered to the end goes on unseen, its DATA discarded.
+    pub(crate) fn release(&mut self, key: usize) {
+        let entry = &mut self.entries[key];
+        entry.handles -= 1;
+        if entry.handles > 0 {
+            return;
+        }
+        if !entry.fin_sent && entry.failure.is_none() {
+            let id = entry.id;
+            self.reset(key, RstStatus::CANCEL, Error::ResetByUs { id, status: RstStatus::CANCEL });
+        } else {
+            self.drop_unread(key);
+            self.detach(key);
+        }
+        if self.entries[key].id.is_zero() {
+            self.waiting.retain(|_, waiting| waiting.key != key);
+        }
+        self.entries.remove(key);
+    }
+
+    /// Streams that are open, or wait to be.
+    pub(crate) fn active_streams(&self) -> usize {
+        self.by_id.len() + self.waiting.len()
+    }
+}

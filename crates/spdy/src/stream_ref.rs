@@ -1,0 +1,256 @@
+//! A share in one stream: what bodies, responders and raw streams are made of.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+
+use crate::entry::{Entry, Inbound, register};
+use crate::error::Error;
+use crate::shared::{Shared, State};
+
+/// One owner of a stream.
+#[derive(Debug)]
+pub(crate) struct StreamRef {
+    pub(crate) shared: Arc<Shared>,
+    key: usize,
+}
+
+impl Clone for StreamRef {
+    fn clone(&self) -> Self {
+        self.shared.look(|state| state.entries[self.key].handles += 1);
+        Self { shared: self.shared.clone(), key: self.key }
+    }
+}
+
+impl Drop for StreamRef {
+    fn drop(&mut self) {
+        self.shared.command(|state| state.release(self.key));
+    }
+}
+
+impl StreamRef {
+    /// Takes one of the `handles` that the entry `key` already counts.
+    pub(crate) fn of_counted(shared: Arc<Shared>, key: usize) -> Self {
+        Self { shared, key }
+    }
+
+    /// Acts on the state and the stream's key.
+    pub(crate) fn command<R>(&self, act: impl FnOnce(&mut State, usize) -> R) -> R {
+        self.shared.command(|state| act(state, self.key))
+    }
+
+    /// Looks at the stream, waking nobody.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Entry) -> R) -> R {
+        self.shared.look(|state| look(&mut state.entries[self.key]))
+    }
+
+    /// The stream's number; 0 while it waits to be opened.
+    pub(crate) fn id(&self) -> StreamId {
+        self.look(|entry| entry.id)
+    }
+
+    /// RST_STREAM, unless both halves have ended.
+    pub(crate) fn reset(&self, status: RstStatus) {
+        self.command(|state, key| {
+            let entry = &state.entries[key];
+            if !entry.is_done() {
+                let id = entry.id;
+                state.reset(key, status, Error::ResetByUs { id, status });
+            }
+        });
+    }
+
+    /// CANCEL, if there was more to come.
+    pub(crate) fn cancel_unless_received(&self) {
+        if !self.look(|entry| entry.fin_received || entry.failure.is_some()) {
+            self.reset(RstStatus::CANCEL);
+        }
+    }
+
+    /// The rest of what comes is nobody's business.
+    pub(crate) fn discard_inbound(&self) {
+        self.command(|state, key| {
+            state.entries[key].discard = true;
+            state.drop_unread(key);
+        });
+    }
+
+    /// Ready when the stream has a number.
+    pub(crate) fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<Result<StreamId, Error>> {
+        self.look(|entry| match (entry.id, &entry.failure) {
+            (_, Some(failure)) => Poll::Ready(Err(failure.clone())),
+            (id, None) if !id.is_zero() => Poll::Ready(Ok(id)),
+            _ => {
+                register(&mut entry.reader, cx.waker());
+                Poll::Pending
+            }
+        })
+    }
+
+    /// The peer's SYN_REPLY.
+    pub(crate) fn poll_reply(&self, cx: &mut Context<'_>) -> Poll<Result<HeaderBlock, Error>> {
+        self.look(|entry| {
+            if let Some(reply) = entry.reply.take() {
+                return Poll::Ready(Ok(reply));
+            }
+            if let Some(failure) = &entry.failure {
+                return Poll::Ready(Err(failure.clone()));
+            }
+            register(&mut entry.reader, cx.waker());
+            Poll::Pending
+        })
+    }
+
+    /// The next thing that came; `None` after FIN. DATA is still to be [consumed](Self::consume).
+    pub(crate) fn poll_inbound(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Inbound, Error>>> {
+        self.look(|entry| {
+            let item = ready!(poll_entry(entry, cx));
+            Poll::Ready(item)
+        })
+    }
+
+    /// What came next, the credit of DATA given back at once, and whether it was the last; `None`
+    /// after FIN.
+    pub(crate) fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Option<Result<(Inbound, bool), Error>>> {
+        self.shared.command_if(|state| {
+            let entry = &mut state.entries[self.key];
+            let Poll::Ready(item) = poll_entry(entry, cx) else { return (Poll::Pending, false) };
+            let last = entry.is_read_out();
+            let bytes = match &item {
+                Some(Ok(Inbound::Data(data))) => data.len(),
+                _ => 0,
+            };
+            state.consume(self.key, bytes);
+            (Poll::Ready(item.map(|item| item.map(|item| (item, last)))), bytes > 0)
+        })
+    }
+
+    /// `bytes` of DATA were used.
+    pub(crate) fn consume(&self, bytes: usize) {
+        self.command(|state, key| state.consume(key, bytes));
+    }
+
+    /// Hands over as much of `data` as there is room for; ready when all of it was taken, the last of
+    /// it with FIN if `fin`.
+    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, data: &mut Bytes, fin: bool) -> Poll<Result<(), Error>> {
+        self.shared.command_if(|state| {
+            let before = data.len();
+            let poll = state.send(self.key, data, fin);
+            if poll.is_pending() {
+                register(&mut state.entries[self.key].writer, cx.waker());
+            }
+            // Where there was no room the driver is not disturbed.
+            let work = data.len() < before || poll.is_ready();
+            (poll, work)
+        })
+    }
+
+    /// How much could be sent now, bytes.
+    pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        self.shared.look(|state| {
+            let entry = &mut state.entries[self.key];
+            if let Some(failure) = &entry.failure {
+                return Poll::Ready(Err(failure.clone()));
+            }
+            if entry.fin_sent {
+                return Poll::Ready(Err(Error::SendClosed { id: entry.id }));
+            }
+            match if entry.id.is_zero() { 0 } else { state.machine.send_capacity(entry.id) } {
+                0 => {
+                    register(&mut entry.writer, cx.waker());
+                    Poll::Pending
+                }
+                room => Poll::Ready(Ok(room)),
+            }
+        })
+    }
+
+    /// Ready when the stream ended before its time.
+    pub(crate) fn poll_failure(&self, cx: &mut Context<'_>) -> Poll<Error> {
+        self.look(|entry| match &entry.failure {
+            Some(failure) => Poll::Ready(failure.clone()),
+            None => {
+                register(&mut entry.writer, cx.waker());
+                Poll::Pending
+            }
+        })
+    }
+}
+
+fn poll_entry(entry: &mut Entry, cx: &mut Context<'_>) -> Poll<Option<Result<Inbound, Error>>> {
+    if let Some(mismatch) = entry.mismatch.filter(|_| entry.discard) {
+        let (declared, received) = (mismatch.declared, mismatch.received);
+        return Poll::Ready(Some(Err(Error::Length { declared, received })));
+    }
+    if let Some(item) = entry.inbound.pop_front() {
+        if let Inbound::Headers(_) = item {
+            entry.header_blocks -= 1;
+        }
+        return Poll::Ready(Some(Ok(item)));
+    }
+    if entry.fin_received {
+        return Poll::Ready(None);
+    }
+    if let Some(failure) = &entry.failure {
+        return Poll::Ready(Some(Err(failure.clone())));
+    }
+    register(&mut entry.reader, cx.waker());
+    Poll::Pending
+}
+
+impl State {
+    /// Queues as much of `data` as there is room for; pending while some is left.
+    pub(crate) fn send(&mut self, key: usize, data: &mut Bytes, fin: bool) -> Poll<Result<(), Error>> {
+        let entry = &self.entries[key];
+        let id = entry.id;
+        if let Some(failure) = &entry.failure {
+            return Poll::Ready(Err(failure.clone()));
+        }
+        if entry.fin_sent {
+            return Poll::Ready(Err(Error::SendClosed { id }));
+        }
+        if id.is_zero() {
+            return Poll::Pending;
+        }
+        if !data.is_empty() {
+            let piece = data.split_to(self.machine.send_capacity(id).min(data.len()));
+            let last = fin && data.is_empty();
+            if !piece.is_empty() && !self.machine.send_data(id, piece, last) {
+                return Poll::Ready(Err(Error::SendClosed { id }));
+            }
+            if !data.is_empty() {
+                return Poll::Pending;
+            }
+        } else if fin && !self.machine.send_data(id, Bytes::new(), true) {
+            return Poll::Ready(Err(Error::SendClosed { id }));
+        }
+        if fin {
+            self.sent_fin(key);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Our half ended.
+    pub(crate) fn sent_fin(&mut self, key: usize) {
+        let entry = &mut self.entries[key];
+        entry.fin_sent = true;
+        if entry.is_done() {
+            self.detach(key);
+        }
+    }
+
+    /// Gives credit for `bytes` back to the peer.
+    pub(crate) fn consume(&mut self, key: usize, bytes: usize) {
+        let entry = &mut self.entries[key];
+        // A reset has given back all of it already.
+        let bytes = bytes.min(entry.unread_bytes);
+        if bytes > 0 {
+            entry.unread_bytes -= bytes;
+            self.machine.consume(entry.id, bytes);
+        }
+    }
+}
