@@ -1,31 +1,40 @@
-//! A path between a client's side and the servers' side: one pipe each way, or one shared pipe. (Contract)
-
-use std::time::Duration;
+//! One pipe: queue, then rate. What every packet through a bottleneck meets first.
+//!
+//! ```text
+//! offer -> | room in the queue? | -> | serialiser | -> departure
+//!             no: dropped
+//! ```
+//!
+//! Loss, delay and jitter come after it and belong to a direction, not to a pipe: a shared pipe
+//! serves two directions. The path puts them together.
 
 use spdy_clock::Instant;
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Way { Up, Down }
+use crate::queue::{DropTail, QueueLimit};
+use crate::rate::{Bitrate, Serialiser};
 
-/// What happened to a packet that was offered to the path.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Verdict {
-    /// It arrives then.
-    Arrives(Instant),
-    /// The queue was full.
-    QueueFull,
-    /// Chance took it.
-    Lost,
+/// A queue and a serialiser behind it.
+#[derive(Clone, Debug)]
+pub struct Pipe {
+    queue: DropTail,
+    wire: Serialiser,
 }
 
-/// Settings of a path: rates, delay, jitter, queue, loss, topology (two pipes | one shared pipe, `passes`).
-#[derive(Clone, Debug, PartialEq)]
-pub struct PathConfig { pub up_bps: u64, pub down_bps: u64, pub rtt: Duration, /* jitter, loss_up/down, queue (packets|bytes), topology.. */ }
+impl Pipe {
+    /// An idle pipe.
+    #[must_use]
+    pub const fn new(rate: Bitrate, queue: QueueLimit) -> Self {
+        Self { queue: DropTail::new(queue), wire: Serialiser::new(rate) }
+    }
 
-/// The path itself, with its queues and its seeded chance.
-pub struct Path { _private: () }
-impl Path {
-    pub fn new(config: &PathConfig, seed: u64) -> Self { let _ = (config, seed); todo!() }
-    /// Offers a packet of `len_bytes` (IP header included) at `now`. Calls come in order of `now`.
-    pub fn offer(&mut self, now: Instant, way: Way, len_bytes: usize) -> Verdict { let _ = (now, way, len_bytes); todo!() }
+    /// When a packet of `len_bytes` offered at `now` has left; `None` if the queue was full.
+    /// Calls come in order of `now`.
+    pub fn offer(&mut self, now: Instant, len_bytes: usize) -> Option<Instant> {
+        if !self.queue.has_room(now, len_bytes) {
+            return None;
+        }
+        let leaves = self.wire.depart(now, len_bytes);
+        self.queue.push(leaves, len_bytes);
+        Some(leaves)
+    }
 }

@@ -1,0 +1,189 @@
+//! Loss by chance, after the bottleneck: packets one by one, or in bursts.
+
+use std::fmt;
+
+use crate::rng::Chance;
+
+/// A probability in whole parts of 10^9, so that a comparison with chance is exact.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Probability(u32);
+
+impl Probability {
+    /// Never.
+    pub const ZERO: Self = Self(0);
+    /// Always.
+    pub const ONE: Self = Self(1_000_000_000);
+
+    /// `ppb` parts of 10^9; `None` above 10^9.
+    #[must_use]
+    pub const fn from_ppb(ppb: u32) -> Option<Self> {
+        if ppb <= Self::ONE.0 { Some(Self(ppb)) } else { None }
+    }
+
+    /// Parts of 10^9.
+    #[must_use]
+    pub const fn as_ppb(self) -> u32 {
+        self.0
+    }
+
+    /// Draws once: whether it happens.
+    fn happens(self, chance: &mut Chance) -> bool {
+        chance.below(u64::from(Self::ONE.0)) < u64::from(self.0)
+    }
+}
+
+/// Prints in percent without rounding: `0`, `1%`, `0.25%`.
+impl fmt::Display for Probability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 10_000_000, self.0 % 10_000_000);
+        match (whole, rest) {
+            (0, 0) => f.write_str("0"),
+            (whole, 0) => write!(f, "{whole}%"),
+            (whole, rest) => {
+                let digits = format!("{rest:07}");
+                write!(f, "{whole}.{}%", digits.trim_end_matches('0'))
+            }
+        }
+    }
+}
+
+/// Which packets chance takes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum LossModel {
+    /// None.
+    #[default]
+    None,
+    /// Each packet by itself.
+    Bernoulli(Probability),
+    /// Gilbert-Elliott: a link that is now in a good state and now in a bad one.
+    GilbertElliott {
+        /// Good to bad, rolled before each packet in the good state.
+        worsens: Probability,
+        /// Bad to good, rolled before each packet in the bad state.
+        recovers: Probability,
+        /// Loss of a packet in the good state.
+        loss_good: Probability,
+        /// Loss of a packet in the bad state.
+        loss_bad: Probability,
+    },
+}
+
+impl LossModel {
+    /// Independent losses; [`None`](Self::None) if `probability` is zero.
+    #[must_use]
+    pub fn bernoulli(probability: Probability) -> Self {
+        match probability {
+            Probability::ZERO => Self::None,
+            probability => Self::Bernoulli(probability),
+        }
+    }
+
+    /// Losses in bursts of `mean_burst_packets` on average, `average` of all packets in the long run:
+    /// Gilbert's case, where the bad state loses everything and the good state nothing.
+    ///
+    /// `None` if it cannot be: `average` 100 %, a burst of no packets, or bursts so short that the
+    /// good state would have to be left more often than always.
+    #[must_use]
+    pub fn bursts(average: Probability, mean_burst_packets: u32) -> Option<Self> {
+        let one = u64::from(Probability::ONE.0);
+        let loss = u64::from(average.0);
+        if mean_burst_packets == 0 || loss >= one {
+            return None;
+        }
+        if loss == 0 {
+            return Some(Self::None);
+        }
+        let burst = u64::from(mean_burst_packets);
+        let recovers = one / burst;
+        // Share of bad packets = worsens / (worsens + recovers); solved for worsens.
+        let worsens = loss * recovers / (one - loss);
+        Some(Self::GilbertElliott {
+            worsens: Probability::from_ppb(u32::try_from(worsens).ok()?)?,
+            recovers: Probability(recovers as u32), // at most 10^9
+            loss_good: Probability::ZERO,
+            loss_bad: Probability::ONE,
+        })
+    }
+}
+
+/// A loss model with its state and its own stream of chance.
+#[derive(Clone, Debug)]
+pub struct Loss {
+    model: LossModel,
+    chance: Chance,
+    is_bad: bool,
+}
+
+impl Loss {
+    /// A link in its good state.
+    #[must_use]
+    pub const fn new(model: LossModel, chance: Chance) -> Self {
+        Self { model, chance, is_bad: false }
+    }
+
+    /// Whether the next packet is lost.
+    pub fn takes_next(&mut self) -> bool {
+        match self.model {
+            LossModel::None => false,
+            LossModel::Bernoulli(probability) => probability.happens(&mut self.chance),
+            LossModel::GilbertElliott { worsens, recovers, loss_good, loss_bad } => {
+                let turns = if self.is_bad { recovers } else { worsens };
+                self.is_bad ^= turns.happens(&mut self.chance);
+                let loss = if self.is_bad { loss_bad } else { loss_good };
+                loss.happens(&mut self.chance)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Purpose;
+
+    const SEED: u64 = 11;
+
+    fn percent(percent: u32) -> Probability {
+        Probability::from_ppb(percent * 10_000_000).expect("at most 100")
+    }
+
+    fn taken(model: LossModel, packets: usize) -> Vec<bool> {
+        let mut loss = Loss::new(model, Chance::new(SEED, Purpose::LossDown));
+        (0..packets).map(|_| loss.takes_next()).collect()
+    }
+
+    #[test]
+    fn bernoulli_loses_its_share() {
+        let lost = taken(LossModel::bernoulli(percent(2)), 100_000);
+        let lost = lost.iter().filter(|lost| **lost).count();
+        assert!((1_850..2_150).contains(&lost), "seed {SEED}: {lost} of 100,000, want about 2,000");
+    }
+
+    #[test]
+    fn bursts_keep_the_share_and_have_the_length() {
+        let model = LossModel::bursts(percent(2), 4).expect("possible");
+        let lost = taken(model, 400_000);
+        let count = lost.iter().filter(|lost| **lost).count();
+        let bursts = lost.windows(2).filter(|pair| pair[1] && !pair[0]).count();
+        assert!((7_200..8_800).contains(&count), "seed {SEED}: {count} lost, want about 8,000");
+        let mean_x10 = count * 10 / bursts;
+        assert!((36..44).contains(&mean_x10), "seed {SEED}: bursts of {mean_x10}/10 packets, want 4");
+    }
+
+    #[test]
+    fn nothing_and_everything_are_exact() {
+        assert!(!taken(LossModel::None, 1_000).contains(&true));
+        assert!(!taken(LossModel::Bernoulli(percent(100)), 1_000).contains(&false));
+        assert_eq!(LossModel::bursts(percent(100), 4), None);
+        assert_eq!(LossModel::bursts(percent(1), 0), None);
+        assert_eq!(LossModel::bursts(percent(90), 1), None, "single losses cannot be 9 of 10");
+    }
+
+    #[test]
+    fn percent_prints_without_rounding() {
+        assert_eq!(percent(1).to_string(), "1%");
+        assert_eq!(Probability(2_500_000).to_string(), "0.25%");
+        assert_eq!(Probability(1).to_string(), "0.0000001%");
+        assert_eq!(Probability::ZERO.to_string(), "0");
+    }
+}

@@ -1,0 +1,336 @@
+//! A path between a client's side and the servers' side: which pipes a packet passes, and what
+//! befalls it on the way.
+//!
+//! ```text
+//! two pipes            client -> [up]   -> loss -> delay -> server
+//!                      client <- delay  <- loss <- [down] <- server
+//!
+//! one shared pipe,     client -> [pipe] -> delay/2 -> [pipe] -> loss -> delay/2 -> server
+//! two passes           client <- delay/2 <- loss <- [pipe] <- delay/2 <- [pipe] <- server
+//! ```
+//!
+//! The second is the machine of Lulic 2013: a dummynet rule that matches every packet on a gateway
+//! matches it on the way in and again on the way out, and there is one pipe for both directions. The
+//! true round trip is so four times the delay that was configured, and what one direction may carry
+//! is at most half the bandwidth.
+//!
+//! A packet that must pass a pipe again meets the packets that came in between, so its fate cannot be
+//! told at once: [`Path::offer`] answers [`Verdict::Again`], and the caller gives the [`Transit`] back
+//! when its time has come.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use crate::link::Pipe;
+use crate::loss::{Loss, LossModel};
+use crate::queue::QueueLimit;
+use crate::rate::Bitrate;
+use crate::rng::{Chance, Purpose};
+
+/// A direction, as seen from the client.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Way {
+    /// From the client to a server.
+    Up,
+    /// From a server to the client.
+    Down,
+}
+
+impl Way {
+    /// The other direction.
+    #[must_use]
+    pub const fn reverse(self) -> Self {
+        match self {
+            Self::Up => Self::Down,
+            Self::Down => Self::Up,
+        }
+    }
+}
+
+/// What happened to a packet that was offered to the path.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[must_use]
+pub enum Verdict {
+    /// It arrives then.
+    Arrives(Instant),
+    /// It is on its way to a pipe it must pass again: call [`Path::offer_again`] at
+    /// [`Transit::at`], in order with all other calls. Never said by a path of two pipes.
+    Again(Transit),
+    /// The queue was full.
+    QueueFull,
+    /// Chance took it.
+    Lost,
+}
+
+/// A packet between two passes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Transit {
+    at: Instant,
+    way: Way,
+    len_bytes: usize,
+    passes_left: u32,
+}
+
+impl Transit {
+    /// When it reaches the pipe again.
+    #[must_use]
+    pub const fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// Where it is going.
+    #[must_use]
+    pub const fn way(&self) -> Way {
+        self.way
+    }
+}
+
+/// How the pipes are laid.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Topology {
+    /// One pipe up and one down; a packet passes one of them, once.
+    #[default]
+    TwoPipes,
+    /// One pipe that every packet of both directions passes `passes` times.
+    Shared {
+        /// At least 1.
+        passes: u32,
+    },
+}
+
+impl Topology {
+    /// How often a packet passes a pipe on its way.
+    #[must_use]
+    pub const fn passes(self) -> u32 {
+        match self {
+            Self::TwoPipes => 1,
+            Self::Shared { passes } => passes,
+        }
+    }
+}
+
+/// Settings of a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PathConfig {
+    /// Rate from the client, bits per second, at least 1.
+    pub up_bps: u64,
+    /// Rate to the client, bits per second, at least 1; equal to `up_bps` if the pipe is shared.
+    pub down_bps: u64,
+    /// Propagation there and back, without serialisation and queues. Each direction takes half,
+    /// the odd nanosecond goes up; each pass of a shared pipe takes its equal part.
+    pub rtt: Duration,
+    /// Delay added to each packet, evenly distributed from zero to this.
+    pub jitter: Duration,
+    /// Whether jitter may let a packet overtake another of its direction. If not, it arrives no
+    /// earlier than the one before.
+    pub reorder: bool,
+    /// Which packets from the client are lost, after the bottleneck.
+    pub loss_up: LossModel,
+    /// Which packets to the client are lost, after the bottleneck.
+    pub loss_down: LossModel,
+    /// What each pipe's queue holds.
+    pub queue: QueueLimit,
+    /// How the pipes are laid.
+    pub topology: Topology,
+}
+
+impl PathConfig {
+    /// Two pipes of these rates and this round trip: no loss, no jitter, the default queue.
+    #[must_use]
+    pub const fn new(up_bps: u64, down_bps: u64, rtt: Duration) -> Self {
+        Self {
+            up_bps,
+            down_bps,
+            rtt,
+            jitter: Duration::ZERO,
+            reorder: false,
+            loss_up: LossModel::None,
+            loss_down: LossModel::None,
+            queue: QueueLimit::DEFAULT,
+            topology: Topology::TwoPipes,
+        }
+    }
+}
+
+/// What befalls packets of one direction behind the pipes.
+#[derive(Clone, Debug)]
+struct Direction {
+    loss: Loss,
+    jitter: Chance,
+    /// Propagation of the whole direction, nanoseconds.
+    delay_ns: u64,
+    last_arrival: Instant,
+}
+
+/// The path itself, with its queues and its seeded chance.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// Up and down, or the shared one alone.
+    pipes: Vec<Pipe>,
+    up: Direction,
+    down: Direction,
+    jitter_ns: u64,
+    reorder: bool,
+    passes: u32,
+}
+
+impl Path {
+    /// An idle path. `seed` decides every loss and every jitter.
+    ///
+    /// # Panics
+    ///
+    /// If a rate is zero, `passes` is zero, or a shared pipe has two rates.
+    #[must_use]
+    pub fn new(config: &PathConfig, seed: u64) -> Self {
+        let rate = |bps| Bitrate::from_bps(bps).unwrap_or_else(|| panic!("rate of zero: {config:?}"));
+        let pipe = |bps| Pipe::new(rate(bps), config.queue);
+        let pipes = match config.topology {
+            Topology::TwoPipes => vec![pipe(config.up_bps), pipe(config.down_bps)],
+            Topology::Shared { passes } => {
+                assert!(passes > 0, "no pass: {config:?}");
+                assert_eq!(config.up_bps, config.down_bps, "a shared pipe has one rate");
+                vec![pipe(config.down_bps)]
+            }
+        };
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let rtt_ns = nanos(config.rtt);
+        let direction = |model, delay_ns, loss, jitter| Direction {
+            loss: Loss::new(model, Chance::new(seed, loss)),
+            jitter: Chance::new(seed, jitter),
+            delay_ns,
+            last_arrival: Instant::ZERO,
+        };
+        let (up, down) = (rtt_ns - rtt_ns / 2, rtt_ns / 2);
+        Self {
+            pipes,
+            up: direction(config.loss_up, up, Purpose::LossUp, Purpose::JitterUp),
+            down: direction(config.loss_down, down, Purpose::LossDown, Purpose::JitterDown),
+            jitter_ns: nanos(config.jitter),
+            reorder: config.reorder,
+            passes: config.topology.passes(),
+        }
+    }
+
+    /// Offers a packet of `len_bytes` (IP header included) at `now`. Calls come in order of `now`.
+    pub fn offer(&mut self, now: Instant, way: Way, len_bytes: usize) -> Verdict {
+        self.pass(Transit { at: now, way, len_bytes, passes_left: self.passes })
+    }
+
+    /// Offers a packet to the pipe that it must pass once more, at its [`Transit::at`].
+    pub fn offer_again(&mut self, transit: Transit) -> Verdict {
+        self.pass(transit)
+    }
+
+    fn pass(&mut self, transit: Transit) -> Verdict {
+        let Transit { at: now, way, len_bytes, passes_left } = transit;
+        let pipe = match way {
+            Way::Down if self.pipes.len() == 2 => &mut self.pipes[1],
+            _ => &mut self.pipes[0],
+        };
+        let Some(left) = pipe.offer(now, len_bytes) else {
+            return Verdict::QueueFull;
+        };
+        let direction = match way {
+            Way::Up => &mut self.up,
+            Way::Down => &mut self.down,
+        };
+        let (share, last_share) = {
+            let share = direction.delay_ns / u64::from(self.passes);
+            (share, direction.delay_ns - share * u64::from(self.passes - 1))
+        };
+        if passes_left > 1 {
+            let at = left + Duration::from_nanos(share);
+            return Verdict::Again(Transit { at, passes_left: passes_left - 1, ..transit });
+        }
+        // Chance is rolled once a packet, where it leaves its last pipe.
+        if direction.loss.takes_next() {
+            return Verdict::Lost;
+        }
+        let jitter = match self.jitter_ns {
+            0 => 0,
+            most => direction.jitter.below(most.saturating_add(1)),
+        };
+        let mut arrives = left + Duration::from_nanos(last_share.saturating_add(jitter));
+        if !self.reorder {
+            arrives = arrives.max(direction.last_arrival);
+            direction.last_arrival = arrives;
+        }
+        Verdict::Arrives(arrives)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loss::Probability;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn two_pipes_add_serialisation_to_half_the_round_trip() {
+        let mut path = Path::new(&PathConfig::new(500_000, 2_000_000, 100 * MS), 0);
+        let at = |ms| Verdict::Arrives(Instant::from_millis(ms));
+        assert_eq!(path.offer(Instant::ZERO, Way::Down, 1_500), at(6 + 50));
+        assert_eq!(path.offer(Instant::ZERO, Way::Up, 1_500), at(24 + 50));
+        assert_eq!(path.offer(Instant::ZERO, Way::Down, 1_500), at(12 + 50));
+    }
+
+    #[test]
+    fn two_passes_through_one_pipe_make_four_delays_of_a_round_trip() {
+        // Label 10 ms: 40 ms of true round trip.
+        let config = PathConfig {
+            topology: Topology::Shared { passes: 2 },
+            ..PathConfig::new(1_000_000, 1_000_000, 40 * MS)
+        };
+        let mut path = Path::new(&config, 0);
+        let Verdict::Again(first) = path.offer(Instant::ZERO, Way::Up, 125) else {
+            panic!("one pass only");
+        };
+        assert_eq!(first.at(), Instant::from_millis(1 + 10));
+        // A packet of the other direction is in the pipe when the first comes back to it.
+        let other = path.offer(Instant::from_millis(11), Way::Down, 125);
+        assert!(matches!(other, Verdict::Again(_)));
+        assert_eq!(path.offer_again(first), Verdict::Arrives(Instant::from_millis(13 + 10)));
+    }
+
+    #[test]
+    fn jitter_delays_but_does_not_reorder_unless_asked() {
+        let mut config = PathConfig::new(1_000_000_000, 1_000_000_000, 10 * MS);
+        config.jitter = 5 * MS;
+        let arrivals = |config: &PathConfig| -> Vec<Instant> {
+            let mut path = Path::new(config, 3);
+            (0..100)
+                .map(|us| match path.offer(Instant::from_micros(us), Way::Up, 100) {
+                    Verdict::Arrives(at) => at,
+                    other => panic!("{other:?}"),
+                })
+                .collect()
+        };
+        let ordered = arrivals(&config);
+        assert!(ordered.is_sorted());
+        assert!(*ordered.last().unwrap() > Instant::from_millis(9), "jitter adds up to 5 ms");
+        config.reorder = true;
+        assert!(!arrivals(&config).is_sorted());
+    }
+
+    #[test]
+    fn loss_of_one_direction_does_not_move_the_other() {
+        let lossy = |up| {
+            let one = LossModel::bernoulli(Probability::from_ppb(100_000_000).unwrap());
+            let loss_up = if up { one } else { LossModel::None };
+            let config =
+                PathConfig { loss_up, loss_down: one, ..PathConfig::new(1 << 30, 1 << 30, MS) };
+            let mut path = Path::new(&config, 5);
+            (0..200)
+                .map(|us| {
+                    let now = Instant::from_micros(us);
+                    let _ = path.offer(now, Way::Up, 40);
+                    path.offer(now, Way::Down, 40)
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(lossy(true), lossy(false));
+        assert!(lossy(true).contains(&Verdict::Lost));
+    }
+}

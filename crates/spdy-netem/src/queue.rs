@@ -1,0 +1,103 @@
+//! The queue before the bottleneck: drop-tail, counted in packets or in bytes.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use spdy_clock::Instant;
+
+/// What a queue holds before it drops the newcomer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum QueueLimit {
+    /// So many packets, whatever their length.
+    Packets(u32),
+    /// So many bytes of whole packets, headers included.
+    Bytes(u64),
+}
+
+impl QueueLimit {
+    /// Linux netem's own default; far from any bound for most page loads.
+    pub const DEFAULT: Self = Self::Packets(1_000);
+}
+
+impl Default for QueueLimit {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Prints as the profiles spell it: `50p`, `64kb`, `1500b`.
+impl fmt::Display for QueueLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Packets(packets) => write!(f, "{packets}p"),
+            Self::Bytes(bytes) if bytes > 0 && bytes % 1_000 == 0 => write!(f, "{}kb", bytes / 1_000),
+            Self::Bytes(bytes) => write!(f, "{bytes}b"),
+        }
+    }
+}
+
+/// The packets that were accepted and have not wholly left, the one on the wire among them (as
+/// dummynet counts its slots).
+#[derive(Clone, Debug)]
+pub struct DropTail {
+    limit: QueueLimit,
+    waiting: VecDeque<(Instant, usize)>,
+    waiting_bytes: u64,
+}
+
+impl DropTail {
+    /// An empty queue.
+    #[must_use]
+    pub const fn new(limit: QueueLimit) -> Self {
+        Self { limit, waiting: VecDeque::new(), waiting_bytes: 0 }
+    }
+
+    /// Whether a packet of `len_bytes` that comes at `now` finds room. Calls come in order of `now`.
+    pub fn has_room(&mut self, now: Instant, len_bytes: usize) -> bool {
+        while let Some((_, left)) = self.waiting.pop_front_if(|(leaves, _)| *leaves <= now) {
+            self.waiting_bytes -= left as u64;
+        }
+        match self.limit {
+            QueueLimit::Packets(limit) => self.waiting.len() < limit as usize,
+            QueueLimit::Bytes(limit) => self.waiting_bytes + len_bytes as u64 <= limit,
+        }
+    }
+
+    /// Takes in a packet that will have left at `leaves`, no earlier than the one before.
+    pub fn push(&mut self, leaves: Instant, len_bytes: usize) {
+        self.waiting.push_back((leaves, len_bytes));
+        self.waiting_bytes += len_bytes as u64;
+    }
+
+    /// Packets inside as of the last [`has_room`](Self::has_room) or [`push`](Self::push).
+    #[must_use]
+    pub fn len_packets(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_packet_past_the_limit_finds_no_room_until_one_has_left() {
+        let mut queue = DropTail::new(QueueLimit::Packets(2));
+        for leaves in [10, 20] {
+            assert!(queue.has_room(Instant::ZERO, 1_500));
+            queue.push(Instant::from_millis(leaves), 1_500);
+        }
+        assert!(!queue.has_room(Instant::from_micros(9_999), 40));
+        assert!(queue.has_room(Instant::from_millis(10), 1_500), "the first has just left");
+        assert_eq!(queue.len_packets(), 1);
+    }
+
+    #[test]
+    fn a_limit_in_bytes_counts_the_newcomer() {
+        let mut queue = DropTail::new(QueueLimit::Bytes(2_000));
+        assert!(queue.has_room(Instant::ZERO, 1_500));
+        queue.push(Instant::from_millis(10), 1_500);
+        assert!(queue.has_room(Instant::ZERO, 500));
+        assert!(!queue.has_room(Instant::ZERO, 501));
+    }
+}

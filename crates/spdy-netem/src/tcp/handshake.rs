@@ -1,0 +1,130 @@
+//! Opening: SYN, SYN-ACK, and their timers.
+//!
+//! ```text
+//!  opener                         listener
+//!  SynSent      SYN ->            Listen
+//!               <- SYN-ACK        SynReceived
+//!  Established  ACK ->            Established
+//! ```
+//!
+//! A SYN goes again after 1 s (3 s in 2009), a SYN-ACK too, each timer on its own: on a path whose
+//! round trip is longer, both fire although nothing was lost.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use super::ack::clock_ms;
+use super::config::TcpConfig;
+use crate::segment::{Segment, SynOptions};
+
+/// Timeout for data when the SYN was repeated and nothing could be timed (RFC 6298 §5.7).
+pub(super) const FALLBACK_RTO: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Debug)]
+pub(super) struct Handshake {
+    /// A SYN or SYN-ACK should go.
+    pub(super) is_due: bool,
+    pub(super) timer: Option<Instant>,
+    timeout: Duration,
+    /// Repetitions by the timer.
+    repeats: u32,
+    /// Repetitions at equal distances, and in all, before giving up.
+    linear: u32,
+    limit: u32,
+    first_sent: Option<Instant>,
+    first_repeat_ms: Option<u64>,
+    /// What the peer offered.
+    pub(super) peer: Option<SynOptions>,
+    pub(super) peer_has_clock: bool,
+}
+
+/// What the timer came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum SynTimeout {
+    NotYet,
+    Again,
+    GaveUp,
+}
+
+impl Handshake {
+    /// Of the side that opens: its SYN is due.
+    pub(super) fn opener(config: &TcpConfig) -> Self {
+        let limit = config.syn_retries + config.syn_linear_retries;
+        Self::new(config, true, config.syn_linear_retries, limit)
+    }
+
+    /// Of the side that waits for a SYN.
+    pub(super) fn listener(config: &TcpConfig) -> Self {
+        Self::new(config, false, 0, config.syn_ack_retries)
+    }
+
+    fn new(config: &TcpConfig, is_due: bool, linear: u32, limit: u32) -> Self {
+        Self {
+            is_due,
+            timer: None,
+            timeout: config.initial_rto,
+            repeats: 0,
+            linear,
+            limit,
+            first_sent: None,
+            first_repeat_ms: None,
+            peer: None,
+            peer_has_clock: false,
+        }
+    }
+
+    pub(super) fn note_peer(&mut self, segment: &Segment) {
+        self.peer = segment.syn_options;
+        self.peer_has_clock = segment.timestamps.is_some();
+    }
+
+    /// A SYN or SYN-ACK goes; `true` if it went before.
+    pub(super) fn on_sent(&mut self, now: Instant) -> bool {
+        self.is_due = false;
+        let again = self.first_sent.is_some();
+        if again {
+            self.first_repeat_ms.get_or_insert(clock_ms(now));
+        }
+        self.first_sent.get_or_insert(now);
+        // A repeated SYN of the peer is answered at once and does not move our timer.
+        self.timer.get_or_insert(now + self.timeout);
+        again
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, max_rto: Duration) -> SynTimeout {
+        if self.timer.take_if(|at| *at <= now).is_none() {
+            return SynTimeout::NotYet;
+        }
+        if self.repeats == self.limit {
+            return SynTimeout::GaveUp;
+        }
+        self.repeats += 1;
+        if self.repeats > self.linear {
+            self.timeout = (self.timeout * 2).min(max_rto);
+        }
+        self.is_due = true;
+        SynTimeout::Again
+    }
+
+    /// The answer came and echoes `echo_ms`: the round trip, if it can be told.
+    pub(super) fn round_trip(&self, now: Instant, echo_ms: Option<u64>) -> Option<Duration> {
+        match (self.first_repeat_ms, self.first_sent, echo_ms) {
+            (None, Some(sent), _) => Some(now - sent),
+            (Some(_), _, Some(echo)) => {
+                Some(Duration::from_millis(clock_ms(now).saturating_sub(echo).max(1)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the network must be thought so bad that data starts with a window of one: repeated
+    /// more than once, and not needlessly (RFC 5681 §3.1, softened as Linux does).
+    pub(super) fn was_hard(&self, echo_ms: Option<u64>) -> bool {
+        let needless = match (self.first_repeat_ms, echo_ms) {
+            (Some(repeat), Some(echo)) => echo < repeat,
+            _ => false,
+        };
+        self.repeats > 1 && !needless
+    }
+}
