@@ -3,13 +3,7 @@
 use clap::{ColorChoice, Parser, Subcommand};
 
 use crate::commands::{completions, fetch, race, replica, serve};
-
-/// Exit codes, told at the end of every `--help`.
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0  done
-  1  failed: the reason is on stderr
-  2  usage: the command line was not understood";
+use crate::help::examples;
 
 /// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
 ///
@@ -71,18 +65,13 @@ pub(crate) enum Command {
     Completions(completions::Args),
 }
 
-const ROOT_EXAMPLES: &str = "\
-Examples:
-  spdy race                                     the shipped pages over six networks
-  spdy race page.har --network dsl --report page.html
-  spdy serve portal --tls 127.0.0.1:8443
-  spdy fetch -v http://127.0.0.1:8080/
-  spdy replica import page.har -o page.replica
-
-Exit codes:
-  0  done
-  1  failed: the reason is on stderr
-  2  usage: the command line was not understood";
+const ROOT_EXAMPLES: &str = examples! {
+    "spdy race                                     the shipped pages over six networks"
+    "spdy race page.har --network dsl --report page.html"
+    "spdy serve portal --tls 127.0.0.1:8443"
+    "spdy fetch -v http://127.0.0.1:8080/"
+    "spdy replica import page.har -o page.replica"
+};
 
 #[cfg(test)]
 mod tests {
@@ -93,6 +82,8 @@ mod tests {
         super::Cli::command().debug_assert();
     }
 
+    const EXIT_CODES: &str = "Exit codes:\n  0  done\n  1  failed";
+
     #[test]
     fn every_help_tells_the_exit_codes_and_an_example() {
         let mut root = super::Cli::command();
@@ -101,7 +92,7 @@ mod tests {
         while let Some(mut command) = open.pop() {
             let help = command.render_help().to_string();
             assert!(
-                help.contains(super::EXIT_CODES),
+                help.contains(EXIT_CODES),
                 "{}: no exit codes",
                 command.get_name()
             );

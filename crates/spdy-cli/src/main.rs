@@ -9,6 +9,7 @@
 
 mod cli;
 mod commands;
+mod help;
 mod printer;
 mod table;
 

@@ -19,13 +19,24 @@ pub(crate) struct Cell {
 impl Cell {
     /// Words stand left.
     pub(crate) fn word(text: impl Display) -> Self {
-        let text = text.to_string().chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect();
-        Self { text, style: Style::new(), right: false }
+        let text = text
+            .to_string()
+            .chars()
+            .map(|char| if char.is_control() { '\u{fffd}' } else { char })
+            .collect();
+        Self {
+            text,
+            style: Style::new(),
+            right: false,
+        }
     }
 
     /// Numbers stand right.
     pub(crate) fn number(text: impl Display) -> Self {
-        Self { right: true, ..Self::word(text) }
+        Self {
+            right: true,
+            ..Self::word(text)
+        }
     }
 
     /// The same, shown as `style`.
@@ -47,7 +58,13 @@ pub(crate) struct Table {
 impl Table {
     /// A table that starts with these headings.
     pub(crate) fn new(head: impl IntoIterator<Item = Cell>) -> Self {
-        Self { rows: vec![head.into_iter().map(|cell| cell.styled(crate::printer::DIM)).collect()] }
+        Self {
+            rows: vec![
+                head.into_iter()
+                    .map(|cell| cell.styled(crate::printer::DIM))
+                    .collect(),
+            ],
+        }
     }
 
     /// Adds a row below.
@@ -59,13 +76,24 @@ impl Table {
 impl Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width_of = |column| self.rows.iter().filter_map(|row: &Vec<Cell>| row.get(column)).map(Cell::width).max();
-        let widths: Vec<_> = (0..columns).map(|column| width_of(column).unwrap_or(0)).collect();
+        let width_of = |column| {
+            self.rows
+                .iter()
+                .filter_map(|row: &Vec<Cell>| row.get(column))
+                .map(Cell::width)
+                .max()
+        };
+        let widths: Vec<_> = (0..columns)
+            .map(|column| width_of(column).unwrap_or(0))
+            .collect();
         for (number, row) in self.rows.iter().enumerate() {
             if number > 0 {
                 writeln!(f)?;
             }
-            let last = row.iter().rposition(|cell| !cell.text.is_empty()).map_or(0, |last| last + 1);
+            let last = row
+                .iter()
+                .rposition(|cell| !cell.text.is_empty())
+                .map_or(0, |last| last + 1);
             for (column, cell) in row.iter().enumerate().take(last) {
                 if column > 0 {
                     write!(f, "{:GAP$}", "")?;
@@ -84,7 +112,11 @@ impl Display for Table {
 /// A bar of `part` of `width` columns, in eighths of a column; something above nothing is always seen.
 pub(crate) fn bar(part: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
+    let part = if part.is_finite() {
+        part.clamp(0.0, 1.0)
+    } else {
+        0.0
+    };
     let eighths = (part * width as f64 * 8.0).round() as usize;
     let eighths = if part > 0.0 { eighths.max(1) } else { 0 };
     "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]

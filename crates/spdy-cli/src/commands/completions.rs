@@ -5,6 +5,7 @@ use clap_complete::Shell;
 
 use crate::cli::Cli;
 use crate::commands::Outcome;
+use crate::help::examples;
 use crate::printer::Printer;
 
 /// What `spdy completions` is asked.
@@ -14,15 +15,10 @@ pub(crate) struct Args {
     shell: Shell,
 }
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  spdy completions bash > /etc/bash_completion.d/spdy
-  spdy completions zsh > ~/.zfunc/_spdy
-
-Exit codes:
-  0  done
-  1  failed: the reason is on stderr
-  2  usage: the command line was not understood";
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy completions bash > /etc/bash_completion.d/spdy"
+    "spdy completions zsh > ~/.zfunc/_spdy"
+};
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();

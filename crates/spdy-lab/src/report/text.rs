@@ -27,7 +27,7 @@ impl Display for Text<'_> {
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
                 '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    f.write_char('\u{fffd}')?
+                    f.write_char('\u{fffd}')?;
                 }
                 other if other.is_control() => f.write_char('\u{fffd}')?,
                 other => f.write_char(other)?,

@@ -1,0 +1,16 @@
+//! The end of every `--help`: examples, and how the command ends.
+
+/// Examples, a line each and indented by two, followed by the exit codes that all commands share.
+macro_rules! examples {
+    ($($line:literal)+) => {
+        concat!(
+            "Examples:\n",
+            $("  ", $line, "\n",)+
+            "\nExit codes:\n",
+            "  0  done\n",
+            "  1  failed: the reason is on stderr\n",
+            "  2  usage: the command line was not understood",
+        )
+    };
+}
+pub(crate) use examples;
