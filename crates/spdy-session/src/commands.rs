@@ -243,3 +243,24 @@ impl Session {
         self.fail(crate::error::SessionError::Aborted);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use spdy_frame::version::Version;
+
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn when_ids_run_out_no_stream_is_opened_and_none_starts_again_from_the_first() {
+        let mut session = Session::new(Config::new(Role::Client, Version::V31), Instant::ZERO);
+        session.next_id = StreamId::MAX.value();
+        let headers = HeaderBlock::new();
+        assert_eq!(session.open(&headers, Open::default()), Ok(StreamId::MAX));
+        assert!(session.is_closing());
+        assert_eq!(
+            session.open(&headers, Open::default()),
+            Err(OpenError::Closing)
+        );
+    }
+}

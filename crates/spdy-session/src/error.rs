@@ -70,13 +70,11 @@ pub enum SessionError {
         /// The highest id before it.
         last: StreamId,
     },
-    /// More DATA than the session window had left.
-    #[error("{got} bytes of DATA, the session window has {window}")]
+    /// More DATA than the session window let through.
+    #[error("DATA past the session window of {window} bytes")]
     SessionWindow {
-        /// Bytes that came.
-        got: usize,
-        /// Bytes that the peer had left.
-        window: i64,
+        /// The size at which we hold the window open.
+        window: u32,
     },
     /// A WINDOW_UPDATE that lifts the session window past 2^31 - 1, or by 0.
     #[error(

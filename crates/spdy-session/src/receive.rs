@@ -26,9 +26,9 @@ pub(crate) type Block = Result<HeaderBlock, BlockError>;
 impl Session {
     /// A frame came, or a piece of DATA.
     pub(crate) fn handle_frame(&mut self, frame: Frame) {
-        if !matches!(frame, Frame::Data(_)) || self.decoder.is_between_frames() {
-            self.stats.frames_received += 1;
-        }
+        let piece = matches!(frame, Frame::Data(_));
+        self.stats.frames_received += u64::from(!(piece && self.within_data));
+        self.within_data = piece && !self.decoder.is_between_frames();
         if let Err(error) = self.dispatch(frame) {
             return self.fail(error);
         }

@@ -194,18 +194,17 @@ impl Session {
         if payload.is_empty() && !fin {
             self.budget.empty_frame(self.now)?;
         }
-        self.stats.received_data_bytes += payload.len() as u64;
         // Bytes past a window end the stream, or the session, but those before it are handed on:
         // so it does not show where the transport cut the frame.
         let session_room = self.session_room();
         let over_session = payload.len() > session_room;
-        let (got, window) = (payload.len(), self.receive.available());
         payload.truncate(session_room);
+        self.stats.received_data_bytes += payload.len() as u64;
         self.receive.receive(payload.len());
 
         let delivered = self.deliver(id, payload, fin && !over_session);
         if over_session && delivered.is_ok() {
-            return Err(SessionError::SessionWindow { got, window });
+            return Err(self.session_window_error());
         }
         delivered
     }
@@ -275,6 +274,12 @@ impl Session {
         usize::try_from(self.receive.available() + forgiven).unwrap_or(0)
     }
 
+    fn session_window_error(&self) -> SessionError {
+        SessionError::SessionWindow {
+            window: self.config.session_window_bytes,
+        }
+    }
+
     /// DATA for a stream that is not there.
     fn stray_data(&mut self, id: StreamId) -> Result<(), SessionError> {
         // after our GOAWAY the peer may not have read yet that its stream was not looked at
@@ -293,8 +298,7 @@ impl Session {
     ) -> Result<(), SessionError> {
         self.stats.received_data_bytes += len as u64;
         if len > self.session_room() {
-            let window = self.receive.available();
-            return Err(SessionError::SessionWindow { got: len, window });
+            return Err(self.session_window_error());
         }
         self.receive.receive(len);
         self.receive.consume(len);

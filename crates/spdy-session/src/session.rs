@@ -112,6 +112,8 @@ pub struct Session {
     pub(crate) deflater: Deflater,
     /// Bytes of a frame that is not all there, for callers of `handle_input`.
     inbound: BytesMut,
+    /// The next piece of DATA belongs to a frame that was already counted.
+    pub(crate) within_data: bool,
     pub(crate) events: VecDeque<Event>,
     pub(crate) streams: Streams,
     pub(crate) outbound: Outbound,
@@ -157,6 +159,7 @@ impl Session {
             inflater: Inflater::new(config.version, config.block_limits.clone()),
             deflater: Deflater::new(config.version, config.compression),
             inbound: BytesMut::new(),
+            within_data: false,
             events: VecDeque::new(),
             streams: Streams::new(client),
             outbound: Outbound::new(config.starvation_guard),
@@ -217,7 +220,7 @@ impl Session {
         }
         let partial = !input.is_empty() || !self.decoder.is_between_frames();
         self.deadlines.input_is_partial(partial, progress, now);
-        self.settle();
+        self.note_waiting();
     }
 
     /// The peer closed its side of the transport at `now`: it can neither send nor, by the custom of
@@ -318,11 +321,17 @@ impl Session {
         self.now = self.now.max(now);
     }
 
-    /// After anything happened: notes what waits, and ends a session that has drained.
+    /// After anything happened but input: draws the consequences, and notes what waits.
     pub(crate) fn settle(&mut self) {
-        self.end_if_drained();
+        self.draw_consequences();
         self.note_waiting();
-        if self.wants_open && self.has_room() {
+    }
+
+    /// Ends a session that has drained, and tells of room. After every frame, not after every
+    /// read: how the bytes are cut must not show.
+    pub(crate) fn draw_consequences(&mut self) {
+        self.end_if_drained();
+        if self.wants_open && !self.closing.takes_no_streams() && self.has_room() {
             self.wants_open = false;
             self.events.push_back(Event::CanOpen);
         }

@@ -185,7 +185,7 @@ fn one_byte_past_the_session_window_ends_the_session() {
     assert_eq!(server.wrote(), ["GOAWAY 3 PROTOCOL_ERROR"]);
     assert_eq!(
         server.heard().last().unwrap(),
-        "Closed: 1 bytes of DATA, the session window has 0"
+        "Closed: DATA past the session window of 100000 bytes"
     );
 }
 
