@@ -302,6 +302,7 @@ fn exchange(
         kind,
         initiator: Initiator::Unknown,
         started: None,
+        queued: None,
         wait: None,
         receive: None,
         url,

@@ -56,6 +56,8 @@ struct ExchangeFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    queued_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     wait_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     receive_ns: Option<u64>,
@@ -160,6 +162,7 @@ fn push_exchange(
             Initiator::Unknown => InitiatorFields::Unknown,
         },
         started_ns: exchange.started.map(nanoseconds),
+        queued_ns: exchange.queued.map(nanoseconds),
         wait_ns: exchange.wait.map(nanoseconds),
         receive_ns: exchange.receive.map(nanoseconds),
         body_is_real: exchange.body_is_real,
@@ -406,6 +409,7 @@ fn decode_exchange(
         kind: fields.kind,
         initiator,
         started: fields.started_ns.map(Duration::from_nanos),
+        queued: fields.queued_ns.map(Duration::from_nanos),
         wait: fields.wait_ns.map(Duration::from_nanos),
         receive: fields.receive_ns.map(Duration::from_nanos),
     })

@@ -366,7 +366,13 @@ mod tests {
         let outer = encode(&inner, "br", None).unwrap();
         let decoded = decode(&outer, &codings(&["gzip", "br"]), text.len()).unwrap();
         assert_eq!(decoded.text, text);
-        assert_eq!(decoded.transferred_at(text.len()), outer.len() as u64);
+        let known = decoded.transferred_at(text.len());
+        // All but what a gzip member has behind its text.
+        assert!(
+            known <= outer.len() as u64 && known + SIP as u64 >= outer.len() as u64,
+            "{known} of {}",
+            outer.len()
+        );
     }
 
     #[test]

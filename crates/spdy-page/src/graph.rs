@@ -106,10 +106,10 @@ impl PageGraph {
     ///
     /// If [`Replica::start`] is no index of an exchange.
     pub fn of(replica: &Replica) -> Self {
-        let mut plan = Plan::new(replica);
+        let mut plan = Plan::new(&replica.exchanges, replica.start);
         plan.place_start();
-        infer::place_rest(&mut plan);
-        plan.into_graph()
+        infer::place_rest(&mut plan, replica);
+        plan.into_graph(replica.load)
     }
 
     /// The index of the node of the page's own document.
@@ -159,7 +159,8 @@ pub(crate) struct Text {
 
 /// A graph in the making.
 pub(crate) struct Plan<'a> {
-    pub(crate) replica: &'a Replica,
+    pub(crate) exchanges: &'a [Exchange],
+    pub(crate) start: usize,
     pub(crate) placed: Vec<Option<Placed>>,
     /// Exchanges in the order of their placement.
     order: Vec<usize>,
@@ -177,17 +178,18 @@ pub(crate) struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(replica: &'a Replica) -> Self {
+    fn new(exchanges: &'a [Exchange], start: usize) -> Self {
         let mut by_url = HashMap::<_, VecDeque<usize>>::new();
-        for (index, exchange) in replica.exchanges.iter().enumerate() {
+        for (index, exchange) in exchanges.iter().enumerate() {
             by_url.entry(exchange.key()).or_default().push_back(index);
         }
         Self {
-            replica,
-            placed: vec![None; replica.exchanges.len()],
+            exchanges,
+            start,
+            placed: vec![None; exchanges.len()],
             order: Vec::new(),
             by_url,
-            location: replica.exchanges.iter().map(location).collect(),
+            location: exchanges.iter().map(location).collect(),
             ends: BTreeSet::new(),
             texts: Vec::new(),
             last_script: None,
@@ -197,7 +199,7 @@ impl<'a> Plan<'a> {
 
     /// Places the document and the redirects that led to it, and what they name.
     fn place_start(&mut self) {
-        let start = self.replica.start;
+        let start = self.start;
         let mut leads_to = HashMap::<&str, usize>::new();
         for (index, location) in self.location.iter().enumerate() {
             if let Some(location) = location {
@@ -205,13 +207,13 @@ impl<'a> Plan<'a> {
             }
         }
         let mut chain = vec![start];
-        let mut at = self.replica.document().key();
+        let mut at = self.exchanges[start].key();
         while let Some(&index) = leads_to.get(at) {
             if chain.contains(&index) {
                 break;
             }
             chain.push(index);
-            at = self.replica.exchanges[index].key();
+            at = self.exchanges[index].key();
         }
         let mut cause = Cause::Start;
         for index in chain.into_iter().rev() {
@@ -251,7 +253,7 @@ impl<'a> Plan<'a> {
         self.placed[index] = Some(placed);
         self.order.push(index);
         self.to_scan.push_back(index);
-        let exchange = &self.replica.exchanges[index];
+        let exchange = &self.exchanges[index];
         if exchange.kind == Kind::Script {
             self.last_script = Some(index);
         }
@@ -280,7 +282,7 @@ impl<'a> Plan<'a> {
                 }
                 continue;
             }
-            let exchange = &self.replica.exchanges[index];
+            let exchange = &self.exchanges[index];
             match exchange.kind {
                 Kind::Document => self.scan_document(index),
                 Kind::Stylesheet => self.scan_stylesheet(index),
@@ -295,7 +297,7 @@ impl<'a> Plan<'a> {
     }
 
     fn scan_document(&mut self, index: usize) {
-        let exchange = &self.replica.exchanges[index];
+        let exchange = &self.exchanges[index];
         let Some(decoded) = text_of(exchange) else {
             return;
         };
@@ -303,7 +305,7 @@ impl<'a> Plan<'a> {
         let base = scan.base.and_then(|base| exchange.url.join(&base).ok());
         let base = base.unwrap_or_else(|| exchange.url.clone());
         let own = self.placed[index].unwrap_or_else(|| panic!("exchange {index} has no place"));
-        let is_page = index == self.replica.start;
+        let is_page = index == self.start;
         for reference in scan.references {
             let Some(target) = self.named(&base, &reference.url) else {
                 continue;
@@ -346,7 +348,7 @@ impl<'a> Plan<'a> {
     }
 
     fn scan_stylesheet(&mut self, index: usize) {
-        let exchange = &self.replica.exchanges[index];
+        let exchange = &self.exchanges[index];
         let Some(decoded) = text_of(exchange) else {
             return;
         };
@@ -379,8 +381,8 @@ impl<'a> Plan<'a> {
     }
 
     /// The tree as nodes, parents first.
-    fn into_graph(self) -> PageGraph {
-        let exchanges = &self.replica.exchanges;
+    fn into_graph(self, load: Option<Duration>) -> PageGraph {
+        let exchanges = &self.exchanges;
         let places: Vec<Placed> = self
             .placed
             .iter()
@@ -412,7 +414,7 @@ impl<'a> Plan<'a> {
                 _ => (u64::MAX, places[child].delay),
             });
             queue.extend(own);
-            nodes.push(self.node(index, &places[index], causes[index], &node_of));
+            nodes.push(self.node(index, &places[index], causes[index], &node_of, load));
         }
         assert_eq!(
             nodes.len(),
@@ -422,8 +424,15 @@ impl<'a> Plan<'a> {
         PageGraph { nodes }
     }
 
-    fn node(&self, index: usize, placed: &Placed, cause: Cause, node_of: &[usize]) -> Node {
-        let exchange = &self.replica.exchanges[index];
+    fn node(
+        &self,
+        index: usize,
+        placed: &Placed,
+        cause: Cause,
+        node_of: &[usize],
+        load: Option<Duration>,
+    ) -> Node {
+        let exchange = &self.exchanges[index];
         let trigger = match cause {
             Cause::Start => Trigger::Start,
             Cause::Bytes { parent, at_byte } => Trigger::Bytes {
@@ -434,7 +443,7 @@ impl<'a> Plan<'a> {
                 parent: node_of[parent],
             },
         };
-        let asked_in_time = match (exchange.started, self.replica.load) {
+        let asked_in_time = match (exchange.started, load) {
             (Some(started), Some(load)) => started <= load,
             _ => true,
         };
@@ -490,6 +499,31 @@ fn spread(places: &[Placed], order: &[usize], exchanges: &[Exchange]) -> Vec<Cau
     causes
 }
 
+/// What the texts of exchange `start` name, directly or not: indices in the order of their discovery, `start` first.
+pub(crate) fn named_by(exchanges: &[Exchange], start: usize) -> Vec<usize> {
+    let mut plan = Plan::new(exchanges, start);
+    plan.place_start();
+    plan.order
+}
+
+/// The URLs that a real document frames.
+pub(crate) fn frames_in(exchange: &Exchange) -> Vec<String> {
+    let text = Some(exchange)
+        .filter(|exchange| exchange.kind == Kind::Document)
+        .and_then(text_of);
+    let Some(text) = text else { return Vec::new() };
+    let scan = html::scan(&text.text);
+    let base = scan.base.and_then(|base| exchange.url.join(&base).ok());
+    let base = base.unwrap_or_else(|| exchange.url.clone());
+    let frames = scan
+        .references
+        .iter()
+        .filter(|reference| reference.role == Role::Frame);
+    let urls = frames.filter_map(|reference| base.join(&reference.url).ok());
+    urls.map(|url| without_fragment(url.as_str()).to_owned())
+        .collect()
+}
+
 /// The text of a body that is real and decodes.
 fn text_of(exchange: &Exchange) -> Option<Decoded> {
     if !exchange.body_is_real || exchange.body.is_empty() {
@@ -502,7 +536,7 @@ fn text_of(exchange: &Exchange) -> Option<Decoded> {
 }
 
 /// Where a redirect leads, without fragment.
-fn location(exchange: &Exchange) -> Option<String> {
+pub(crate) fn location(exchange: &Exchange) -> Option<String> {
     let head = Head::parse(&exchange.response_head)?;
     if !matches!(head.status(), Some(301 | 302 | 303 | 307 | 308)) {
         return None;

@@ -32,8 +32,7 @@ const NEEDLE_LEN: usize = 6;
 const SEARCH_BYTES: usize = 256 << 20;
 
 /// Gives every exchange that has no place yet one under those that have.
-pub(crate) fn place_rest(plan: &mut Plan<'_>) {
-    let replica = plan.replica;
+pub(crate) fn place_rest(plan: &mut Plan<'_>, replica: &Replica) {
     let exchanges = &replica.exchanges;
     let mut guess = Guess {
         replica,
@@ -186,12 +185,9 @@ impl Guess<'_> {
             parent: document,
             at_byte: length,
         };
-        let (Some(started), Some(page_started), Some(page_end), true) = (
-            exchange.started,
-            page.started,
-            page.finished(),
-            self.has_times,
-        ) else {
+        let (Some(started), Some(page_end), true) =
+            (exchange.started, page.finished(), self.has_times)
+        else {
             return match plan.last_script {
                 Some(parent) if page.body_is_real => (Cause::Done { parent }, Duration::ZERO),
                 None if page.body_is_real => (whole, Duration::ZERO),
@@ -199,7 +195,7 @@ impl Guess<'_> {
             };
         };
         if started <= page_end.saturating_add(SLACK) && !page.body_is_real {
-            let first_byte = page_started.saturating_add(page.wait.unwrap_or_default());
+            let first_byte = page.first_byte().unwrap_or(page_end);
             let share = started.saturating_sub(first_byte).as_secs_f64()
                 / page_end.saturating_sub(first_byte).as_secs_f64().max(1e-9);
             let at_byte = (share.clamp(0.0, 1.0) * length as f64) as u64;

@@ -1,8 +1,8 @@
 //! What a resource is to the page, from what is known of it.
 //!
 //! In this order: the response's Content-Type, unless it says nothing (`text/plain`, octets,
-//! none); the ending of the URL's path; what the recorder called it. A recorder that says that a script
-//! fetched it is believed over a Content-Type that could be a document's.
+//! none); the ending of the URL's path; what the recorder called it. A recorder that says what
+//! was asked for is believed over a Content-Type of HTML, which is what errors come in.
 
 use url::Url;
 
@@ -40,7 +40,9 @@ impl Kind {
         let hint = hint.and_then(Self::from_hint);
         let typed = content_type.and_then(Self::from_content_type);
         match (typed, hint) {
-            (Some(Self::Document | Self::Other), Some(Self::Fetch)) => Self::Fetch,
+            // An error page in HTML that came for an image is an image's request all the same.
+            (Some(Self::Document), Some(hint)) if hint != Self::Other => hint,
+            (Some(Self::Other), Some(Self::Fetch)) => Self::Fetch,
             (Some(Self::Other) | None, _) => Self::from_path(url.path())
                 .or(hint)
                 .or(typed)

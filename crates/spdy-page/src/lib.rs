@@ -28,7 +28,12 @@ pub mod open;
 pub mod replica;
 pub mod warc;
 
+mod assemble;
 mod css;
+mod filler;
+mod har;
+mod har_model;
 mod html;
 mod infer;
 mod record;
+mod speedreport;

@@ -16,7 +16,7 @@ use crate::coding::{self, CodingError};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::replica::Replica;
-use crate::{archive, builtin, record, warc};
+use crate::{archive, builtin, har, record, speedreport, warc};
 
 /// What is asked of an import.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -182,8 +182,39 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<Opened, 
         }
         return warc::import(&records, stem(hint), options);
     }
+    if text.starts_with(b"{") {
+        return read_json(text, stem(hint), options);
+    }
     let seen = String::from_utf8_lossy(&text[..text.len().min(24)]).into_owned();
     Err(OpenError::Unrecognised { seen })
+}
+
+/// Which of the JSON forms it is, by the fields at the top.
+fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<Opened, OpenError> {
+    #[derive(serde::Deserialize)]
+    struct Top {
+        log: Option<serde::de::IgnoredAny>,
+        assets: Option<serde::de::IgnoredAny>,
+    }
+    let top = serde_json::Deserializer::from_slice(text)
+        .into_iter::<Top>()
+        .next();
+    match top {
+        Some(Ok(Top {
+            log: None,
+            assets: Some(_),
+        })) => speedreport::import(text, name, options),
+        Some(Ok(Top {
+            log: None,
+            assets: None,
+        })) => {
+            let what =
+                "neither the field log of a HAR nor the field assets of a speedreport".to_owned();
+            Err(OpenError::Json { form: "JSON", what })
+        }
+        // A fault in the text is told by the reader, which also mends what can be mended.
+        _ => har::import(text, name, options),
+    }
 }
 
 fn inflate(file: &[u8], limits: &Limits) -> Result<Bytes, OpenError> {

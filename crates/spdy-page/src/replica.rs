@@ -90,8 +90,10 @@ pub struct Exchange {
     pub kind: Kind,
     /// What made the page ask.
     pub initiator: Initiator,
-    /// From the start of the page load to the request, as recorded.
+    /// From the start of the page load until the page wanted it, as recorded.
     pub started: Option<Duration>,
+    /// From there to the request sent (waiting for a connection, name, connect, TLS), as recorded.
+    pub queued: Option<Duration>,
     /// From the request sent to the first byte of the response, as recorded.
     pub wait: Option<Duration>,
     /// From the first to the last byte of the response, as recorded.
@@ -125,9 +127,26 @@ impl Exchange {
             kind,
             initiator: Initiator::Unknown,
             started: None,
+            queued: None,
             wait: None,
             receive: None,
         }
+    }
+
+    /// Recorded first byte of the response, from the start of the page load.
+    ///
+    /// `None` if its start was not recorded; what else is missing counts as nothing.
+    pub fn first_byte(&self) -> Option<Duration> {
+        let parts = [
+            self.started?,
+            self.queued.unwrap_or_default(),
+            self.wait.unwrap_or_default(),
+        ];
+        Some(
+            parts
+                .into_iter()
+                .fold(Duration::ZERO, Duration::saturating_add),
+        )
     }
 
     /// The status of the response; `None` if its head is no HTTP response.
@@ -139,15 +158,9 @@ impl Exchange {
     ///
     /// `None` if its start was not recorded; what else is missing counts as nothing.
     pub fn finished(&self) -> Option<Duration> {
-        let parts = [
-            self.started?,
-            self.wait.unwrap_or_default(),
-            self.receive.unwrap_or_default(),
-        ];
         Some(
-            parts
-                .into_iter()
-                .fold(Duration::ZERO, Duration::saturating_add),
+            self.first_byte()?
+                .saturating_add(self.receive.unwrap_or_default()),
         )
     }
 

@@ -1,0 +1,82 @@
+//! What holds of every replica and its graph, whatever it was made from.
+
+use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::head::head_len;
+use spdy_page::replica::{Initiator, Replica};
+
+/// The laws of a replica that a reader gave: heads are whole, indices point at something.
+pub fn assert_sound(replica: &Replica, what: &str) {
+    let count = replica.exchanges.len();
+    assert!(
+        replica.start < count,
+        "{what}: start {} of {count}",
+        replica.start
+    );
+    for (index, exchange) in replica.exchanges.iter().enumerate() {
+        for head in [&exchange.request_head, &exchange.response_head] {
+            assert_eq!(
+                head_len(head),
+                Some(head.len()),
+                "{what}: exchange {index} has a head {head:?}"
+            );
+        }
+        if let Initiator::Resource { index: from, .. } | Initiator::Redirect { index: from } =
+            exchange.initiator
+        {
+            assert!(
+                from < count && from != index,
+                "{what}: exchange {index} is initiated by {from}"
+            );
+        }
+    }
+}
+
+/// The laws of a graph: one node an exchange, one start, parents before children, bytes that exist.
+pub fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
+    let mut seen = vec![false; replica.exchanges.len()];
+    for (place, node) in graph.nodes.iter().enumerate() {
+        assert!(
+            !std::mem::replace(&mut seen[node.exchange], true),
+            "{what}: exchange {} twice",
+            node.exchange
+        );
+        match node.trigger {
+            Trigger::Start => assert_eq!(place, 0, "{what}: a second start"),
+            Trigger::Done { parent } => assert!(
+                parent < place,
+                "{what}: node {place} before its parent {parent}"
+            ),
+            Trigger::Bytes { parent, at_byte } => {
+                assert!(
+                    parent < place,
+                    "{what}: node {place} before its parent {parent}"
+                );
+                let length = replica.exchanges[graph.nodes[parent].exchange].body.len() as u64;
+                assert!(
+                    at_byte <= length,
+                    "{what}: node {place} at byte {at_byte} of {length}"
+                );
+            }
+        }
+        assert!(
+            node.before_load || !node.before_dom_content_loaded,
+            "{what}: node {place} is waited for and is not"
+        );
+        assert!(
+            node.delay <= spdy_page::graph::MAX_DELAY,
+            "{what}: node {place} after {:?}",
+            node.delay
+        );
+        if node.blocks_parser_at.is_some() {
+            assert!(
+                matches!(node.trigger, Trigger::Bytes { .. }),
+                "{what}: node {place} blocks a parser that did not meet it"
+            );
+        }
+    }
+    assert!(
+        seen.iter().all(|&seen| seen),
+        "{what}: exchanges without a node"
+    );
+    assert_eq!(graph.nodes[0].trigger, Trigger::Start, "{what}: no start");
+}
