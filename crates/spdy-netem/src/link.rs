@@ -24,7 +24,10 @@ impl Pipe {
     /// An idle pipe.
     #[must_use]
     pub const fn new(rate: Bitrate, queue: QueueLimit) -> Self {
-        Self { queue: DropTail::new(queue), wire: Serialiser::new(rate) }
+        Self {
+            queue: DropTail::new(queue),
+            wire: Serialiser::new(rate),
+        }
     }
 
     /// When a packet of `len_bytes` offered at `now` has left; `None` if the queue was full.

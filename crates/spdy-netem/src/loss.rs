@@ -17,7 +17,11 @@ impl Probability {
     /// `ppb` parts of 10^9; `None` above 10^9.
     #[must_use]
     pub const fn from_ppb(ppb: u32) -> Option<Self> {
-        if ppb <= Self::ONE.0 { Some(Self(ppb)) } else { None }
+        if ppb <= Self::ONE.0 {
+            Some(Self(ppb))
+        } else {
+            None
+        }
     }
 
     /// Parts of 10^9.
@@ -55,17 +59,45 @@ pub enum LossModel {
     None,
     /// Each packet by itself.
     Bernoulli(Probability),
-    /// Gilbert-Elliott: a link that is now in a good state and now in a bad one.
-    GilbertElliott {
-        /// Good to bad, rolled before each packet in the good state.
-        worsens: Probability,
-        /// Bad to good, rolled before each packet in the bad state.
-        recovers: Probability,
-        /// Loss of a packet in the good state.
-        loss_good: Probability,
-        /// Loss of a packet in the bad state.
-        loss_bad: Probability,
+    /// Losses that come together: a link that is now good and now loses everything (Gilbert's case).
+    Bursts {
+        /// Share of all packets, in the long run.
+        average: Probability,
+        /// Packets lost in a row, on average.
+        mean_burst_packets: u32,
     },
+    /// Gilbert-Elliott: a link that is now in a good state and now in a bad one.
+    GilbertElliott(GilbertElliott),
+}
+
+/// The two states of a link, and how it moves between them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct GilbertElliott {
+    /// Good to bad, rolled before each packet in the good state.
+    pub worsens: Probability,
+    /// Bad to good, rolled before each packet in the bad state.
+    pub recovers: Probability,
+    /// Loss of a packet in the good state.
+    pub loss_good: Probability,
+    /// Loss of a packet in the bad state.
+    pub loss_bad: Probability,
+}
+
+impl GilbertElliott {
+    /// Gilbert's case for an average loss in bursts of a mean length.
+    fn bursts(average: Probability, mean_burst_packets: u32) -> Option<Self> {
+        let one = u64::from(Probability::ONE.0);
+        let loss = u64::from(average.0);
+        let recovers = one.checked_div(u64::from(mean_burst_packets))?;
+        // Share of bad packets = worsens / (worsens + recovers); solved for worsens.
+        let worsens = (loss * recovers).checked_div(one - loss)?;
+        Some(Self {
+            worsens: Probability::from_ppb(u32::try_from(worsens).ok()?)?,
+            recovers: Probability(recovers as u32), // at most 10^9
+            loss_good: Probability::ZERO,
+            loss_bad: Probability::ONE,
+        })
+    }
 }
 
 impl LossModel {
@@ -78,55 +110,80 @@ impl LossModel {
         }
     }
 
-    /// Losses in bursts of `mean_burst_packets` on average, `average` of all packets in the long run:
-    /// Gilbert's case, where the bad state loses everything and the good state nothing.
+    /// Losses in bursts of `mean_burst_packets` on average, `average` of all packets in the long run.
     ///
     /// `None` if it cannot be: `average` 100 %, a burst of no packets, or bursts so short that the
     /// good state would have to be left more often than always.
     #[must_use]
     pub fn bursts(average: Probability, mean_burst_packets: u32) -> Option<Self> {
-        let one = u64::from(Probability::ONE.0);
-        let loss = u64::from(average.0);
-        if mean_burst_packets == 0 || loss >= one {
-            return None;
-        }
-        if loss == 0 {
-            return Some(Self::None);
-        }
-        let burst = u64::from(mean_burst_packets);
-        let recovers = one / burst;
-        // Share of bad packets = worsens / (worsens + recovers); solved for worsens.
-        let worsens = loss * recovers / (one - loss);
-        Some(Self::GilbertElliott {
-            worsens: Probability::from_ppb(u32::try_from(worsens).ok()?)?,
-            recovers: Probability(recovers as u32), // at most 10^9
-            loss_good: Probability::ZERO,
-            loss_bad: Probability::ONE,
+        GilbertElliott::bursts(average, mean_burst_packets)?;
+        Some(match average {
+            Probability::ZERO => Self::None,
+            average => Self::Bursts {
+                average,
+                mean_burst_packets,
+            },
         })
     }
+
+    /// What is rolled for each packet.
+    fn dice(self) -> Dice {
+        match self {
+            Self::None => Dice::None,
+            Self::Bernoulli(loss) => Dice::Each(loss),
+            Self::Bursts {
+                average,
+                mean_burst_packets,
+            } => {
+                let states = GilbertElliott::bursts(average, mean_burst_packets);
+                Dice::States(states.unwrap_or_else(|| panic!("impossible bursts: {self:?}")))
+            }
+            Self::GilbertElliott(states) => Dice::States(states),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Dice {
+    None,
+    Each(Probability),
+    States(GilbertElliott),
 }
 
 /// A loss model with its state and its own stream of chance.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    model: LossModel,
+    dice: Dice,
     chance: Chance,
     is_bad: bool,
 }
 
 impl Loss {
     /// A link in its good state.
+    ///
+    /// # Panics
+    ///
+    /// If `model` has bursts that [`LossModel::bursts`] would refuse.
     #[must_use]
-    pub const fn new(model: LossModel, chance: Chance) -> Self {
-        Self { model, chance, is_bad: false }
+    pub fn new(model: LossModel, chance: Chance) -> Self {
+        Self {
+            dice: model.dice(),
+            chance,
+            is_bad: false,
+        }
     }
 
     /// Whether the next packet is lost.
     pub fn takes_next(&mut self) -> bool {
-        match self.model {
-            LossModel::None => false,
-            LossModel::Bernoulli(probability) => probability.happens(&mut self.chance),
-            LossModel::GilbertElliott { worsens, recovers, loss_good, loss_bad } => {
+        match self.dice {
+            Dice::None => false,
+            Dice::Each(loss) => loss.happens(&mut self.chance),
+            Dice::States(GilbertElliott {
+                worsens,
+                recovers,
+                loss_good,
+                loss_bad,
+            }) => {
                 let turns = if self.is_bad { recovers } else { worsens };
                 self.is_bad ^= turns.happens(&mut self.chance);
                 let loss = if self.is_bad { loss_bad } else { loss_good };
@@ -156,7 +213,10 @@ mod tests {
     fn bernoulli_loses_its_share() {
         let lost = taken(LossModel::bernoulli(percent(2)), 100_000);
         let lost = lost.iter().filter(|lost| **lost).count();
-        assert!((1_850..2_150).contains(&lost), "seed {SEED}: {lost} of 100,000, want about 2,000");
+        assert!(
+            (1_850..2_150).contains(&lost),
+            "seed {SEED}: {lost} of 100,000, want about 2,000"
+        );
     }
 
     #[test]
@@ -165,9 +225,15 @@ mod tests {
         let lost = taken(model, 400_000);
         let count = lost.iter().filter(|lost| **lost).count();
         let bursts = lost.windows(2).filter(|pair| pair[1] && !pair[0]).count();
-        assert!((7_200..8_800).contains(&count), "seed {SEED}: {count} lost, want about 8,000");
+        assert!(
+            (7_200..8_800).contains(&count),
+            "seed {SEED}: {count} lost, want about 8,000"
+        );
         let mean_x10 = count * 10 / bursts;
-        assert!((36..44).contains(&mean_x10), "seed {SEED}: bursts of {mean_x10}/10 packets, want 4");
+        assert!(
+            (36..44).contains(&mean_x10),
+            "seed {SEED}: bursts of {mean_x10}/10 packets, want 4"
+        );
     }
 
     #[test]
@@ -176,7 +242,11 @@ mod tests {
         assert!(!taken(LossModel::Bernoulli(percent(100)), 1_000).contains(&false));
         assert_eq!(LossModel::bursts(percent(100), 4), None);
         assert_eq!(LossModel::bursts(percent(1), 0), None);
-        assert_eq!(LossModel::bursts(percent(90), 1), None, "single losses cannot be 9 of 10");
+        assert_eq!(
+            LossModel::bursts(percent(90), 1),
+            None,
+            "single losses cannot be 9 of 10"
+        );
     }
 
     #[test]

@@ -183,7 +183,8 @@ impl Path {
     /// If a rate is zero, `passes` is zero, or a shared pipe has two rates.
     #[must_use]
     pub fn new(config: &PathConfig, seed: u64) -> Self {
-        let rate = |bps| Bitrate::from_bps(bps).unwrap_or_else(|| panic!("rate of zero: {config:?}"));
+        let rate =
+            |bps| Bitrate::from_bps(bps).unwrap_or_else(|| panic!("rate of zero: {config:?}"));
         let pipe = |bps| Pipe::new(rate(bps), config.queue);
         let pipes = match config.topology {
             Topology::TwoPipes => vec![pipe(config.up_bps), pipe(config.down_bps)],
@@ -205,7 +206,12 @@ impl Path {
         Self {
             pipes,
             up: direction(config.loss_up, up, Purpose::LossUp, Purpose::JitterUp),
-            down: direction(config.loss_down, down, Purpose::LossDown, Purpose::JitterDown),
+            down: direction(
+                config.loss_down,
+                down,
+                Purpose::LossDown,
+                Purpose::JitterDown,
+            ),
             jitter_ns: nanos(config.jitter),
             reorder: config.reorder,
             passes: config.topology.passes(),
@@ -214,7 +220,12 @@ impl Path {
 
     /// Offers a packet of `len_bytes` (IP header included) at `now`. Calls come in order of `now`.
     pub fn offer(&mut self, now: Instant, way: Way, len_bytes: usize) -> Verdict {
-        self.pass(Transit { at: now, way, len_bytes, passes_left: self.passes })
+        self.pass(Transit {
+            at: now,
+            way,
+            len_bytes,
+            passes_left: self.passes,
+        })
     }
 
     /// Offers a packet to the pipe that it must pass once more, at its [`Transit::at`].
@@ -223,7 +234,12 @@ impl Path {
     }
 
     fn pass(&mut self, transit: Transit) -> Verdict {
-        let Transit { at: now, way, len_bytes, passes_left } = transit;
+        let Transit {
+            at: now,
+            way,
+            len_bytes,
+            passes_left,
+        } = transit;
         let pipe = match way {
             Way::Down if self.pipes.len() == 2 => &mut self.pipes[1],
             _ => &mut self.pipes[0],
@@ -237,11 +253,18 @@ impl Path {
         };
         let (share, last_share) = {
             let share = direction.delay_ns / u64::from(self.passes);
-            (share, direction.delay_ns - share * u64::from(self.passes - 1))
+            (
+                share,
+                direction.delay_ns - share * u64::from(self.passes - 1),
+            )
         };
         if passes_left > 1 {
             let at = left + Duration::from_nanos(share);
-            return Verdict::Again(Transit { at, passes_left: passes_left - 1, ..transit });
+            return Verdict::Again(Transit {
+                at,
+                passes_left: passes_left - 1,
+                ..transit
+            });
         }
         // Chance is rolled once a packet, where it leaves its last pipe.
         if direction.loss.takes_next() {
@@ -291,7 +314,10 @@ mod tests {
         // A packet of the other direction is in the pipe when the first comes back to it.
         let other = path.offer(Instant::from_millis(11), Way::Down, 125);
         assert!(matches!(other, Verdict::Again(_)));
-        assert_eq!(path.offer_again(first), Verdict::Arrives(Instant::from_millis(13 + 10)));
+        assert_eq!(
+            path.offer_again(first),
+            Verdict::Arrives(Instant::from_millis(13 + 10))
+        );
     }
 
     #[test]
@@ -301,15 +327,20 @@ mod tests {
         let arrivals = |config: &PathConfig| -> Vec<Instant> {
             let mut path = Path::new(config, 3);
             (0..100)
-                .map(|us| match path.offer(Instant::from_micros(us), Way::Up, 100) {
-                    Verdict::Arrives(at) => at,
-                    other => panic!("{other:?}"),
-                })
+                .map(
+                    |us| match path.offer(Instant::from_micros(us), Way::Up, 100) {
+                        Verdict::Arrives(at) => at,
+                        other => panic!("{other:?}"),
+                    },
+                )
                 .collect()
         };
         let ordered = arrivals(&config);
         assert!(ordered.is_sorted());
-        assert!(*ordered.last().unwrap() > Instant::from_millis(9), "jitter adds up to 5 ms");
+        assert!(
+            *ordered.last().unwrap() > Instant::from_millis(9),
+            "jitter adds up to 5 ms"
+        );
         config.reorder = true;
         assert!(!arrivals(&config).is_sorted());
     }
@@ -319,8 +350,11 @@ mod tests {
         let lossy = |up| {
             let one = LossModel::bernoulli(Probability::from_ppb(100_000_000).unwrap());
             let loss_up = if up { one } else { LossModel::None };
-            let config =
-                PathConfig { loss_up, loss_down: one, ..PathConfig::new(1 << 30, 1 << 30, MS) };
+            let config = PathConfig {
+                loss_up,
+                loss_down: one,
+                ..PathConfig::new(1 << 30, 1 << 30, MS)
+            };
             let mut path = Path::new(&config, 5);
             (0..200)
                 .map(|us| {

@@ -30,7 +30,9 @@ impl fmt::Display for QueueLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Packets(packets) => write!(f, "{packets}p"),
-            Self::Bytes(bytes) if bytes > 0 && bytes % 1_000 == 0 => write!(f, "{}kb", bytes / 1_000),
+            Self::Bytes(bytes) if bytes > 0 && bytes % 1_000 == 0 => {
+                write!(f, "{}kb", bytes / 1_000)
+            }
             Self::Bytes(bytes) => write!(f, "{bytes}b"),
         }
     }
@@ -49,7 +51,11 @@ impl DropTail {
     /// An empty queue.
     #[must_use]
     pub const fn new(limit: QueueLimit) -> Self {
-        Self { limit, waiting: VecDeque::new(), waiting_bytes: 0 }
+        Self {
+            limit,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+        }
     }
 
     /// Whether a packet of `len_bytes` that comes at `now` finds room. Calls come in order of `now`.
@@ -88,7 +94,10 @@ mod tests {
             queue.push(Instant::from_millis(leaves), 1_500);
         }
         assert!(!queue.has_room(Instant::from_micros(9_999), 40));
-        assert!(queue.has_room(Instant::from_millis(10), 1_500), "the first has just left");
+        assert!(
+            queue.has_room(Instant::from_millis(10), 1_500),
+            "the first has just left"
+        );
         assert_eq!(queue.len_packets(), 1);
     }
 

@@ -55,7 +55,11 @@ impl Serialiser {
     /// An idle serialiser of `rate`.
     #[must_use]
     pub const fn new(rate: Bitrate) -> Self {
-        Self { rate, busy_until_ns: 0, fraction: 0 }
+        Self {
+            rate,
+            busy_until_ns: 0,
+            fraction: 0,
+        }
     }
 
     /// When a packet of `len_bytes` that is offered at `now` has left. Calls come in order of `now`.
@@ -69,7 +73,9 @@ impl Serialiser {
         let whole = u64::try_from(work / bps).unwrap_or(u64::MAX);
         self.busy_until_ns = self.busy_until_ns.saturating_add(whole);
         self.fraction = (work % bps) as u64; // below a u64
-        let out = self.busy_until_ns.saturating_add(u64::from(self.fraction > 0));
+        let out = self
+            .busy_until_ns
+            .saturating_add(u64::from(self.fraction > 0));
         Instant::from_nanos(out)
     }
 }
@@ -86,8 +92,14 @@ mod tests {
     fn a_packet_takes_its_bits_over_the_rate() {
         let mut wire = Serialiser::new(bps(2_000_000));
         assert_eq!(wire.depart(Instant::ZERO, 1_500), Instant::from_millis(6));
-        assert_eq!(wire.depart(Instant::from_millis(1), 500), Instant::from_millis(8));
-        assert_eq!(wire.depart(Instant::from_millis(20), 500), Instant::from_millis(22));
+        assert_eq!(
+            wire.depart(Instant::from_millis(1), 500),
+            Instant::from_millis(8)
+        );
+        assert_eq!(
+            wire.depart(Instant::from_millis(20), 500),
+            Instant::from_millis(22)
+        );
     }
 
     #[test]
@@ -101,7 +113,9 @@ mod tests {
     #[test]
     fn a_fraction_of_a_nanosecond_rounds_up_and_is_not_lost() {
         let mut wire = Serialiser::new(bps(3_000_000_000));
-        let out: Vec<_> = (0..3).map(|_| wire.depart(Instant::ZERO, 1).as_nanos()).collect();
+        let out: Vec<_> = (0..3)
+            .map(|_| wire.depart(Instant::ZERO, 1).as_nanos())
+            .collect();
         assert_eq!(out, [3, 6, 8], "8/3, 16/3 and 24/3 ns");
     }
 

@@ -145,7 +145,11 @@ impl Segment {
         let timestamps = self.timestamps.map_or(0, |_| TIMESTAMPS_LEN_BYTES);
         let syn = self.syn_options.map_or(0, |options| {
             // SACK-permitted hides in the padding of the timestamps, else it has its own.
-            let sack = if options.sack && self.timestamps.is_none() { 4 } else { 0 };
+            let sack = if options.sack && self.timestamps.is_none() {
+                4
+            } else {
+                0
+            };
             4 + options.window_scale.map_or(0, |_| 4) + sack
         });
         timestamps + syn + self.sack.option_len_bytes()
@@ -169,7 +173,11 @@ impl Segment {
         Some(Self {
             seq,
             ack: segment.seq_end(),
-            flags: Flags { rst: true, ack: !segment.flags.ack, ..Flags::default() },
+            flags: Flags {
+                rst: true,
+                ack: !segment.flags.ack,
+                ..Flags::default()
+            },
             window_bytes: 0,
             sack: SackBlocks::default(),
             timestamps: None,

@@ -56,7 +56,10 @@ impl Sender {
         let una_before = self.una;
         let mut news = News {
             una_advanced: segment.ack > self.una,
-            echo_ms: segment.timestamps.map(|times| times.echo_ms).filter(|echo| *echo > 0),
+            echo_ms: segment
+                .timestamps
+                .map(|times| times.echo_ms)
+                .filter(|echo| *echo > 0),
             ..News::default()
         };
         let window_told = self.update_window(segment);
@@ -162,7 +165,9 @@ impl Sender {
         };
         let since = |(first, last)| (micros(now - first), micros(now - last));
         let sample = acked.or(news.sacked_times).map(since).or_else(echoed);
-        let Some((first_us, last_us)) = sample else { return };
+        let Some((first_us, last_us)) = sample else {
+            return;
+        };
         self.rtt.note_min(last_us);
         self.rtt.sample(first_us, self.una, self.nxt);
         if self.rtt_can_end_slow_start(now, last_us) {
@@ -174,13 +179,16 @@ impl Sender {
     /// runs for the head's copy. Else a stream of such news would push the timer for ever.
     fn head_is_younger(&self, news: &News) -> bool {
         let head = self.board.head();
-        news.sacked_times.zip(head).is_some_and(|((first, _), head)| head.sent_at > first)
+        news.sacked_times
+            .zip(head)
+            .is_some_and(|((first, _), head)| head.sent_at > first)
     }
 
     fn rtt_can_end_slow_start(&mut self, now: Instant, sample_us: u64) -> bool {
         let slow_start = self.cwnd.in_slow_start();
         let round = (self.una, self.nxt);
-        self.congestion.on_sample(now, sample_us, self.cwnd.segments, slow_start, round)
+        self.congestion
+            .on_sample(now, sample_us, self.cwnd.segments, slow_start, round)
     }
 
     /// Whether segments may be found lost by time of sending.

@@ -35,7 +35,9 @@ impl Autotune {
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
             buffer_bytes: config.receive_buffer_bytes,
-            max_buffer_bytes: config.max_receive_buffer_bytes.max(config.receive_buffer_bytes),
+            max_buffer_bytes: config
+                .max_receive_buffer_bytes
+                .max(config.receive_buffer_bytes),
             threshold_bytes: config.initial_receive_window_bytes,
             rtt_x8_us: 0,
             read_bytes: 0,

@@ -52,7 +52,8 @@ impl Cwnd {
 
     /// The threshold to remember before something is reduced: at least three quarters of the window.
     pub(super) fn current_threshold(&self) -> u32 {
-        self.threshold.max((self.segments >> 1) + (self.segments >> 2))
+        self.threshold
+            .max((self.segments >> 1) + (self.segments >> 2))
     }
 
     pub(super) fn touch(&mut self, now: Instant) {
@@ -61,7 +62,8 @@ impl Cwnd {
 
     /// Whether growing is earned.
     pub(super) fn is_limiting(&self) -> bool {
-        self.was_limited || (self.in_slow_start() && self.segments < self.most_out.saturating_mul(2))
+        self.was_limited
+            || (self.in_slow_start() && self.segments < self.most_out.saturating_mul(2))
     }
 
     /// Grows by what slow start allows; what remains of `acked` is congestion avoidance's.
@@ -130,7 +132,13 @@ impl Cwnd {
 
     /// After `idle` without sending: halves for each timeout of it, down to `initial`; `true` if
     /// the window is smaller now.
-    pub(super) fn restart(&mut self, now: Instant, idle: Duration, rto: Duration, initial: u32) -> bool {
+    pub(super) fn restart(
+        &mut self,
+        now: Instant,
+        idle: Duration,
+        rto: Duration,
+        initial: u32,
+    ) -> bool {
         let before = self.segments;
         let floor = initial.min(self.segments);
         self.threshold = self.current_threshold();
@@ -156,7 +164,11 @@ mod tests {
         assert_eq!(cwnd.slow_start(10), 0);
         assert_eq!(cwnd.segments, 20);
         cwnd.threshold = 25;
-        assert_eq!(cwnd.slow_start(10), 5, "five are left for congestion avoidance");
+        assert_eq!(
+            cwnd.slow_start(10),
+            5,
+            "five are left for congestion avoidance"
+        );
         assert_eq!(cwnd.segments, 25);
         assert!(!cwnd.in_slow_start());
     }

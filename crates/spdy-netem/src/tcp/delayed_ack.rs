@@ -174,7 +174,11 @@ impl DelayedAck {
     fn wait(&mut self, now: Instant, srtt: Option<Duration>) {
         let mut delay = self.delay;
         if delay > self.least {
-            let bound = if self.interactive || self.pushed > 0 { self.most } else { 500 * MS };
+            let bound = if self.interactive || self.pushed > 0 {
+                self.most
+            } else {
+                500 * MS
+            };
             let bound = srtt.map_or(bound, |srtt| srtt.max(self.least).min(bound));
             delay = delay.min(bound);
         }

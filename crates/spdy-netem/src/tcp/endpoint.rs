@@ -132,8 +132,14 @@ impl Tcp {
         });
         let clock = self.config.timestamps && self.handshake.peer_has_clock;
         let options = if clock { TIMESTAMPS_LEN_BYTES } else { 0 };
-        let scale = self.config.window_scale.filter(|_| peer.window_scale.is_some());
-        let echo_ms = segment.timestamps.map(|times| times.echo_ms).filter(|_| clock);
+        let scale = self
+            .config
+            .window_scale
+            .filter(|_| peer.window_scale.is_some());
+        let echo_ms = segment
+            .timestamps
+            .map(|times| times.echo_ms)
+            .filter(|_| clock);
 
         self.sender.sack = self.config.sack && peer.sack;
         self.sender.timestamps = clock;
@@ -142,7 +148,8 @@ impl Tcp {
         if self.handshake.was_hard(echo_ms) {
             self.sender.cwnd.segments = 1;
         }
-        self.sender.start(now, peer.mss_bytes.min(MSS_BYTES) - options);
+        self.sender
+            .start(now, peer.mss_bytes.min(MSS_BYTES) - options);
         match self.handshake.round_trip(now, echo_ms) {
             Some(trip) => {
                 let us = u64::try_from(trip.as_micros()).unwrap_or(u64::MAX);
@@ -178,8 +185,11 @@ impl Tcp {
             self.state = self.state.after_fin_acked();
         }
         let had_fin = self.receiver.fin_reached;
-        let srtt = Some(self.sender.rtt.srtt_us()).filter(|us| *us > 0).map(Duration::from_micros);
-        self.receiver.take(now, segment, self.sender.rtt.rto(), srtt);
+        let srtt = Some(self.sender.rtt.srtt_us())
+            .filter(|us| *us > 0)
+            .map(Duration::from_micros);
+        self.receiver
+            .take(now, segment, self.sender.rtt.rto(), srtt);
         if self.receiver.fin_reached && !had_fin {
             self.state = self.state.after_peer_fin();
             // Nothing of ours will carry the acknowledgement once we are done too.
@@ -217,7 +227,11 @@ impl Tcp {
 
     fn next_segment(&mut self, now: Instant) -> Option<Segment> {
         if let Some(seq) = self.reset_due.take() {
-            let flags = Flags { rst: true, ack: true, ..Flags::default() };
+            let flags = Flags {
+                rst: true,
+                ack: true,
+                ..Flags::default()
+            };
             return Some(self.bare(seq, flags));
         }
         if self.handshake.is_due {
@@ -230,7 +244,12 @@ impl Tcp {
             self.receiver.delayed.on_data_sent(now);
             return Some(self.dress(now, outgoing));
         }
-        let nothing = |seq| Outgoing { seq, payload: Bytes::new(), push: false, fin: false };
+        let nothing = |seq| Outgoing {
+            seq,
+            payload: Bytes::new(),
+            push: false,
+            fin: false,
+        };
         if std::mem::take(&mut self.sender.wants_window_probe) {
             // One before what is acknowledged: never acceptable, so always answered.
             return Some(self.dress(now, nothing(self.sender.una - 1)));
@@ -264,8 +283,10 @@ impl Tcp {
         let clock = self.config.timestamps && (!answers || self.handshake.peer_has_clock);
         let sack = self.config.sack && peer.is_none_or(|peer| peer.sack);
         let scale = peer.is_none_or(|peer| peer.window_scale.is_some());
-        let times =
-            Timestamps { value_ms: clock_ms(now), echo_ms: self.receiver.peer_clock_ms };
+        let times = Timestamps {
+            value_ms: clock_ms(now),
+            echo_ms: self.receiver.peer_clock_ms,
+        };
         Segment {
             window_bytes: self.receiver.syn_window(),
             timestamps: clock.then_some(times),
@@ -274,17 +295,34 @@ impl Tcp {
                 sack,
                 window_scale: self.config.window_scale.filter(|_| scale),
             }),
-            ..self.bare(0, Flags { syn: true, ack: answers, ..Flags::default() })
+            ..self.bare(
+                0,
+                Flags {
+                    syn: true,
+                    ack: answers,
+                    ..Flags::default()
+                },
+            )
         }
     }
 
     /// Adds to the sender's part what the receiver has to say.
     fn dress(&mut self, now: Instant, outgoing: Outgoing) -> Segment {
-        let Outgoing { seq, payload, push, fin } = outgoing;
+        let Outgoing {
+            seq,
+            payload,
+            push,
+            fin,
+        } = outgoing;
         let clock = self.sender.timestamps;
-        let times = Timestamps { value_ms: clock_ms(now), echo_ms: self.receiver.peer_clock_ms };
+        let times = Timestamps {
+            value_ms: clock_ms(now),
+            echo_ms: self.receiver.peer_clock_ms,
+        };
         let sack = match self.sender.sack {
-            true => self.receiver.take_sack_blocks(sack_room(payload.len(), clock)),
+            true => self
+                .receiver
+                .take_sack_blocks(sack_room(payload.len(), clock)),
             false => SackBlocks::default(),
         };
         let window_bytes = self.receiver.announce_window();
@@ -294,7 +332,15 @@ impl Tcp {
             sack,
             timestamps: clock.then_some(times),
             payload,
-            ..self.bare(seq, Flags { ack: true, psh: push, fin, ..Flags::default() })
+            ..self.bare(
+                seq,
+                Flags {
+                    ack: true,
+                    psh: push,
+                    fin,
+                    ..Flags::default()
+                },
+            )
         }
     }
 
@@ -303,7 +349,10 @@ impl Tcp {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let sender = self.sender.timer.map(|(_, at)| at);
         let receiver = self.receiver.delayed.timer;
-        [self.handshake.timer, sender, receiver].into_iter().flatten().min()
+        [self.handshake.timer, sender, receiver]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     // --- the application ---
@@ -425,7 +474,9 @@ impl Tcp {
     /// Smoothed round trip; `None` before the first sample.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
-        Some(self.sender.rtt.srtt_us()).filter(|us| *us > 0).map(Duration::from_micros)
+        Some(self.sender.rtt.srtt_us())
+            .filter(|us| *us > 0)
+            .map(Duration::from_micros)
     }
 
     /// Congestion window, segments.

@@ -111,9 +111,9 @@ impl Handshake {
     pub(super) fn round_trip(&self, now: Instant, echo_ms: Option<u64>) -> Option<Duration> {
         match (self.first_repeat_ms, self.first_sent, echo_ms) {
             (None, Some(sent), _) => Some(now - sent),
-            (Some(_), _, Some(echo)) => {
-                Some(Duration::from_millis(clock_ms(now).saturating_sub(echo).max(1)))
-            }
+            (Some(_), _, Some(echo)) => Some(Duration::from_millis(
+                clock_ms(now).saturating_sub(echo).max(1),
+            )),
             _ => None,
         }
     }

@@ -62,7 +62,9 @@ impl HyStart {
             self.last_ack_us = now_us;
             self.found |= now_us - self.round_start_us > (least_us + ACK_DELAY_US) / 2;
         }
-        let round_min = self.round_min_us.map_or(sample_us, |least| least.min(sample_us));
+        let round_min = self
+            .round_min_us
+            .map_or(sample_us, |least| least.min(sample_us));
         self.round_min_us = Some(round_min);
         if self.samples < SAMPLES {
             self.samples += 1;

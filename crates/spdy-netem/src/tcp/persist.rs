@@ -20,7 +20,10 @@ impl Sender {
         match (self.is_shut_out(), armed) {
             (true, false) => {
                 self.persist_backoff = 0;
-                self.set_timer(TimerKind::Persist, now + self.rtt.rto().max(self.config.min_rto));
+                self.set_timer(
+                    TimerKind::Persist,
+                    now + self.rtt.rto().max(self.config.min_rto),
+                );
             }
             (false, true) => self.timer = None,
             _ => {}

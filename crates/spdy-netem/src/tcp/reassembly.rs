@@ -189,11 +189,21 @@ mod tests {
             reassembly.push_early(start, Bytes::from_static(&[0; 10]));
         }
         let told = reassembly.take_blocks(3);
-        assert_eq!(told.as_slice(), [block(90, 100), block(70, 80), block(50, 60)]);
+        assert_eq!(
+            told.as_slice(),
+            [block(90, 100), block(70, 80), block(50, 60)]
+        );
         reassembly.push_early(60, Bytes::from_static(&[0; 10]));
         reassembly.note_duplicate(1, 5);
         let told = reassembly.take_blocks(3);
-        assert_eq!(told.as_slice(), [block(1, 5), block(50, 80), block(90, 100)]);
-        assert_eq!(reassembly.take_blocks(1).as_slice(), [block(50, 80)], "told once");
+        assert_eq!(
+            told.as_slice(),
+            [block(1, 5), block(50, 80), block(90, 100)]
+        );
+        assert_eq!(
+            reassembly.take_blocks(1).as_slice(),
+            [block(50, 80)],
+            "told once"
+        );
     }
 }

@@ -84,7 +84,13 @@ impl Receiver {
     }
 
     /// Takes payload and FIN of an acceptable segment. `rto` and `srtt` are the sending half's.
-    pub(super) fn take(&mut self, now: Instant, segment: &Segment, rto: Duration, srtt: Option<Duration>) {
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        rto: Duration,
+        srtt: Option<Duration>,
+    ) {
         let len = segment.payload.len() as u64;
         if segment.flags.fin {
             self.fin_at = Some(segment.seq + len);
@@ -101,7 +107,8 @@ impl Receiver {
         }
         let open = self.offered_edge() >= self.edge;
         let holes = self.reassembly.has_holes();
-        self.delayed.decide(now, self.next - self.acked, open, holes, srtt);
+        self.delayed
+            .decide(now, self.next - self.acked, open, holes, srtt);
     }
 
     fn take_payload(&mut self, now: Instant, segment: &Segment, rto: Duration) {
@@ -130,7 +137,8 @@ impl Receiver {
             bytes.advance((self.next - seq) as usize); // below its length
         }
         let had_holes = self.reassembly.has_holes();
-        self.delayed.on_data(now, end - self.next, segment.flags.psh, rto, full_window);
+        self.delayed
+            .on_data(now, end - self.next, segment.flags.psh, rto, full_window);
         self.next = self.reassembly.push_in_order(self.next, bytes);
         if had_holes && !self.reassembly.has_holes() {
             self.delayed.is_urgent = true; // RFC 5681 §4.2: the hole is filled
@@ -143,7 +151,9 @@ impl Receiver {
 
     /// The peer echoes our clock with data: a round trip, once for each echo.
     fn time_round_trip(&mut self, now: Instant, segment: &Segment) {
-        let Some(times) = segment.timestamps else { return };
+        let Some(times) = segment.timestamps else {
+            return;
+        };
         let full = segment.payload.len() as u64 >= self.delayed.full_bytes();
         if full && times.echo_ms != self.last_echo_ms && times.echo_ms > 0 {
             self.last_echo_ms = times.echo_ms;
@@ -159,7 +169,8 @@ impl Receiver {
             return bytes;
         }
         self.autotune.on_read(now, bytes.len() as u64);
-        self.delayed.on_read(self.next - self.acked, self.reassembly.ready_bytes());
+        self.delayed
+            .on_read(self.next - self.acked, self.reassembly.ready_bytes());
         // The window opened to twice what is left of it: the peer may be waiting for that.
         let (left, offered) = (self.window_left(), self.offered_edge() - self.next);
         if offered > 0 && offered >= 2 * left {
@@ -196,7 +207,11 @@ impl Receiver {
     pub(super) fn announce_window(&mut self) -> u64 {
         self.edge = self.offered_edge();
         let window = self.edge - self.next;
-        if self.scale.is_some() { window } else { window.min(UNSCALED_WINDOW_BYTES) }
+        if self.scale.is_some() {
+            window
+        } else {
+            window.min(UNSCALED_WINDOW_BYTES)
+        }
     }
 
     /// The selective acknowledgements for a segment that goes now.
@@ -221,7 +236,8 @@ impl Receiver {
     pub(super) fn refuse(&mut self, segment: &Segment) {
         if !segment.payload.is_empty() && segment.seq < self.next {
             let end = segment.seq + segment.payload.len() as u64;
-            self.reassembly.note_duplicate(segment.seq, end.min(self.next));
+            self.reassembly
+                .note_duplicate(segment.seq, end.min(self.next));
             self.delayed.on_trouble(self.window_left());
         }
         self.delayed.is_due = true;

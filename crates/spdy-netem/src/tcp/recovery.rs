@@ -100,7 +100,10 @@ impl Sender {
 
     /// Without RACK: on entry, and when an acknowledgement stops at a hole, the hole is lost.
     fn mark_first_hole(&mut self, may_mark: bool) {
-        let head_waits = self.board.head().is_some_and(|head| !head.sacked && !head.lost && !head.resent);
+        let head_waits = self
+            .board
+            .head()
+            .is_some_and(|head| !head.sacked && !head.lost && !head.resent);
         if may_mark && head_waits && !self.uses_rack() {
             self.stats.losses_detected += u64::from(self.board.mark_lost(0));
         }
@@ -124,8 +127,10 @@ impl Sender {
         self.high = self.nxt;
         self.probe = None;
         self.cwnd.count = 0;
-        self.reduction =
-            Reduction { prior_cwnd: self.cwnd.segments, ..Reduction::default() };
+        self.reduction = Reduction {
+            prior_cwnd: self.cwnd.segments,
+            ..Reduction::default()
+        };
         self.cwnd.threshold = self.congestion.reduced(self.cwnd.segments);
     }
 
@@ -156,12 +161,19 @@ impl Sender {
     fn reduce_in_proportion(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
         let Reduction { prior_cwnd, .. } = self.reduction;
         self.reduction.delivered += delivered;
-        let Reduction { delivered: all, sent, .. } = self.reduction;
+        let Reduction {
+            delivered: all,
+            sent,
+            ..
+        } = self.reduction;
         let (threshold, flying) = (self.cwnd.threshold, self.in_flight());
         let mut more = match threshold.checked_sub(flying) {
             None => {
-                let share = (u64::from(threshold) * u64::from(all)).div_ceil(u64::from(prior_cwnd.max(1)));
-                u32::try_from(share).unwrap_or(u32::MAX).saturating_sub(sent)
+                let share =
+                    (u64::from(threshold) * u64::from(all)).div_ceil(u64::from(prior_cwnd.max(1)));
+                u32::try_from(share)
+                    .unwrap_or(u32::MAX)
+                    .saturating_sub(sent)
             }
             Some(room) => {
                 let bound = all.saturating_sub(sent).max(delivered);
@@ -178,7 +190,11 @@ impl Sender {
         let steps = self.cwnd.count + delivered;
         self.cwnd.count = steps & 1;
         let floor = self.cwnd.threshold.max(2);
-        let less = self.cwnd.segments.saturating_sub(steps >> 1).max(floor.min(self.cwnd.segments));
+        let less = self
+            .cwnd
+            .segments
+            .saturating_sub(steps >> 1)
+            .max(floor.min(self.cwnd.segments));
         self.cwnd.segments = less.min(self.in_flight() + 1);
     }
 }

@@ -53,7 +53,8 @@ impl Sender {
         let rack = self.config.loss_detection == LossDetection::Rack && self.sack;
         for index in 0..self.board.len() as usize {
             let sent = self.board.segment(index);
-            let may_come = rack && index > 0 && !self.rack.patience(now, sent, Default::default()).is_zero();
+            let may_come =
+                rack && index > 0 && !self.rack.patience(now, sent, Default::default()).is_zero();
             if !may_come {
                 self.board.mark_lost(index);
             }

@@ -39,7 +39,8 @@ impl Sender {
                     news.note_sacked_time(sent.sent_at);
                     news.original_delivered |= sent.end <= self.high;
                     if sent.seq < highest_before {
-                        lowest_late = Some(lowest_late.map_or(sent.seq, |low: u64| low.min(sent.seq)));
+                        lowest_late =
+                            Some(lowest_late.map_or(sent.seq, |low: u64| low.min(sent.seq)));
                     }
                 }
                 self.board.mark_sacked(index);
@@ -54,12 +55,18 @@ impl Sender {
 
     /// An original arrived at `low`, below what had been delivered before: the network reorders.
     pub(super) fn note_reordering(&mut self, low: u64) {
-        let Some(depth) = self.highest_sacked.checked_sub(low).filter(|depth| *depth > 0) else {
+        let Some(depth) = self
+            .highest_sacked
+            .checked_sub(low)
+            .filter(|depth| *depth > 0)
+        else {
             return;
         };
         self.rack.reordering_seen = true;
         let segments = depth.div_ceil(self.mss_bytes.max(1) as u64);
-        let segments = u32::try_from(segments).unwrap_or(MAX_REORDERING).min(MAX_REORDERING);
+        let segments = u32::try_from(segments)
+            .unwrap_or(MAX_REORDERING)
+            .min(MAX_REORDERING);
         self.reordering = self.reordering.max(segments);
     }
 

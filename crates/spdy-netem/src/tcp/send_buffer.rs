@@ -35,7 +35,10 @@ impl SendBuffer {
     pub(super) fn write(&mut self, mut bytes: &[u8], mss_bytes: usize) {
         self.len_bytes += bytes.len();
         while !bytes.is_empty() {
-            let room = self.pieces.back().map_or(0, |last| mss_bytes.saturating_sub(last.bytes.len()));
+            let room = self
+                .pieces
+                .back()
+                .map_or(0, |last| mss_bytes.saturating_sub(last.bytes.len()));
             if room == 0 {
                 let bytes = BytesMut::with_capacity(bytes.len().min(mss_bytes));
                 self.pieces.push_back(Piece { bytes, push: false });
@@ -53,7 +56,9 @@ impl SendBuffer {
 
     /// Length of the next segment if it may have `mss_bytes`.
     pub(super) fn next_len(&self, mss_bytes: usize) -> Option<usize> {
-        self.pieces.front().map(|piece| piece.bytes.len().min(mss_bytes))
+        self.pieces
+            .front()
+            .map(|piece| piece.bytes.len().min(mss_bytes))
     }
 
     /// Takes the next segment, at most `most` bytes of it; whether a write ended in it.

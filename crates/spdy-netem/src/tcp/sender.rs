@@ -205,7 +205,10 @@ impl Sender {
     /// As Linux: a writer that filled the buffer is woken when a third of it is free, and under a
     /// limit on unsent bytes when they are below half of it.
     fn has_room_again(&self) -> bool {
-        let low = self.config.notsent_lowat_bytes.is_none_or(|most| self.buffer.len_bytes() * 2 < most);
+        let low = self
+            .config
+            .notsent_lowat_bytes
+            .is_none_or(|most| self.buffer.len_bytes() * 2 < most);
         low && self.held_bytes() * 3 <= self.buffer_limit_bytes * 2
     }
 
@@ -239,7 +242,9 @@ impl Sender {
     fn restart_after_idle(&mut self, now: Instant) {
         let (idle, rto) = (now - self.last_sent, self.rtt.rto());
         if self.config.slow_start_after_idle && self.board.is_empty() && idle > rto {
-            let cut = self.cwnd.restart(now, idle, rto, self.config.initial_window_segments);
+            let cut = self
+                .cwnd
+                .restart(now, idle, rto, self.config.initial_window_segments);
             self.stats.idle_restarts += u64::from(cut);
         }
     }
@@ -267,7 +272,11 @@ impl Sender {
 
     /// Segments delivered above the first hole, by whatever sign.
     pub(super) fn sacked(&self) -> u32 {
-        if self.sack { self.board.sacked() } else { self.duplicates }
+        if self.sack {
+            self.board.sacked()
+        } else {
+            self.duplicates
+        }
     }
 
     /// Segments believed to be in the network.
@@ -305,7 +314,9 @@ impl Sender {
 
     /// The timer's hour has come.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        let Some((kind, _)) = self.timer.take_if(|(_, at)| *at <= now) else { return };
+        let Some((kind, _)) = self.timer.take_if(|(_, at)| *at <= now) else {
+            return;
+        };
         match kind {
             TimerKind::Retransmit => self.on_rto(now),
             TimerKind::LossProbe => self.on_probe_timeout(now),

@@ -60,6 +60,9 @@ impl State {
     /// Whether the handshake is over and the connection is not.
     #[must_use]
     pub fn is_synchronised(self) -> bool {
-        !matches!(self, Self::Listen | Self::SynSent | Self::SynReceived | Self::Closed)
+        !matches!(
+            self,
+            Self::Listen | Self::SynSent | Self::SynReceived | Self::Closed
+        )
     }
 }

@@ -43,11 +43,19 @@ impl Sender {
             0 => self.config.initial_rto,
             srtt => {
                 // The one receiver's segment may be waiting for a second one.
-                let slack = if self.board.len() == 1 { self.config.min_rto } else { LEAST };
+                let slack = if self.board.len() == 1 {
+                    self.config.min_rto
+                } else {
+                    LEAST
+                };
                 Duration::from_micros(2 * srtt) + slack
             }
         };
-        let rto = if fresh { self.rtt.rto() } else { self.rto_left(now) };
+        let rto = if fresh {
+            self.rtt.rto()
+        } else {
+            self.rto_left(now)
+        };
         if !rto.is_zero() {
             timeout = timeout.min(rto);
         }
@@ -66,7 +74,9 @@ impl Sender {
 
     /// Judges the probe by an acknowledgement up to `ack`.
     pub(super) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
-        let Some(Episode { end, was_repeat }) = self.probe else { return };
+        let Some(Episode { end, was_repeat }) = self.probe else {
+            return;
+        };
         if ack < end {
             return;
         }

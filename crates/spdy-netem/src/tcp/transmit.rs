@@ -19,7 +19,12 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     fn of(sent: &Sent) -> Self {
-        Self { seq: sent.seq, payload: sent.payload.clone(), push: sent.push, fin: sent.fin }
+        Self {
+            seq: sent.seq,
+            payload: sent.payload.clone(),
+            push: sent.push,
+            fin: sent.fin,
+        }
     }
 }
 
@@ -90,7 +95,12 @@ impl Sender {
         if self.phase == Phase::Recovery {
             self.reduction.sent += 1;
         }
-        if was_empty || matches!(self.timer, Some((TimerKind::LossProbe | TimerKind::Persist, _))) {
+        if was_empty
+            || matches!(
+                self.timer,
+                Some((TimerKind::LossProbe | TimerKind::Persist, _))
+            )
+        {
             self.rearm_rto(now);
         }
         if arms_probe {
@@ -118,14 +128,20 @@ impl Sender {
     fn send_probe(&mut self, now: Instant) -> Option<Outgoing> {
         if self.window_admits_next() {
             let outgoing = self.send_new(now, false);
-            self.probe = Some(Episode { end: self.nxt, was_repeat: false });
+            self.probe = Some(Episode {
+                end: self.nxt,
+                was_repeat: false,
+            });
             return Some(outgoing);
         }
         let tail = self.board.tail_index()?;
         let outgoing = Outgoing::of(self.board.resend(tail, now, false));
         self.stats.retransmits += 1;
         self.last_sent = now;
-        self.probe = Some(Episode { end: self.nxt, was_repeat: true });
+        self.probe = Some(Episode {
+            end: self.nxt,
+            was_repeat: true,
+        });
         Some(outgoing)
     }
 

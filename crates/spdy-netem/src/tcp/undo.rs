@@ -100,7 +100,12 @@ impl Sender {
 
     /// Part of a recovery is acknowledged, and by an original: `true` if lost marks must wait,
     /// because retransmissions are still out.
-    pub(super) fn try_undo_partial(&mut self, now: Instant, echo_ms: Option<u64>, low: u64) -> bool {
+    pub(super) fn try_undo_partial(
+        &mut self,
+        now: Instant,
+        echo_ms: Option<u64>,
+        low: u64,
+    ) -> bool {
         if !self.config.undo || self.undo.marker.is_none() || !self.is_original(echo_ms) {
             return false;
         }

@@ -1,5 +1,0 @@
-//! Networks by name.
-
-/// A network.
-#[derive(Clone, Debug)]
-pub struct Profile {}

@@ -1,0 +1,110 @@
+//! Why a network was not understood, with what would have been.
+
+/// What was wrong with the text of a network.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// No network has that name.
+    #[error("no network is called {got:?}{}; there are {}", hint(.nearest), .names.join(", "))]
+    UnknownName {
+        /// What was written.
+        got: String,
+        /// The name that looks most like it.
+        nearest: Option<String>,
+        /// All names.
+        names: Vec<&'static str>,
+    },
+    /// No setting has that name.
+    #[error("no setting is called {got:?}{}; there are {}", hint(.nearest), .keys.join(", "))]
+    UnknownKey {
+        /// What was written.
+        got: String,
+        /// The name that looks most like it.
+        nearest: Option<String>,
+        /// All settings.
+        keys: &'static [&'static str],
+    },
+    /// A setting's value is not one.
+    #[error("{key}={got} is not understood: want {want}")]
+    BadValue {
+        /// The setting.
+        key: &'static str,
+        /// What was written.
+        got: String,
+        /// What would be right.
+        want: &'static str,
+    },
+    /// A part is neither the first's name nor a setting.
+    #[error("{got:?} is not a setting: want key=value")]
+    NotASetting {
+        /// What was written.
+        got: String,
+    },
+    /// A setting came twice.
+    #[error("{key} is given twice")]
+    Twice {
+        /// The setting.
+        key: &'static str,
+    },
+    /// A setting that a network by hand needs is missing.
+    #[error(
+        "{key} is missing: a network by hand needs rates and rtt, as in down=2mbit,up=384kbit,rtt=100ms"
+    )]
+    Missing {
+        /// The setting.
+        key: &'static str,
+    },
+    /// Settings that cannot be together.
+    #[error("{what}")]
+    Conflict {
+        /// Which, and why.
+        what: String,
+    },
+}
+
+fn hint(nearest: &Option<String>) -> String {
+    nearest
+        .as_ref()
+        .map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
+}
+
+/// The one of `all` that takes the fewest edits from `got`, if they are no more than a third of it.
+pub(super) fn nearest(got: &str, all: &[&'static str]) -> Option<String> {
+    let most = (got.chars().count() / 3).max(1);
+    let distance = |name: &&&str| edits(got, name);
+    let best = all.iter().min_by_key(distance)?;
+    (edits(got, best) <= most).then(|| (*best).to_owned())
+}
+
+/// Insertions, deletions and replacements between two words.
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in to.iter().enumerate() {
+            let replaced = before + usize::from(a != *b);
+            before = row[j + 1];
+            row[j + 1] = replaced.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        let all = ["dsl", "cable", "satellite"];
+        assert_eq!(
+            nearest("dls", &["dsl"]),
+            None,
+            "two edits of three letters are a guess"
+        );
+        assert_eq!(nearest("dsk", &all).as_deref(), Some("dsl"));
+        assert_eq!(nearest("satelite", &all).as_deref(), Some("satellite"));
+        assert_eq!(nearest("modem", &all), None);
+    }
+}

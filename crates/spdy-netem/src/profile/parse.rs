@@ -1,0 +1,307 @@
+//! Reading a network from text.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use super::error::{ProfileError, nearest};
+use super::named::{named, names};
+use super::value::{self, Era};
+use crate::loss::{LossModel, Probability};
+use crate::path::{PathConfig, Topology};
+use crate::tcp::TcpConfig;
+
+/// Largest number of passes.
+const MAX_PASSES: u32 = 16;
+/// Largest initial window, segments.
+const MAX_INITIAL_WINDOW: u32 = 1_000;
+
+/// A network: the path, and the TCP of both its ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// The name it was called by, if settings did not change it.
+    pub name: Option<String>,
+    /// Where its numbers come from.
+    pub source: &'static str,
+    /// The path.
+    pub path: PathConfig,
+    /// The era of both ends.
+    pub era: Era,
+    /// Initial window in segments, if not the era's.
+    pub initial_window: Option<u32>,
+}
+
+impl Profile {
+    /// The TCP of both ends.
+    #[must_use]
+    pub const fn tcp(&self) -> TcpConfig {
+        let mut config = self.era.config();
+        if let Some(segments) = self.initial_window {
+            config.initial_window_segments = segments;
+        }
+        config
+    }
+}
+
+const KEYS: [&str; 15] = [
+    "down",
+    "up",
+    "rate",
+    "rtt",
+    "jitter",
+    "reorder",
+    "loss",
+    "loss_up",
+    "loss_down",
+    "burst",
+    "queue",
+    "pipe",
+    "passes",
+    "tcp",
+    "iw",
+];
+
+/// The settings as written, each once.
+struct Settings<'a>(BTreeMap<&'static str, &'a str>);
+
+impl<'a> Settings<'a> {
+    fn read(parts: impl Iterator<Item = &'a str>) -> Result<Self, ProfileError> {
+        let mut settings = BTreeMap::new();
+        for part in parts {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| ProfileError::NotASetting {
+                    got: part.to_owned(),
+                })?;
+            let (key, value) = (key.trim(), value.trim());
+            let Some(key) = KEYS.iter().find(|known| **known == key) else {
+                let got = key.to_owned();
+                return Err(ProfileError::UnknownKey {
+                    nearest: nearest(&got, &KEYS),
+                    got,
+                    keys: &KEYS,
+                });
+            };
+            if settings.insert(*key, value).is_some() {
+                return Err(ProfileError::Twice { key });
+            }
+        }
+        Ok(Self(settings))
+    }
+
+    fn has(&self, key: &'static str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// The value of `key` as `read` understands it.
+    fn take<T>(
+        &self,
+        key: &'static str,
+        want: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ProfileError> {
+        let Some(text) = self.0.get(key) else {
+            return Ok(None);
+        };
+        let bad = || ProfileError::BadValue {
+            key,
+            got: (*text).to_owned(),
+            want,
+        };
+        read(text).map(Some).ok_or_else(bad)
+    }
+}
+
+impl FromStr for Profile {
+    type Err = ProfileError;
+
+    /// Reads a name, settings, or a name with settings after it; see the [module](crate::profile).
+    fn from_str(text: &str) -> Result<Self, ProfileError> {
+        let mut parts = text.split(',').map(str::trim).peekable();
+        let first = parts.peek().copied().unwrap_or_default();
+        if first.contains('=') {
+            return by_hand(&Settings::read(parts)?);
+        }
+        parts.next();
+        let base = named(first).ok_or_else(|| unknown_name(first))?;
+        change(base, &Settings::read(parts)?)
+    }
+}
+
+fn unknown_name(got: &str) -> ProfileError {
+    let head = got.split(':').next().unwrap_or_default();
+    let heads: Vec<_> = names()
+        .iter()
+        .map(|name| name.split(':').next().unwrap_or(name))
+        .collect();
+    let nearest = nearest(head, &heads).map(|head| {
+        names()
+            .iter()
+            .rfind(|name| name.split(':').next() == Some(&head))
+            .map_or(head, |name| (*name).to_owned())
+    });
+    ProfileError::UnknownName {
+        got: got.to_owned(),
+        nearest,
+        names: names().to_vec(),
+    }
+}
+
+fn by_hand(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
+    for key in ["down", "up"] {
+        if !settings.has(key) && !settings.has("rate") {
+            return Err(ProfileError::Missing { key });
+        }
+    }
+    if !settings.has("rtt") {
+        return Err(ProfileError::Missing { key: "rtt" });
+    }
+    let base = Profile {
+        name: None,
+        source: "given by hand",
+        path: PathConfig::new(1, 1, std::time::Duration::ZERO),
+        era: Era::Today,
+        initial_window: None,
+    };
+    change(base, settings)
+}
+
+/// `base` with `settings` in place of its own.
+fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileError> {
+    let Profile {
+        mut name,
+        source,
+        mut path,
+        mut era,
+        mut initial_window,
+    } = base;
+    if !settings.0.is_empty() {
+        name = None;
+    }
+    let conflict = |what: &str| {
+        Err(ProfileError::Conflict {
+            what: what.to_owned(),
+        })
+    };
+    if settings.has("rate") && (settings.has("up") || settings.has("down")) {
+        return conflict("rate is both down and up: give it, or them");
+    }
+    if let Some(bps) = settings.take("rate", value::WANT_RATE, value::rate_bps)? {
+        (path.down_bps, path.up_bps) = (bps, bps);
+    }
+    set(
+        &mut path.down_bps,
+        settings.take("down", value::WANT_RATE, value::rate_bps)?,
+    );
+    set(
+        &mut path.up_bps,
+        settings.take("up", value::WANT_RATE, value::rate_bps)?,
+    );
+    set(
+        &mut path.rtt,
+        settings.take("rtt", value::WANT_TIME, value::time)?,
+    );
+    set(
+        &mut path.jitter,
+        settings.take("jitter", value::WANT_TIME, value::time)?,
+    );
+    set(
+        &mut path.reorder,
+        settings.take("reorder", "yes or no", yes_or_no)?,
+    );
+    set(
+        &mut path.queue,
+        settings.take("queue", value::WANT_QUEUE, value::queue)?,
+    );
+    set_losses(&mut path, settings)?;
+
+    let shared = settings.take("pipe", "two or shared", |text| match text {
+        "two" => Some(false),
+        "shared" => Some(true),
+        _ => None,
+    })?;
+    let passes = settings.take("passes", "a number from 1 to 16", |text| {
+        value::count(text, 1..=MAX_PASSES)
+    })?;
+    path.topology = match (shared, path.topology, passes) {
+        (Some(false), _, Some(_)) | (None, Topology::TwoPipes, Some(_)) => {
+            return conflict("passes counts those through a shared pipe: add pipe=shared");
+        }
+        (Some(false), ..) | (None, Topology::TwoPipes, None) => Topology::TwoPipes,
+        (_, topology, passes) => Topology::Shared {
+            passes: passes.unwrap_or(topology.passes()),
+        },
+    };
+    if path.topology != Topology::TwoPipes && path.up_bps != path.down_bps {
+        return conflict("a shared pipe has one rate: give rate=");
+    }
+    set(
+        &mut era,
+        settings.take("tcp", "2009, 2013 or today", era_of)?,
+    );
+    let initial = settings.take("iw", "segments from 1 to 1000", |text| {
+        value::count(text, 1..=MAX_INITIAL_WINDOW)
+    })?;
+    initial_window = initial.or(initial_window);
+    Ok(Profile {
+        name,
+        source,
+        path,
+        era,
+        initial_window,
+    })
+}
+
+fn set_losses(path: &mut PathConfig, settings: &Settings<'_>) -> Result<(), ProfileError> {
+    let each = settings.has("loss_up") || settings.has("loss_down");
+    if settings.has("loss") && each {
+        let what = "loss is both loss_up and loss_down: give it, or them".to_owned();
+        return Err(ProfileError::Conflict { what });
+    }
+    let both = settings.take("loss", value::WANT_LOSS, value::probability)?;
+    let up = settings
+        .take("loss_up", value::WANT_LOSS, value::probability)?
+        .or(both);
+    let down = settings
+        .take("loss_down", value::WANT_LOSS, value::probability)?
+        .or(both);
+    let burst = settings.take("burst", "packets from 1 to 1000", |text| {
+        value::count(text, 1..=1_000)
+    })?;
+    let model = |loss: Probability| match burst {
+        None | Some(1) => Ok(LossModel::bernoulli(loss)),
+        Some(packets) => LossModel::bursts(loss, packets).ok_or_else(|| ProfileError::Conflict {
+            what: format!("a loss of {loss} cannot come in bursts of {packets} packets"),
+        }),
+    };
+    if burst.is_some() && up.is_none() && down.is_none() {
+        let what = "burst says how losses come together: add loss=".to_owned();
+        return Err(ProfileError::Conflict { what });
+    }
+    if let Some(loss) = up {
+        path.loss_up = model(loss)?;
+    }
+    if let Some(loss) = down {
+        path.loss_down = model(loss)?;
+    }
+    Ok(())
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn yes_or_no(text: &str) -> Option<bool> {
+    match text {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
+fn era_of(text: &str) -> Option<Era> {
+    [Era::Y2009, Era::Y2013, Era::Today]
+        .into_iter()
+        .find(|era| era.to_string() == text)
+}

@@ -1,0 +1,323 @@
+//! Two endpoints, a path and an event loop: enough to watch one connection in virtual time.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub mod arithmetic;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_netem::path::{Path, PathConfig, Transit, Verdict, Way};
+use spdy_netem::segment::Segment;
+use spdy_netem::tcp::{Tcp, TcpConfig};
+
+pub const MS: Duration = Duration::from_millis(1);
+
+pub fn at_ms(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+/// What the applications at both ends do whenever something may have changed for one of them.
+pub trait Apps {
+    fn client(&mut self, now: Instant, tcp: &mut Tcp);
+    fn server(&mut self, now: Instant, tcp: &mut Tcp);
+    fn is_done(&self) -> bool;
+    /// When the applications want to act by themselves.
+    fn next_wake(&self) -> Option<Instant> {
+        None
+    }
+}
+
+/// A packet that was offered to the path.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    pub at: Instant,
+    pub way: Way,
+    pub segment: Segment,
+    /// When it arrives, if it does. Of the last pass.
+    pub arrives: Option<Instant>,
+}
+
+enum Event {
+    Arrival(Segment),
+    Again(Transit, Segment, usize),
+}
+
+pub struct World {
+    pub now: Instant,
+    pub client: Tcp,
+    pub server: Tcp,
+    pub path: Path,
+    pub trace: Vec<Sighting>,
+    /// Packets that a test takes: asked with the number of the packet in its direction, from 0.
+    pub takes: Box<dyn FnMut(Way, usize, &Segment) -> bool>,
+    counts: [usize; 2],
+    queue: BinaryHeap<Reverse<(Instant, u64)>>,
+    events: Vec<Option<(Way, Event)>>,
+}
+
+impl World {
+    pub fn new(path: &PathConfig, seed: u64, client: TcpConfig, server: TcpConfig) -> Self {
+        let now = Instant::ZERO;
+        Self {
+            now,
+            client: Tcp::connect(client, now),
+            server: Tcp::listen(server, now),
+            path: Path::new(path, seed),
+            trace: Vec::new(),
+            takes: Box::new(|_, _, _| false),
+            counts: [0; 2],
+            queue: BinaryHeap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    pub fn today(path: &PathConfig) -> Self {
+        Self::new(path, 0, TcpConfig::today(), TcpConfig::today())
+    }
+
+    /// Runs until the applications are done, nothing is left to happen, or `end`.
+    pub fn run(&mut self, apps: &mut impl Apps, end: Instant) {
+        self.pump(apps, Way::Up);
+        self.pump(apps, Way::Down);
+        while !apps.is_done() && self.step(apps, end) {}
+    }
+
+    /// Runs on after the applications are done, until nothing is left to happen or `end`.
+    pub fn run_out(&mut self, apps: &mut impl Apps, end: Instant) {
+        while self.step(apps, end) {}
+    }
+
+    fn step(&mut self, apps: &mut impl Apps, end: Instant) -> bool {
+        let event = self.queue.peek().map(|Reverse((at, _))| *at);
+        let timers = [
+            self.client.poll_timeout(),
+            self.server.poll_timeout(),
+            apps.next_wake(),
+        ];
+        let timer = timers.into_iter().flatten().min();
+        let Some(next) = event.into_iter().chain(timer).min() else {
+            return false;
+        };
+        let next = next.max(self.now);
+        if next > end {
+            self.now = end;
+            return false;
+        }
+        self.now = next;
+        if event == Some(next) {
+            let Reverse((_, id)) = self.queue.pop().expect("peeked");
+            let (way, event) = self.events[id as usize].take().expect("once");
+            match event {
+                Event::Arrival(segment) => {
+                    let receiver = match way {
+                        Way::Up => &mut self.server,
+                        Way::Down => &mut self.client,
+                    };
+                    receiver.handle_segment(next, segment);
+                    self.pump(apps, way.reverse());
+                }
+                Event::Again(transit, segment, seen) => {
+                    let verdict = self.path.offer_again(transit);
+                    self.follow(way, verdict, segment, seen);
+                }
+            }
+        } else {
+            self.client.handle_timeout(next);
+            self.server.handle_timeout(next);
+            self.pump(apps, Way::Up);
+            self.pump(apps, Way::Down);
+        }
+        true
+    }
+
+    /// Sends what the sender towards `way` has; then its application's turn; then again.
+    fn pump(&mut self, apps: &mut impl Apps, way: Way) {
+        self.drain(way);
+        match way {
+            Way::Up => apps.client(self.now, &mut self.client),
+            Way::Down => apps.server(self.now, &mut self.server),
+        }
+        self.drain(way);
+    }
+
+    fn drain(&mut self, way: Way) {
+        loop {
+            let sender = match way {
+                Way::Up => &mut self.client,
+                Way::Down => &mut self.server,
+            };
+            let Some(segment) = sender.poll_transmit(self.now) else {
+                return;
+            };
+            let count = &mut self.counts[usize::from(way == Way::Down)];
+            let number = std::mem::replace(count, *count + 1);
+            let seen = self.trace.len();
+            let (at, copy) = (self.now, segment.clone());
+            self.trace.push(Sighting {
+                at,
+                way,
+                segment: copy,
+                arrives: None,
+            });
+            if !(self.takes)(way, number, &segment) {
+                let verdict = self.path.offer(self.now, way, segment.ip_len_bytes());
+                self.follow(way, verdict, segment, seen);
+            }
+        }
+    }
+
+    fn follow(&mut self, way: Way, verdict: Verdict, segment: Segment, seen: usize) {
+        match verdict {
+            Verdict::Arrives(at) => {
+                self.trace[seen].arrives = Some(at);
+                self.schedule(at, way, Event::Arrival(segment));
+            }
+            Verdict::Again(transit) => {
+                self.schedule(transit.at(), way, Event::Again(transit, segment, seen));
+            }
+            Verdict::QueueFull | Verdict::Lost => {}
+        }
+    }
+
+    fn schedule(&mut self, at: Instant, way: Way, event: Event) {
+        let id = self.events.len() as u64;
+        self.events.push(Some((way, event)));
+        self.queue.push(Reverse((at, id)));
+    }
+
+    /// Packets of one direction.
+    pub fn sent(&self, way: Way) -> impl Iterator<Item = &Sighting> {
+        self.trace.iter().filter(move |seen| seen.way == way)
+    }
+
+    /// A number that differs if any packet, time or byte does.
+    pub fn trace_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for seen in &self.trace {
+            let Segment {
+                seq,
+                ack,
+                window_bytes,
+                payload,
+                ..
+            } = &seen.segment;
+            (
+                seen.at,
+                seen.way,
+                seen.arrives,
+                seq,
+                ack,
+                window_bytes,
+                payload,
+            )
+                .hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+/// A byte of a stream that shows its place.
+pub fn pattern(offset: usize) -> u8 {
+    (offset % 251) as u8
+}
+
+/// A request of `request` bytes and an answer of `answer` bytes; both sides close when they are done.
+#[derive(Debug)]
+pub struct Download {
+    pub request: usize,
+    pub answer: usize,
+    pub requested: usize,
+    pub heard: usize,
+    pub answered: usize,
+    pub received: usize,
+    /// When the last byte of the answer was read.
+    pub done_at: Option<Instant>,
+    /// The first byte that was not what it should be.
+    pub wrong: Option<usize>,
+    pub closes: bool,
+    pub both_closed: bool,
+}
+
+impl Download {
+    pub fn new(request: usize, answer: usize) -> Self {
+        Self {
+            request,
+            answer,
+            requested: 0,
+            heard: 0,
+            answered: 0,
+            received: 0,
+            done_at: None,
+            wrong: None,
+            closes: false,
+            both_closed: false,
+        }
+    }
+
+    pub fn closing(self) -> Self {
+        Self {
+            closes: true,
+            ..self
+        }
+    }
+}
+
+fn write_some(now: Instant, tcp: &mut Tcp, from: usize, until: usize) -> usize {
+    let room = tcp.send_capacity().min(until - from);
+    let bytes: Vec<u8> = (from..from + room).map(pattern).collect();
+    let taken = tcp.write(now, &bytes);
+    assert_eq!(taken, room, "send_capacity said more than write takes");
+    taken
+}
+
+impl Apps for Download {
+    fn client(&mut self, now: Instant, tcp: &mut Tcp) {
+        self.requested += write_some(now, tcp, self.requested, self.request);
+        loop {
+            let bytes = tcp.read(now, usize::MAX);
+            if bytes.is_empty() {
+                break;
+            }
+            for byte in bytes {
+                if byte != pattern(self.received) && self.wrong.is_none() {
+                    self.wrong = Some(self.received);
+                }
+                self.received += 1;
+            }
+        }
+        if self.received == self.answer && self.answer > 0 && self.done_at.is_none() {
+            self.done_at = Some(now);
+        }
+        if self.closes && (tcp.is_read_closed() || self.done_at.is_some()) {
+            tcp.close(now);
+        }
+        self.both_closed |= tcp.is_closed();
+    }
+
+    fn server(&mut self, now: Instant, tcp: &mut Tcp) {
+        loop {
+            let bytes = tcp.read(now, usize::MAX);
+            if bytes.is_empty() {
+                break;
+            }
+            self.heard += bytes.len();
+        }
+        if self.heard == self.request && tcp.is_established() {
+            self.answered += write_some(now, tcp, self.answered, self.answer);
+            if self.answered == self.answer && self.closes {
+                tcp.close(now);
+            }
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        if self.closes {
+            self.both_closed && self.done_at.is_some()
+        } else {
+            self.done_at.is_some()
+        }
+    }
+}
