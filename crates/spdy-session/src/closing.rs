@@ -48,9 +48,10 @@ impl Closing {
         self.ended || self.draining.is_some() || self.received.is_some()
     }
 
-    /// Whether the peer's new streams are refused.
-    pub(crate) fn refuses_streams(&self) -> bool {
-        self.draining.is_some()
+    /// Whether the peer's new streams are refused: after our GOAWAY, and in SPDY/3.1 after its
+    /// own too. In the older drafts the sender of a GOAWAY may go on opening streams.
+    pub(crate) fn refuses_streams(&self, version: Version) -> bool {
+        self.draining.is_some() || (self.received.is_some() && version == Version::V31)
     }
 
     /// Whether the peer has been told that its new streams are not looked at.
@@ -156,7 +157,11 @@ impl Session {
 
     /// Ends the session in order when it drains and no stream is left.
     pub(crate) fn end_if_drained(&mut self) {
-        let drains = self.closing.draining.is_some() || self.closing.received.is_some();
+        // a client of the older drafts may still ask after its GOAWAY: it, or the idle timeout,
+        // has the last word
+        let may_ask = self.config.role == Role::Server && self.config.version != Version::V31;
+        let drains =
+            self.closing.draining.is_some() || (self.closing.received.is_some() && !may_ask);
         if drains && !self.closing.ended && self.streams.active() == 0 {
             self.end();
         }

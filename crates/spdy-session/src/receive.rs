@@ -41,6 +41,9 @@ impl Session {
                 limit,
             });
         }
+        if self.decoder.is_between_frames() {
+            self.draw_consequences();
+        }
     }
 
     fn dispatch(&mut self, frame: Frame) -> Result<(), SessionError> {

@@ -43,9 +43,14 @@ impl Session {
             self.refuse(id, status);
             return self.budget.refused_stream(self.now);
         }
+        // both halves closed from birth: no answer could ever be given (a push may be so)
+        if self.config.role == Role::Server && syn.unidirectional && syn.fin {
+            self.refuse(id, RstStatus::PROTOCOL_ERROR);
+            return self.spoiled(id, true);
+        }
         // after GOAWAY the text lets us ignore it; an answer is friendlier and as safe (choice)
         let full = self.streams.theirs_active() >= self.config.peer_streams() as usize;
-        if self.closing.refuses_streams() || full {
+        if self.closing.refuses_streams(self.config.version) || full {
             self.refuse(id, RstStatus::REFUSED_STREAM);
             return self.budget.refused_stream(self.now);
         }
@@ -81,7 +86,9 @@ impl Session {
         let parent = syn.associated_to;
         match self.config.push {
             PushPolicy::Refuse => Some(RstStatus::REFUSED_STREAM),
-            _ if self.closing.refuses_streams() => Some(RstStatus::REFUSED_STREAM),
+            _ if self.closing.refuses_streams(self.config.version) => {
+                Some(RstStatus::REFUSED_STREAM)
+            }
             PushPolicy::AcceptUnassociated if parent.is_zero() => None,
             // SPDY/3 wants the session's end here; the stream's is enough (choice)
             PushPolicy::Accept if parent.is_zero() => Some(match self.config.version {

@@ -4,6 +4,7 @@ mod support;
 
 use std::time::Duration;
 
+use bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
@@ -269,4 +270,41 @@ fn two_machines_drain_a_session_and_both_say_closed_once() {
     );
     assert_eq!(lines(&pair.server.events), ["Opened 1 fin", "Closed"]);
     assert!(pair.client.session.is_closed() && pair.server.session.is_closed());
+}
+
+#[test]
+fn after_its_goaway_a_client_may_ask_on_in_the_older_versions_and_not_in_3_1() {
+    for version in [Version::V2, Version::V3] {
+        let mut server = Script::version(Role::Server, version);
+        server.goaway(0);
+        server.syn_fin(1);
+        assert_eq!(server.heard(), ["GoAway 0", "Opened 1 fin"], "{version}");
+    }
+    let mut server = Script::server();
+    server.syn_fin(1);
+    server.goaway(0);
+    server.syn_fin(3);
+    assert_eq!(server.heard(), ["Opened 1 fin", "GoAway 0"]);
+    assert_eq!(server.wrote(), ["RST_STREAM 3 REFUSED_STREAM"]);
+}
+
+#[test]
+fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
+    let mut client = asking(Version::V31);
+    client.session.shutdown(client.now);
+    for stream in [1, 3] {
+        client.reply(stream, true);
+    }
+    let mut both = BytesMut::new();
+    for stream_id in [id(5), id(7)] {
+        let status = RstStatus::REFUSED_STREAM;
+        let rst = spdy_frame::frame::RstStream { stream_id, status };
+        rst.encode(Version::V31, &mut both);
+    }
+    both.extend_from_slice(b"not a frame");
+    client.session.handle_input(client.now, &both);
+    assert_eq!(
+        client.heard()[2..],
+        ["Reset 5 by peer: REFUSED_STREAM", "Closed"]
+    );
 }

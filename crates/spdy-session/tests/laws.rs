@@ -521,6 +521,10 @@ proptest! {
                 side.session.handle_timeout(now);
             }
             now += ms(100);
+            if client.session.is_closed() && client.wire.is_empty() {
+                server.session.handle_eof(now); // a closed client closes its transport
+                server.listen();
+            }
             quiet = if moved.contains(&true) { 0 } else { quiet + 1 };
         }
         prop_assert!(client.session.is_closed() && server.session.is_closed());

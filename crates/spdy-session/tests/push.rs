@@ -269,3 +269,17 @@ fn a_client_that_answers_a_push_is_let_be() {
     server.data(2, 1, false); // but more than that is too much
     assert_eq!(server.wrote(), ["RST_STREAM 2 STREAM_ALREADY_CLOSED"]);
 }
+
+#[test]
+fn a_push_of_headers_alone_is_told_and_leaves_nothing_behind() {
+    let mut client = client(Version::V31, PushPolicy::Accept);
+    let push = SynStream {
+        associated_to: id(1),
+        unidirectional: true,
+        fin: true,
+        ..client.syn_frame(2)
+    };
+    client.send(&Frame::SynStream(push));
+    assert_eq!(client.heard(), ["Opened 2 one-way fin"]);
+    assert_eq!(client.session.active_streams(), (1, 0));
+}

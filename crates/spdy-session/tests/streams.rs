@@ -418,14 +418,6 @@ fn the_recipient_of_a_one_way_stream_sends_nothing_on_it() {
 #[test]
 fn a_one_way_stream_that_ends_at_once_leaves_nothing_behind() {
     let mut server = Script::server();
-    let syn = SynStream {
-        unidirectional: true,
-        fin: true,
-        ..server.syn_frame(1)
-    };
-    server.send(&Frame::SynStream(syn));
-    assert_eq!(server.heard(), ["Opened 1 one-way fin"]);
-    assert_eq!(server.session.active_streams(), (0, 0));
     let one_way = Open {
         unidirectional: true,
         fin: true,
@@ -434,6 +426,19 @@ fn a_one_way_stream_that_ends_at_once_leaves_nothing_behind() {
     server.session.open(&some_headers(), one_way).unwrap();
     assert_eq!(server.wrote(), ["SYN_STREAM 2 fin"]);
     assert_eq!(server.session.active_streams(), (0, 0));
+}
+
+#[test]
+fn a_request_that_leaves_no_way_to_answer_is_a_stream_error() {
+    let mut server = Script::server();
+    let syn = SynStream {
+        unidirectional: true,
+        fin: true,
+        ..server.syn_frame(1)
+    };
+    server.send(&Frame::SynStream(syn));
+    assert_eq!(server.heard(), [""; 0]);
+    assert_eq!(server.wrote(), ["RST_STREAM 1 PROTOCOL_ERROR"]);
 }
 
 #[test]
