@@ -6,9 +6,13 @@
 //!
 //! `docs/lab.md` tells how we measure, and what was left out.
 
-
+pub mod browser;
+mod ends;
 pub mod measure;
+pub mod options;
 pub mod page_load;
-
+pub mod race;
+pub mod report;
 pub mod sim;
-
+pub mod stats;
+mod tls;

@@ -264,6 +264,12 @@ impl<'a> PageLoad<'a> {
         self.requests.pop_front()
     }
 
+    /// Whether [`poll_request`](Self::poll_request) has something to give.
+    #[must_use]
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     /// When DOMContentLoaded was reached.
     #[must_use]
     pub fn dom_content_loaded(&self) -> Option<Instant> {

@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
 use spdy_net::network::{BoxIo, Network};
-use spdy_netem::link::{Path, PathConfig, Verdict, Way};
+use spdy_netem::path::{Path, PathConfig, Transit, Verdict, Way};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
@@ -161,6 +161,8 @@ struct Packet {
     len_bytes: usize,
     way: Way,
     load: Load,
+    /// It stands before a pipe that it must pass again.
+    transit: Option<Transit>,
 }
 
 enum Load {
@@ -311,7 +313,7 @@ impl Network for SimNetwork {
         let now = self.inner.runtime.now();
         let mut state = self.inner.lock();
         let end = End { connection: state.connections.len(), side: Side::Client };
-        let client = Endpoint::new(Tcp::connect(self.inner.config.client_tcp.clone(), now), None);
+        let client = Endpoint::new(Tcp::connect(self.inner.config.client_tcp, now), None);
         state.connections.push(Connection { to, client, server: None });
         state.traffic.connections += 1;
         self.inner.pump(&mut state, now, end);
@@ -352,24 +354,33 @@ impl Inner {
         if way == Way::Up {
             state.traffic.count(now, way, len_bytes);
         }
-        match state.path.offer(now, way, len_bytes) {
-            Verdict::QueueFull => state.traffic.queue_drops += 1,
-            Verdict::Lost => state.traffic.losses += 1,
-            Verdict::Arrives(at) => {
-                let packet = Some(Packet { len_bytes, way, load });
-                let slot = match state.free_slots.pop() {
-                    Some(slot) => {
-                        state.in_flight[slot] = packet;
-                        slot
-                    }
-                    None => {
-                        state.in_flight.push(packet);
-                        state.in_flight.len() - 1
-                    }
-                };
-                self.runtime.fire_at(at, self.clone(), Token::Packet(slot).pack());
+        let verdict = state.path.offer(now, way, len_bytes);
+        self.carry(state, verdict, Packet { len_bytes, way, load, transit: None });
+    }
+
+    /// Does with `packet` what the path said.
+    fn carry(self: &Arc<Self>, state: &mut State, verdict: Verdict, mut packet: Packet) {
+        let at = match verdict {
+            Verdict::QueueFull => {
+                state.traffic.queue_drops += 1;
+                return;
             }
-        }
+            Verdict::Lost => {
+                state.traffic.losses += 1;
+                return;
+            }
+            Verdict::Arrives(at) => at,
+            Verdict::Again(transit) => {
+                packet.transit = Some(transit);
+                transit.at()
+            }
+        };
+        let slot = state.free_slots.pop().unwrap_or_else(|| {
+            state.in_flight.push(None);
+            state.in_flight.len() - 1
+        });
+        state.in_flight[slot] = Some(packet);
+        self.runtime.fire_at(at, self.clone(), Token::Packet(slot).pack());
     }
 
     /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
@@ -397,8 +408,12 @@ impl Inner {
     }
 
     fn handle_packet(self: &Arc<Self>, state: &mut State, now: Instant, slot: usize) {
-        let packet = state.in_flight[slot].take().expect("a timer without its packet");
+        let mut packet = state.in_flight[slot].take().expect("a timer without its packet");
         state.free_slots.push(slot);
+        if let Some(transit) = packet.transit.take() {
+            let verdict = state.path.offer_again(transit);
+            return self.carry(state, verdict, packet);
+        }
         if packet.way == Way::Down {
             state.traffic.count(now, packet.way, packet.len_bytes);
         }
@@ -435,7 +450,7 @@ impl Inner {
             let Some(acceptor) = state.listeners.get(&connection.to).cloned() else {
                 return self.send(state, Way::Down, RST_LEN_BYTES, Load::Refusal { to: to.other() });
             };
-            let tcp = Tcp::listen(self.config.server_tcp.clone(), now);
+            let tcp = Tcp::listen(self.config.server_tcp, now);
             connection.server = Some(Endpoint::new(tcp, Some(acceptor)));
         }
         let endpoint = state.endpoint(to);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spdy_clock::Instant;
-use spdy_netem::link::Way;
+use spdy_netem::path::Way;
 
 /// Counts of one run. An uplink packet counts when the client sends it, also if the link then drops it; a
 /// downlink packet counts when it reaches the client: what `tshark` on the client sees.

@@ -1,0 +1,49 @@
+//! The client and the server of one load: what ships, with the choices of a race.
+//!
+//! Nothing is left to a clock on the wall, and nothing gives up because a link is slow: a load may take its
+//! hour.
+
+use std::time::{Duration, SystemTime};
+
+use spdy_client::config::Config;
+use spdy_net::calendar::Calendar;
+use spdy_net::connection::ClientOptions;
+use spdy_net::serve::ServerOptions;
+use spdy_server::serve::ServeConfig;
+
+use crate::options::{Options, RaceProtocol};
+use crate::tls;
+
+/// Longer than any load may take.
+const PATIENCE: Duration = Duration::from_secs(2 * 3600);
+
+/// The client of one load.
+pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
+    Config {
+        protocols: vec![protocol.spoken()],
+        http1_connections: options.http1_connections,
+        tls: protocol.is_secure().then(|| tls::client(options)),
+        connection: ClientOptions { compression: options.spdy_compression, ..ClientOptions::default() },
+        connect_timeout: None,
+        head_timeout: None,
+        body_timeout: None,
+        close_timeout: PATIENCE,
+        ..Config::default()
+    }
+}
+
+/// The servers of one load.
+pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
+    ServeConfig {
+        protocols: vec![protocol.spoken()],
+        tls: protocol.is_secure().then(|| tls::server(protocol, options)),
+        options: ServerOptions {
+            handshake_timeout: PATIENCE,
+            max_streams: options.max_concurrent_streams,
+            compression: options.spdy_compression,
+            ..ServerOptions::default()
+        },
+        calendar: Calendar::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),
+        ..ServeConfig::default()
+    }
+}

@@ -1,0 +1,175 @@
+//! What a load is done with: the protocol under test, and every choice that is not the network's.
+//!
+//! There are no hidden constants of an era: TLS version, initial window, streams at once and the rest stand
+//! here by name, and a preset is nothing but values for them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use spdy_frame::compress::Compression;
+use spdy_frame::version::Version;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::TlsVersion;
+use spdy_netem::profile::Era;
+
+use crate::sim::dns::NameLookups;
+
+/// A protocol as a race names it: what is spoken, and whether in TLS.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum RaceProtocol {
+    /// HTTP/1.1 in plain text.
+    Http,
+    /// HTTP/1.1 in TLS.
+    Https,
+    /// SPDY/3.1 in TLS.
+    Spdy,
+    /// HTTP/2 in TLS.
+    H2,
+}
+
+impl RaceProtocol {
+    /// All of them, in the order in which a race runs them.
+    pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
+
+    /// The name on the command line and in results.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Spdy => "spdy",
+            Self::H2 => "h2",
+        }
+    }
+
+    /// Whether it runs in TLS.
+    #[must_use]
+    pub const fn is_secure(self) -> bool {
+        !matches!(self, Self::Http)
+    }
+
+    /// What is spoken on its connections.
+    #[must_use]
+    pub const fn spoken(self) -> Protocol {
+        match self {
+            Self::Http | Self::Https => Protocol::Http1,
+            Self::Spdy => Protocol::Spdy(Version::V31),
+            Self::H2 => Protocol::Http2,
+        }
+    }
+}
+
+impl fmt::Display for RaceProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that is none of the protocols of a race.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("no protocol of a race is called {0:?}; there are http, https, spdy, h2")]
+pub struct UnknownRaceProtocol(pub String);
+
+impl FromStr for RaceProtocol {
+    type Err = UnknownRaceProtocol;
+
+    fn from_str(name: &str) -> Result<Self, UnknownRaceProtocol> {
+        let found = Self::ALL.into_iter().find(|protocol| protocol.name() == name);
+        found.ok_or_else(|| UnknownRaceProtocol(name.to_owned()))
+    }
+}
+
+/// Every choice of a load but page, protocol, network and seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The one version of TLS that is spoken.
+    pub tls: TlsVersion,
+    /// Whether a further connection to a host takes up an earlier TLS session (abbreviated handshake).
+    pub tls_resumption: bool,
+    /// TCP of both ends; `None` for that of the network.
+    pub tcp_era: Option<Era>,
+    /// Segments that a server may send before the first acknowledgement; `None` for the network's, or the era's.
+    pub initial_window: Option<u32>,
+    /// How the client learns addresses.
+    pub name_lookups: NameLookups,
+    /// HTTP/1.1 connections to one host at a time.
+    pub http1_connections: usize,
+    /// Streams that a server lets a client have open at once on one session (SPDY, h2).
+    pub max_concurrent_streams: u32,
+    /// How SPDY's header blocks are compressed; `Zlib(0)` is not at all.
+    pub spdy_compression: Compression,
+}
+
+impl Default for Options {
+    /// Browsers and servers of today: TLS 1.3 with resumption, the network's TCP, a resolver that must be
+    /// asked, six connections, a hundred streams.
+    fn default() -> Self {
+        Self {
+            tls: TlsVersion::Tls13,
+            tls_resumption: true,
+            tcp_era: None,
+            initial_window: None,
+            name_lookups: NameLookups::RoundTrip,
+            http1_connections: 6,
+            max_concurrent_streams: 100,
+            spdy_compression: Compression::Masked,
+        }
+    }
+}
+
+impl Options {
+    /// Names of the presets, for [`preset`](Self::preset).
+    pub const PRESETS: [&str; 2] = ["today", "lulic"];
+
+    /// A preset by its name; `None` if there is none of that name.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        match name {
+            "today" => Some(Self::default()),
+            "lulic" => Some(Self::lulic()),
+            _ => None,
+        }
+    }
+
+    /// The laboratory of Lulic 2013 (Ubuntu with Apache 2.2 and `mod_spdy`, Chromium 30): TLS 1.2, Linux of
+    /// 2013, host names in a file.
+    ///
+    /// Two values are not from the paper but from a fit of its data (`docs/lab.md` tells more): 47 streams
+    /// at once and an initial window of 8 segments.
+    #[must_use]
+    pub fn lulic() -> Self {
+        Self {
+            tls: TlsVersion::Tls12,
+            tls_resumption: true,
+            tcp_era: Some(Era::Y2013),
+            initial_window: Some(8),
+            name_lookups: NameLookups::Known,
+            http1_connections: 6,
+            max_concurrent_streams: 47,
+            spdy_compression: Compression::Zlib(9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_has_a_name_that_reads_back() {
+        for protocol in RaceProtocol::ALL {
+            assert_eq!(protocol.name().parse(), Ok(protocol));
+        }
+        let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
+        assert_eq!(unknown.to_string(), "no protocol of a race is called \"spdi\"; there are http, https, spdy, h2");
+    }
+
+    #[test]
+    fn every_preset_is_there_and_no_other() {
+        for name in Options::PRESETS {
+            assert!(Options::preset(name).is_some(), "{name}");
+        }
+        assert_eq!(Options::preset("today"), Some(Options::default()));
+        assert_eq!(Options::preset("tomorrow"), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! TLS as loads in virtual time use it: real handshakes and records, of lengths that never vary.
+//!
+//! - **Identity.** One fixed chain of two certificates and one fixed Ed25519 key for every host, kept in
+//!   `data/tls/` (test-only key material). A fresh certificate differs in length by its serial number, and an
+//!   ECDSA signature by a byte or two; either would change times from run to run.
+//! - **Trust.** The client takes any chain and any name, and still checks the handshake's signature: what is
+//!   measured is a load, not the web's authorities.
+//! - **Hour.** Certificates and tickets are checked against one fixed hour, which never comes to an end.
+//! - **Key exchange.** X25519 alone. The hybrid with ML-KEM adds 1.1 kB to each hello, and would make
+//!   loads of today differ from those of 2013 by more than the protocol.
+//!
+//! Randoms, keys and tickets are drawn from the system: their contents differ from run to run, and nothing
+//! that is measured depends on them.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use spdy_net::certificates::Identity;
+use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::verify::Trust;
+
+use crate::options::{Options, RaceProtocol};
+
+/// 1 January 2030, within the life of the certificates.
+pub(crate) const HOUR: Duration = Duration::from_secs(1_893_456_000);
+
+fn identity() -> &'static Identity {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let (chain, key) = (include_bytes!("../data/tls/chain.pem"), include_bytes!("../data/tls/key.pem"));
+        Identity::from_pem(chain, key, "the lab's own").expect("the identity in data/tls is whole")
+    })
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    let x25519_only = || {
+        let kx_groups = vec![aws_lc_rs::kx_group::X25519];
+        Arc::new(CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() })
+    };
+    PROVIDER.get_or_init(x25519_only).clone()
+}
+
+fn tls_options(options: &Options) -> TlsOptions {
+    TlsOptions {
+        min: options.tls,
+        max: options.tls,
+        key_log: KeyLogTo::Nowhere,
+        provider: provider(),
+        hour: Some(SystemTime::UNIX_EPOCH + HOUR),
+        resumption: options.tls_resumption,
+        ..TlsOptions::default()
+    }
+}
+
+/// The client's side of one load: fresh, so that no load takes up a TLS session of another.
+pub(crate) fn client(options: &Options) -> ClientTls {
+    let trust = Trust { insecure: true, ..Trust::default() };
+    ClientTls::new(&trust, &tls_options(options)).expect("a TLS client of fixed choices")
+}
+
+/// The servers' side of one load.
+pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServerTls {
+    ServerTls::new(identity(), &[protocol.spoken()], &tls_options(options)).expect("a TLS server of fixed choices")
+}

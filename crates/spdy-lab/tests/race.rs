@@ -1,0 +1,173 @@
+//! Races as a whole: what repeats, what is counted, and what textbooks say of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+
+use spdy_lab::measure::Load;
+use spdy_lab::options::{Options, RaceProtocol};
+use spdy_lab::race::{Race, RaceNetwork};
+use spdy_lab::stats::Line;
+use spdy_page::builtin;
+use url::Url;
+
+fn cable(loss_percent: u32) -> RaceNetwork {
+    RaceNetwork::parse(&format!("down=5mbit,up=1mbit,rtt=60ms,loss={loss_percent}%")).unwrap()
+}
+
+fn both_pages(loss_percent: u32) -> Race {
+    Race::new(vec![builtin::flags(), builtin::portal()], vec![cable(loss_percent)])
+}
+
+/// Loads as people and programs see them: the JSON, and the waterfall that it leaves out.
+fn written(loads: &[Load]) -> Vec<String> {
+    loads.iter().map(|load| format!("{}\n{:?}", serde_json::to_string(load).unwrap(), load.waterfall)).collect()
+}
+
+fn expect_no_failures(loads: &[Load]) {
+    for load in loads {
+        assert!(load.failures.is_empty(), "{} {} seed {}: {:?}", load.replica, load.protocol, load.seed, load.failures);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_loads_on_any_number_of_threads() {
+    let mut race = both_pages(1);
+    race.threads = NonZeroUsize::new(1);
+    let alone = race.run(|_| ());
+    race.threads = NonZeroUsize::new(2);
+    let mut told = Vec::new();
+    let together = race.run(|progress| told.push((progress.done, progress.total, progress.load.load_ms)));
+    assert_eq!(written(&alone), written(&together));
+    let want: Vec<_> = alone.iter().enumerate().map(|(at, load)| (at + 1, 8, load.load_ms)).collect();
+    assert_eq!(told, want, "progress comes in the order of the race");
+    expect_no_failures(&alone);
+}
+
+#[test]
+fn another_seed_with_loss_gives_other_loads_and_without_loss_the_same() {
+    let times = |loss, seed| {
+        let mut race = both_pages(loss);
+        race.seed = seed;
+        race.run(|_| ()).iter().map(|load| load.load_ms).collect::<Vec<_>>()
+    };
+    assert_eq!(times(0, 1), times(0, 2));
+    let (one, two) = (times(2, 1), times(2, 2));
+    for (at, (one, two)) in one.iter().zip(&two).enumerate() {
+        assert_ne!(one, two, "load {at}");
+    }
+}
+
+#[test]
+fn a_run_of_a_race_can_be_repeated_alone_by_its_seed() {
+    let mut race = both_pages(2);
+    race.protocols = vec![RaceProtocol::Spdy];
+    (race.runs, race.seed) = (3, 40);
+    let loads = race.run(|_| ());
+    assert_eq!(loads.iter().map(|load| load.seed).collect::<Vec<_>>(), [40, 41, 42, 40, 41, 42]);
+    (race.runs, race.seed) = (1, 42);
+    let again = race.run(|_| ());
+    assert_eq!(written(&loads[2..3]), written(&again[..1]));
+}
+
+/// Connections by host name, as the waterfall tells them.
+fn connections_by_host(load: &Load) -> BTreeMap<String, BTreeSet<usize>> {
+    let mut by_host: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for row in &load.waterfall {
+        let host = Url::parse(&row.url).unwrap().host_str().unwrap().to_owned();
+        by_host.entry(host).or_default().insert(row.connection);
+    }
+    by_host
+}
+
+#[test]
+fn http1_opens_at_most_six_connections_a_host_and_spdy_and_h2_open_one() {
+    let loads = both_pages(0).run(|_| ());
+    expect_no_failures(&loads);
+    for load in &loads {
+        let name = format!("{} {}", load.replica, load.protocol);
+        let by_host = connections_by_host(load);
+        let most = by_host.values().map(BTreeSet::len).max().unwrap();
+        match load.protocol.as_str() {
+            "http" | "https" => assert_eq!(most, 6, "{name}: {by_host:?}"),
+            _ => assert_eq!(most, 1, "{name}: {by_host:?}"),
+        }
+        let used: usize = by_host.values().map(BTreeSet::len).sum();
+        assert_eq!(load.connections, used as u64, "{name}: every connection carried something");
+        let hosts = if load.replica == "flags" { 1 } else { 7 };
+        assert_eq!(by_host.len(), hosts, "{name}");
+    }
+}
+
+#[test]
+fn every_exchange_of_the_page_happens_once_and_in_order_of_its_phases() {
+    for load in both_pages(1).run(|_| ()) {
+        let name = format!("{} {}", load.replica, load.protocol);
+        let exchanges = if load.replica == "flags" { 197 } else { 44 };
+        assert_eq!((load.waterfall.len(), load.requests), (exchanges, exchanges as u64), "{name}");
+        assert!(0.0 < load.dom_content_loaded_ms && load.dom_content_loaded_ms <= load.load_ms, "{name}");
+        assert!(load.load_ms <= load.time_on_wire_ms, "{name}: the last packet is a connection's farewell");
+        for row in &load.waterfall {
+            let phases = [row.dns, row.connect, row.tls].into_iter().flatten();
+            let mut before = row.wanted;
+            for (from, to) in phases {
+                assert!(before <= from && from <= to, "{name}: {row:?}");
+                before = to;
+            }
+            assert!(before <= row.sent && row.sent < row.first_byte && row.first_byte <= row.done, "{name}: {row:?}");
+            assert_eq!(row.status, 200, "{name}: {row:?}");
+        }
+    }
+}
+
+#[test]
+fn header_bytes_are_smaller_on_the_wire_where_the_protocol_compresses() {
+    for load in both_pages(0).run(|_| ()) {
+        let name = format!("{} {}", load.replica, load.protocol);
+        let request = load.request_header_bytes_wire as f64 / load.request_header_bytes as f64;
+        let response = load.response_header_bytes_wire as f64 / load.response_header_bytes as f64;
+        match load.protocol.as_str() {
+            "http" | "https" => assert!((0.9..1.1).contains(&request) && (0.9..1.1).contains(&response), "{name}: {request} {response}"),
+            _ => assert!(request < 0.6 && response < 0.6, "{name}: {request} {response}"),
+        }
+    }
+}
+
+#[test]
+fn uncompressed_header_blocks_cost_packets_up() {
+    let mut race = Race::new(vec![builtin::flags()], vec![cable(0)]);
+    race.protocols = vec![RaceProtocol::Spdy];
+    let with = race.run(|_| ());
+    race.options.spdy_compression = spdy_frame::compress::Compression::Zlib(0);
+    let without = race.run(|_| ());
+    expect_no_failures(&without);
+    assert!(without[0].bytes_up > 2 * with[0].bytes_up, "{} {}", without[0].bytes_up, with[0].bytes_up);
+    assert!(without[0].request_header_bytes_wire > with[0].request_header_bytes_wire * 2);
+}
+
+/// How load and DOMContentLoaded of the flags page grow with the true round trip over Lulic's link, counted in
+/// round trips: labels of 50 to 250 ms at 10,240 kbit/s, as in the paper's data.
+fn round_trips(protocol: RaceProtocol, options: Options) -> (f64, f64) {
+    let labels = [50, 100, 200, 250];
+    let networks = labels.map(|label| RaceNetwork::parse(&format!("lulic:10240kbit:{label}ms")).unwrap()).to_vec();
+    let race = Race { protocols: vec![protocol], options, ..Race::new(vec![builtin::flags()], networks) };
+    let loads = race.run(|_| ());
+    expect_no_failures(&loads);
+    let slope = |time: fn(&Load) -> f64| {
+        let points: Vec<_> = labels.iter().zip(&loads).map(|(label, load)| ((4 * label) as f64, time(load))).collect();
+        Line::fit(&points).unwrap().slope
+    };
+    (slope(|load| load.dom_content_loaded_ms), slope(|load| load.load_ms))
+}
+
+#[test]
+fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
+    for (protocol, dom_content_loaded, load, tolerance) in [
+        (RaceProtocol::Http, 2.0, 36.0, 1.0),
+        (RaceProtocol::Https, 4.0, 39.0, 1.0),
+        (RaceProtocol::Spdy, 4.0, 12.0, 2.0),
+    ] {
+        let (dcl_trips, load_trips) = round_trips(protocol, Options::lulic());
+        assert!((dcl_trips - dom_content_loaded).abs() <= 0.1, "{protocol}: DOMContentLoaded {dcl_trips}");
+        assert!((load_trips - load).abs() <= tolerance, "{protocol}: load {load_trips}");
+    }
+}
