@@ -18,7 +18,10 @@ pub(crate) struct BlockWriter {
 impl BlockWriter {
     /// With room for the first line and for all of `headers`.
     pub(crate) fn for_headers(headers: &HeaderMap) -> Self {
-        Self { text: BytesMut::with_capacity(64 * (headers.len() + 5)), ends: Vec::with_capacity(headers.len() + 5) }
+        Self {
+            text: BytesMut::with_capacity(64 * (headers.len() + 5)),
+            ends: Vec::with_capacity(headers.len() + 5),
+        }
     }
 
     /// Appends a pair whose value is `parts`, one behind the other.
@@ -41,7 +44,11 @@ impl BlockWriter {
             if stays_here(version, names, name) || hop.contains(name) {
                 continue;
             }
-            let separator: &[u8] = if *name == header::COOKIE { b"; " } else { b"\0" };
+            let separator: &[u8] = if *name == header::COOKIE {
+                b"; "
+            } else {
+                b"\0"
+            };
             let start = self.text.len();
             self.text.put_slice(name.as_str().as_bytes());
             let name_end = self.text.len();

@@ -1,8 +1,8 @@
 //! Pairs of a block into a message's headers: what requests and responses have in common.
 
-use http::header::{self, HeaderName, HeaderValue};
-use http::HeaderMap;
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::{self, HeaderName, HeaderValue};
 
 /// Why a pair is no header of HTTP.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -43,9 +43,15 @@ pub const MAX_VALUES: usize = 1024;
 /// # Errors
 ///
 /// [`BadHeader`], if HTTP/1.1 could not carry the pair.
-pub(crate) fn append(headers: &mut HeaderMap, name: &Bytes, value: &Bytes) -> Result<(), BadHeader> {
+pub(crate) fn append(
+    headers: &mut HeaderMap,
+    name: &Bytes,
+    value: &Bytes,
+) -> Result<(), BadHeader> {
     // Upper case is read: several peers send it (and `from_bytes` lowers it).
-    let Ok(name) = HeaderName::from_bytes(name) else { return Err(BadHeader::Name { name: shown(name) }) };
+    let Ok(name) = HeaderName::from_bytes(name) else {
+        return Err(BadHeader::Name { name: shown(name) });
+    };
     if name == header::COOKIE && value.contains(&0) {
         let crumbs: Vec<&[u8]> = value.split(|byte| *byte == 0).collect();
         let whole = HeaderValue::from_maybe_shared(Bytes::from(crumbs.join(&b"; "[..])));
@@ -55,16 +61,29 @@ pub(crate) fn append(headers: &mut HeaderMap, name: &Bytes, value: &Bytes) -> Re
         let lengths = &mut value.split(|byte| *byte == 0);
         let first = lengths.next().unwrap_or_default();
         // Said twice alike is said once; said differently is request smuggling.
-        if headers.contains_key(&name) || content_length(first).is_none() || lengths.any(|other| other != first) {
-            return Err(BadHeader::ContentLength { value: shown(value) });
+        if headers.contains_key(&name)
+            || content_length(first).is_none()
+            || lengths.any(|other| other != first)
+        {
+            return Err(BadHeader::ContentLength {
+                value: shown(value),
+            });
         }
-        return insert(headers, name, HeaderValue::from_maybe_shared(value.slice_ref(first)));
+        return insert(
+            headers,
+            name,
+            HeaderValue::from_maybe_shared(value.slice_ref(first)),
+        );
     }
     if !value.contains(&0) {
         return insert(headers, name, HeaderValue::from_maybe_shared(value.clone()));
     }
     for component in value.split(|byte| *byte == 0) {
-        insert(headers, name.clone(), HeaderValue::from_maybe_shared(value.slice_ref(component)))?;
+        insert(
+            headers,
+            name.clone(),
+            HeaderValue::from_maybe_shared(value.slice_ref(component)),
+        )?;
     }
     Ok(())
 }
@@ -74,12 +93,17 @@ fn insert(
     name: HeaderName,
     value: Result<HeaderValue, header::InvalidHeaderValue>,
 ) -> Result<(), BadHeader> {
-    let Ok(value) = value else { return Err(BadHeader::Value { name }) };
+    let Ok(value) = value else {
+        return Err(BadHeader::Value { name });
+    };
     let too_many = BadHeader::TooMany { limit: MAX_VALUES };
     if headers.len() >= MAX_VALUES {
         return Err(too_many);
     }
-    headers.try_append(name, value).map(|_| ()).map_err(|_| too_many)
+    headers
+        .try_append(name, value)
+        .map(|_| ())
+        .map_err(|_| too_many)
 }
 
 /// The number in a content-length: digits only, no sign, below 2^63 (RFC 9110 §8.6).
@@ -88,7 +112,9 @@ pub fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let number = value.iter().fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    let number = value
+        .iter()
+        .fold(0_u64, |sum, digit| sum * 10 + u64::from(digit - b'0'));
     i64::try_from(number).is_ok().then_some(number)
 }
 
@@ -103,7 +129,11 @@ mod tests {
 
     fn one(name: &'static str, value: &'static [u8]) -> Result<HeaderMap, BadHeader> {
         let mut headers = HeaderMap::new();
-        append(&mut headers, &Bytes::from_static(name.as_bytes()), &Bytes::from_static(value))?;
+        append(
+            &mut headers,
+            &Bytes::from_static(name.as_bytes()),
+            &Bytes::from_static(value),
+        )?;
         Ok(headers)
     }
 
@@ -116,21 +146,46 @@ mod tests {
 
     #[test]
     fn crumbs_of_a_cookie_become_one_value() {
-        assert_eq!(one("cookie", b"a=1\0b=2").expect("good")["cookie"], "a=1; b=2");
+        assert_eq!(
+            one("cookie", b"a=1\0b=2").expect("good")["cookie"],
+            "a=1; b=2"
+        );
     }
 
     #[test]
     fn a_length_said_twice_alike_is_one_and_said_differently_none() {
-        assert_eq!(one("content-length", b"12\x0012").expect("good")["content-length"], "12");
-        for bad in [&b"12\x0013"[..], b"", b"+1", b"1 ", b"0x1", b"9223372036854775808"] {
-            assert!(matches!(one("content-length", bad), Err(BadHeader::ContentLength { .. })), "{bad:?}");
+        assert_eq!(
+            one("content-length", b"12\x0012").expect("good")["content-length"],
+            "12"
+        );
+        for bad in [
+            &b"12\x0013"[..],
+            b"",
+            b"+1",
+            b"1 ",
+            b"0x1",
+            b"9223372036854775808",
+        ] {
+            assert!(
+                matches!(
+                    one("content-length", bad),
+                    Err(BadHeader::ContentLength { .. })
+                ),
+                "{bad:?}"
+            );
         }
-        assert_eq!(content_length(b"9223372036854775807"), Some(i64::MAX as u64));
+        assert_eq!(
+            content_length(b"9223372036854775807"),
+            Some(i64::MAX as u64)
+        );
     }
 
     #[test]
     fn control_characters_and_names_that_are_no_tokens_are_refused() {
-        assert!(matches!(one("x", b"a\r\nb: c"), Err(BadHeader::Value { .. })));
+        assert!(matches!(
+            one("x", b"a\r\nb: c"),
+            Err(BadHeader::Value { .. })
+        ));
         assert!(matches!(one("x y", b"a"), Err(BadHeader::Name { .. })));
         assert!(matches!(one(":x", b"a"), Err(BadHeader::Name { .. })));
         assert!(one("Content-Type", b"text/html").is_ok());
@@ -140,9 +195,14 @@ mod tests {
     fn one_value_more_than_the_limit_is_refused() {
         let value = |components: usize| Bytes::from(vec!["v"; components].join("\0"));
         let mut headers = HeaderMap::new();
-        append(&mut headers, &Bytes::from_static(b"x"), &value(MAX_VALUES)).expect("as many as allowed");
+        append(&mut headers, &Bytes::from_static(b"x"), &value(MAX_VALUES))
+            .expect("as many as allowed");
         let mut headers = HeaderMap::new();
-        let over = append(&mut headers, &Bytes::from_static(b"x"), &value(MAX_VALUES + 1));
+        let over = append(
+            &mut headers,
+            &Bytes::from_static(b"x"),
+            &value(MAX_VALUES + 1),
+        );
         assert_eq!(over, Err(BadHeader::TooMany { limit: MAX_VALUES }));
     }
 }

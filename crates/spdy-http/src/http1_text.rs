@@ -38,7 +38,10 @@ pub fn response_head_bytes(head: &http::response::Parts) -> usize {
 }
 
 fn headers_bytes(headers: &http::HeaderMap) -> usize {
-    headers.iter().map(|(name, value)| name.as_str().len() + 2 + value.len() + CRLF).sum()
+    headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + 2 + value.len() + CRLF)
+        .sum()
 }
 
 #[cfg(test)]
@@ -49,8 +52,11 @@ mod tests {
 
     #[test]
     fn a_request_is_as_long_as_its_text() {
-        let text = "GET /a?b HTTP/1.1\r\nHost: example.org:8080\r\naccept: */*\r\ncookie: x\r\n\r\n";
-        let request = Request::get("http://example.org:8080/a?b").header("accept", "*/*").header("cookie", "x");
+        let text =
+            "GET /a?b HTTP/1.1\r\nHost: example.org:8080\r\naccept: */*\r\ncookie: x\r\n\r\n";
+        let request = Request::get("http://example.org:8080/a?b")
+            .header("accept", "*/*")
+            .header("cookie", "x");
         let (head, ()) = request.body(()).expect("valid").into_parts();
         assert_eq!(request_head_bytes(&head), text.len());
         let origin_form = Request::get("/a?b").header("host", "example.org:8080");
@@ -62,7 +68,10 @@ mod tests {
     #[test]
     fn a_response_is_as_long_as_its_text() {
         let text = "HTTP/1.1 404 Not Found\r\nset-cookie: a\r\nset-cookie: bc\r\n\r\n";
-        let response = Response::builder().status(404).header("set-cookie", "a").header("set-cookie", "bc");
+        let response = Response::builder()
+            .status(404)
+            .header("set-cookie", "a")
+            .header("set-cookie", "bc");
         let (head, ()) = response.body(()).expect("valid").into_parts();
         assert_eq!(response_head_bytes(&head), text.len());
     }

@@ -29,8 +29,13 @@ impl LengthCheck {
     /// For a message with `headers`; without a content-length every length is right.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        let declared = headers.get(header::CONTENT_LENGTH).and_then(|value| content_length(value.as_bytes()));
-        Self { declared, received: 0 }
+        let declared = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|value| content_length(value.as_bytes()));
+        Self {
+            declared,
+            received: 0,
+        }
     }
 
     /// The content-length, bytes.
@@ -48,7 +53,10 @@ impl LengthCheck {
         self.received = self.received.saturating_add(bytes as u64);
         match self.declared {
             Some(declared) if self.received > declared || (fin && self.received < declared) => {
-                Err(LengthMismatch { declared, received: self.received })
+                Err(LengthMismatch {
+                    declared,
+                    received: self.received,
+                })
             }
             _ => Ok(()),
         }
@@ -61,7 +69,10 @@ mod tests {
 
     fn declared(length: &'static str) -> LengthCheck {
         let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_LENGTH, header::HeaderValue::from_static(length));
+        headers.insert(
+            header::CONTENT_LENGTH,
+            header::HeaderValue::from_static(length),
+        );
         LengthCheck::of(&headers)
     }
 
@@ -75,10 +86,22 @@ mod tests {
     #[test]
     fn one_byte_more_is_seen_at_once_and_one_less_at_the_end() {
         let mut check = declared("5");
-        assert_eq!(check.received(6, false), Err(LengthMismatch { declared: 5, received: 6 }));
+        assert_eq!(
+            check.received(6, false),
+            Err(LengthMismatch {
+                declared: 5,
+                received: 6
+            })
+        );
         let mut check = declared("5");
         assert_eq!(check.received(4, false), Ok(()));
-        assert_eq!(check.received(0, true), Err(LengthMismatch { declared: 5, received: 4 }));
+        assert_eq!(
+            check.received(0, true),
+            Err(LengthMismatch {
+                declared: 5,
+                received: 4
+            })
+        );
     }
 
     #[test]

@@ -33,8 +33,14 @@ pub struct Names {
     pub status: &'static str,
 }
 
-const PLAIN: Names =
-    Names { method: "method", path: "url", version: "version", host: "host", scheme: "scheme", status: "status" };
+const PLAIN: Names = Names {
+    method: "method",
+    path: "url",
+    version: "version",
+    host: "host",
+    scheme: "scheme",
+    status: "status",
+};
 
 const COLON: Names = Names {
     method: ":method",
@@ -58,7 +64,15 @@ impl Names {
     /// Whether `name` stands for a part of the first line.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        [self.method, self.path, self.version, self.host, self.scheme, self.status].contains(&name)
+        [
+            self.method,
+            self.path,
+            self.version,
+            self.host,
+            self.scheme,
+            self.status,
+        ]
+        .contains(&name)
     }
 }
 
@@ -84,7 +98,10 @@ pub fn is_hop_by_hop(name: &[u8]) -> bool {
 pub(crate) fn listed_in_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     let mut listed = Vec::new();
     for value in headers.get_all(header::CONNECTION) {
-        let tokens = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        let tokens = value
+            .as_bytes()
+            .split(|byte| *byte == b',')
+            .map(<[u8]>::trim_ascii);
         // A token that is no header name (an empty one, say) names nothing.
         listed.extend(tokens.filter_map(|token| HeaderName::from_bytes(token).ok()));
     }
@@ -110,7 +127,15 @@ mod tests {
         ] {
             assert!(is_hop_by_hop(name.as_bytes()), "{name}");
         }
-        for name in ["tf", "trailer", "set-cookie", "accept-encoding", "host", "content-length", ""] {
+        for name in [
+            "tf",
+            "trailer",
+            "set-cookie",
+            "accept-encoding",
+            "host",
+            "content-length",
+            "",
+        ] {
             assert!(!is_hop_by_hop(name.as_bytes()), "{name}");
         }
     }
@@ -118,8 +143,14 @@ mod tests {
     #[test]
     fn connection_lists_names_between_commas_in_any_case() {
         let mut headers = HeaderMap::new();
-        headers.append(header::CONNECTION, HeaderValue::from_static("close, X-Hop ,,"));
+        headers.append(
+            header::CONNECTION,
+            HeaderValue::from_static("close, X-Hop ,,"),
+        );
         headers.append(header::CONNECTION, HeaderValue::from_static("x-other"));
-        assert_eq!(listed_in_connection(&headers), ["close", "x-hop", "x-other"]);
+        assert_eq!(
+            listed_in_connection(&headers),
+            ["close", "x-hop", "x-other"]
+        );
     }
 }

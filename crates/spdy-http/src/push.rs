@@ -53,9 +53,12 @@ pub enum BadPush {
 /// [`RequestError`], if the URI is not absolute.
 pub fn encode_promise(version: Version, uri: &Uri) -> Result<HeaderBlock, RequestError> {
     let names = Names::of(version);
-    let scheme = uri.scheme_str().ok_or_else(|| RequestError::NoScheme { uri: uri.to_string() })?;
+    let scheme = uri.scheme_str().ok_or_else(|| RequestError::NoScheme {
+        uri: uri.to_string(),
+    })?;
     let authority = uri.authority().ok_or(RequestError::NoHost)?.as_str();
-    let host = without_default_port(scheme, authority.rsplit('@').next().unwrap_or(authority)).as_bytes();
+    let host =
+        without_default_port(scheme, authority.rsplit('@').next().unwrap_or(authority)).as_bytes();
     let path = path_of(uri);
     let mut block = BlockWriter::for_headers(&http::HeaderMap::new());
     block.pair(names.method, &[b"GET"]);
@@ -86,12 +89,17 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
         line.take(version, name, value);
     }
     if let Some(method) = line.method().filter(|method| &method[..] != b"GET") {
-        return Err(BadPush::Method { method: crate::headers::shown(method) });
+        return Err(BadPush::Method {
+            method: crate::headers::shown(method),
+        });
     }
     let (mut request, ()) = Request::new(()).into_parts();
     request.uri = line.uri(Names::of(version), &Method::GET)?;
-    let response =
-        if has_status(version, block) { Some(read(version, block, false, |name| is_url(version, name))?) } else { None };
+    let response = if has_status(version, block) {
+        Some(read(version, block, false, |name| is_url(version, name))?)
+    } else {
+        None
+    };
     Ok(Promise { request, response })
 }
 
@@ -100,14 +108,19 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
 /// # Errors
 ///
 /// [`BadResponse`], if it has no status, or names the URL again.
-pub fn decode_response(version: Version, block: &HeaderBlock) -> Result<response::Parts, BadResponse> {
+pub fn decode_response(
+    version: Version,
+    block: &HeaderBlock,
+) -> Result<response::Parts, BadResponse> {
     read(version, block, false, |_| false)
 }
 
 /// Names that say what is pushed, not what the response is.
 fn is_url(version: Version, name: &[u8]) -> bool {
     let names = Names::of(version);
-    [names.method, names.path, names.host, names.scheme].iter().any(|own| own.as_bytes() == name)
+    [names.method, names.path, names.host, names.scheme]
+        .iter()
+        .any(|own| own.as_bytes() == name)
 }
 
 /// Whether both URIs have one scheme, host and port: what a session may push for a page it serves.

@@ -106,7 +106,9 @@ pub fn encode(version: Version, head: &Parts) -> Result<HeaderBlock, RequestErro
         block.pair(names.version, &[b"HTTP/1.1"]);
         block.pair(names.host, &[host.as_bytes()]);
     } else {
-        let no_scheme = || RequestError::NoScheme { uri: head.uri.to_string() };
+        let no_scheme = || RequestError::NoScheme {
+            uri: head.uri.to_string(),
+        };
         let scheme = head.uri.scheme_str().ok_or_else(no_scheme)?;
         block.pair(names.path, &[path_of(&head.uri)]);
         block.pair(names.version, &[b"HTTP/1.1"]);
@@ -165,7 +167,9 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest
         }
     }
     let names = Names::of(version);
-    head.method = read(names.method, line.method, |value| Method::from_bytes(value).ok())?;
+    head.method = read(names.method, line.method, |value| {
+        Method::from_bytes(value).ok()
+    })?;
     head.version = read(names.version, line.version, |value| match &value[..] {
         b"HTTP/1.1" => Some(http::Version::HTTP_11),
         b"HTTP/1.0" => Some(http::Version::HTTP_10),
@@ -179,7 +183,10 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest
                 .eq_ignore_ascii_case(without_default_port(scheme, authority.as_str()))
         });
         if !same {
-            return Err(BadRequest::TwoHosts { host: shown(host), authority: authority.to_string() });
+            return Err(BadRequest::TwoHosts {
+                host: shown(host),
+                authority: authority.to_string(),
+            });
         }
     }
     Ok(head)
@@ -228,14 +235,19 @@ impl<'a> FirstLine<'a> {
         let path = read(names.path, self.path, |value| Some(value.clone()))?;
         if *method == Method::CONNECT {
             let bad = || value_error(names.path, &path);
-            let authority = authority(&path).filter(|authority| authority.port().is_some()).ok_or_else(bad)?;
+            let authority = authority(&path)
+                .filter(|authority| authority.port().is_some())
+                .ok_or_else(bad)?;
             return Ok(Uri::from(authority));
         }
         if !path.starts_with(b"/") && &path[..] != b"*" {
             // To a proxy and in a push SPDY/2 says it all in the url.
             return Uri::from_maybe_shared(path.clone())
                 .ok()
-                .filter(|uri| uri.scheme().is_some() && uri.authority().is_some_and(|a| !a.as_str().contains('@')))
+                .filter(|uri| {
+                    uri.scheme().is_some()
+                        && uri.authority().is_some_and(|a| !a.as_str().contains('@'))
+                })
                 .ok_or_else(|| value_error(names.path, &path));
         }
         let mut parts = http::uri::Parts::default();
@@ -274,7 +286,10 @@ fn read<T>(
 }
 
 fn value_error(name: &'static str, value: &[u8]) -> BadRequest {
-    BadRequest::Value { name, value: shown(value) }
+    BadRequest::Value {
+        name,
+        value: shown(value),
+    }
 }
 
 /// The authority that a decoded request is for, as a Host header would say it.
@@ -282,4 +297,3 @@ fn value_error(name: &'static str, value: &[u8]) -> BadRequest {
 pub fn host_header(head: &Parts) -> Option<&str> {
     host_of(head)
 }
-

@@ -68,7 +68,10 @@ fn write(version: Version, head: &Parts, with_version: bool) -> HeaderBlock {
     let names = Names::of(version);
     let mut block = BlockWriter::for_headers(&head.headers);
     let reason = head.status.canonical_reason().unwrap_or("Unknown");
-    block.pair(names.status, &[head.status.as_str().as_bytes(), b" ", reason.as_bytes()]);
+    block.pair(
+        names.status,
+        &[head.status.as_str().as_bytes(), b" ", reason.as_bytes()],
+    );
     if with_version {
         block.pair(names.version, &[b"HTTP/1.1"]);
     }
@@ -117,7 +120,9 @@ pub(crate) fn read(
         return Err(BadResponse::Missing { name: names.status });
     }
     if want_version && !got_version {
-        return Err(BadResponse::Missing { name: names.version });
+        return Err(BadResponse::Missing {
+            name: names.version,
+        });
     }
     Ok(head)
 }
@@ -134,16 +139,27 @@ pub fn has_status(version: Version, block: &HeaderBlock) -> bool {
 ///
 /// [`BadResponse::Repeated`] for a name that was already given (SPDY/3.1 §2.6.7);
 /// [`BadResponse::Unknown`] for a name with a colon.
-pub fn add_headers(version: Version, head: &mut Parts, block: &HeaderBlock) -> Result<(), BadResponse> {
+pub fn add_headers(
+    version: Version,
+    head: &mut Parts,
+    block: &HeaderBlock,
+) -> Result<(), BadResponse> {
     for (name, value) in block.iter() {
         if is_hop_by_hop(name) {
             continue;
         }
         let names = Names::of(version);
-        if name.starts_with(b":") || [names.status, names.version].iter().any(|own| own.as_bytes() == &name[..]) {
+        if name.starts_with(b":")
+            || [names.status, names.version]
+                .iter()
+                .any(|own| own.as_bytes() == &name[..])
+        {
             return Err(BadResponse::Unknown { name: shown(name) });
         }
-        if head.headers.contains_key(&String::from_utf8_lossy(name)[..]) {
+        if head
+            .headers
+            .contains_key(&String::from_utf8_lossy(name)[..])
+        {
             return Err(BadResponse::Repeated { name: shown(name) });
         }
         append(&mut head.headers, name, value)?;
@@ -186,5 +202,7 @@ fn status(value: &Bytes) -> Result<StatusCode, BadResponse> {
         [a, b, c] | [a, b, c, b' ', ..] => StatusCode::from_bytes(&[*a, *b, *c]).ok(),
         _ => None,
     }
-    .ok_or_else(|| BadResponse::Status { value: shown(value) })
+    .ok_or_else(|| BadResponse::Status {
+        value: shown(value),
+    })
 }

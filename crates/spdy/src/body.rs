@@ -48,7 +48,11 @@ impl Body {
     #[must_use]
     pub fn full(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
-        if bytes.is_empty() { Self::empty() } else { Self(Kind::Full(bytes)) }
+        if bytes.is_empty() {
+            Self::empty()
+        } else {
+            Self(Kind::Full(bytes))
+        }
     }
 
     /// The same body once more, if it is in memory: what a request needs to be sent again.
@@ -86,7 +90,9 @@ impl Body {
         S: futures_util::Stream<Item = Result<Bytes, E>> + Send + 'static,
         E: Into<BoxError> + 'static,
     {
-        Self(Kind::Wrapped(Box::pin(StreamBody::new(stream.map_ok(Frame::data).map_err(Into::into)))))
+        Self(Kind::Wrapped(Box::pin(StreamBody::new(
+            stream.map_ok(Frame::data).map_err(Into::into),
+        ))))
     }
 
     /// The DATA of a stream.
@@ -115,7 +121,9 @@ impl Body {
         let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
         let mut length = 0;
         while let Some(frame) = self.frame().await {
-            let Ok(data) = frame?.into_data() else { continue };
+            let Ok(data) = frame?.into_data() else {
+                continue;
+            };
             length += data.len();
             if length > limit {
                 return Err(TooLong { limit }.into());
@@ -130,7 +138,11 @@ impl Body {
                 rest.extend_from_slice(&data);
             }
         }
-        Ok(if rest.is_empty() { first } else { rest.freeze() })
+        Ok(if rest.is_empty() {
+            first
+        } else {
+            rest.freeze()
+        })
     }
 
     /// The content-length of a received message and the bytes that came, if they differ.
@@ -185,11 +197,16 @@ impl http_body::Body for Body {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
             Kind::Empty => Poll::Ready(None),
             Kind::Full(_) => Poll::Ready(Some(Ok(Frame::data(self.take_full())))),
-            Kind::Received(body) => body.poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(Into::into))),
+            Kind::Received(body) => body
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(Into::into))),
             Kind::Wrapped(body) => body.as_mut().poll_frame(cx),
         }
     }

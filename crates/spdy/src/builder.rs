@@ -54,7 +54,11 @@ macro_rules! session_options {
             }
             /// Sends PING after `interval` of silence, and gives the session up after `timeout` without an answer.
             #[must_use]
-            pub fn keepalive(mut self, interval: Option<std::time::Duration>, timeout: std::time::Duration) -> Self {
+            pub fn keepalive(
+                mut self,
+                interval: Option<std::time::Duration>,
+                timeout: std::time::Duration,
+            ) -> Self {
                 self.config.keepalive_interval = interval;
                 self.config.keepalive_timeout = timeout;
                 self
@@ -62,7 +66,10 @@ macro_rules! session_options {
             /// Shows every frame to `observer`, in both directions. It is called while the session is
             /// locked: it must not call back into it.
             #[must_use]
-            pub fn observer(mut self, observer: std::sync::Arc<dyn spdy_session::observe::Observe>) -> Self {
+            pub fn observer(
+                mut self,
+                observer: std::sync::Arc<dyn spdy_session::observe::Observe>,
+            ) -> Self {
                 self.config.observer = Some(observer);
                 self
             }

@@ -49,7 +49,10 @@ impl Builder {
     /// The defaults of `version`.
     #[must_use]
     pub fn new(version: Version) -> Self {
-        Self { config: Config::new(Role::Client, version), send_trailers: false }
+        Self {
+            config: Config::new(Role::Client, version),
+            send_trailers: false,
+        }
     }
 
     /// A session over `io`. The peer is told to push nothing, and what it pushes is refused.
@@ -68,13 +71,21 @@ impl Builder {
     /// Likewise, with the peer's pushes offered: those of the same origin as the request they belong
     /// to. They wait, up to `max_concurrent_streams`, until they are taken.
     #[must_use]
-    pub fn handshake_with_pushes<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Pushes, Connection<T>)
+    pub fn handshake_with_pushes<T>(
+        mut self,
+        io: T,
+        runtime: SharedRuntime,
+    ) -> (Session, Pushes, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         self.config.push = PushPolicy::Accept;
         let shared = Shared::new(self.config, runtime, self.send_trailers, true);
-        (Session::first(&shared), Pushes::new(shared.clone()), Connection::new(io, shared))
+        (
+            Session::first(&shared),
+            Pushes::new(shared.clone()),
+            Connection::new(io, shared),
+        )
     }
 }
 
@@ -115,7 +126,9 @@ impl Drop for Session {
 impl Session {
     fn first(shared: &Arc<Shared>) -> Self {
         shared.look(|state| state.owners += 1);
-        Self { shared: shared.clone() }
+        Self {
+            shared: shared.clone(),
+        }
     }
 
     /// Sends `request`, whose URI is absolute (`host:port` for CONNECT), and gives its response.
@@ -135,15 +148,22 @@ impl Session {
             && !head.headers.contains_key(header::CONTENT_LENGTH)
             && (length > 0 || wants_body(&head.method))
         {
-            head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            head.headers
+                .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
         // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such end with DATA.
-        let fin = body.is_end_stream() && !wants_body(&head.method) && head.method != Method::CONNECT;
+        let fin =
+            body.is_end_stream() && !wants_body(&head.method) && head.method != Method::CONNECT;
         let block = match request::encode(self.shared.version, &head) {
             Ok(block) => block,
             Err(error) => return ResponseFuture::failed(error.into()),
         };
-        let open = Open { priority, associated_to: StreamId::ZERO, unidirectional: false, fin };
+        let open = Open {
+            priority,
+            associated_to: StreamId::ZERO,
+            unidirectional: false,
+            fin,
+        };
         // One owner for the response; one for the body, if there is one.
         let mut entry = Entry::new(StreamId::ZERO, if fin { 1 } else { 2 });
         entry.no_body = head.method == Method::HEAD;
@@ -170,9 +190,20 @@ impl Session {
     ///
     /// [`Error::Closing`] if the session takes no new streams.
     pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
-        let OpenOptions { priority, unidirectional, fin } = options;
-        let open = Open { priority, associated_to: StreamId::ZERO, unidirectional, fin };
-        let key = self.shared.command(|state| state.open(Entry::new(StreamId::ZERO, 1), headers, open, true))?;
+        let OpenOptions {
+            priority,
+            unidirectional,
+            fin,
+        } = options;
+        let open = Open {
+            priority,
+            associated_to: StreamId::ZERO,
+            unidirectional,
+            fin,
+        };
+        let key = self
+            .shared
+            .command(|state| state.open(Entry::new(StreamId::ZERO, 1), headers, open, true))?;
         let stream = StreamRef::of_counted(self.shared.clone(), key);
         let id = poll_fn(|cx| stream.poll_opened(cx)).await?;
         Ok(Stream::new(stream, id))
@@ -189,7 +220,8 @@ impl Session {
 
     /// Takes no new requests; those that are open or wait go on, then the session ends.
     pub fn shutdown(&self) {
-        self.shared.command(|state| state.draining |= !state.closing);
+        self.shared
+            .command(|state| state.draining |= !state.closing);
     }
 
     /// Ends the session at once: open streams are lost.
@@ -200,7 +232,8 @@ impl Session {
     /// No new request will be taken: GOAWAY came, the session was shut down, or it ended.
     #[must_use]
     pub fn is_closing(&self) -> bool {
-        self.shared.look(|state| state.closing || state.draining || state.machine.is_closing())
+        self.shared
+            .look(|state| state.closing || state.draining || state.machine.is_closing())
     }
 
     /// Waits until the session has ended.
@@ -268,7 +301,11 @@ impl Shared {
         self.look(|state| match &state.ended {
             Some(_) => Poll::Ready(()),
             None => {
-                if !state.ended_wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+                if !state
+                    .ended_wakers
+                    .iter()
+                    .any(|waker| waker.will_wake(cx.waker()))
+                {
                     state.ended_wakers.push(cx.waker().clone());
                 }
                 Poll::Pending

@@ -13,20 +13,38 @@ use spdy_session::config::Role;
 use spdy_session::error::OpenError;
 use spdy_session::event::{Event, ResetCause};
 
-use crate::entry::{Entry, HEADER_BLOCKS_WAITING, Inbound, OnMismatch, Opening};
+use crate::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::error::Error;
 use crate::shared::State;
 
 impl State {
     /// Hands out all that happened; `false` if nothing did. Wakers are collected into `woken`, to be
     /// called once the lock is free.
-    pub(crate) fn dispatch(&mut self, role: Role, version: Version, woken: &mut Vec<Waker>) -> bool {
+    pub(crate) fn dispatch(
+        &mut self,
+        role: Role,
+        version: Version,
+        woken: &mut Vec<Waker>,
+    ) -> bool {
         let mut any = false;
         while let Some(event) = self.machine.poll_event() {
             any = true;
             match event {
-                Event::Opened { id, associated_to, priority, unidirectional, headers, fin } => {
-                    let opening = Opening { headers, associated_to, priority, unidirectional, promise: None };
+                Event::Opened {
+                    id,
+                    associated_to,
+                    priority,
+                    unidirectional,
+                    headers,
+                    fin,
+                } => {
+                    let opening = Opening {
+                        headers,
+                        associated_to,
+                        priority,
+                        unidirectional,
+                        promise: None,
+                    };
                     self.opened(role, version, id, opening, fin, woken);
                 }
                 Event::Reply { id, headers, fin } => self.replied(id, headers, fin, woken),
@@ -49,7 +67,8 @@ impl State {
                     self.fail_waiting(woken);
                 }
                 Event::Closed { error } => {
-                    let error = error.map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
+                    let error = error
+                        .map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
                     self.end(error.map_or(Ok(()), Err), woken);
                 }
             }
@@ -92,8 +111,12 @@ impl State {
 
     /// Whether a pushed stream may be offered, in the order of checks that browsers used.
     fn judge_push(&self, version: Version, opening: &Opening) -> Result<Promise, RstStatus> {
-        let parent = self.by_id.get(&opening.associated_to).ok_or(RstStatus::INVALID_STREAM)?;
-        let promise = decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
+        let parent = self
+            .by_id
+            .get(&opening.associated_to)
+            .ok_or(RstStatus::INVALID_STREAM)?;
+        let promise =
+            decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
         match &self.entries[*parent].uri {
             Some(uri) if is_same_origin(uri, &promise.request.uri) => Ok(promise),
             _ => Err(RstStatus::REFUSED_STREAM),
@@ -110,13 +133,11 @@ impl State {
     }
 
     fn headers(&mut self, id: StreamId, headers: HeaderBlock, fin: bool, woken: &mut Vec<Waker>) {
-        let Some(key) = self.by_id.get(&id).copied() else { return };
+        let Some(key) = self.by_id.get(&id).copied() else {
+            return;
+        };
         let entry = &mut self.entries[key];
         if !entry.discard {
-            if entry.header_blocks == HEADER_BLOCKS_WAITING {
-                return self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
-            }
-            entry.header_blocks += 1;
             entry.inbound.push_back(Inbound::Headers(headers));
             woken.extend(entry.reader.take());
         }
@@ -160,8 +181,13 @@ impl State {
     /// so that it is too late for a 400.
     pub(crate) fn refuse_length(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
         let entry = &mut self.entries[key];
-        let Some(mismatch) = entry.mismatch else { return false };
-        let failure = Error::Length { declared: mismatch.declared, received: mismatch.received };
+        let Some(mismatch) = entry.mismatch else {
+            return false;
+        };
+        let failure = Error::Length {
+            declared: mismatch.declared,
+            received: mismatch.received,
+        };
         woken.extend(entry.reader.take());
         if entry.answered {
             woken.extend(entry.writer.take());
@@ -205,12 +231,16 @@ impl State {
     }
 
     fn was_reset(&mut self, id: StreamId, cause: ResetCause, woken: &mut Vec<Waker>) {
-        let Some(key) = self.by_id.remove(&id) else { return };
+        let Some(key) = self.by_id.remove(&id) else {
+            return;
+        };
         let failure = match cause {
             ResetCause::ByPeer(status) => Error::ResetByPeer { id, status },
             ResetCause::ByUs(status) => Error::ResetByUs { id, status },
             ResetCause::NotProcessed => Error::NotProcessed { id },
-            ResetCause::SessionLost(error) => self.io_error.clone().unwrap_or(Error::SessionLost(error)),
+            ResetCause::SessionLost(error) => {
+                self.io_error.clone().unwrap_or(Error::SessionLost(error))
+            }
         };
         let entry = &mut self.entries[key];
         entry.failure.get_or_insert(failure);

@@ -16,7 +16,7 @@ use crate::error::Error;
 pub(crate) enum Inbound {
     /// DATA; its credit is still with us.
     Data(Bytes),
-    /// HEADERS.
+    /// HEADERS. No window bounds them: the machine takes so many on a stream, `headers_per_stream`.
     Headers(HeaderBlock),
 }
 
@@ -30,9 +30,6 @@ pub(crate) struct Opening {
     /// A client's: what is pushed.
     pub(crate) promise: Option<spdy_http::push::Promise>,
 }
-
-/// HEADERS frames that may wait unread on one stream: no window bounds them. One more resets it.
-pub(crate) const HEADER_BLOCKS_WAITING: usize = 16;
 
 /// What to do about DATA that is not as long as content-length says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -59,7 +56,6 @@ pub(crate) struct Entry {
     pub(crate) inbound: VecDeque<Inbound>,
     /// DATA in `inbound`, bytes.
     pub(crate) unread_bytes: usize,
-    pub(crate) header_blocks: usize,
     pub(crate) fin_received: bool,
     pub(crate) fin_sent: bool,
     /// Nobody reads: DATA is given back as it comes.
@@ -89,7 +85,6 @@ impl Entry {
             answered: false,
             inbound: VecDeque::new(),
             unread_bytes: 0,
-            header_blocks: 0,
             fin_received: false,
             fin_sent: false,
             discard: false,

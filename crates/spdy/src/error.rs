@@ -118,14 +118,18 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
             Error::Io(inner) => inner.kind(),
-            Error::ResetByPeer { .. } | Error::NotProcessed { .. } => io::ErrorKind::ConnectionReset,
+            Error::ResetByPeer { .. } | Error::NotProcessed { .. } => {
+                io::ErrorKind::ConnectionReset
+            }
             Error::ResetByUs { .. } => io::ErrorKind::ConnectionAborted,
             Error::SessionLost(_) => io::ErrorKind::UnexpectedEof,
             Error::Closing => io::ErrorKind::NotConnected,
             Error::SendClosed { .. } => io::ErrorKind::BrokenPipe,
             Error::TooManyStreams { .. } => io::ErrorKind::WouldBlock,
             Error::Request(_) | Error::PushRefused { .. } => io::ErrorKind::InvalidInput,
-            Error::Response(_) | Error::Length { .. } | Error::Body(_) => io::ErrorKind::InvalidData,
+            Error::Response(_) | Error::Length { .. } | Error::Body(_) => {
+                io::ErrorKind::InvalidData
+            }
         };
         Self::new(kind, error)
     }

@@ -26,7 +26,11 @@ pub(crate) struct ReceiveBody {
 
 impl ReceiveBody {
     pub(crate) fn new(stream: StreamRef) -> Self {
-        Self { stream, trailers: None, ended: false }
+        Self {
+            stream,
+            trailers: None,
+            ended: false,
+        }
     }
 
     pub(crate) fn is_end_stream(&self) -> bool {
@@ -38,7 +42,10 @@ impl ReceiveBody {
         self.stream.look(|entry| entry.mismatch)
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         while !self.ended {
             match ready!(self.stream.poll_body(cx)) {
                 Some(Ok((Inbound::Data(data), last))) => {
@@ -65,9 +72,12 @@ impl ReceiveBody {
                 None => self.ended = true,
             }
         }
-        Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+        Poll::Ready(
+            self.trailers
+                .take()
+                .map(|trailers| Ok(Frame::trailers(trailers))),
+        )
     }
-
 }
 
 impl Drop for ReceiveBody {

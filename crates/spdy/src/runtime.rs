@@ -8,7 +8,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use spdy_clock::{Instant, WallClock};
+use spdy_clock::Instant;
+#[cfg(feature = "tokio-runtime")]
+use spdy_clock::WallClock;
 
 /// A future that can be moved to another thread.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -49,26 +51,33 @@ impl std::ops::Deref for SharedRuntime {
 }
 
 /// Real time, on tokio. Make it, and use it, inside a tokio runtime.
+#[cfg(feature = "tokio-runtime")]
 #[derive(Clone, Copy, Debug)]
 pub struct TokioRuntime {
     clock: WallClock,
 }
 
+#[cfg(feature = "tokio-runtime")]
 impl TokioRuntime {
     /// A runtime whose origin is now.
     #[must_use]
     pub fn start() -> Self {
-        Self { clock: WallClock::start() }
+        Self {
+            clock: WallClock::start(),
+        }
     }
 }
 
+#[cfg(feature = "tokio-runtime")]
 impl Runtime for TokioRuntime {
     fn now(&self) -> Instant {
         self.clock.now()
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        Box::pin(tokio::time::sleep_until(self.clock.to_system(deadline).into()))
+        Box::pin(tokio::time::sleep_until(
+            self.clock.to_system(deadline).into(),
+        ))
     }
 
     fn spawn(&self, task: BoxFuture<()>) {

@@ -31,7 +31,13 @@ impl SendBody {
     /// `first` was already taken from the body.
     pub(crate) fn new(stream: StreamRef, first: Bytes, body: Body, on_failure: RstStatus) -> Self {
         let last = body.is_end_stream();
-        Self { stream, body, rest: first, last, on_failure }
+        Self {
+            stream,
+            body,
+            rest: first,
+            last,
+            on_failure,
+        }
     }
 }
 

@@ -39,7 +39,10 @@ impl Builder {
     /// The defaults of `version`.
     #[must_use]
     pub fn new(version: Version) -> Self {
-        Self { config: Config::new(Role::Server, version), send_trailers: false }
+        Self {
+            config: Config::new(Role::Server, version),
+            send_trailers: false,
+        }
     }
 
     /// A session over `io`. Nothing moves until the connection is run.
@@ -49,7 +52,12 @@ impl Builder {
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let shared = Shared::new(self.config, runtime, self.send_trailers, true);
-        (Accept { shared: shared.clone() }, Connection::new(io, shared))
+        (
+            Accept {
+                shared: shared.clone(),
+            },
+            Connection::new(io, shared),
+        )
     }
 }
 
@@ -81,13 +89,17 @@ impl Accept {
 
     /// The next stream, if one waits.
     pub(crate) fn try_next(&mut self) -> Option<Incoming> {
-        self.shared.look(take).map(|taken| Incoming::new(&self.shared, taken))
+        self.shared
+            .look(take)
+            .map(|taken| Incoming::new(&self.shared, taken))
     }
 
     /// Counters, shutdown and the like, from anywhere.
     #[must_use]
     pub fn handle(&self) -> Handle {
-        Handle { shared: self.shared.clone() }
+        Handle {
+            shared: self.shared.clone(),
+        }
     }
 }
 
@@ -97,7 +109,12 @@ fn take(state: &mut State) -> Option<incoming::Taken> {
         let entry = &mut state.entries[key];
         entry.handles = 1;
         if let Some(opening) = entry.opening.take() {
-            return Some(incoming::Taken { key, id: entry.id, opening, ended: entry.is_read_out() });
+            return Some(incoming::Taken {
+                key,
+                id: entry.id,
+                opening,
+                ended: entry.is_read_out(),
+            });
         }
     }
     None

@@ -72,7 +72,10 @@ enum Phase {
 
 impl<T> std::fmt::Debug for Connection<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("session", &self.shared).field("phase", &self.phase).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("session", &self.shared)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
     }
 }
 
@@ -113,13 +116,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         for _ in 0..TURNS {
             let more_to_read = self.receive(cx);
             between(cx);
+            let phase = self.phase;
             let next_timeout = self.send(cx);
             let timer_fired = self.wait(cx, next_timeout);
             if self.phase == Phase::Done {
                 let ended = self.shared.look(|state| state.ended.clone());
                 return Poll::Ready(ended.unwrap_or(Ok(())));
             }
-            if !more_to_read && !timer_fired {
+            // A session that ended wanted no input; what lingers on its connection is read all the same.
+            if !more_to_read && !timer_fired && self.phase == phase {
                 return Poll::Pending;
             }
         }
@@ -134,7 +139,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 return false;
             }
             // A session that wants nothing now wakes us when it does.
-            if self.phase == Phase::Running && !self.shared.look(|state| state.machine.wants_input()) {
+            if self.phase == Phase::Running
+                && !self.shared.look(|state| state.machine.wants_input())
+            {
                 return false;
             }
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
@@ -174,18 +181,26 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 loop {
                     while out.len() < WRITE_AHEAD && state.machine.poll_transmit(now, out) {}
                     // What happened may leave more to say: a slot that became free is used at once.
-                    if !state.dispatch(shared.role, shared.version, woken) || out.len() >= WRITE_AHEAD {
+                    if !state.dispatch(shared.role, shared.version, woken)
+                        || out.len() >= WRITE_AHEAD
+                    {
                         break;
                     }
                 }
                 if out.is_empty() {
                     state.driver = Some(cx.waker().clone());
                 }
-                (state.machine.poll_timeout(), state.by_id.is_empty(), state.ended.is_some() && state.machine.is_closed())
+                (
+                    state.machine.poll_timeout(),
+                    state.by_id.is_empty(),
+                    state.ended.is_some() && state.machine.is_closed(),
+                )
             });
             self.wake();
             if closed && self.phase == Phase::Running {
-                self.phase = Phase::Closing { until: now + CLOSE_TIMEOUT };
+                self.phase = Phase::Closing {
+                    until: now + CLOSE_TIMEOUT,
+                };
             }
             if self.out.is_empty() {
                 break (timeout, idle);
@@ -198,7 +213,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 }
                 Poll::Ready(Err(error)) => self.lose(error),
                 Poll::Pending => {
-                    self.shared.look(|state| state.driver = Some(cx.waker().clone()));
+                    self.shared
+                        .look(|state| state.driver = Some(cx.waker().clone()));
                     break (timeout, idle);
                 }
             }
@@ -224,7 +240,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             match Pin::new(&mut self.io).poll_shutdown(cx) {
                 // Whether the peer hears the end is no longer ours to mend.
                 Poll::Ready(_) if self.readable => {
-                    self.phase = Phase::Lingering { until: self.shared.runtime.now() + LINGER };
+                    self.phase = Phase::Lingering {
+                        until: self.shared.runtime.now() + LINGER,
+                    };
                 }
                 Poll::Ready(_) => self.phase = Phase::Done,
                 Poll::Pending => {}
@@ -326,7 +344,10 @@ impl<T> Drop for Connection<T> {
         if self.shared.look(|state| state.ended.is_some()) {
             return;
         }
-        let error = Error::Io(Arc::new(io::Error::new(io::ErrorKind::ConnectionAborted, "the driver was dropped")));
+        let error = Error::Io(Arc::new(io::Error::new(
+            io::ErrorKind::ConnectionAborted,
+            "the driver was dropped",
+        )));
         let woken = &mut self.woken;
         self.shared.look(|state| state.end(Err(error), woken));
         self.wake();

@@ -46,13 +46,21 @@ pub(crate) struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("version", &self.version).field("role", &self.role).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("version", &self.version)
+            .field("role", &self.role)
+            .finish_non_exhaustive()
     }
 }
 
 impl Shared {
     /// A session that has not begun. `accepts`: somebody takes the streams that the peer opens.
-    pub(crate) fn new(config: Config, runtime: SharedRuntime, send_trailers: bool, accepts: bool) -> Arc<Self> {
+    pub(crate) fn new(
+        config: Config,
+        runtime: SharedRuntime,
+        send_trailers: bool,
+        accepts: bool,
+    ) -> Arc<Self> {
         let (version, role) = (config.version, config.role);
         let state = State {
             machine: Machine::new(config, runtime.now()),
@@ -72,7 +80,13 @@ impl Shared {
             io_error: None,
             pings: Vec::new(),
         };
-        Arc::new(Self { state: Mutex::new(state), runtime, version, role, send_trailers })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            runtime,
+            version,
+            role,
+            send_trailers,
+        })
     }
 
     /// Runs `act` on the state, and wakes the driver afterwards if it sleeps.
@@ -171,8 +185,15 @@ impl State {
         entry.fin_sent = open.fin;
         entry.fin_received = open.unidirectional;
         // Someone more urgent, or earlier, already waits: the free slot is not ours.
-        let overtaken = self.waiting.first_key_value().is_some_and(|((priority, _), _)| *priority <= open.priority);
-        let opened = if overtaken && may_wait { None } else { Some(self.machine.open(&headers, open)) };
+        let overtaken = self
+            .waiting
+            .first_key_value()
+            .is_some_and(|((priority, _), _)| *priority <= open.priority);
+        let opened = if overtaken && may_wait {
+            None
+        } else {
+            Some(self.machine.open(&headers, open))
+        };
         match opened {
             Some(Ok(id)) => {
                 entry.id = id;
@@ -182,14 +203,17 @@ impl State {
             }
             Some(Err(OpenError::Full { .. })) | None if may_wait => {
                 let key = self.entries.insert(entry);
-                self.waiting.insert((open.priority, self.next_ticket), Waiting { key, headers, open });
+                self.waiting.insert(
+                    (open.priority, self.next_ticket),
+                    Waiting { key, headers, open },
+                );
                 self.next_ticket += 1;
                 Ok(key)
             }
             Some(Err(OpenError::Full { limit })) => Err(Error::TooManyStreams { limit }),
-            Some(Err(OpenError::ParentGone { .. })) => {
-                Err(Error::PushRefused { why: "the request was answered, or given up" })
-            }
+            Some(Err(OpenError::ParentGone { .. })) => Err(Error::PushRefused {
+                why: "the request was answered, or given up",
+            }),
             Some(Err(OpenError::Closing)) => {
                 self.closing = true;
                 Err(Error::Closing)
@@ -240,7 +264,14 @@ impl State {
         }
         if !entry.fin_sent && entry.failure.is_none() {
             let id = entry.id;
-            self.reset(key, RstStatus::CANCEL, Error::ResetByUs { id, status: RstStatus::CANCEL });
+            self.reset(
+                key,
+                RstStatus::CANCEL,
+                Error::ResetByUs {
+                    id,
+                    status: RstStatus::CANCEL,
+                },
+            );
         } else {
             self.drop_unread(key);
             self.detach(key);

@@ -37,7 +37,14 @@ pub struct Stream {
 impl Stream {
     /// A stream that is open.
     pub(crate) fn new(stream: StreamRef, id: StreamId) -> Self {
-        Self { stream, id, current: Bytes::new(), current_len: 0, headers: Vec::new(), over: false }
+        Self {
+            stream,
+            id,
+            current: Bytes::new(),
+            current_len: 0,
+            headers: Vec::new(),
+            over: false,
+        }
     }
 
     /// Its number.
@@ -115,10 +122,12 @@ impl Stream {
     ///
     /// [`Error::SendClosed`] after FIN, else why the stream ended.
     pub fn finish(&mut self) -> Result<(), Error> {
-        self.stream.command(|state, key| match state.send(key, &mut Bytes::new(), true) {
-            Poll::Ready(sent) => sent,
-            Poll::Pending => unreachable!("an open stream always has room for FIN"),
-        })
+        self.stream.command(
+            |state, key| match state.send(key, &mut Bytes::new(), true) {
+                Poll::Ready(sent) => sent,
+                Poll::Pending => unreachable!("an open stream always has room for FIN"),
+            },
+        )
     }
 
     /// Ends it at once, both ways.
@@ -155,7 +164,11 @@ impl Stream {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if ready!(self.poll_data(cx))? {
             let length = self.current.len().min(buf.remaining());
             buf.put_slice(&self.current[..length]);
@@ -169,7 +182,11 @@ impl AsyncRead for Stream {
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }

@@ -21,8 +21,12 @@ pub(crate) struct StreamRef {
 
 impl Clone for StreamRef {
     fn clone(&self) -> Self {
-        self.shared.look(|state| state.entries[self.key].handles += 1);
-        Self { shared: self.shared.clone(), key: self.key }
+        self.shared
+            .look(|state| state.entries[self.key].handles += 1);
+        Self {
+            shared: self.shared.clone(),
+            key: self.key,
+        }
     }
 }
 
@@ -106,7 +110,10 @@ impl StreamRef {
     }
 
     /// The next thing that came; `None` after FIN. DATA is still to be [consumed](Self::consume).
-    pub(crate) fn poll_inbound(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Inbound, Error>>> {
+    pub(crate) fn poll_inbound(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Inbound, Error>>> {
         self.look(|entry| {
             let item = ready!(poll_entry(entry, cx));
             Poll::Ready(item)
@@ -115,17 +122,25 @@ impl StreamRef {
 
     /// What came next, the credit of DATA given back at once, and whether it was the last; `None`
     /// after FIN.
-    pub(crate) fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Option<Result<(Inbound, bool), Error>>> {
+    pub(crate) fn poll_body(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Inbound, bool), Error>>> {
         self.shared.command_if(|state| {
             let entry = &mut state.entries[self.key];
-            let Poll::Ready(item) = poll_entry(entry, cx) else { return (Poll::Pending, false) };
+            let Poll::Ready(item) = poll_entry(entry, cx) else {
+                return (Poll::Pending, false);
+            };
             let last = entry.is_read_out();
             let bytes = match &item {
                 Some(Ok(Inbound::Data(data))) => data.len(),
                 _ => 0,
             };
             state.consume(self.key, bytes);
-            (Poll::Ready(item.map(|item| item.map(|item| (item, last)))), bytes > 0)
+            (
+                Poll::Ready(item.map(|item| item.map(|item| (item, last)))),
+                bytes > 0,
+            )
         })
     }
 
@@ -136,7 +151,12 @@ impl StreamRef {
 
     /// Hands over as much of `data` as there is room for; ready when all of it was taken, the last of
     /// it with FIN if `fin`.
-    pub(crate) fn poll_send(&self, cx: &mut Context<'_>, data: &mut Bytes, fin: bool) -> Poll<Result<(), Error>> {
+    pub(crate) fn poll_send(
+        &self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+        fin: bool,
+    ) -> Poll<Result<(), Error>> {
         self.shared.command_if(|state| {
             let before = data.len();
             let poll = state.send(self.key, data, fin);
@@ -159,7 +179,11 @@ impl StreamRef {
             if entry.fin_sent {
                 return Poll::Ready(Err(Error::SendClosed { id: entry.id }));
             }
-            match if entry.id.is_zero() { 0 } else { state.machine.send_capacity(entry.id) } {
+            match if entry.id.is_zero() {
+                0
+            } else {
+                state.machine.send_capacity(entry.id)
+            } {
                 0 => {
                     register(&mut entry.writer, cx.waker());
                     Poll::Pending
@@ -187,9 +211,6 @@ fn poll_entry(entry: &mut Entry, cx: &mut Context<'_>) -> Poll<Option<Result<Inb
         return Poll::Ready(Some(Err(Error::Length { declared, received })));
     }
     if let Some(item) = entry.inbound.pop_front() {
-        if let Inbound::Headers(_) = item {
-            entry.header_blocks -= 1;
-        }
         return Poll::Ready(Some(Ok(item)));
     }
     if entry.fin_received {
@@ -204,7 +225,12 @@ fn poll_entry(entry: &mut Entry, cx: &mut Context<'_>) -> Poll<Option<Result<Inb
 
 impl State {
     /// Queues as much of `data` as there is room for; pending while some is left.
-    pub(crate) fn send(&mut self, key: usize, data: &mut Bytes, fin: bool) -> Poll<Result<(), Error>> {
+    pub(crate) fn send(
+        &mut self,
+        key: usize,
+        data: &mut Bytes,
+        fin: bool,
+    ) -> Poll<Result<(), Error>> {
         let entry = &self.entries[key];
         let id = entry.id;
         if let Some(failure) = &entry.failure {

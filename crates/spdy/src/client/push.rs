@@ -124,7 +124,9 @@ impl Push {
     ///
     /// Why the push ended before, or [`Error::Response`] if what came is no response.
     pub async fn response(mut self) -> Result<Response<Body>, Error> {
-        let Some(stream) = &self.stream else { unreachable!("taken by value, so once") };
+        let Some(stream) = &self.stream else {
+            unreachable!("taken by value, so once")
+        };
         let head = match self.response.take() {
             Some(head) => head,
             None => poll_fn(|cx| poll_head(stream, cx)).await?,
@@ -147,8 +149,12 @@ impl Push {
 /// The HEADERS that bring a pushed response's status.
 fn poll_head(stream: &StreamRef, cx: &mut Context<'_>) -> Poll<Result<response::Parts, Error>> {
     stream.poll_inbound(cx).map(|inbound| match inbound {
-        Some(Ok(Inbound::Headers(block))) => decode_response(stream.shared.version, &block).map_err(Error::Response),
-        Some(Ok(Inbound::Data(_))) | None => Err(Error::Response(BadResponse::Missing { name: ":status" })),
+        Some(Ok(Inbound::Headers(block))) => {
+            decode_response(stream.shared.version, &block).map_err(Error::Response)
+        }
+        Some(Ok(Inbound::Data(_))) | None => {
+            Err(Error::Response(BadResponse::Missing { name: ":status" }))
+        }
         Some(Err(error)) => Err(error),
     })
 }

@@ -46,7 +46,12 @@ impl ResponseFuture {
     }
 
     pub(crate) fn new(stream: StreamRef, body: Option<SendBody>, method: Method) -> Self {
-        Self(State::Waiting(Box::new(Waiting { stream, body, method, interim: false })))
+        Self(State::Waiting(Box::new(Waiting {
+            stream,
+            body,
+            method,
+            interim: false,
+        })))
     }
 }
 
@@ -99,9 +104,16 @@ impl Waiting {
         }
         let version = self.stream.shared.version;
         loop {
-            let block = if self.interim { ready!(self.poll_headers(cx))? } else { ready!(self.stream.poll_reply(cx))? };
+            let block = if self.interim {
+                ready!(self.poll_headers(cx))?
+            } else {
+                ready!(self.stream.poll_reply(cx))?
+            };
             let mut head = response::decode(version, &block)?;
-            if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS && !self.interim {
+            if head.status.is_informational()
+                && head.status != StatusCode::SWITCHING_PROTOCOLS
+                && !self.interim
+            {
                 self.interim = true;
                 continue;
             }
@@ -125,20 +137,24 @@ impl Waiting {
         let version = self.stream.shared.version;
         loop {
             let block = self.stream.look(|entry| match entry.inbound.front() {
-                Some(Inbound::Headers(_)) => {
-                    entry.header_blocks -= 1;
-                    entry.inbound.pop_front()
-                }
+                Some(Inbound::Headers(_)) => entry.inbound.pop_front(),
                 _ => None,
             });
-            let Some(Inbound::Headers(block)) = block else { return Ok(()) };
+            let Some(Inbound::Headers(block)) = block else {
+                return Ok(());
+            };
             response::add_headers(version, head, &block)?;
         }
     }
 
     /// The response, its body joined to the stream.
     fn into_response(self, mut head: response::Head) -> Result<Response<Body>, Error> {
-        let Self { stream, body, method, .. } = self;
+        let Self {
+            stream,
+            body,
+            method,
+            ..
+        } = self;
         if let Some(body) = body {
             // The answer came before the question was finished: the rest goes on by itself.
             let runtime = stream.shared.runtime.clone();
@@ -162,7 +178,11 @@ impl Waiting {
             (entry.is_read_out() && entry.mismatch.is_none(), entry.id)
         });
         head.extensions.insert(id);
-        let body = if read_out { Body::empty() } else { Body::received(ReceiveBody::new(stream)) };
+        let body = if read_out {
+            Body::empty()
+        } else {
+            Body::received(ReceiveBody::new(stream))
+        };
         Ok(Response::from_parts(head, body))
     }
 }

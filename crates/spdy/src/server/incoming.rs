@@ -40,12 +40,24 @@ pub struct Incoming {
 
 impl Incoming {
     pub(super) fn new(shared: &Arc<Shared>, taken: Taken) -> Self {
-        let Taken { key, id, opening, ended } = taken;
-        Self { stream: StreamRef::of_counted(shared.clone(), key), id, opening: Some(opening), ended }
+        let Taken {
+            key,
+            id,
+            opening,
+            ended,
+        } = taken;
+        Self {
+            stream: StreamRef::of_counted(shared.clone(), key),
+            id,
+            opening: Some(opening),
+            ended,
+        }
     }
 
     fn opening(&self) -> &Opening {
-        let Some(opening) = &self.opening else { unreachable!("taken only with the stream") };
+        let Some(opening) = &self.opening else {
+            unreachable!("taken only with the stream")
+        };
         opening
     }
 
@@ -111,19 +123,24 @@ impl Incoming {
         };
         let body = if self.ended {
             if LengthCheck::of(&head.headers).received(0, true).is_err() {
-                stream.command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
+                stream
+                    .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
             }
             Body::empty()
         } else {
             // A tunnel has no length.
-            let length =
-                if head.method == Method::CONNECT { LengthCheck::default() } else { LengthCheck::of(&head.headers) };
+            let length = if head.method == Method::CONNECT {
+                LengthCheck::default()
+            } else {
+                LengthCheck::of(&head.headers)
+            };
             stream.command(|state, key| state.expect_length(key, length));
             Body::received(ReceiveBody::new(stream.clone()))
         };
         head.extensions.insert(priority);
         head.extensions.insert(id);
-        head.extensions.insert(Pusher::new(shared.clone(), id, &head.uri));
+        head.extensions
+            .insert(Pusher::new(shared.clone(), id, &head.uri));
         let responder = Responder::new(stream, id, &head.method, head.uri.clone());
         Ok((Request::from_parts(head, body), responder))
     }

@@ -41,11 +41,20 @@ enum Kind {
 
 impl Responder {
     pub(super) fn new(stream: StreamRef, id: StreamId, method: &Method, uri: Uri) -> Self {
-        Self { stream: Some(stream), id, kind: Kind::Reply { head: *method == Method::HEAD }, uri }
+        Self {
+            stream: Some(stream),
+            id,
+            kind: Kind::Reply {
+                head: *method == Method::HEAD,
+            },
+            uri,
+        }
     }
 
     fn stream(&self) -> &StreamRef {
-        let Some(stream) = &self.stream else { unreachable!("taken only by the answer") };
+        let Some(stream) = &self.stream else {
+            unreachable!("taken only by the answer")
+        };
         stream
     }
 
@@ -82,17 +91,21 @@ impl Responder {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let Some(stream) = self.stream.take() else { unreachable!("one answer for each responder") };
+        let Some(stream) = self.stream.take() else {
+            unreachable!("one answer for each responder")
+        };
         let (id, kind) = (self.id, self.kind);
         let (mut head, body) = response.into_parts();
         let mut body = Body::wrap(body);
-        let bodiless = kind == Kind::Reply { head: true } || response::has_no_body(&Method::GET, head.status);
+        let bodiless =
+            kind == Kind::Reply { head: true } || response::has_no_body(&Method::GET, head.status);
         if bodiless {
             body = Body::empty();
         } else if let Some(length) = body.size_hint().exact()
             && !head.headers.contains_key(header::CONTENT_LENGTH)
         {
-            head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+            head.headers
+                .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
         let version = stream.shared.version;
         let block = match kind {
@@ -113,7 +126,9 @@ impl Responder {
                 fin = true;
                 let (mut bad, ()) = Response::new(()).into_parts();
                 bad.status = StatusCode::BAD_REQUEST;
-                state.machine.reply(id, &response::encode(version, &bad), true)
+                state
+                    .machine
+                    .reply(id, &response::encode(version, &bad), true)
             } else if kind == Kind::Push {
                 state.machine.headers(id, &block, fin)
             } else {
@@ -147,7 +162,9 @@ impl Responder {
     /// takes no more, or none; [`Error::Closing`] if the session ends.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
         if self.kind == Kind::Push {
-            return Err(Error::PushRefused { why: "a push has no pushes" });
+            return Err(Error::PushRefused {
+                why: "a push has no pushes",
+            });
         }
         push_beside(&self.stream().shared, self.id, &self.uri, request, priority)
     }
@@ -188,7 +205,11 @@ pub struct Pusher {
 
 impl Pusher {
     pub(super) fn new(shared: Arc<Shared>, parent: StreamId, uri: &Uri) -> Self {
-        Self { shared, parent, uri: uri.clone() }
+        Self {
+            shared,
+            parent,
+            uri: uri.clone(),
+        }
     }
 
     /// As [`Responder::push`].
@@ -209,21 +230,40 @@ fn push_beside(
     priority: Priority,
 ) -> Result<Responder, Error> {
     if *request.method() != Method::GET {
-        return Err(Error::PushRefused { why: "only GET is pushed" });
+        return Err(Error::PushRefused {
+            why: "only GET is pushed",
+        });
     }
     if !push::is_same_origin(parent_uri, request.uri()) {
-        return Err(Error::PushRefused { why: "the url is of another origin" });
+        return Err(Error::PushRefused {
+            why: "the url is of another origin",
+        });
     }
     let block = push::encode_promise(shared.version, request.uri())?;
-    let open = Open { priority, associated_to: parent, unidirectional: true, fin: false };
+    let open = Open {
+        priority,
+        associated_to: parent,
+        unidirectional: true,
+        fin: false,
+    };
     let key = shared.command(|state| {
-        let alive = state.by_id.get(&parent).is_some_and(|key| !state.entries[*key].fin_sent);
+        let alive = state
+            .by_id
+            .get(&parent)
+            .is_some_and(|key| !state.entries[*key].fin_sent);
         if !alive {
-            return Err(Error::PushRefused { why: "the request was answered, or given up" });
+            return Err(Error::PushRefused {
+                why: "the request was answered, or given up",
+            });
         }
         state.open(Entry::new(StreamId::ZERO, 1), block, open, false)
     })?;
     let stream = StreamRef::of_counted(shared.clone(), key);
     let id = stream.id();
-    Ok(Responder { stream: Some(stream), id, kind: Kind::Push, uri: request.uri().clone() })
+    Ok(Responder {
+        stream: Some(stream),
+        id,
+        kind: Kind::Push,
+        uri: request.uri().clone(),
+    })
 }

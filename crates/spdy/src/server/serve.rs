@@ -27,7 +27,12 @@ use crate::server::{Accept, Builder};
 /// # Errors
 ///
 /// How the session ended, unless in order.
-pub async fn serve<T, S, F, B>(io: T, builder: Builder, runtime: SharedRuntime, service: S) -> Result<(), Error>
+pub async fn serve<T, S, F, B>(
+    io: T,
+    builder: Builder,
+    runtime: SharedRuntime,
+    service: S,
+) -> Result<(), Error>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
     S: FnMut(Request<Body>) -> F + Send,
@@ -69,23 +74,36 @@ where
 }
 
 /// Calls the service for every stream that came.
-fn answer_all<S, F, B>(accept: &mut Accept, runtime: &SharedRuntime, service: &mut S, cx: &mut Context<'_>)
-where
+fn answer_all<S, F, B>(
+    accept: &mut Accept,
+    runtime: &SharedRuntime,
+    service: &mut S,
+    cx: &mut Context<'_>,
+) where
     S: FnMut(Request<Body>) -> F,
     F: Future<Output = Response<B>> + Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
     while let Some(incoming) = accept.try_next() {
-        let Ok((request, responder)) = incoming.into_request() else { continue };
-        let Ok(answering) = std::panic::catch_unwind(AssertUnwindSafe(|| service(request))) else { continue };
-        let exchange = Exchange { responder: Some(responder), answering: Box::pin(answering), rest: None };
-        let mut exchange: BoxFuture<()> =
-            Box::pin(AssertUnwindSafe(exchange).catch_unwind().map(|ended: Result<(), _>| {
+        let Ok((request, responder)) = incoming.into_request() else {
+            continue;
+        };
+        let Ok(answering) = std::panic::catch_unwind(AssertUnwindSafe(|| service(request))) else {
+            continue;
+        };
+        let exchange = Exchange {
+            responder: Some(responder),
+            answering: Box::pin(answering),
+            rest: None,
+        };
+        let mut exchange: BoxFuture<()> = Box::pin(AssertUnwindSafe(exchange).catch_unwind().map(
+            |ended: Result<(), _>| {
                 if ended.is_err() {
                     tracing::error!("the service panicked");
                 }
-            }));
+            },
+        ));
         if exchange.as_mut().poll(cx).is_pending() {
             runtime.spawn(exchange);
         }

@@ -1,0 +1,180 @@
+//! What peers send in the place of a plain response, made by hand on raw streams.
+
+mod support;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
+use support::{bytes_of, get, pipe, runtime};
+
+fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
+    pairs.iter().copied().collect()
+}
+
+const OK: [(&str, &str); 2] = [(":status", "200"), (":version", "HTTP/1.1")];
+
+/// A client, and the server's end of the one request it will make.
+struct Odd {
+    session: client::Session,
+    accept: server::Accept,
+}
+
+impl Odd {
+    fn new() -> Self {
+        let (near, far) = pipe();
+        let runtime = runtime();
+        let (accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
+        serving.spawn();
+        let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
+        connection.spawn();
+        Self { session, accept }
+    }
+
+    async fn ask(
+        &mut self,
+        request: http::Request<Body>,
+        reply: &[(&'static str, &'static str)],
+    ) -> (client::ResponseFuture, Stream) {
+        let response = self.session.request(request, Priority::HIGHEST);
+        let stream = self
+            .accept
+            .next()
+            .await
+            .expect("a stream")
+            .accept_raw(&block(reply))
+            .expect("open");
+        (response, stream)
+    }
+}
+
+#[tokio::test]
+async fn a_100_is_followed_by_the_real_head() {
+    let mut odd = Odd::new();
+    let (response, mut stream) = odd
+        .ask(get("/"), &[(":status", "100"), (":version", "HTTP/1.1")])
+        .await;
+    stream
+        .send_headers(
+            &block(&[(":status", "201 Created"), (":version", "HTTP/1.1")]),
+            false,
+        )
+        .expect("open");
+    stream
+        .send(Bytes::from_static(b"done"))
+        .await
+        .expect("open");
+    stream.finish().expect("open");
+    let response = response.await.expect("a response");
+    assert_eq!(response.status(), 201);
+    assert_eq!(bytes_of(response).await, "done");
+}
+
+#[tokio::test]
+async fn data_after_a_100_is_no_response() {
+    let mut odd = Odd::new();
+    let (response, mut stream) = odd
+        .ask(get("/"), &[(":status", "100"), (":version", "HTTP/1.1")])
+        .await;
+    stream
+        .send(Bytes::from_static(b"early"))
+        .await
+        .expect("open");
+    assert!(matches!(response.await, Err(Error::Response(_))));
+    assert_eq!(
+        stream.failed().await.reset_status(),
+        Some(RstStatus::PROTOCOL_ERROR)
+    );
+}
+
+#[tokio::test]
+async fn headers_before_data_join_the_head_and_headers_after_it_are_trailers() {
+    let mut odd = Odd::new();
+    let (mut response, mut stream) = odd.ask(get("/"), &OK).await;
+    stream
+        .send_headers(&block(&[("x-early", "1")]), false)
+        .expect("open");
+    stream
+        .send(Bytes::from_static(b"body"))
+        .await
+        .expect("open");
+    stream
+        .send_headers(&block(&[("x-late", "2")]), false)
+        .expect("open");
+    stream.finish().expect("open");
+    // SETTINGS, SYN_REPLY, HEADERS, DATA, HEADERS, DATA: all must be there before the head is looked at.
+    while odd.session.stats().frames_received < 5 {
+        tokio::task::yield_now().await;
+    }
+    let response = (&mut response).await.expect("a response");
+    assert_eq!(response.headers()["x-early"], "1");
+    let body = response.into_body().collect().await.expect("a body");
+    assert_eq!(body.trailers().expect("trailers")["x-late"], "2");
+    assert_eq!(body.to_bytes(), "body");
+}
+
+#[tokio::test]
+async fn a_reply_that_is_no_response_is_reset() {
+    for bad in [
+        &[][..],
+        &[(":status", "200")],
+        &[(":status", "yes"), (":version", "HTTP/1.1")],
+    ] {
+        let mut odd = Odd::new();
+        let (response, mut stream) = odd.ask(get("/"), bad).await;
+        assert!(matches!(response.await, Err(Error::Response(_))), "{bad:?}");
+        assert_eq!(
+            stream.failed().await.reset_status(),
+            Some(RstStatus::PROTOCOL_ERROR)
+        );
+    }
+}
+
+#[tokio::test]
+async fn data_in_answer_to_head_is_a_fault() {
+    let mut odd = Odd::new();
+    let head = http::Request::head("http://example.org/")
+        .body(Body::empty())
+        .expect("valid");
+    let (response, mut stream) = odd.ask(head, &OK).await;
+    let response = response.await.expect("a response");
+    stream
+        .send(Bytes::from_static(b"body"))
+        .await
+        .expect("open");
+    assert_eq!(
+        stream.failed().await.reset_status(),
+        Some(RstStatus::PROTOCOL_ERROR)
+    );
+    assert!(response.into_body().collect().await.is_err());
+}
+
+#[tokio::test]
+async fn an_empty_data_in_answer_to_head_is_its_end() {
+    let mut odd = Odd::new();
+    let head = http::Request::head("http://example.org/")
+        .body(Body::empty())
+        .expect("valid");
+    let (response, mut stream) = odd.ask(head, &OK).await;
+    let response = response.await.expect("a response");
+    stream.finish().expect("open");
+    assert_eq!(bytes_of(response).await, "");
+}
+
+#[tokio::test]
+async fn a_whole_answer_survives_the_reset_of_the_question() {
+    let mut odd = Odd::new();
+    let upload =
+        Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
+    let (response, mut stream) = odd.ask(support::post("/", upload), &OK).await;
+    stream
+        .send(Bytes::from_static(b"enough"))
+        .await
+        .expect("open");
+    stream.finish().expect("open");
+    let response = response.await.expect("a response");
+    assert_eq!(bytes_of(response).await, "enough");
+    stream.reset(RstStatus::CANCEL);
+    while odd.session.active_streams() > 0 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,168 @@
+//! Streams without HTTP.
+
+mod support;
+
+use bytes::Bytes;
+use spdy::client::OpenOptions;
+use spdy::{Error, HeaderBlock, RstStatus, Stream, Version, client, server};
+use support::{pattern, pipe, runtime};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
+    pairs.iter().copied().collect()
+}
+
+/// A client's session and what its server accepts.
+fn pair() -> (client::Session, server::Accept) {
+    let (near, far) = pipe();
+    let runtime = runtime();
+    let (accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
+    serving.spawn();
+    let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
+    connection.spawn();
+    (session, accept)
+}
+
+async fn open(session: &client::Session, accept: &mut server::Accept) -> (Stream, Stream) {
+    let headers = block(&[("streamtype", "stdin")]);
+    let mut near = session
+        .open(headers.clone(), OpenOptions::default())
+        .await
+        .expect("a stream");
+    let incoming = accept.next().await.expect("a stream");
+    assert_eq!(incoming.headers(), &headers);
+    let far = incoming
+        .accept_raw(&block(&[("x", "y")]))
+        .expect("a stream");
+    assert_eq!(near.reply().await.expect("a reply"), block(&[("x", "y")]));
+    assert_eq!(near.id(), far.id());
+    (near, far)
+}
+
+#[tokio::test]
+async fn bytes_go_both_ways_and_each_half_ends_on_its_own() {
+    let (session, mut accept) = pair();
+    let (near, far) = open(&session, &mut accept).await;
+    let echo = tokio::spawn(async move {
+        let (mut from, mut to) = tokio::io::split(far);
+        tokio::io::copy(&mut from, &mut to).await.expect("an echo");
+        to.shutdown().await.expect("an end");
+    });
+    let (mut from, mut to) = tokio::io::split(near);
+    let sent = pattern(3_000_000);
+    let writer = tokio::spawn({
+        let sent = sent.clone();
+        async move {
+            to.write_all(&sent).await.expect("written");
+            to.shutdown().await.expect("an end");
+            to
+        }
+    });
+    let mut back = Vec::new();
+    from.read_to_end(&mut back).await.expect("read");
+    assert!(back == sent);
+    let to = writer.await.expect("no panic");
+    echo.await.expect("no panic");
+    drop((from, to));
+    assert_eq!(session.active_streams(), 0);
+    assert_eq!(
+        session.stats().resets_sent,
+        0,
+        "both halves ended, so nothing was reset"
+    );
+}
+
+#[tokio::test]
+async fn pieces_are_handed_on_without_their_borders_being_promised() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.send(Bytes::from_static(b"hello "))
+        .await
+        .expect("sent");
+    near.send(Bytes::from_static(b"world")).await.expect("sent");
+    near.finish().expect("an end");
+    assert!(matches!(
+        near.send(Bytes::from_static(b"!")).await,
+        Err(Error::SendClosed { .. })
+    ));
+    let mut got = Vec::new();
+    while let Some(data) = far.receive().await {
+        got.extend_from_slice(&data.expect("no error"));
+    }
+    assert_eq!(got, b"hello world");
+}
+
+#[tokio::test]
+async fn headers_travel_after_the_first() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.send_headers(&block(&[("x-more", "1")]), false)
+        .expect("sent");
+    near.send(Bytes::from_static(b"data")).await.expect("sent");
+    assert_eq!(
+        far.receive().await.expect("data").expect("no error"),
+        "data"
+    );
+    assert_eq!(far.take_headers(), Some(block(&[("x-more", "1")])));
+    assert_eq!(far.take_headers(), None);
+}
+
+#[tokio::test]
+async fn a_reset_is_heard_after_what_came_before_it() {
+    let (session, mut accept) = pair();
+    let (near, mut far) = open(&session, &mut accept).await;
+    let mut near = near;
+    near.send(Bytes::from_static(b"last words"))
+        .await
+        .expect("sent");
+    assert_eq!(
+        far.receive().await.expect("data").expect("no error"),
+        "last words"
+    );
+    near.reset(RstStatus::CANCEL);
+    let error = far.receive().await.expect("an error").expect_err("reset");
+    assert_eq!(error.reset_status(), Some(RstStatus::CANCEL));
+    let mut far = far;
+    let error = far.write_all(b"too late").await.expect_err("reset");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn a_unidirectional_stream_is_read_and_not_answered() {
+    let (session, mut accept) = pair();
+    let options = OpenOptions {
+        unidirectional: true,
+        ..OpenOptions::default()
+    };
+    let mut near = session
+        .open(block(&[("x", "log")]), options)
+        .await
+        .expect("a stream");
+    near.send(Bytes::from_static(b"line")).await.expect("sent");
+    near.finish().expect("an end");
+    let incoming = accept.next().await.expect("a stream");
+    assert!(incoming.is_unidirectional());
+    let mut far = incoming.accept_raw(&HeaderBlock::new()).expect("a stream");
+    let mut got = String::new();
+    far.read_to_string(&mut got).await.expect("read");
+    assert_eq!(got, "line");
+    assert!(far.write_all(b"x").await.is_err());
+    drop((near, far));
+    assert_eq!(session.active_streams(), 0);
+}
+
+#[tokio::test]
+async fn a_dropped_stream_is_cancelled_and_a_dropped_offer_refused() {
+    let (session, mut accept) = pair();
+    let (near, mut far) = open(&session, &mut accept).await;
+    drop(near);
+    assert_eq!(far.failed().await.reset_status(), Some(RstStatus::CANCEL));
+    let mut near = session
+        .open(block(&[("x", "y")]), OpenOptions::default())
+        .await
+        .expect("a stream");
+    drop(accept.next().await.expect("a stream"));
+    let error = near.reply().await.expect_err("refused");
+    assert_eq!(error.reset_status(), Some(RstStatus::REFUSED_STREAM));
+    assert!(error.is_retry_safe());
+}
