@@ -1,4 +1,4 @@
-//! Budgets: how much nonsense a peer may send before the session ends (`security` of SPDY/3.1 §5).
+//! Budgets: how much nonsense a peer may send before the session ends.
 //!
 //! Each class is counted in windows of fixed length that start with their first frame. An honest
 //! peer stays far below; one past the limit ends the session. What is bounded by the length of a

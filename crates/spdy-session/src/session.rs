@@ -31,6 +31,7 @@
 //! the hour brings in `deadline.rs`.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use bytes::BytesMut;
 use spdy_clock::Instant;
@@ -145,6 +146,19 @@ pub struct Session {
     pub(crate) last_theirs: StreamId,
     /// The highest id of the peer's that was handed to the owner: what GOAWAY reports.
     pub(crate) last_accepted: StreamId,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("role", &self.config.role)
+            .field("version", &self.config.version)
+            .field("closing", &self.closing)
+            .field("streams", &self.streams)
+            .field("send", &self.send)
+            .field("receive", &self.receive)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Session {
