@@ -229,7 +229,7 @@ fn unwraps(method: &http::Method, head: &Head<'_>) -> bool {
 }
 
 /// `head` up to and with its blank line, which is added if it is missing.
-fn complete(head: &Bytes) -> Bytes {
+pub(crate) fn complete(head: &Bytes) -> Bytes {
     match head::head_len(head) {
         Some(len) => head.slice(..len),
         None if head.is_empty() || head.ends_with(b"\n") => [head, &b"\r\n"[..]].concat().into(),

@@ -103,9 +103,26 @@ pub(crate) fn assemble(
         wishes.push(wish);
     }
     kinds_of_redirects(&mut exchanges);
+    let missing = missing_page(&exchanges);
     let start = document(&exchanges, page.url.as_deref()).ok_or_else(|| OpenError::NoPageLoad {
-        why: "no exchange answered with a document".to_owned(),
+        why: match &missing {
+            Some(url) => format!(
+                "the document {url}, which most requests name as their Referer, was not recorded"
+            ),
+            None => "no exchange answered with a document".to_owned(),
+        },
     })?;
+    // A frame of a page that is not there is no page.
+    let referer =
+        Head::parse(&exchanges[start].request_head).and_then(|head| head.value("referer"));
+    if let Some(url) =
+        missing.filter(|url| referer.is_some_and(|referer| without_fragment(referer) == url))
+    {
+        let why = format!(
+            "the document {url}, which most requests name as their Referer, was not recorded"
+        );
+        return Err(OpenError::NoPageLoad { why });
+    }
     initiators(&mut exchanges, &wishes, start);
     notes.count(&exchanges);
     let replica = Replica {
@@ -341,6 +358,29 @@ pub(crate) fn document(exchanges: &[Exchange], url: Option<&str>) -> Option<usiz
         })
         .or_else(|| position(&|exchange| is_document(exchange) && answers(exchange)))
         .or_else(|| position(&is_document))
+}
+
+/// The URL that most requests with a Referer name there, if no exchange is of it.
+fn missing_page(exchanges: &[Exchange]) -> Option<String> {
+    let mut counts = HashMap::<String, usize>::new();
+    let mut most = (0, String::new());
+    let mut total = 0;
+    for exchange in exchanges {
+        let Some(referer) =
+            Head::parse(&exchange.request_head).and_then(|head| head.value("referer"))
+        else {
+            continue;
+        };
+        let referer = without_fragment(referer);
+        total += 1;
+        let count = counts.entry(referer.to_owned()).or_default();
+        *count += 1;
+        if *count > most.0 {
+            most = (*count, referer.to_owned());
+        }
+    }
+    let recorded = |url: &str| exchanges.iter().any(|exchange| exchange.key() == url);
+    (most.0 * 2 > total && !recorded(&most.1)).then_some(most.1)
 }
 
 fn initiators(exchanges: &mut [Exchange], wishes: &[Option<String>], start: usize) {

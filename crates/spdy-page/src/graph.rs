@@ -172,7 +172,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) ends: BTreeSet<(Duration, usize)>,
     /// Texts of placed documents and scripts, for what only code in them names.
     pub(crate) texts: Vec<Text>,
-    /// The script that was placed last.
+    /// The last script that the page's own text names.
     pub(crate) last_script: Option<usize>,
     to_scan: VecDeque<usize>,
 }
@@ -254,9 +254,6 @@ impl<'a> Plan<'a> {
         self.order.push(index);
         self.to_scan.push_back(index);
         let exchange = &self.exchanges[index];
-        if exchange.kind == Kind::Script {
-            self.last_script = Some(index);
-        }
         if matches!(exchange.kind, Kind::Script | Kind::Stylesheet)
             && let Some(end) = exchange.finished()
         {
@@ -310,6 +307,9 @@ impl<'a> Plan<'a> {
             let Some(target) = self.named(&base, &reference.url) else {
                 continue;
             };
+            if is_page && matches!(reference.role, Role::Script(_)) {
+                self.last_script = Some(target);
+            }
             let before_dom_content_loaded = is_page
                 && match reference.role {
                     Role::Script(mode) => mode != ScriptMode::Async,

@@ -70,20 +70,18 @@ pub(crate) fn import(
             index..index + 1
         }
     };
-    let mut last = OpenError::NoPageLoad {
-        why: "the HAR has no pages".to_owned(),
-    };
+    let mut first = None;
     for index in wanted {
         let mut notes = notes.clone();
         if groups.len() > 1 {
             notes.remark(format!("page {} of {} taken", index + 1, groups.len()));
         }
         match import_group(&log, &groups[index], index, &sizes, name, notes, options) {
-            Err(OpenError::NoPageLoad { why }) => last = OpenError::NoPageLoad { why },
+            Err(fault @ OpenError::NoPageLoad { .. }) => _ = first.get_or_insert(fault),
             outcome => return outcome,
         }
     }
-    Err(last)
+    Err(first.unwrap_or_else(|| unreachable!("{} groups, none tried", groups.len())))
 }
 
 fn parse(text: &[u8], notes: &mut ImportNotes) -> Result<Har, OpenError> {
@@ -173,17 +171,19 @@ fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a
             let since = pages.last().and_then(|&(last, _)| {
                 Some(starts[index]?.duration_since(starts[last]?).unsigned_abs())
             });
-            let wait = if pages
+            let same_site = pages
                 .first()
-                .is_none_or(|(_, first)| site(first) == site(url))
-            {
+                .is_none_or(|(_, first)| site(first) == site(url));
+            let wait = if same_site {
                 BETWEEN_NAVIGATIONS
             } else {
                 BETWEEN_SITES
             };
             let from_page = referer.is_none_or(|referer| page_of.contains_key(referer));
             let enough = referrers.get(url).is_some_and(|&count| count >= REFERRERS);
-            if pages.is_empty() || since.is_some_and(|since| since >= wait) && from_page && enough {
+            if pages.is_empty()
+                || since.is_some_and(|since| since >= wait) && (from_page || same_site) && enough
+            {
                 page_of.insert(url, pages.len());
                 pages.push((index, url));
                 // The redirects that led here, just before.

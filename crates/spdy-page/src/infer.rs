@@ -9,7 +9,7 @@
 //!    after that, the last script (for images and fonts also the last sheet) that had ended;
 //!    an image asked for long after any such end waited for a connection, and is known with the document;
 //! 5. with no times finer than a second: evenly over the document; if that is real and does not
-//!    name it, the last script of all.
+//!    name it, the last script that it names.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -18,6 +18,7 @@
 
 pub mod archive;
 pub mod builtin;
+pub mod check;
 pub mod coding;
 pub mod graph;
 pub mod head;
@@ -26,6 +27,7 @@ pub mod limits;
 pub mod notes;
 pub mod open;
 pub mod replica;
+pub mod summary;
 pub mod warc;
 
 mod assemble;

@@ -95,6 +95,7 @@ pub(crate) fn import(
         });
     }
     let mut notes = ImportNotes::new("speedreport");
+    notes.remark("sizes are those of the decoded bodies, where no Content-Length says better");
     let mut told = Vec::new();
     for asset in &report.assets {
         match tell(asset) {

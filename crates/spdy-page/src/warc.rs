@@ -18,6 +18,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use url::Url;
 
+use crate::archive;
 use crate::assemble::kinds_of_redirects;
 use crate::coding;
 use crate::graph::{frames_in, location, named_by};
@@ -232,10 +233,11 @@ fn exchange(
     let Some(status) = Head::parse(&response_head).and_then(|head| head.status()) else {
         return Ok(Err("without a status"));
     };
-    let request = match requests.take(record) {
-        Some(request) => split(&request.block, limits)?.map(|(head, _)| head),
-        None => None,
-    };
+    // Some writers leave the blank line out.
+    let request = requests
+        .take(record)
+        .map(|request| archive::complete(&request.block))
+        .filter(|head| head.len() > 4);
     let request_head = request.unwrap_or_else(|| {
         notes.remark("some requests were not recorded, and were made up");
         head::synthesize(

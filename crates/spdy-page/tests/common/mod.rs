@@ -5,7 +5,7 @@ use spdy_page::head::head_len;
 use spdy_page::replica::{Initiator, Replica};
 
 /// The laws of a replica that a reader gave: heads are whole, indices point at something.
-pub fn assert_sound(replica: &Replica, what: &str) {
+pub(crate) fn assert_sound(replica: &Replica, what: &str) {
     let count = replica.exchanges.len();
     assert!(
         replica.start < count,
@@ -32,7 +32,7 @@ pub fn assert_sound(replica: &Replica, what: &str) {
 }
 
 /// The laws of a graph: one node an exchange, one start, parents before children, bytes that exist.
-pub fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
+pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
     let mut seen = vec![false; replica.exchanges.len()];
     for (place, node) in graph.nodes.iter().enumerate() {
         assert!(

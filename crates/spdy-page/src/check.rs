@@ -1,0 +1,289 @@
+//! What a player would trip over in a replica: nothing here is an error of the file, all of it is worth knowing.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::coding::{self, CodingError};
+use crate::graph::named_by;
+use crate::head::{self, Head};
+use crate::limits::DECODED_BODY_BYTES;
+use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// A load will differ from what was recorded.
+    Warning,
+    /// The replica cannot be loaded as it is.
+    Error,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// The exchange it is about, by index; `None` if about the whole.
+    pub exchange: Option<usize>,
+    /// What it is, one sentence without a full stop.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let severity = match self.severity {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        };
+        match self.exchange {
+            Some(index) => write!(f, "{severity}: exchange {index}: {}", self.what),
+            None => write!(f, "{severity}: {}", self.what),
+        }
+    }
+}
+
+/// Everything there is to say against `replica`, in the order of its exchanges; what is about the whole comes last.
+pub fn check(replica: &Replica) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let count = replica.exchanges.len();
+    if replica.start >= count {
+        let what = format!("the page starts at exchange {} of {count}", replica.start);
+        findings.push(Finding {
+            severity: Severity::Error,
+            exchange: None,
+            what,
+        });
+        return findings;
+    }
+    let mut seen = HashSet::new();
+    for index in 0..count {
+        check_exchange(replica, index, &mut seen, &mut findings);
+    }
+    let mut of_all = |severity, what| {
+        findings.push(Finding {
+            severity,
+            exchange: None,
+            what,
+        })
+    };
+    let document = replica.document();
+    if document.kind != Kind::Document {
+        of_all(
+            Severity::Error,
+            format!("the page's own document is of kind {}", document.kind),
+        );
+    }
+    if !document
+        .status()
+        .is_some_and(|status| (200..300).contains(&status))
+    {
+        of_all(
+            Severity::Warning,
+            format!(
+                "the page's own document answers {:?}",
+                document.status().unwrap_or_default()
+            ),
+        );
+    }
+    let guessed = guessed(replica);
+    if guessed > 0 {
+        of_all(
+            Severity::Note,
+            format!(
+                "{guessed} exchanges are named by no text, initiator or Referer; their place is a guess"
+            ),
+        );
+    }
+    let filler: Vec<_> = replica
+        .exchanges
+        .iter()
+        .filter(|exchange| !exchange.body_is_real)
+        .collect();
+    if !filler.is_empty() {
+        let bytes: usize = filler.iter().map(|exchange| exchange.body.len()).sum();
+        of_all(
+            Severity::Note,
+            format!(
+                "{} of {count} bodies ({bytes} bytes) are filler",
+                filler.len()
+            ),
+        );
+    }
+    findings
+}
+
+/// Exchanges that nothing recorded leads to: the graph reaches them by guessing alone.
+fn guessed(replica: &Replica) -> usize {
+    let mut led_to = vec![false; replica.exchanges.len()];
+    named_by(&replica.exchanges, replica.start)
+        .into_iter()
+        .for_each(|index| led_to[index] = true);
+    let urls: HashSet<&str> = replica
+        .exchanges
+        .iter()
+        .map(|exchange| exchange.key())
+        .collect();
+    let is_guess = |(index, exchange): (usize, &Exchange)| {
+        let referer = Head::parse(&exchange.request_head).and_then(|head| head.value("referer"));
+        let referred = referer.is_some_and(|referer| urls.contains(without_fragment(referer)));
+        !led_to[index] && exchange.initiator == Initiator::Unknown && !referred
+    };
+    replica
+        .exchanges
+        .iter()
+        .enumerate()
+        .filter(|&each| is_guess(each))
+        .count()
+}
+
+fn check_exchange<'a>(
+    replica: &'a Replica,
+    index: usize,
+    seen: &mut HashSet<(&'a http::Method, &'a str)>,
+    findings: &mut Vec<Finding>,
+) {
+    let exchange = &replica.exchanges[index];
+    let mut find = |severity, what| {
+        findings.push(Finding {
+            severity,
+            exchange: Some(index),
+            what,
+        })
+    };
+    let url = &exchange.url;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        find(Severity::Error, format!("URL {url} is not of the web"));
+    }
+    if !seen.insert((&exchange.method, exchange.key())) {
+        find(
+            Severity::Note,
+            format!(
+                "{} {url} is there already; a server answers with the first",
+                exchange.method
+            ),
+        );
+    }
+    for (which, head) in [
+        ("request", &exchange.request_head),
+        ("response", &exchange.response_head),
+    ] {
+        if head::head_len(head) != Some(head.len()) {
+            find(
+                Severity::Error,
+                format!("the {which} head does not end with its blank line"),
+            );
+        }
+    }
+    let request_line = format!("{} {} ", exchange.method, head::target(url));
+    if Head::parse(&exchange.request_head)
+        .is_none_or(|head| !head.line().starts_with(request_line.as_bytes()))
+    {
+        find(
+            Severity::Warning,
+            format!("the request line does not ask for {url}"),
+        );
+    }
+    let Some(head) = Head::parse(&exchange.response_head) else {
+        return;
+    };
+    let Some(status) = head.status() else {
+        find(Severity::Error, "the response has no status".to_owned());
+        return;
+    };
+    let (length, has_body) = (
+        exchange.body.len(),
+        head::has_body(&exchange.method, status),
+    );
+    if !has_body && length > 0 {
+        find(
+            Severity::Warning,
+            format!(
+                "a body of {length} bytes, where {status} to {} has none",
+                exchange.method
+            ),
+        );
+    }
+    if has_body
+        && !head.is_chunked()
+        && head.value("content-length").is_some()
+        && head.content_length() != Some(length as u64)
+    {
+        let announced = head.value("content-length").unwrap_or_default();
+        find(
+            Severity::Warning,
+            format!("Content-Length says {announced}, the body has {length} bytes"),
+        );
+    }
+    let codings = head.content_codings();
+    if length > 0 && !codings.is_empty() {
+        match coding::decode(&exchange.body, &codings, DECODED_BODY_BYTES) {
+            Err(CodingError::Unknown(coding)) => find(
+                Severity::Note,
+                format!("content coding {coding:?} is not looked into"),
+            ),
+            Err(fault) => find(Severity::Warning, fault.to_string()),
+            Ok(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+    use bytes::Bytes;
+
+    fn findings(change: impl FnOnce(&mut Replica)) -> String {
+        let mut replica = builtin::portal();
+        change(&mut replica);
+        check(&replica)
+            .iter()
+            .map(|finding| format!("{finding}\n"))
+            .collect()
+    }
+
+    #[test]
+    fn the_shipped_replicas_are_clean() {
+        assert_eq!(check(&builtin::flags()), []);
+        assert_eq!(check(&builtin::portal()), []);
+    }
+
+    #[test]
+    fn every_fault_is_found_and_told() {
+        let cut =
+            findings(|replica| replica.exchanges[0].body = replica.exchanges[0].body.slice(..100));
+        assert!(
+            cut.contains("exchange 0: Content-Length says 5427, the body has 100 bytes"),
+            "{cut}"
+        );
+        assert!(cut.contains("exchange 0: body is not gzip"), "{cut}");
+        assert!(
+            findings(|replica| replica.start = 44)
+                .contains("error: the page starts at exchange 44 of 44")
+        );
+        assert!(
+            findings(|replica| replica.start = 2)
+                .contains("error: the page's own document is of kind image")
+        );
+        assert!(
+            findings(|replica| replica.exchanges[3] = replica.exchanges[2].clone())
+                .contains("exchange 3: GET http")
+        );
+        assert!(
+            findings(|replica| replica.exchanges[3].body_is_real = false)
+                .contains("note: 1 of 44 bodies")
+        );
+        assert!(
+            findings(|replica| replica.exchanges[3].request_head =
+                Bytes::from_static(b"GET /x HTTP/1.1\r\n"))
+            .contains("blank line")
+        );
+        assert!(
+            findings(|replica| replica.exchanges[3].method = http::Method::HEAD)
+                .contains("where 200 to HEAD has none")
+        );
+    }
+}
