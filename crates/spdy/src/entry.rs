@@ -111,10 +111,12 @@ impl Entry {
     }
 }
 
-/// Remembers `waker` without cloning it anew for a task that asks again.
-pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker) {
-    match slot {
-        Some(known) if known.will_wake(waker) => {}
-        _ => *slot = Some(waker.clone()),
+/// Remembers `waker`, without cloning it anew for a task that asks again.
+///
+/// What it replaces goes to `old`, to be dropped once the lock is free: where a waker is all that holds
+/// a task, dropping it drops the task, and with it a share in a stream, which wants the lock.
+pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker, old: &mut Option<Waker>) {
+    if !slot.as_ref().is_some_and(|known| known.will_wake(waker)) {
+        *old = slot.replace(waker.clone());
     }
 }

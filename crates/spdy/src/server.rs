@@ -76,11 +76,12 @@ impl Accept {
 
     /// As [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
+        let mut old = None;
         let taken = self.shared.look(|state| match take(state) {
             Some(taken) => Poll::Ready(Some(taken)),
             None if state.ended.is_some() => Poll::Ready(None),
             None => {
-                register(&mut state.incoming_waker, cx.waker());
+                register(&mut state.incoming_waker, cx.waker(), &mut old);
                 Poll::Pending
             }
         });
@@ -128,7 +129,8 @@ impl Drop for Accept {
             while let Some(taken) = take(state) {
                 let (id, status) = (taken.id, RstStatus::REFUSED_STREAM);
                 state.reset(taken.key, status, Error::ResetByUs { id, status });
-                state.release(taken.key);
+                // Nobody has waited for it, so no waker goes with it.
+                drop(state.release(taken.key));
             }
             state.shutdown(now);
         });

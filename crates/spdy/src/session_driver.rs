@@ -25,6 +25,7 @@ use bytes::{Buf, BytesMut};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
+use crate::entry::register;
 use crate::error::Error;
 use crate::runtime::BoxFuture;
 use crate::shared::Shared;
@@ -170,6 +171,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
         let (next_timeout, idle) = loop {
             let now = self.shared.runtime.now();
+            let mut old = None;
             let (out, woken, shared) = (&mut self.out, &mut self.woken, &self.shared);
             let (timeout, idle, closed) = shared.look(|state| {
                 if state.draining && state.waiting.is_empty() {
@@ -188,7 +190,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     }
                 }
                 if out.is_empty() {
-                    state.driver = Some(cx.waker().clone());
+                    register(&mut state.driver, cx.waker(), &mut old);
                 }
                 (
                     state.machine.poll_timeout(),
@@ -213,8 +215,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 }
                 Poll::Ready(Err(error)) => self.lose(error),
                 Poll::Pending => {
+                    let mut old = None;
                     self.shared
-                        .look(|state| state.driver = Some(cx.waker().clone()));
+                        .look(|state| register(&mut state.driver, cx.waker(), &mut old));
                     break (timeout, idle);
                 }
             }

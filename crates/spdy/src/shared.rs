@@ -256,11 +256,12 @@ impl State {
 
     /// One owner less; with the last the entry goes. A stream whose own half is open is cancelled;
     /// one that we have answered to the end goes on unseen, its DATA discarded.
-    pub(crate) fn release(&mut self, key: usize) {
+    #[must_use = "it holds wakers, which are dropped without the lock"]
+    pub(crate) fn release(&mut self, key: usize) -> Option<Entry> {
         let entry = &mut self.entries[key];
         entry.handles -= 1;
         if entry.handles > 0 {
-            return;
+            return None;
         }
         if !entry.fin_sent && entry.failure.is_none() {
             let id = entry.id;
@@ -279,7 +280,7 @@ impl State {
         if self.entries[key].id.is_zero() {
             self.waiting.retain(|_, waiting| waiting.key != key);
         }
-        self.entries.remove(key);
+        Some(self.entries.remove(key))
     }
 
     /// Streams that are open, or wait to be.

@@ -1,7 +1,7 @@
 //! A share in one stream: what bodies, responders and raw streams are made of.
 
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use spdy_frame::header_block::HeaderBlock;
@@ -32,7 +32,8 @@ impl Clone for StreamRef {
 
 impl Drop for StreamRef {
     fn drop(&mut self) {
-        self.shared.command(|state| state.release(self.key));
+        // The entry holds wakers: it goes when the lock is free.
+        drop(self.shared.command(|state| state.release(self.key)));
     }
 }
 
@@ -85,11 +86,12 @@ impl StreamRef {
 
     /// Ready when the stream has a number.
     pub(crate) fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<Result<StreamId, Error>> {
+        let mut old = None;
         self.look(|entry| match (entry.id, &entry.failure) {
             (_, Some(failure)) => Poll::Ready(Err(failure.clone())),
             (id, None) if !id.is_zero() => Poll::Ready(Ok(id)),
             _ => {
-                register(&mut entry.reader, cx.waker());
+                register(&mut entry.reader, cx.waker(), &mut old);
                 Poll::Pending
             }
         })
@@ -97,6 +99,7 @@ impl StreamRef {
 
     /// The peer's SYN_REPLY.
     pub(crate) fn poll_reply(&self, cx: &mut Context<'_>) -> Poll<Result<HeaderBlock, Error>> {
+        let mut old = None;
         self.look(|entry| {
             if let Some(reply) = entry.reply.take() {
                 return Poll::Ready(Ok(reply));
@@ -104,7 +107,7 @@ impl StreamRef {
             if let Some(failure) = &entry.failure {
                 return Poll::Ready(Err(failure.clone()));
             }
-            register(&mut entry.reader, cx.waker());
+            register(&mut entry.reader, cx.waker(), &mut old);
             Poll::Pending
         })
     }
@@ -114,8 +117,9 @@ impl StreamRef {
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Inbound, Error>>> {
+        let mut old = None;
         self.look(|entry| {
-            let item = ready!(poll_entry(entry, cx));
+            let item = ready!(poll_entry(entry, cx, &mut old));
             Poll::Ready(item)
         })
     }
@@ -126,9 +130,10 @@ impl StreamRef {
         &self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<(Inbound, bool), Error>>> {
+        let mut old = None;
         self.shared.command_if(|state| {
             let entry = &mut state.entries[self.key];
-            let Poll::Ready(item) = poll_entry(entry, cx) else {
+            let Poll::Ready(item) = poll_entry(entry, cx, &mut old) else {
                 return (Poll::Pending, false);
             };
             let last = entry.is_read_out();
@@ -157,11 +162,12 @@ impl StreamRef {
         data: &mut Bytes,
         fin: bool,
     ) -> Poll<Result<(), Error>> {
+        let mut old = None;
         self.shared.command_if(|state| {
             let before = data.len();
             let poll = state.send(self.key, data, fin);
             if poll.is_pending() {
-                register(&mut state.entries[self.key].writer, cx.waker());
+                register(&mut state.entries[self.key].writer, cx.waker(), &mut old);
             }
             // Where there was no room the driver is not disturbed.
             let work = data.len() < before || poll.is_ready();
@@ -171,6 +177,7 @@ impl StreamRef {
 
     /// How much could be sent now, bytes.
     pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        let mut old = None;
         self.shared.look(|state| {
             let entry = &mut state.entries[self.key];
             if let Some(failure) = &entry.failure {
@@ -185,7 +192,7 @@ impl StreamRef {
                 state.machine.send_capacity(entry.id)
             } {
                 0 => {
-                    register(&mut entry.writer, cx.waker());
+                    register(&mut entry.writer, cx.waker(), &mut old);
                     Poll::Pending
                 }
                 room => Poll::Ready(Ok(room)),
@@ -195,17 +202,22 @@ impl StreamRef {
 
     /// Ready when the stream ended before its time.
     pub(crate) fn poll_failure(&self, cx: &mut Context<'_>) -> Poll<Error> {
+        let mut old = None;
         self.look(|entry| match &entry.failure {
             Some(failure) => Poll::Ready(failure.clone()),
             None => {
-                register(&mut entry.writer, cx.waker());
+                register(&mut entry.writer, cx.waker(), &mut old);
                 Poll::Pending
             }
         })
     }
 }
 
-fn poll_entry(entry: &mut Entry, cx: &mut Context<'_>) -> Poll<Option<Result<Inbound, Error>>> {
+fn poll_entry(
+    entry: &mut Entry,
+    cx: &mut Context<'_>,
+    old: &mut Option<Waker>,
+) -> Poll<Option<Result<Inbound, Error>>> {
     if let Some(mismatch) = entry.mismatch.filter(|_| entry.discard) {
         let (declared, received) = (mismatch.declared, mismatch.received);
         return Poll::Ready(Some(Err(Error::Length { declared, received })));
@@ -219,7 +231,7 @@ fn poll_entry(entry: &mut Entry, cx: &mut Context<'_>) -> Poll<Option<Result<Inb
     if let Some(failure) = &entry.failure {
         return Poll::Ready(Some(Err(failure.clone())));
     }
-    register(&mut entry.reader, cx.waker());
+    register(&mut entry.reader, cx.waker(), old);
     Poll::Pending
 }
 

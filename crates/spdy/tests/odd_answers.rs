@@ -178,3 +178,24 @@ async fn a_whole_answer_survives_the_reset_of_the_question() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn data_in_answer_to_a_304_is_dropped() {
+    let mut odd = Odd::new();
+    let (response, mut stream) = odd
+        .ask(get("/"), &[(":status", "304"), (":version", "HTTP/1.1")])
+        .await;
+    stream
+        .send(Bytes::from_static(b"body"))
+        .await
+        .expect("open");
+    while odd.session.stats().received_data_bytes < 4 {
+        tokio::task::yield_now().await;
+    }
+    let response = response.await.expect("a response");
+    assert!(response.into_body().collect().await.is_err());
+    assert_eq!(
+        stream.failed().await.reset_status(),
+        Some(RstStatus::PROTOCOL_ERROR)
+    );
+}

@@ -37,6 +37,7 @@ impl Pushes {
 
     /// As [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Push>> {
+        let mut old = None;
         let taken = self.shared.look(|state| match state.incoming.pop_front() {
             Some(key) => {
                 let entry = &mut state.entries[key];
@@ -45,7 +46,7 @@ impl Pushes {
             }
             None if state.ended.is_some() => Poll::Ready(None),
             None => {
-                register(&mut state.incoming_waker, cx.waker());
+                register(&mut state.incoming_waker, cx.waker(), &mut old);
                 Poll::Pending
             }
         });
@@ -75,7 +76,8 @@ impl Drop for Pushes {
                 let id = entry.id;
                 let status = RstStatus::REFUSED_STREAM;
                 state.reset(key, status, Error::ResetByUs { id, status });
-                state.release(key);
+                // Nobody has waited for it, so no waker goes with it.
+                drop(state.release(key));
             }
         });
     }

@@ -165,6 +165,9 @@ impl Waiting {
             }));
         }
         let no_body = method == Method::CONNECT || response::has_no_body(&method, head.status);
+        if no_body && method != Method::CONNECT && stream.look(|entry| entry.received_bytes > 0) {
+            stream.reset(RstStatus::PROTOCOL_ERROR);
+        }
         let (read_out, id) = stream.look(|entry| {
             if method != Method::CONNECT && no_body {
                 // Content-length is metadata there.
