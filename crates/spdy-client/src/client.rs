@@ -285,7 +285,7 @@ impl Inner {
         state.waiting.insert(id, sender);
         let now = self.runtime.now();
         state.look_at_connections(now, origin);
-        state.pool.enqueue(now, origin.clone(), id, priority);
+        state.pool.enqueue(now, origin, id, priority);
         self.settle(state);
         Ok(Queued {
             inner: self.clone(),

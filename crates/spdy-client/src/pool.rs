@@ -138,11 +138,11 @@ impl Pool {
     pub fn enqueue(
         &mut self,
         now: Instant,
-        origin: Origin,
+        origin: &Origin,
         request: RequestId,
         priority: Priority,
     ) {
-        let speaks = self.expected(&origin);
+        let speaks = self.expected(origin);
         let host = self.hosts.entry(origin.clone()).or_insert_with(|| Host {
             speaks,
             queue: BTreeSet::new(),
@@ -151,7 +151,7 @@ impl Pool {
         host.queue.insert((priority.level(), request));
         self.queued
             .insert(request, (origin.clone(), priority.level()));
-        self.dispatch(now, &origin);
+        self.dispatch(now, origin);
     }
 
     /// A queued request is no longer wanted. `false` if it was not queued (any more).

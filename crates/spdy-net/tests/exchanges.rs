@@ -1,0 +1,350 @@
+//! One exchange after another, and many at once, over every protocol and both transports.
+
+mod support;
+
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_frame::priority::Priority;
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::latch::Latch;
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
+use support::{
+    ALL, MULTIPLEXED, PushedTime, connection, echo, get, pattern, post, read, secure_connection,
+};
+
+#[tokio::test]
+async fn every_protocol_brings_the_same_bytes_plain_and_over_tls() {
+    for protocol in ALL {
+        for secure in [false, true] {
+            let connection = match secure {
+                false => connection(protocol, echo).await,
+                true => secure_connection(protocol, echo).await,
+            };
+            for len in [0, 1, 128, 10_000, 1_000_000] {
+                assert!(connection.ready().await, "{protocol} {secure}");
+                let response = connection
+                    .send(get(&format!("/{len}")), Priority::new(2))
+                    .await;
+                let response = response.unwrap_or_else(|error| panic!("{protocol} {len}: {error}"));
+                let says = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+                assert_eq!(response.status(), 200, "{protocol}");
+                assert_eq!(says("x-protocol"), protocol.alpn());
+                assert_eq!(says("x-secure"), secure.to_string());
+                let body = read(response)
+                    .await
+                    .unwrap_or_else(|e| panic!("{protocol} {len}: {e}"));
+                assert!(
+                    body == pattern(len),
+                    "{protocol} {secure} {len}: other bytes"
+                );
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_upload_comes_back_whole() {
+    for protocol in ALL {
+        let connection = connection(protocol, echo).await;
+        for len in [1, 65_536, 300_000] {
+            assert!(connection.ready().await);
+            let response = connection
+                .send(post("/", pattern(len)), Priority::HIGHEST)
+                .await;
+            let response = response.unwrap_or_else(|error| panic!("{protocol} {len}: {error}"));
+            let body = read(response)
+                .await
+                .unwrap_or_else(|e| panic!("{protocol} {len}: {e}"));
+            assert!(body == pattern(len), "{protocol} {len}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_head_request_brings_a_length_and_no_body() {
+    for protocol in ALL {
+        let connection = connection(protocol, echo).await;
+        for _ in 0..2 {
+            assert!(connection.ready().await, "{protocol}");
+            let request = Request::head("http://localhost/5")
+                .body(Body::empty())
+                .unwrap();
+            let response = connection.send(request, Priority::HIGHEST).await.unwrap();
+            assert_eq!(response.headers()["content-length"], "5", "{protocol}");
+            assert_eq!(read(response).await.unwrap().len(), 0, "{protocol}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_exchanges_share_one_connection() {
+    for protocol in MULTIPLEXED {
+        let connection = connection(protocol, echo).await;
+        let all = (0..100).map(|at| {
+            let connection = connection.clone();
+            async move {
+                let len = at * 1_000;
+                let request = get(&format!("/{len}"));
+                let response = connection.send(request, Priority::new(at as u8 % 8)).await;
+                let response = response.unwrap_or_else(|error| panic!("{protocol} {at}: {error}"));
+                let body = read(response)
+                    .await
+                    .unwrap_or_else(|e| panic!("{protocol} {at}: {e}"));
+                assert!(body == pattern(len), "{protocol} {at}");
+            }
+        });
+        join_all(all).await;
+    }
+}
+
+#[tokio::test]
+async fn the_priority_of_a_request_reaches_the_server() {
+    for (protocol, level) in [
+        (MULTIPLEXED[0], 5),
+        (MULTIPLEXED[1], 7),
+        (MULTIPLEXED[2], 2),
+        (Protocol::Http2, 6),
+    ] {
+        let connection = connection(protocol, echo).await;
+        let response = connection
+            .send(get("/1"), Priority::new(level))
+            .await
+            .unwrap();
+        assert_eq!(
+            response.headers()["x-priority"],
+            level.to_string().as_str(),
+            "{protocol}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn handlers_see_the_whole_url() {
+    for protocol in ALL {
+        let connection = connection(protocol, echo).await;
+        let request = Request::get("http://localhost:8080/1?q=1%20")
+            .body(Body::empty())
+            .unwrap();
+        let response = connection.send(request, Priority::HIGHEST).await.unwrap();
+        assert_eq!(
+            response.headers()["x-uri"],
+            "http://localhost:8080/1?q=1%20",
+            "{protocol}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
+    async fn cut(_: Request<Body>) -> Response<Body> {
+        let pieces = [Ok(pattern(1_000)), Err("the disk broke")];
+        Response::new(Body::from_stream(futures_util::stream::iter(pieces)))
+    }
+    for protocol in ALL {
+        let connection = connection(protocol, cut).await;
+        let response = connection.send(get("/"), Priority::HIGHEST).await;
+        let outcome = match response {
+            Ok(response) => read(response)
+                .await
+                .map(|body| body.len())
+                .map_err(|e| e.to_string()),
+            Err(error) => Err(error.to_string()), // the head can be lost with it
+        };
+        assert!(outcome.is_err(), "{protocol}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_unread_body_stops_nobody_else() {
+    for protocol in MULTIPLEXED {
+        let options = ClientOptions {
+            stream_window_bytes: 64 * 1024,
+            session_window_bytes: 1024 * 1024,
+            ..ClientOptions::default()
+        };
+        let io = support::serve(
+            &[protocol],
+            echo,
+            None,
+            ServerOptions::default(),
+            Latch::new(),
+        );
+        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
+            .await
+            .unwrap();
+        // SPDY/2 has no windows: there the bytes simply pile up, within the pipe and the session.
+        let unread = connection
+            .send(get("/300000"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        let other = connection
+            .send(get("/200000"), Priority::LOWEST)
+            .await
+            .unwrap();
+        assert_eq!(read(other).await.unwrap().len(), 200_000, "{protocol}");
+        assert_eq!(read(unread).await.unwrap().len(), 300_000, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn the_urgent_overtakes_what_was_asked_for_before() {
+    for protocol in [MULTIPLEXED[0], MULTIPLEXED[1], Protocol::Http2] {
+        let options = ClientOptions {
+            stream_window_bytes: 256 * 1024,
+            ..ClientOptions::default()
+        };
+        let io = support::serve(
+            &[protocol],
+            echo,
+            None,
+            ServerOptions::default(),
+            Latch::new(),
+        );
+        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
+            .await
+            .unwrap();
+        let slow = connection
+            .send(get("/4000000"), Priority::LOWEST)
+            .await
+            .unwrap();
+        let urgent = connection.send(get("/2000000"), Priority::HIGHEST);
+        let (slow_len, urgent_done) = (std::sync::atomic::AtomicUsize::new(0), Latch::new());
+        let reading_slow = async {
+            let mut body = slow.into_body();
+            while let Some(frame) = http_body_util::BodyExt::frame(&mut body).await {
+                if !urgent_done.is_set() {
+                    let len = frame.unwrap().into_data().unwrap().len();
+                    slow_len.fetch_add(len, std::sync::atomic::Ordering::Relaxed);
+                }
+            }
+        };
+        let reading_urgent = async {
+            read(urgent.await.unwrap()).await.unwrap();
+            urgent_done.set();
+        };
+        futures_util::future::join(reading_slow, reading_urgent).await;
+        let before = slow_len.into_inner();
+        // Fair shares would be two million each.
+        assert!(
+            before < 1_000_000,
+            "{protocol}: {before} bytes came before the urgent ones"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_stopped_ends_what_is_open_and_takes_nothing_new() {
+    for protocol in ALL {
+        let stop = Latch::new();
+        let io = support::serve(
+            &[protocol],
+            echo,
+            None,
+            ServerOptions::default(),
+            stop.clone(),
+        );
+        let options = ClientOptions::default();
+        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
+            .await
+            .unwrap();
+        let response = connection
+            .send(get("/1000000"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        stop.set();
+        assert_eq!(read(response).await.unwrap().len(), 1_000_000, "{protocol}");
+        connection.closed().await;
+        assert!(connection.is_closing(), "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_closes_ends_the_connection_in_order() {
+    for protocol in ALL {
+        let connection = connection(protocol, echo).await;
+        let response = connection
+            .send(get("/100000"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        connection.close();
+        assert_eq!(read(response).await.unwrap().len(), 100_000, "{protocol}");
+        connection.closed().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_requests_is_ended() {
+    for protocol in ALL {
+        let options = ServerOptions {
+            idle_timeout: Duration::from_secs(5),
+            ..ServerOptions::default()
+        };
+        let time = PushedTime::default();
+        let io = support::serve_in(
+            SharedRuntime::new(time.clone()),
+            &[protocol],
+            echo,
+            None,
+            options,
+            Latch::new(),
+        );
+        let options = ClientOptions::default();
+        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
+            .await
+            .unwrap();
+        let mut closed = connection.closed();
+        for _ in 0..3 {
+            assert!(connection.ready().await, "{protocol}");
+            time.push(Duration::from_secs(4));
+            assert!(closed.as_mut().now_or_never().is_none(), "{protocol}");
+            let response = connection.send(get("/1"), Priority::HIGHEST).await.unwrap();
+            read(response).await.unwrap();
+        }
+        // It may have begun to wait anew a little after the last answer.
+        while closed.as_mut().now_or_never().is_none() {
+            time.push(Duration::from_secs(1));
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
+    for protocol in ALL {
+        let connection = connection(protocol, echo).await;
+        let mut before = connection.header_bytes();
+        let mut sizes = Vec::new();
+        for _ in 0..2 {
+            assert!(connection.ready().await);
+            let request = Request::get("http://localhost/1000")
+                .header("user-agent", "a program with a long name, as they were")
+                .body(Body::empty());
+            let response = connection
+                .send(request.unwrap(), Priority::HIGHEST)
+                .await
+                .unwrap();
+            read(response).await.unwrap();
+            let now = connection.header_bytes();
+            sizes.push((now.sent - before.sent, now.received - before.received));
+            before = now;
+        }
+        let [(sent, received), (sent_again, received_again)] = sizes[..] else {
+            unreachable!()
+        };
+        assert!(sent > 20 && received > 20, "{protocol}: {sizes:?}");
+        if protocol == Protocol::Http1 {
+            assert_eq!((sent, received), (sent_again, received_again));
+        } else {
+            assert!(
+                sent_again < sent && received_again < received,
+                "{protocol}: {sizes:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The first bytes of a connection: what is spoken, told by ALPN or by looking.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::error::ConnectionError;
+use spdy_net::latch::Latch;
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::{ServerOptions, serve_connection};
+use support::{ALL, PIPE, PushedTime, echo, get, quiet, tls_pair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+type Served = tokio::task::JoinHandle<Result<(), ConnectionError>>;
+
+/// A plain server that speaks `protocols`, and the way to it.
+fn plain(protocols: &'static [Protocol], runtime: SharedRuntime) -> (DuplexStream, Served) {
+    let (near, far) = tokio::io::duplex(PIPE);
+    let served = tokio::spawn(async move {
+        let (options, stop) = (ServerOptions::default(), Latch::new());
+        serve_connection(
+            Box::new(far),
+            Arc::new(echo),
+            protocols,
+            None,
+            &options,
+            &runtime,
+            &stop,
+        )
+        .await
+    });
+    (near, served)
+}
+
+#[tokio::test]
+async fn spdy_3_and_3_1_are_told_apart_by_configuration() {
+    const V3_FIRST: &[Protocol] = &[Protocol::Spdy(Version::V3), Protocol::Http1];
+    for (protocols, version) in [(&ALL[..], Version::V31), (V3_FIRST, Version::V3)] {
+        let (io, _served) = plain(protocols, support::runtime());
+        let (protocol, options) = (Protocol::Spdy(version), ClientOptions::default());
+        let connection =
+            Connection::start(Box::new(io), protocol, 0, &options, &support::runtime())
+                .await
+                .unwrap();
+        let response = connection.send(get("/1"), Priority::HIGHEST).await.unwrap();
+        assert_eq!(response.headers()["x-protocol"], version.alpn());
+    }
+}
+
+#[tokio::test]
+async fn first_bytes_may_come_one_by_one() {
+    let (mut io, _served) = plain(&ALL, support::runtime());
+    for byte in b"GET /3 HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n" {
+        io.write_all(&[*byte]).await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let mut answer = String::new();
+    io.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(
+        !answer.contains("date:"),
+        "the date is the site's business: {answer}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_spoken_ends_the_connection() {
+    for (bytes, protocols, want) in [
+        (
+            &b"\x16\x03\x01\x00"[..],
+            &ALL[..],
+            "the client speaks TLS, want spdy/3.1, spdy/3, spdy/2, h2, http/1.1",
+        ),
+        (
+            b"\x80\x04\x00\x01",
+            &ALL,
+            "the client speaks an unknown version of SPDY, want spdy/3.1, spdy/3, spdy/2, h2, http/1.1",
+        ),
+        (
+            b"\x80\x02\x00\x01",
+            &[Protocol::Http1],
+            "the client speaks SPDY/2, want http/1.1",
+        ),
+        (
+            b"GET / HTTP/1.1\r\n",
+            &[Protocol::Http2],
+            "the client speaks HTTP/1.1, want h2",
+        ),
+        (b"", &ALL, "the client left without a word"),
+    ] {
+        let (mut io, served) = plain(protocols, support::runtime());
+        io.write_all(bytes).await.unwrap();
+        io.shutdown().await.unwrap();
+        let error = served.await.unwrap().expect_err("not spoken");
+        assert_eq!(error.to_string(), want);
+        assert_eq!(io.read(&mut [0]).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_client_is_not_waited_for_for_ever() {
+    for word in [&b""[..], b"P", b"\x80"] {
+        let time = PushedTime::default();
+        let (mut io, served) = plain(&ALL, SharedRuntime::new(time.clone()));
+        io.write_all(word).await.unwrap();
+        while !served.is_finished() {
+            time.push(Duration::from_secs(4));
+            tokio::task::yield_now().await;
+        }
+        let error = served.await.unwrap().expect_err("silence");
+        assert_eq!(error.to_string(), "no first bytes within 10s");
+    }
+}
+
+#[tokio::test]
+async fn without_alpn_tls_is_looked_into_as_plain_connections_are() {
+    let (server, client) = tls_pair(&quiet());
+    for protocol in ALL {
+        let io = support::serve(
+            &[protocol],
+            echo,
+            Some(server.clone()),
+            ServerOptions::default(),
+            Latch::new(),
+        );
+        let (io, agreed) = client.connect(io, "localhost").await.unwrap();
+        assert_eq!(agreed.protocol, None);
+        let options = ClientOptions::default();
+        let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
+            .await
+            .unwrap();
+        let response = connection.send(get("/1"), Priority::HIGHEST).await.unwrap();
+        assert_eq!(response.status(), 200, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn heads_that_are_too_large_are_refused() {
+    async fn ok(_: Request<Body>) -> Response<Body> {
+        Response::new(Body::empty())
+    }
+    let options = || ServerOptions {
+        max_head_bytes: 16 * 1024,
+        ..ServerOptions::default()
+    };
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        for (len, want) in [(15_000, 200), (17_000, 431)] {
+            let io = support::serve(&ALL, ok, None, options(), Latch::new());
+            let client = ClientOptions::default();
+            let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
+                .await
+                .unwrap();
+            let request = Request::get("http://localhost/").header("x-long", "a".repeat(len));
+            let request = request.body(Body::empty()).unwrap();
+            let response = connection.send(request, Priority::HIGHEST).await;
+            let status = response
+                .unwrap_or_else(|e| panic!("{protocol} {len}: {e}"))
+                .status();
+            assert_eq!(status, want, "{protocol} {len}");
+        }
+    }
+}
