@@ -384,7 +384,8 @@ fn png(size: usize, chance: &mut Chance) -> Vec<u8> {
     let tint = [chance.below(256), chance.below(256), chance.below(256)];
     let mut rows = Vec::with_capacity(height * row);
     for _ in 0..height {
-        rows.push(0);
+        // The row's filter: none.
+        rows.extend([0]);
         for _ in 0..width {
             rows.extend(tint.map(|base| (base as u8).wrapping_add(chance.below(97) as u8)));
         }

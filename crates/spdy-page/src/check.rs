@@ -67,7 +67,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
             severity,
             exchange: None,
             what,
-        })
+        });
     };
     let document = replica.document();
     if document.kind != Kind::Document {
@@ -121,11 +121,7 @@ fn guessed(replica: &Replica) -> usize {
     named_by(&replica.exchanges, replica.start)
         .into_iter()
         .for_each(|index| led_to[index] = true);
-    let urls: HashSet<&str> = replica
-        .exchanges
-        .iter()
-        .map(|exchange| exchange.key())
-        .collect();
+    let urls: HashSet<&str> = replica.exchanges.iter().map(Exchange::key).collect();
     let is_guess = |(index, exchange): (usize, &Exchange)| {
         let referer = Head::parse(&exchange.request_head).and_then(|head| head.value("referer"));
         let referred = referer.is_some_and(|referer| urls.contains(without_fragment(referer)));
@@ -151,7 +147,7 @@ fn check_exchange<'a>(
             severity,
             exchange: Some(index),
             what,
-        })
+        });
     };
     let url = &exchange.url;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {

@@ -207,13 +207,14 @@ impl<'a> Plan<'a> {
             }
         }
         let mut chain = vec![start];
-        let mut at = self.exchanges[start].key();
-        while let Some(&index) = leads_to.get(at) {
-            if chain.contains(&index) {
-                break;
-            }
-            chain.push(index);
-            at = self.exchanges[index].key();
+        let mut in_chain = vec![false; self.exchanges.len()];
+        in_chain[start] = true;
+        while let Some(&before) = chain
+            .last()
+            .and_then(|&last| leads_to.get(self.exchanges[last].key()))
+            && !std::mem::replace(&mut in_chain[before], true)
+        {
+            chain.push(before);
         }
         let mut cause = Cause::Start;
         for index in chain.into_iter().rev() {

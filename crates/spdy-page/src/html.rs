@@ -63,10 +63,13 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
         if location.start < dark_until {
             return Ok(());
         }
-        if element.tag_name() == "noscript" {
-            dark_until = end_of(text, location.end, b"</noscript");
-        } else {
-            look_at(element, text, location.end, &mut scan);
+        match element.tag_name().as_str() {
+            "noscript" => dark_until = end_of(text, location.end, b"</noscript"),
+            "style" => {
+                dark_until = end_of(text, location.end, b"</style");
+                look_into_style(&text[location.end..dark_until], location.end, &mut scan);
+            }
+            _ => look_at(element, location.end, &mut scan),
         }
         Ok(())
     });
@@ -83,7 +86,22 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
     scan
 }
 
-fn look_at(element: &Element<'_, '_>, text: &[u8], at: usize, scan: &mut Scan) {
+/// The sheet of a `style` element that starts at `from`.
+fn look_into_style(sheet: &[u8], from: usize, scan: &mut Scan) {
+    let found = css::scan(&String::from_utf8_lossy(sheet)).into_iter();
+    scan.references.extend(found.map(|found| Reference {
+        url: found.url,
+        // What is no UTF-8 has grown in the conversion.
+        at: from + found.at.min(sheet.len()),
+        role: if found.is_import {
+            Role::Stylesheet { blocking: true }
+        } else {
+            Role::Embedded
+        },
+    }));
+}
+
+fn look_at(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
     let attribute = |name: &str| {
         element
             .get_attribute(name)
@@ -156,21 +174,6 @@ fn look_at(element: &Element<'_, '_>, text: &[u8], at: usize, scan: &mut Scan) {
             push(attribute("href"), Role::Embedded);
             push(attribute("xlink:href"), Role::Embedded);
         }
-        "style" => {
-            let end = end_of(text, at, b"</style");
-            let sheet = String::from_utf8_lossy(&text[at..end]);
-            scan.references
-                .extend(css::scan(&sheet).into_iter().map(|found| Reference {
-                    url: found.url,
-                    at: (at + found.at).min(end),
-                    role: if found.is_import {
-                        Role::Stylesheet { blocking: true }
-                    } else {
-                        Role::Embedded
-                    },
-                }));
-            return;
-        }
         _ => push(attribute("background"), Role::Embedded),
     }
     if let Some(style) = attribute("style") {
@@ -213,6 +216,9 @@ fn srcset(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The longest character reference that is looked at, from `&` to `;`: a number with a few zeros to spare.
+const ENTITY_LEN: usize = 16;
+
 /// The character references that occur in URLs: numbers and the few names that XML has.
 fn decode_entities(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
@@ -220,9 +226,8 @@ fn decode_entities(value: &str) -> String {
     while let Some(at) = rest.find('&') {
         out.push_str(&rest[..at]);
         rest = &rest[at..];
-        let known = rest
-            .split_once(';')
-            .and_then(|(name, after)| Some((entity(&name[1..])?, after)));
+        let end = rest.bytes().take(ENTITY_LEN).position(|byte| byte == b';');
+        let known = end.and_then(|end| Some((entity(&rest[1..end])?, &rest[end + 1..])));
         match known {
             Some((character, after)) => {
                 out.push(character);
@@ -316,5 +321,7 @@ mod tests {
     fn nonsense_ends() {
         scan(b"<<<img src=<script src=\xff\xfe<style>@import url(");
         scan(&b"<div>".repeat(20_000));
+        scan(&b"<svg><style>".repeat(20_000));
+        scan(&[b"<img src='", &b"&".repeat(1 << 20)[..], b"'>"].concat());
     }
 }

@@ -28,6 +28,9 @@ const SLACK: Duration = Duration::from_millis(10);
 /// The shortest path that is worth looking for in scripts.
 const NEEDLE_LEN: usize = 6;
 
+/// What beginning a search counts for, in bytes read.
+const SEARCH_START: usize = 64;
+
 /// Bytes of scripts that all searches together may read; after that nothing is found.
 const SEARCH_BYTES: usize = 256 << 20;
 
@@ -227,7 +230,9 @@ impl Guess<'_> {
             return None;
         }
         for text in &plan.texts {
-            self.search_bytes_left = self.search_bytes_left.checked_sub(text.text.len())?;
+            self.search_bytes_left = self
+                .search_bytes_left
+                .checked_sub(text.text.len() + SEARCH_START)?;
             if let Some(at) = text.text.find(&needle) {
                 let parent = text.exchange;
                 return Some(match self.replica.exchanges[parent].kind {

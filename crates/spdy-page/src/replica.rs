@@ -16,6 +16,7 @@
 //!
 //! The file that keeps it is `archive.rs`; what needs what is `graph.rs`.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -212,13 +213,11 @@ impl Replica {
 
     /// Hosts (with ports, where they are not the scheme's own), in the order of their first exchange.
     pub fn hosts(&self) -> Vec<String> {
-        let mut hosts = Vec::new();
-        for exchange in &self.exchanges {
-            let host = head::authority(&exchange.url);
-            if !hosts.contains(&host) {
-                hosts.push(host);
-            }
-        }
-        hosts
+        let mut seen = HashSet::new();
+        let hosts = self
+            .exchanges
+            .iter()
+            .map(|exchange| head::authority(&exchange.url));
+        hosts.filter(|host| seen.insert(host.clone())).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! What a person wants to know of a replica first.
 
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -72,7 +73,7 @@ impl Summary {
             load: replica.load,
         };
         let mut kinds = Kind::ALL.map(|kind| (kind, 0, 0));
-        let mut place_of = std::collections::HashMap::new();
+        let (mut place_of, mut answered) = (HashMap::new(), HashSet::new());
         for exchange in &replica.exchanges {
             let bytes = exchange.body.len() as u64;
             summary.body_bytes += bytes;
@@ -103,7 +104,7 @@ impl Summary {
             host.body_bytes += bytes;
             if let Some(address) = exchange
                 .address
-                .filter(|address| !host.addresses.contains(address))
+                .filter(|&address| answered.insert((place, address)))
             {
                 host.addresses.push(address);
             }

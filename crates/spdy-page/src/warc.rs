@@ -394,6 +394,8 @@ fn choose(
     let from = if page == 0 { 0 } else { pages[page] };
     let to = pages.get(page + 1).copied().unwrap_or(exchanges.len());
     let document = pages[page];
+    let mut is_page = vec![false; exchanges.len()];
+    pages.iter().for_each(|&page| is_page[page] = true);
     let mut leading = Vec::new();
     let mut target = exchanges[document].key();
     for before in (0..document).rev().take(8) {
@@ -407,7 +409,7 @@ fn choose(
         .chain(from..to);
     let (mut chosen, mut seen, mut taken) = (Vec::new(), HashSet::new(), HashSet::new());
     for index in own.chain(named_by(exchanges, document)) {
-        if taken.insert(index) && !(index != document && pages.contains(&index)) {
+        if taken.insert(index) && !(index != document && is_page[index]) {
             if seen.insert((exchanges[index].method.clone(), exchanges[index].key())) {
                 chosen.push(index);
             } else if (from..to).contains(&index) {

@@ -125,13 +125,7 @@ fn its_graph_follows_the_text_and_the_recorded_initiator() {
     let node = |path: &str| {
         let is_it =
             |node: &&spdy_page::graph::Node| replica.exchanges[node.exchange].url.path() == path;
-        *graph
-            .nodes
-            .iter()
-            .filter(is_it)
-            .next_back()
-            .as_ref()
-            .unwrap()
+        graph.nodes.iter().rfind(is_it).unwrap()
     };
     assert_eq!(node("/").trigger, Trigger::Done { parent: 0 });
     let (css, js, png, json) = (
