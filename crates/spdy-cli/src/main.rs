@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Err(error) if error.is::<StdoutClosed>() => ExitCode::from(DONE),
         Err(error) => {
             printer.error(&error);
-            let usage = error.chain().any(|cause| cause.is::<Usage>());
+            let usage = error.downcast_ref::<Usage>().is_some();
             ExitCode::from(if usage { USAGE } else { FAILED })
         }
     }

@@ -12,6 +12,7 @@
 //! networks: they meet the same chance, and any one load can be repeated alone.
 
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -121,6 +122,18 @@ impl Race {
     ///
     /// If a load panics, which is a fault of this program.
     pub fn run(&self, mut on_load: impl FnMut(Progress<'_>)) -> Vec<Load> {
+        self.run_while(|progress| {
+            on_load(progress);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`run`](Self::run), until `on_load` breaks off: then the loads that were told are all.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
         let pages: Vec<Page> = self.replicas.iter().cloned().map(Page::new).collect();
         let cells = self.cells();
         let total = cells.len();
@@ -155,7 +168,9 @@ impl Race {
                 finished[number] = Some(load);
                 while let Some(load) = finished.get_mut(loads.len()).and_then(Option::take) {
                     loads.push(load);
-                    on_load(Progress { done: loads.len(), total, load: &loads[loads.len() - 1] });
+                    if on_load(Progress { done: loads.len(), total, load: &loads[loads.len() - 1] }).is_break() {
+                        return; // and drops the receiver, which ends the threads
+                    }
                 }
             }
         });

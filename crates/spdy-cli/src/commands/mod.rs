@@ -4,7 +4,10 @@ pub(crate) mod completions;
 pub(crate) mod fetch;
 mod outcome;
 pub(crate) mod race;
+mod race_table;
 pub(crate) mod replica;
+mod replica_check;
+mod replica_show;
 pub(crate) mod serve;
 
 pub(crate) use outcome::{Outcome, Usage, run};

@@ -1,21 +1,159 @@
-//! `spdy replica`.
+//! `spdy replica import|show|check`: pages on disk.
 
-use crate::commands::Outcome;
-use crate::printer::Printer;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy_page::archive;
+use spdy_page::notes::ImportNotes;
+use spdy_page::open::ImportOptions;
+
+use crate::commands::race::open_replica;
+use crate::commands::{Outcome, replica_check, replica_show};
+use crate::help::examples;
+use crate::printer::{Printer, WARN};
 
 /// What `spdy replica` is asked.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  spdy replica --help
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make a replica of a recording (HAR or WARC, each also as .gz)
+    #[command(after_help = IMPORT_EXAMPLES)]
+    Import(ImportArgs),
+    /// Tell what is in a replica
+    #[command(after_help = SHOW_EXAMPLES)]
+    Show(replica_show::Args),
+    /// Look for what would get in a player's way; ends with 1 if something would
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(replica_check::Args),
+}
 
-Exit codes:
-  0  done
-  1  failed: the reason is on stderr
-  2  usage: the command line was not understood";
+/// What `spdy replica import` is asked.
+#[derive(Debug, clap::Args)]
+struct ImportArgs {
+    /// The recording: .har or .warc, also gzipped; its first bytes tell which
+    #[arg(value_name = "FILE")]
+    recording: String,
 
-pub(crate) fn run(_args: &Args, _printer: &Printer) -> anyhow::Result<Outcome> {
-    anyhow::bail!("spdy replica is not built yet")
+    /// Where the replica goes; gzipped if the name ends in .gz
+    #[arg(short, long, value_name = "REPLICA")]
+    output: PathBuf,
+
+    /// Which page of a recording of several, from 1 [default: the first with a document]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    page: Option<u32>,
+
+    /// Print what was imported and what was left out as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy replica import page.har -o page.replica"
+    "spdy replica show portal"
+    "spdy replica check page.replica"
+};
+
+const IMPORT_EXAMPLES: &str = examples! {
+    "spdy replica import page.har -o page.replica"
+    "spdy replica import crawl.warc.gz --page 2 -o page.replica.gz"
+};
+
+const SHOW_EXAMPLES: &str = examples! {
+    "spdy replica show portal"
+    "spdy replica show page.har --resources"
+    "spdy replica show page.replica --json"
+};
+
+const CHECK_EXAMPLES: &str = examples! {
+    "spdy replica check page.replica"
+    "spdy replica check page.har --json"
+};
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    match &args.command {
+        Command::Import(args) => import(args, printer),
+        Command::Show(args) => replica_show::run(args, printer),
+        Command::Check(args) => replica_check::run(args, printer),
+    }
+}
+
+fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
+    let ImportArgs {
+        recording, output, ..
+    } = args;
+    let options = ImportOptions {
+        page: args.page.map(|page| page as usize),
+        ..ImportOptions::default()
+    };
+    let opened = open_replica(recording, &options)?;
+    let gzip = output.extension().is_some_and(|ending| ending == "gz");
+    let bytes = archive::encode(&opened.replica, gzip);
+    std::fs::write(output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
+    if args.json {
+        printer.json(&Imported::of(&opened.notes, output, bytes.len()))?;
+        return Ok(Outcome::Done);
+    }
+    let ImportNotes {
+        format,
+        exchanges,
+        real_bodies,
+        filler_bodies,
+        skipped,
+        remarks,
+    } = &opened.notes;
+    printer.line(format_args!(
+        "{}: {exchanges} exchanges, {} bytes",
+        output.display(),
+        bytes.len()
+    ))?;
+    printer.line(format_args!("from {format}: {real_bodies} bodies as recorded, {filler_bodies} filler of the recorded size"))?;
+    for (reason, count) in skipped {
+        printer.note(format_args!("{WARN}left out{WARN:#}: {count} {reason}"));
+    }
+    for remark in remarks {
+        printer.note(format_args!("{WARN}note{WARN:#}: {remark}"));
+    }
+    Ok(Outcome::Done)
+}
+
+#[derive(Serialize)]
+struct Imported<'a> {
+    output: String,
+    bytes: usize,
+    format: &'a str,
+    exchanges: usize,
+    real_bodies: usize,
+    filler_bodies: usize,
+    skipped: &'a std::collections::BTreeMap<String, usize>,
+    remarks: &'a [String],
+}
+
+impl<'a> Imported<'a> {
+    fn of(notes: &'a ImportNotes, output: &std::path::Path, bytes: usize) -> Self {
+        let ImportNotes {
+            format,
+            exchanges,
+            real_bodies,
+            filler_bodies,
+            skipped,
+            remarks,
+        } = notes;
+        Self {
+            output: output.display().to_string(),
+            bytes,
+            format,
+            exchanges: *exchanges,
+            real_bodies: *real_bodies,
+            filler_bodies: *filler_bodies,
+            skipped,
+            remarks,
+        }
+    }
 }
