@@ -2,18 +2,23 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+use spdy_frame::frame::Frame;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
+use spdy_net::tap::{Direction, Seen, SpdySeen, Tap};
 use support::{
     ALL, MULTIPLEXED, PushedTime, connection, echo, get, pattern, post, read, secure_connection,
 };
@@ -192,16 +197,57 @@ async fn an_unread_body_stops_nobody_else() {
     }
 }
 
+/// Bytes of DATA that came for other streams before the end of stream 3.
+#[derive(Default)]
+struct BeforeTheEndOf3 {
+    others: AtomicUsize,
+    ended: AtomicBool,
+}
+
+impl Tap for BeforeTheEndOf3 {
+    fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &Seen<'_>) {
+        let (stream, len, end) = match seen {
+            Seen::Http2Frame(frame) if frame.kind == 0 => {
+                (frame.stream_id, frame.len_bytes, frame.flags & 1 == 1)
+            }
+            Seen::Spdy(SpdySeen {
+                frame: Frame::Data(data),
+                ..
+            }) => (data.stream_id.value(), data.payload.len(), data.fin),
+            _ => return,
+        };
+        assert_eq!(direction, Direction::Received);
+        if stream == 3 {
+            self.ended.fetch_or(end, Ordering::Relaxed);
+        } else if !self.ended.load(Ordering::Relaxed) {
+            self.others.fetch_add(len, Ordering::Relaxed);
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_urgent_overtakes_what_was_asked_for_before() {
-    for protocol in [MULTIPLEXED[0], MULTIPLEXED[1], Protocol::Http2] {
+    const EACH: usize = 2_000_000;
+    for protocol in MULTIPLEXED {
+        // Both answers are there at the same moment, and no window stands in the way of either.
+        let go = Latch::new();
+        let both_wait = go.clone();
+        let handler = move |_| {
+            let go = both_wait.clone();
+            async move {
+                go.wait().await;
+                Response::new(Body::full(pattern(EACH)))
+            }
+        };
+        let tap = Arc::new(BeforeTheEndOf3::default());
         let options = ClientOptions {
-            stream_window_bytes: 256 * 1024,
+            stream_window_bytes: 4 * 1024 * 1024,
+            tap: Some(tap.clone()),
             ..ClientOptions::default()
         };
         let io = support::serve(
             &[protocol],
-            echo,
+            handler,
             None,
             ServerOptions::default(),
             Latch::new(),
@@ -209,31 +255,29 @@ async fn the_urgent_overtakes_what_was_asked_for_before() {
         let connection = Connection::start(io, protocol, 0, &options, &support::runtime())
             .await
             .unwrap();
-        let slow = connection
-            .send(get("/4000000"), Priority::LOWEST)
-            .await
-            .unwrap();
-        let urgent = connection.send(get("/2000000"), Priority::HIGHEST);
-        let (slow_len, urgent_done) = (std::sync::atomic::AtomicUsize::new(0), Latch::new());
-        let reading_slow = async {
-            let mut body = slow.into_body();
-            while let Some(frame) = http_body_util::BodyExt::frame(&mut body).await {
-                if !urgent_done.is_set() {
-                    let len = frame.unwrap().into_data().unwrap().len();
-                    slow_len.fetch_add(len, std::sync::atomic::Ordering::Relaxed);
-                }
-            }
-        };
-        let reading_urgent = async {
-            read(urgent.await.unwrap()).await.unwrap();
-            urgent_done.set();
-        };
-        futures_util::future::join(reading_slow, reading_urgent).await;
-        let before = slow_len.into_inner();
-        // Fair shares would be two million each.
+        let mut slow = connection.send(get("/slow"), Priority::LOWEST);
+        let mut urgent = connection.send(get("/urgent"), Priority::HIGHEST);
+        for _ in 0..100 {
+            assert!((&mut slow).now_or_never().is_none() && (&mut urgent).now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        go.set();
+        let (slow, urgent) = join(slow, urgent).await;
+        let (slow, urgent) = join(read(slow.unwrap()), read(urgent.unwrap())).await;
+        assert_eq!(
+            (slow.unwrap().len(), urgent.unwrap().len()),
+            (EACH, EACH),
+            "{protocol}"
+        );
+        // In fair shares it would be two million; a small share keeps the slow from starving.
+        let others = tap.others.load(Ordering::Relaxed);
         assert!(
-            before < 1_000_000,
-            "{protocol}: {before} bytes came before the urgent ones"
+            others < EACH / 4,
+            "{protocol}: {others} bytes came before the urgent ones"
+        );
+        assert!(
+            tap.ended.load(Ordering::Relaxed),
+            "{protocol}: the tap saw no end"
         );
     }
 }
