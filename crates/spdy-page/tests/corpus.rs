@@ -86,6 +86,11 @@ fn outcome(path: &Path) -> Result<String, String> {
 }
 
 #[test]
+// The table is what a person runs this test for.
+#[expect(
+    clippy::print_stdout,
+    reason = "a table of outcomes, shown on --nocapture"
+)]
 fn every_recording_of_the_public_corpus_imports_or_says_why() {
     let mut lines = Vec::new();
     for folder in ["har", "warc"] {
