@@ -1,0 +1,390 @@
+//! The command line: what it says of itself, how it ends, what its results look like.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::support::program::{ended_with, spdy};
+
+/// The fields of a load, in the order in which they are printed.
+const FIELDS: [&str; 17] = [
+    "replica",
+    "protocol",
+    "network",
+    "seed",
+    "dom_content_loaded_ms",
+    "load_ms",
+    "time_on_wire_ms",
+    "connections",
+    "requests",
+    "packets_up",
+    "packets_down",
+    "bytes_up",
+    "bytes_down",
+    "request_header_bytes",
+    "request_header_bytes_wire",
+    "response_header_bytes",
+    "response_header_bytes_wire",
+];
+
+fn stdout_of(code: i32, arguments: &[&str]) -> String {
+    String::from_utf8(ended_with(code, &mut spdy(arguments)).stdout).expect("text is UTF-8")
+}
+
+fn stderr_of(code: i32, arguments: &[&str]) -> String {
+    String::from_utf8(ended_with(code, &mut spdy(arguments)).stderr).expect("text is UTF-8")
+}
+
+#[test]
+fn help_is_as_it_was() {
+    for command in [
+        "",
+        "race",
+        "serve",
+        "fetch",
+        "replica",
+        "replica import",
+        "replica show",
+        "replica check",
+        "completions",
+    ] {
+        let arguments: Vec<_> = command.split_whitespace().chain(["--help"]).collect();
+        let name = if command.is_empty() {
+            "spdy".to_owned()
+        } else {
+            command.replace(' ', "-")
+        };
+        insta::assert_snapshot!(name, stdout_of(0, &arguments));
+    }
+}
+
+#[test]
+fn completions_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = stdout_of(0, &["completions", shell]);
+        for command in ["race", "serve", "fetch", "replica"] {
+            assert!(script.contains(command), "{shell} does not know {command}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_command_line_ends_with_2() {
+    for wrong in [
+        &["walk"][..],
+        &["race", "--runs", "0"],
+        &["race", "--protocols", "spdi"],
+        &["replica"],
+    ] {
+        ended_with(2, &mut spdy(wrong));
+    }
+}
+
+#[test]
+fn names_that_do_not_exist_get_the_list_of_those_that_do() {
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&["race", "nowhere"], &["nowhere", "flags", "portal"]),
+        (
+            &["race", "--network", "dls"],
+            &["dls", "dsl", "cable", "3g", "lte", "fibre", "satellite"],
+        ),
+        (
+            &["race", "--protocols", "http,spdi"],
+            &["spdi", "http", "https", "spdy", "h2"],
+        ),
+        (
+            &["replica", "show", "nowhere"],
+            &["nowhere", "flags", "portal"],
+        ),
+    ];
+    for (arguments, words) in cases {
+        let said = stderr_of(2, arguments);
+        for word in words {
+            assert!(
+                said.contains(word),
+                "{arguments:?} does not say {word}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_error_is_one_line_and_ends_with_1() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("page.har");
+    fs::write(&file, "{\"log\": 7}").expect("the folder can be written to");
+    let said = stderr_of(
+        1,
+        &["replica", "show", file.to_str().expect("the path is UTF-8")],
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.starts_with("error: cannot open "), "{said}");
+}
+
+#[test]
+fn a_race_says_the_same_twice() {
+    let race = [
+        "race",
+        "portal",
+        "--network",
+        "down=2mbit,up=384kbit,rtt=100ms,loss=0.02",
+        "--runs",
+        "2",
+        "--seed",
+        "7",
+        "--json",
+    ];
+    let first = stdout_of(0, &race);
+    assert_eq!(first, stdout_of(0, &race));
+    let loads: Vec<Value> = first
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+        .collect();
+    assert_eq!(loads.len(), 4 * 2);
+    for load in &loads {
+        let fields: Vec<_> = load
+            .as_object()
+            .expect("an object")
+            .keys()
+            .map(String::as_str)
+            .collect();
+        for field in FIELDS {
+            assert!(fields.contains(&field), "no {field} in {load}");
+        }
+        assert!(
+            load["load_ms"].as_f64() >= load["dom_content_loaded_ms"].as_f64(),
+            "{load}"
+        );
+        assert_eq!(load["failures"], serde_json::json!([]), "{load}");
+    }
+    let seeds: Vec<_> = loads
+        .iter()
+        .map(|load| load["seed"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(seeds, [7, 8, 7, 8, 7, 8, 7, 8]);
+}
+
+#[test]
+fn with_loss_another_seed_is_another_race() {
+    let race = |seed| {
+        let network = "down=2mbit,up=384kbit,rtt=100ms,loss=0.02";
+        let text = stdout_of(
+            0,
+            &[
+                "race",
+                "portal",
+                "-n",
+                network,
+                "-p",
+                "http,spdy",
+                "--seed",
+                seed,
+                "--json",
+            ],
+        );
+        text.replace(&format!("\"seed\":{seed}"), "")
+    };
+    assert_ne!(race("1"), race("2"));
+}
+
+#[test]
+fn a_race_prints_a_table_and_writes_a_report() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let report = folder.path().join("race.html");
+    let path = report.to_str().expect("the path is UTF-8");
+    let output = ended_with(
+        0,
+        &mut spdy(&["race", "portal", "--network", "dsl,lte", "--report", path]),
+    );
+    let table = String::from_utf8(output.stdout).expect("a table is UTF-8");
+    let lines: Vec<_> = table.lines().collect();
+    assert_eq!(lines.len(), 3, "{table}");
+    for word in [
+        "page", "network", "http ms", "https ms", "spdy ms", "h2 ms", "ratio",
+    ] {
+        assert!(lines[0].contains(word), "no {word} in {table}");
+    }
+    assert!(
+        lines[1].starts_with("portal  dsl") && lines[1].contains("1.00") && lines[1].contains('█'),
+        "{table}"
+    );
+    assert!(!table.contains('\u{1b}'), "colours in a pipe: {table}");
+    let html = fs::read_to_string(report).expect("the report was written");
+    assert!(
+        html.contains("<svg") && html.contains("portal") && html.trim_end().ends_with("</html>")
+    );
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("race.html"),
+        "the report is told"
+    );
+}
+
+#[test]
+fn quiet_says_nothing_but_the_result() {
+    let output = ended_with(
+        0,
+        &mut spdy(&[
+            "race",
+            "portal",
+            "--network",
+            "dsl",
+            "-p",
+            "spdy",
+            "--quiet",
+        ]),
+    );
+    assert!(!output.stdout.is_empty());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn colour_is_for_terminals_or_for_who_asks() {
+    let race = |more: &[&str]| {
+        stdout_of(
+            0,
+            &[
+                &["race", "portal", "--network", "dsl", "-p", "http,spdy"],
+                more,
+            ]
+            .concat(),
+        )
+    };
+    assert!(!race(&[]).contains('\u{1b}'));
+    assert!(race(&["--color", "always"]).contains('\u{1b}'));
+}
+
+#[test]
+fn whoever_has_read_enough_may_leave() {
+    let mut command = spdy(&[
+        "race",
+        "portal",
+        "--network",
+        "dsl,cable,lte",
+        "--runs",
+        "20",
+        "--json",
+    ]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("spdy starts");
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    stdout.read_line(&mut line).expect("a first line");
+    drop(stdout);
+    assert!(line.starts_with('{'), "{line}");
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .expect("it is piped")
+        .read_to_string(&mut said)
+        .expect("text");
+    assert_eq!(
+        (child.wait().expect("it ends").code(), said.as_str()),
+        (Some(0), "")
+    );
+}
+
+/// A recording of a page with one image, whose body the recorder left out, and one request that failed.
+const HAR: &str = r#"{"log":{"version":"1.2","creator":{"name":"hand","version":"1"},"pages":[
+  {"id":"p1","startedDateTime":"2013-06-04T10:00:00.000Z","title":"t","pageTimings":{"onContentLoad":90,"onLoad":120}}],
+ "entries":[
+  {"pageref":"p1","startedDateTime":"2013-06-04T10:00:00.000Z","time":50,"serverIPAddress":"192.0.2.1","cache":{},
+   "request":{"method":"GET","url":"http://a.test/","httpVersion":"HTTP/1.1","headers":[{"name":"Host","value":"a.test"}],
+    "cookies":[],"queryString":[],"headersSize":-1,"bodySize":0},
+   "response":{"status":200,"statusText":"OK","httpVersion":"HTTP/1.1","headers":[{"name":"Content-Type","value":"text/html"}],
+    "cookies":[],"redirectURL":"","headersSize":-1,"bodySize":39,
+    "content":{"size":39,"mimeType":"text/html","text":"<html><img src=\"http://b.test/i.png\"> "}},
+   "timings":{"blocked":0,"dns":-1,"connect":-1,"send":0,"wait":40,"receive":10}},
+  {"pageref":"p1","startedDateTime":"2013-06-04T10:00:00.060Z","time":30,"serverIPAddress":"192.0.2.2","cache":{},
+   "request":{"method":"GET","url":"http://b.test/i.png","httpVersion":"HTTP/1.1","headers":[{"name":"Host","value":"b.test"}],
+    "cookies":[],"queryString":[],"headersSize":-1,"bodySize":0},
+   "response":{"status":200,"statusText":"OK","httpVersion":"HTTP/1.1","headers":[{"name":"Content-Type","value":"image/png"}],
+    "cookies":[],"redirectURL":"","headersSize":-1,"bodySize":1234,"content":{"size":1234,"mimeType":"image/png"}},
+   "timings":{"blocked":0,"dns":-1,"connect":-1,"send":0,"wait":20,"receive":10}}]}}"#;
+
+#[test]
+fn a_recording_becomes_a_replica_that_shows_checks_and_races() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = |name: &str| {
+        folder
+            .path()
+            .join(name)
+            .to_str()
+            .expect("the path is UTF-8")
+            .to_owned()
+    };
+    fs::write(path("page.har"), HAR).expect("the folder can be written to");
+
+    let imported = stdout_of(
+        0,
+        &[
+            "replica",
+            "import",
+            &path("page.har"),
+            "-o",
+            &path("page.replica"),
+            "--json",
+        ],
+    );
+    let imported: Value = serde_json::from_str(&imported).expect("JSON");
+    assert_eq!(
+        (&imported["exchanges"], &imported["filler_bodies"]),
+        (&2.into(), &1.into()),
+        "{imported}"
+    );
+
+    let shown: Value = serde_json::from_str(&stdout_of(
+        0,
+        &["replica", "show", &path("page.replica"), "--json"],
+    ))
+    .expect("JSON");
+    assert_eq!(shown["hosts"].as_array().map(Vec::len), Some(2), "{shown}");
+    let text = stdout_of(
+        0,
+        &["replica", "show", &path("page.replica"), "--resources"],
+    );
+    assert!(
+        text.contains("a.test") && text.contains("http://b.test/i.png"),
+        "{text}"
+    );
+
+    for file in ["page.har", "page.replica"] {
+        let line = stdout_of(
+            0,
+            &[
+                "race",
+                &path(file),
+                "-n",
+                "dsl",
+                "-p",
+                "spdy",
+                "--json",
+                "--quiet",
+            ],
+        );
+        let load: Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(load["requests"], 2, "{load}");
+    }
+}
+
+#[test]
+fn a_sound_replica_passes_its_check() {
+    for name in ["flags", "portal"] {
+        stdout_of(0, &["replica", "check", name]);
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_told_with_its_first_bytes() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("photo.har");
+    fs::write(&file, b"\x89PNG....").expect("the folder can be written to");
+    let path = file.to_str().expect("the path is UTF-8");
+    let said = stderr_of(1, &["replica", "import", path, "-o", "nothing.replica"]);
+    assert!(said.contains("PNG") && said.contains("HAR"), "{said}");
+}

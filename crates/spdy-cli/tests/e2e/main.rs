@@ -1,0 +1,13 @@
+//! The program as people meet it: its command line, and the other programs that it talks to.
+//!
+//! Everything here runs the built `spdy` over loopback sockets against independent peers, which
+//! `scripts/setup-peers` installs. A missing peer is a failure that says so; `SPDY_SKIP_PEERS=1` leaves the
+//! peers out for a quick run.
+
+mod browsers;
+mod cli;
+mod interop;
+mod interop_netty;
+mod interop_node;
+mod support;
+mod wire;

@@ -1,0 +1,85 @@
+//! The files that travel: from nothing to 20 MB, with bytes that do not compress.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::LazyLock;
+
+use sha2::{Digest, Sha256};
+
+/// One file of the folder that everybody serves.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    /// Its name, which is its size.
+    pub(crate) name: &'static str,
+    /// Its size in bytes.
+    pub(crate) len: usize,
+    /// SHA-256 in hexadecimal.
+    pub(crate) sha256: String,
+}
+
+/// The folder and what is in it.
+pub(crate) struct Files {
+    /// Where they are.
+    pub(crate) folder: PathBuf,
+    /// From the smallest to the largest.
+    pub(crate) files: Vec<File>,
+}
+
+/// Made once a run.
+pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
+    let sizes = [
+        ("0", 0),
+        ("128", 128),
+        ("10k", 10 << 10),
+        ("1m", 1 << 20),
+        ("20m", 20 << 20),
+    ];
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("files");
+    fs::create_dir_all(&folder).expect("the folder of a test can be made");
+    let files = sizes.into_iter().map(|(name, len)| {
+        let bytes = noise(len);
+        let path = folder.join(name);
+        // Another run may be serving the same bytes: leave them if they are there.
+        if fs::metadata(&path).map_or(true, |there| there.len() != len as u64) {
+            let fresh = folder.join(format!("{name}.{}", std::process::id()));
+            fs::write(&fresh, &bytes).expect("the folder of a test can be written to");
+            fs::rename(&fresh, &path).expect("a file can be renamed in its folder");
+        }
+        File {
+            name,
+            len,
+            sha256: sha256(&bytes),
+        }
+    });
+    let files = files.collect();
+    Files { folder, files }
+});
+
+impl Files {
+    /// The files up to `largest` bytes.
+    pub(crate) fn up_to(&self, largest: usize) -> impl Iterator<Item = &File> + Clone {
+        self.files.iter().filter(move |file| file.len <= largest)
+    }
+}
+
+/// SHA-256 of `bytes` in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The same `len` bytes every time (xorshift64).
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x5fd7_0313_2012_0001_u64;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}

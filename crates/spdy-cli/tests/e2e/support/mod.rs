@@ -1,0 +1,7 @@
+//! What the tests share: the program, its peers, the files that travel.
+
+pub(crate) mod capture;
+pub(crate) mod certificate;
+pub(crate) mod files;
+pub(crate) mod peers;
+pub(crate) mod program;

@@ -1,0 +1,148 @@
+//! The built program, run to its end or as a server beside the test.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long a program may take to say that it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// The program, with `arguments`.
+pub(crate) fn spdy(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spdy"));
+    command
+        .args(arguments)
+        .env_remove("SPDY_LOG")
+        .env_remove("SSLKEYLOGFILE")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What `command` said; it must have ended with `code`.
+pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let text =
+        |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(4_000)]).into_owned();
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{command:?}\nstdout: {}\nstderr: {}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+/// A program that runs until the test lets go of it.
+pub(crate) struct Running {
+    child: Child,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Starts `command` and reads lines of `from` until `ready` finds in them what it wants.
+    pub(crate) fn start<T>(
+        mut command: Command,
+        from: From,
+        mut ready: impl FnMut(&str) -> Option<T>,
+    ) -> (Self, T) {
+        command.stdin(Stdio::null());
+        match from {
+            From::Stdout => command.stdout(Stdio::piped()).stderr(Stdio::null()),
+            From::Stderr => command.stderr(Stdio::piped()).stdout(Stdio::null()),
+        };
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+        let lines: Box<dyn Read + Send> = match from {
+            From::Stdout => Box::new(child.stdout.take().expect("it is piped")),
+            From::Stderr => Box::new(child.stderr.take().expect("it is piped")),
+        };
+        let running = Self { child };
+        let (sender, receiver) = mpsc::channel();
+        // Reads to the end, long after readiness: a full pipe would stop the program.
+        thread::spawn(move || {
+            for line in BufReader::new(lines).lines().map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        let mut said = Vec::new();
+        loop {
+            let Ok(line) = receiver.recv_timeout(READY_WITHIN) else {
+                panic!("{command:?} did not get ready, but said {said:#?}");
+            };
+            if let Some(found) = ready(&line) {
+                return (running, found);
+            }
+            said.push(line);
+        }
+    }
+}
+
+/// Where a program says that it is ready.
+#[derive(Clone, Copy)]
+pub(crate) enum From {
+    /// As JSON, as our drivers do.
+    Stdout,
+    /// As `spdy serve` does.
+    Stderr,
+}
+
+/// `spdy serve`, with a plain and a TLS listener on free ports.
+pub(crate) struct Served {
+    _running: Running,
+    pub(crate) plain: SocketAddr,
+    pub(crate) tls: SocketAddr,
+}
+
+impl Served {
+    /// Serves `what`, a replica or a folder.
+    pub(crate) fn start(what: &Path, more: &[&str]) -> Self {
+        let mut command = spdy(&["serve"]);
+        command
+            .arg(what)
+            .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
+            .args(more);
+        let (mut plain, mut tls) = (None, None);
+        let (running, (plain, tls)) = Running::start(command, From::Stderr, |line| {
+            plain = plain.or_else(|| address_after(line, "http://"));
+            tls = tls.or_else(|| address_after(line, "https://"));
+            plain.zip(tls)
+        });
+        Self {
+            _running: running,
+            plain,
+            tls,
+        }
+    }
+
+    /// The origin of URLs over TLS or not.
+    pub(crate) fn origin(&self, secure: bool) -> String {
+        if secure {
+            format!("https://{}", self.tls)
+        } else {
+            format!("http://{}", self.plain)
+        }
+    }
+}
+
+/// The address that stands in `line` behind `scheme`.
+fn address_after(line: &str, scheme: &str) -> Option<SocketAddr> {
+    let (_, rest) = line.split_once(scheme)?;
+    let end = rest
+        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))
+        .unwrap_or(rest.len());
+    rest[..end].trim_end_matches(':').parse().ok()
+}
