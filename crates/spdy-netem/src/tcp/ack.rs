@@ -1,7 +1,7 @@
 //! What an acknowledgement changes: the order of Linux's `tcp_ack`.
 //!
-//! 1. the peer's window and `una`; 2. what was delivered, selectively and for good; 3. the round
-//! trip; 4. a probe's verdict; 5. loss and recovery; 6. the timer; 7. the window.
+//! First the peer's window and `una`; then what was delivered, selectively and for good; the round
+//! trip; a probe's verdict; loss and recovery; the timer; and the window last.
 
 use std::time::Duration;
 
@@ -203,7 +203,8 @@ impl Sender {
             return;
         }
         let reorders = self.reordering > DUPLICATE_THRESHOLD;
-        if !news.una_advanced && !(reorders && news.sacked > 0) {
+        let progress = news.una_advanced || (reorders && news.sacked > 0);
+        if !progress {
             return;
         }
         self.cwnd.touch(now);

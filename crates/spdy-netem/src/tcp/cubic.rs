@@ -153,7 +153,7 @@ impl Cubic {
         let since_ms = now_ms - epoch_start + self.delay_min_us.unwrap_or(0) / 1_000;
         let t = (since_ms << 10) / 1_000;
         let off = t.abs_diff(self.k);
-        let cube = u128::from(off).pow(3) * u128::from(FACTOR) >> 40;
+        let cube = (u128::from(off).pow(3) * u128::from(FACTOR)) >> 40;
         let delta = u32::try_from(cube).unwrap_or(u32::MAX);
         let target = if t < self.k {
             self.origin.saturating_sub(delta)
@@ -242,7 +242,8 @@ mod tests {
         let (mut credit, mut reached) = (0, None);
         for tick in 0..100u64 {
             let now = Instant::from_millis(1_000 + tick * 100);
-            for _ in 0..cwnd {
+            let round = cwnd;
+            for _ in 0..round {
                 credit += 1;
                 if credit >= cubic.count(now, cwnd, 1) {
                     (credit, cwnd) = (0, cwnd + 1);

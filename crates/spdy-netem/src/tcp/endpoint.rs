@@ -75,9 +75,9 @@ impl Tcp {
         match self.state {
             State::Listen => self.handle_syn(&segment),
             State::SynSent => self.handle_syn_answer(now, &segment),
-            State::SynReceived => self.handle_handshake_ack(now, &segment),
+            State::SynReceived => self.handle_handshake_ack(now, segment),
             State::Closed => {}
-            _ => self.handle_synchronised(now, &segment),
+            _ => self.handle_synchronised(now, segment),
         }
     }
 
@@ -110,13 +110,13 @@ impl Tcp {
         self.receiver.delayed.is_urgent = true;
     }
 
-    fn handle_handshake_ack(&mut self, now: Instant, segment: &Segment) {
+    fn handle_handshake_ack(&mut self, now: Instant, segment: Segment) {
         if segment.flags.rst {
             self.end(Some(io::ErrorKind::ConnectionReset));
         } else if segment.flags.syn {
             self.handshake.is_due = true; // its SYN again: our answer was lost, or is late
         } else if segment.flags.ack && segment.ack == 1 {
-            self.establish(now, segment);
+            self.establish(now, &segment);
             if segment.seq_len() > 0 || segment.seq > 1 {
                 self.handle_synchronised(now, segment);
             }
@@ -167,20 +167,20 @@ impl Tcp {
         }
     }
 
-    fn handle_synchronised(&mut self, now: Instant, segment: &Segment) {
+    fn handle_synchronised(&mut self, now: Instant, segment: Segment) {
         if segment.flags.rst {
-            if self.receiver.accepts(segment) {
+            if self.receiver.accepts(&segment) {
                 self.end(Some(io::ErrorKind::ConnectionReset));
             }
             return;
         }
-        if segment.flags.syn || !segment.flags.ack || !self.receiver.accepts(segment) {
-            self.receiver.refuse(segment);
+        if segment.flags.syn || !segment.flags.ack || !self.receiver.accepts(&segment) {
+            self.receiver.refuse(&segment);
             return;
         }
-        self.receiver.note_clock(segment);
+        self.receiver.note_clock(&segment);
         let fin_was_out = self.sender.fin == Fin::Sent;
-        self.sender.handle_ack(now, segment);
+        self.sender.handle_ack(now, &segment);
         if fin_was_out && self.sender.fin == Fin::Acked {
             self.state = self.state.after_fin_acked();
         }

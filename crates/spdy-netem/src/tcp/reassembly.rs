@@ -120,10 +120,10 @@ impl Reassembly {
     /// The blocks for the next acknowledgement, at most `most` of them.
     pub(super) fn take_blocks(&mut self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if most > 0 {
-            if let Some(duplicate) = self.duplicate.take() {
-                blocks.push(duplicate, most);
-            }
+        if most > 0
+            && let Some(duplicate) = self.duplicate.take()
+        {
+            blocks.push(duplicate, most);
         }
         for range in &self.ranges {
             blocks.push(*range, most);

@@ -87,7 +87,7 @@ impl Receiver {
     pub(super) fn take(
         &mut self,
         now: Instant,
-        segment: &Segment,
+        segment: Segment,
         rto: Duration,
         srtt: Option<Duration>,
     ) {
@@ -111,9 +111,9 @@ impl Receiver {
             .decide(now, self.next - self.acked, open, holes, srtt);
     }
 
-    fn take_payload(&mut self, now: Instant, segment: &Segment, rto: Duration) {
-        let (seq, mut bytes) = (segment.seq, segment.payload.clone());
-        let end = seq + bytes.len() as u64;
+    fn take_payload(&mut self, now: Instant, segment: Segment, rto: Duration) {
+        let (seq, len) = (segment.seq, segment.payload.len() as u64);
+        let end = seq + len;
         let full_window = self.window_left();
         if end <= self.next {
             self.reassembly.note_duplicate(seq, end);
@@ -125,7 +125,12 @@ impl Receiver {
             self.delayed.on_trouble(full_window);
             return;
         }
-        self.time_round_trip(now, segment);
+        self.time_round_trip(now, &segment);
+        let Segment {
+            payload: mut bytes,
+            flags,
+            ..
+        } = segment;
         if seq > self.next {
             self.delayed.is_due = true;
             self.reassembly.push_early(seq, bytes);
@@ -138,13 +143,13 @@ impl Receiver {
         }
         let had_holes = self.reassembly.has_holes();
         self.delayed
-            .on_data(now, end - self.next, segment.flags.psh, rto, full_window);
+            .on_data(now, end - self.next, flags.psh, rto, full_window);
         self.next = self.reassembly.push_in_order(self.next, bytes);
         if had_holes && !self.reassembly.has_holes() {
             self.delayed.is_urgent = true; // RFC 5681 §4.2: the hole is filled
         }
         let held = self.reassembly.held_bytes() as u64;
-        if self.autotune.on_data(segment.payload.len() as u64, held) {
+        if self.autotune.on_data(len, held) {
             self.delayed.on_window_grown();
         }
     }

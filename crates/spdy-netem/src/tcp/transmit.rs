@@ -31,10 +31,10 @@ impl Outgoing {
 impl Sender {
     /// The next segment with data or FIN; `None` when there is nothing that may go.
     pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<Outgoing> {
-        if std::mem::take(&mut self.wants_probe) {
-            if let Some(probe) = self.send_probe(now) {
-                return Some(probe);
-            }
+        if std::mem::take(&mut self.wants_probe)
+            && let Some(probe) = self.send_probe(now)
+        {
+            return Some(probe);
         }
         if let Some(index) = self.next_resend() {
             return Some(self.resend(now, index));

@@ -36,10 +36,10 @@ impl Sender {
 
     /// A duplicate SACK for `start` came.
     pub(super) fn note_duplicate(&mut self, start: u64) {
-        if self.undo.marker.is_some_and(|marker| start >= marker) {
-            if let Some(unproved) = &mut self.undo.unproved {
-                *unproved = unproved.saturating_sub(1);
-            }
+        if self.undo.marker.is_some_and(|marker| start >= marker)
+            && let Some(unproved) = &mut self.undo.unproved
+        {
+            *unproved = unproved.saturating_sub(1);
         }
     }
 

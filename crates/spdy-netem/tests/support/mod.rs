@@ -1,7 +1,7 @@
 //! Two endpoints, a path and an event loop: enough to watch one connection in virtual time.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-pub mod arithmetic;
+pub(crate) mod arithmetic;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,14 +13,14 @@ use spdy_netem::path::{Path, PathConfig, Transit, Verdict, Way};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
-pub const MS: Duration = Duration::from_millis(1);
+pub(crate) const MS: Duration = Duration::from_millis(1);
 
-pub fn at_ms(ms: u64) -> Instant {
+pub(crate) fn at_ms(ms: u64) -> Instant {
     Instant::from_millis(ms)
 }
 
 /// What the applications at both ends do whenever something may have changed for one of them.
-pub trait Apps {
+pub(crate) trait Apps {
     fn client(&mut self, now: Instant, tcp: &mut Tcp);
     fn server(&mut self, now: Instant, tcp: &mut Tcp);
     fn is_done(&self) -> bool;
@@ -32,12 +32,12 @@ pub trait Apps {
 
 /// A packet that was offered to the path.
 #[derive(Clone, Debug)]
-pub struct Sighting {
-    pub at: Instant,
-    pub way: Way,
-    pub segment: Segment,
+pub(crate) struct Sighting {
+    pub(crate) at: Instant,
+    pub(crate) way: Way,
+    pub(crate) segment: Segment,
     /// When it arrives, if it does. Of the last pass.
-    pub arrives: Option<Instant>,
+    pub(crate) arrives: Option<Instant>,
 }
 
 enum Event {
@@ -45,21 +45,24 @@ enum Event {
     Again(Transit, Segment, usize),
 }
 
-pub struct World {
-    pub now: Instant,
-    pub client: Tcp,
-    pub server: Tcp,
-    pub path: Path,
-    pub trace: Vec<Sighting>,
+/// Whether a test takes the packet with this number in its direction.
+type Takes = dyn FnMut(Way, usize, &Segment) -> bool;
+
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) client: Tcp,
+    pub(crate) server: Tcp,
+    pub(crate) path: Path,
+    pub(crate) trace: Vec<Sighting>,
     /// Packets that a test takes: asked with the number of the packet in its direction, from 0.
-    pub takes: Box<dyn FnMut(Way, usize, &Segment) -> bool>,
+    pub(crate) takes: Box<Takes>,
     counts: [usize; 2],
     queue: BinaryHeap<Reverse<(Instant, u64)>>,
     events: Vec<Option<(Way, Event)>>,
 }
 
 impl World {
-    pub fn new(path: &PathConfig, seed: u64, client: TcpConfig, server: TcpConfig) -> Self {
+    pub(crate) fn new(path: &PathConfig, seed: u64, client: TcpConfig, server: TcpConfig) -> Self {
         let now = Instant::ZERO;
         Self {
             now,
@@ -74,19 +77,19 @@ impl World {
         }
     }
 
-    pub fn today(path: &PathConfig) -> Self {
+    pub(crate) fn today(path: &PathConfig) -> Self {
         Self::new(path, 0, TcpConfig::today(), TcpConfig::today())
     }
 
     /// Runs until the applications are done, nothing is left to happen, or `end`.
-    pub fn run(&mut self, apps: &mut impl Apps, end: Instant) {
+    pub(crate) fn run(&mut self, apps: &mut impl Apps, end: Instant) {
         self.pump(apps, Way::Up);
         self.pump(apps, Way::Down);
         while !apps.is_done() && self.step(apps, end) {}
     }
 
     /// Runs on after the applications are done, until nothing is left to happen or `end`.
-    pub fn run_out(&mut self, apps: &mut impl Apps, end: Instant) {
+    pub(crate) fn run_out(&mut self, apps: &mut impl Apps, end: Instant) {
         while self.step(apps, end) {}
     }
 
@@ -189,12 +192,12 @@ impl World {
     }
 
     /// Packets of one direction.
-    pub fn sent(&self, way: Way) -> impl Iterator<Item = &Sighting> {
+    pub(crate) fn sent(&self, way: Way) -> impl Iterator<Item = &Sighting> {
         self.trace.iter().filter(move |seen| seen.way == way)
     }
 
     /// A number that differs if any packet, time or byte does.
-    pub fn trace_hash(&self) -> u64 {
+    pub(crate) fn trace_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for seen in &self.trace {
             let Segment {
@@ -220,29 +223,29 @@ impl World {
 }
 
 /// A byte of a stream that shows its place.
-pub fn pattern(offset: usize) -> u8 {
+pub(crate) fn pattern(offset: usize) -> u8 {
     (offset % 251) as u8
 }
 
 /// A request of `request` bytes and an answer of `answer` bytes; both sides close when they are done.
 #[derive(Debug)]
-pub struct Download {
-    pub request: usize,
-    pub answer: usize,
-    pub requested: usize,
-    pub heard: usize,
-    pub answered: usize,
-    pub received: usize,
+pub(crate) struct Download {
+    pub(crate) request: usize,
+    pub(crate) answer: usize,
+    pub(crate) requested: usize,
+    pub(crate) heard: usize,
+    pub(crate) answered: usize,
+    pub(crate) received: usize,
     /// When the last byte of the answer was read.
-    pub done_at: Option<Instant>,
+    pub(crate) done_at: Option<Instant>,
     /// The first byte that was not what it should be.
-    pub wrong: Option<usize>,
-    pub closes: bool,
-    pub both_closed: bool,
+    pub(crate) wrong: Option<usize>,
+    pub(crate) closes: bool,
+    pub(crate) both_closed: bool,
 }
 
 impl Download {
-    pub fn new(request: usize, answer: usize) -> Self {
+    pub(crate) fn new(request: usize, answer: usize) -> Self {
         Self {
             request,
             answer,
@@ -257,7 +260,7 @@ impl Download {
         }
     }
 
-    pub fn closing(self) -> Self {
+    pub(crate) fn closing(self) -> Self {
         Self {
             closes: true,
             ..self
