@@ -8,6 +8,7 @@
 
 pub mod browser;
 mod ends;
+pub mod lulic;
 pub mod measure;
 pub mod options;
 pub mod page_load;

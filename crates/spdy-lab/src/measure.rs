@@ -55,6 +55,9 @@ pub struct Load {
 pub type Span = (Instant, Instant);
 
 /// One resource in the waterfall. `None`: the phase did not happen for it (connection reused, name known).
+///
+/// The phases of a connection stand in the row of the first exchange on it. They may have begun before that
+/// exchange was wanted: another one asked for the connection, and found a free one sooner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The address as the page names it.

@@ -1,8 +1,9 @@
 //! Name look-ups: one question and one answer in UDP, over the same path as everything else.
 //!
 //! The resolver stands at the far end of the path and knows every name of the run at once, so a look-up
-//! costs one round trip. A lost question or answer is asked again after [`RETRY`], at most [`ATTEMPTS`]
-//! times in all. Nothing is cached here; a client that wants a cache has one.
+//! costs one round trip. While there is no answer the question is sent again, after [`PATIENCE`] and then after
+//! twice as long each time, at most [`ATTEMPTS`] times in all; an answer to any of them counts. Nothing is
+//! cached here; a client that wants a cache has one.
 
 use std::io;
 use std::net::IpAddr;
@@ -23,10 +24,10 @@ pub enum NameLookups {
     Known,
 }
 
-/// Time without an answer after which the question is asked again: 1 s, as Chromium's resolver does at first.
-pub const RETRY: Duration = Duration::from_secs(1);
+/// Time without an answer after which the question is first sent again: 1 s, as Chromium's resolver waits.
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Questions before a look-up fails.
+/// Questions before a look-up fails; the last is given up 31 s after the first.
 pub const ATTEMPTS: u32 = 5;
 
 /// Bytes of the IP packet that asks for the address of `host`: IP 20, UDP 8, DNS head 12, the name with its
@@ -43,18 +44,25 @@ pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
 
 /// Asks until there is an answer.
 pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
+    let question = network.question(&host);
+    let mut answer = network.answer(question);
+    let mut patience = PATIENCE;
     for _ in 0..ATTEMPTS {
-        let patience = network.runtime().now() + RETRY;
-        let answer = network.ask(&host);
-        match select(answer, network.runtime().sleep_until(patience)).await {
-            Either::Left((addresses, _)) if addresses.is_empty() => {
-                return Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host:?}")));
-            }
+        network.ask(question);
+        let deadline = network.runtime().now() + patience;
+        match select(answer, network.runtime().sleep_until(deadline)).await {
+            Either::Left((addresses, _)) if addresses.is_empty() => return Err(unknown(&host)),
             Either::Left((addresses, _)) => return Ok(addresses),
-            Either::Right(_) => {}
+            Either::Right(((), unanswered)) => answer = unanswered,
         }
+        patience *= 2;
     }
     Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {host:?} to {ATTEMPTS} questions")))
+}
+
+/// There is no such name.
+pub(crate) fn unknown(host: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host:?}"))
 }
 
 #[cfg(test)]

@@ -274,14 +274,24 @@ impl SimNetwork {
         &self.inner.runtime
     }
 
-    /// One question to the resolver; an empty answer means that there is no such name.
-    pub(crate) fn ask(&self, host: &str) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
-        let inner = self.inner.clone();
-        let mut state = inner.lock();
-        let question = state.questions.len();
+    /// Writes a question for the resolver; [`ask`](Self::ask) sends it.
+    pub(crate) fn question(&self, host: &str) -> usize {
+        let mut state = self.inner.lock();
+        state.traffic.lookups += 1;
         state.questions.push(Question { host: host.to_ascii_lowercase(), answer: None, waker: None });
-        inner.send(&mut state, Way::Up, dns::query_len_bytes(host), Load::Query { question });
-        drop(state);
+        state.questions.len() - 1
+    }
+
+    /// Sends `question`, once more if need be.
+    pub(crate) fn ask(&self, question: usize) {
+        let mut state = self.inner.lock();
+        let len_bytes = dns::query_len_bytes(&state.questions[question].host);
+        self.inner.send(&mut state, Way::Up, len_bytes, Load::Query { question });
+    }
+
+    /// Completes with the first answer to `question`; an empty one means that there is no such name.
+    pub(crate) fn answer(&self, question: usize) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
+        let inner = self.inner.clone();
         std::future::poll_fn(move |cx| {
             let question = &mut inner.lock().questions[question];
             if let Some(answer) = question.answer.take() {
@@ -298,14 +308,10 @@ impl Network for SimNetwork {
         if let Ok(address) = host.trim_matches(['[', ']']).parse() {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
-        let mut state = self.inner.lock();
         if self.inner.config.name_lookups == NameLookups::Known {
-            let known = state.names.get(&host.to_ascii_lowercase()).cloned();
-            let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host:?}"));
-            return Box::pin(std::future::ready(known.ok_or_else(unknown)));
+            let known = self.inner.lock().names.get(&host.to_ascii_lowercase()).cloned();
+            return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
         }
-        state.traffic.lookups += 1;
-        drop(state);
         Box::pin(dns::look_up(self.clone(), host.to_owned()))
     }
 
