@@ -1,21 +1,413 @@
-//! `spdy serve`.
+//! `spdy serve`: a recorded page or a folder, over every protocol, from memory.
 
-use crate::commands::Outcome;
-use crate::printer::Printer;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::latch::Latch;
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
+use spdy_server::directory::{Directory, DirectoryLimits};
+use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
+use spdy_server::site::Site;
+
+use crate::commands::{Outcome, Usage};
+use crate::help::examples;
+use crate::printer::{BAD, BOLD, DIM, Printer};
+
+/// Where plain connections are taken if nobody says where.
+const PLAIN: &str = "127.0.0.1:8080";
+/// Where TLS connections are taken if nobody says where.
+const TLS: &str = "127.0.0.1:8443";
 
 /// What `spdy serve` is asked.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// A shipped name (flags, portal), a replica, a .har or .warc file, or a folder
+    #[arg(value_name = "REPLICA|DIR")]
+    source: String,
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  spdy serve --help
+    /// Take TLS connections here; port 0 lets the system choose [default: 127.0.0.1:8443, unless --plain is given]
+    #[arg(long, value_name = "ADDR")]
+    tls: Option<SocketAddr>,
 
-Exit codes:
-  0  done
-  1  failed: the reason is on stderr
-  2  usage: the command line was not understood";
+    /// Take plain connections here; port 0 lets the system choose [default: 127.0.0.1:8080, unless --tls is given]
+    #[arg(long, value_name = "ADDR")]
+    plain: Option<SocketAddr>,
 
-pub(crate) fn run(_args: &Args, _printer: &Printer) -> anyhow::Result<Outcome> {
-    anyhow::bail!("spdy serve is not built yet")
+    /// Spoken here, best first. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there, so the first of them counts
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "spdy/3.1,spdy/3,spdy/2,h2,http/1.1"
+    )]
+    protocols: Vec<Protocol>,
+
+    /// Answer for this recorded host when asked by address or as localhost [default: the page's own host]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+
+    /// Give each recorded host an address of its own, from the one after the listening address on
+    #[arg(long)]
+    per_host: bool,
+
+    /// Tell where it listens as one line of JSON on stdout
+    #[arg(long)]
+    json: bool,
+
+    /// Tell each request on stderr
+    #[arg(short, long)]
+    verbose: bool,
+
+    #[command(flatten)]
+    certificates: Certificates,
+
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Who the server says it is.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Certificates")]
+struct Certificates {
+    /// Certificate chain, PEM, leaf first; without one, it is made on the spot for every host served
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// Private key of the certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Write the authority that signed the certificate made on the spot: what --cacert of a client wants
+    #[arg(long, value_name = "FILE", conflicts_with = "cert")]
+    write_ca: Option<PathBuf>,
+
+    /// Key of the certificate made on the spot
+    #[arg(long, value_name = "KIND", default_value = "ecdsa", conflicts_with = "cert")]
+    key_kind: Kind,
+
+    /// Lowest version of TLS: 1.2 or 1.3
+    #[arg(long, value_name = "VERSION", default_value = "1.2")]
+    tls_min: TlsVersion,
+
+    /// Highest version of TLS
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    tls_max: TlsVersion,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Kind {
+    /// ECDSA over P-256
+    Ecdsa,
+    /// RSA, 2048 bits
+    Rsa,
+    /// Ed25519; browsers refuse it
+    Ed25519,
+}
+
+/// How much a client may want.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct Limits {
+    /// Connections open at once
+    #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
+
+    /// Exchanges open at once on one SPDY or HTTP/2 connection
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    max_streams: u32,
+
+    /// Seconds after which a connection without requests is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..))]
+    idle_timeout: u64,
+
+    /// The largest head of a request, bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(8_192..))]
+    max_head: u32,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy serve portal"
+    "spdy serve page.har --tls 127.0.0.1:8443 --write-ca ca.pem"
+    "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
+    "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
+};
+
+/// Where one listener listens, as it is told.
+#[derive(Clone, Debug, Serialize)]
+struct Listening {
+    address: SocketAddr,
+    tls: bool,
+    /// The host it is for, with `--per-host`.
+    host: Option<String>,
+}
+
+/// The line of `--json`.
+#[derive(Debug, Serialize)]
+struct Ready<'a> {
+    listening: &'a [Listening],
+    protocols: Vec<&'static str>,
+    hosts: Vec<&'a str>,
+    default_host: Option<&'a str>,
+    targets: usize,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let (site, default_host) = open_site(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args, Arc::new(site), default_host, printer))?;
+    Ok(Outcome::Done)
+}
+
+/// The site, and the host that answers for bare addresses.
+fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
+    let path = Path::new(&args.source);
+    if path.is_dir() {
+        if args.host.is_some() || args.per_host {
+            let why = "a folder is served under any name: --host and --per-host are for recorded pages";
+            return Err(Usage(why.to_owned()).into());
+        }
+        let directory = Directory::read(path, &DirectoryLimits::default())
+            .with_context(|| format!("cannot serve {}", path.display()))?;
+        return Ok((Site::of_directory(directory), None));
+    }
+    let opened = spdy_page::open::open(&args.source)
+        .with_context(|| format!("cannot serve {}", args.source))?;
+    let replica = opened.replica;
+    let site = Site::of_replica(&replica);
+    let host = match &args.host {
+        Some(host) => {
+            let served = site.hosts().iter().any(|(name, _)| name.eq_ignore_ascii_case(host));
+            if !served {
+                let names: Vec<_> = site.hosts().into_iter().map(|(name, _)| name).collect();
+                let why = format!("no host is called {host}; there are {}", names.join(", "));
+                return Err(Usage(why).into());
+            }
+            Some(host.to_ascii_lowercase())
+        }
+        None => replica.document().url.host_str().map(str::to_owned),
+    };
+    Ok(match host {
+        Some(host) => (site.with_default_host(&host), Some(host)),
+        None => (site, None),
+    })
+}
+
+async fn serve(
+    args: &Args,
+    site: Arc<Site>,
+    default_host: Option<String>,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
+    let listeners = listen(args, &hosts)?;
+    let listening: Vec<Listening> = listeners.iter().map(|(_, about)| about.clone()).collect();
+    let tls = match listening.iter().any(|one| one.tls) {
+        true => Some(server_tls(args, &hosts, &listening, printer)?),
+        false => None,
+    };
+    announce(args, &site, &hosts, default_host.as_deref(), &listening, printer)?;
+
+    let stop = Latch::new();
+    let config = ServeConfig {
+        protocols: args.protocols.clone(),
+        options: ServerOptions {
+            idle_timeout: Duration::from_secs(args.limits.idle_timeout),
+            max_streams: args.limits.max_streams,
+            max_head_bytes: args.limits.max_head as usize,
+            ..ServerOptions::default()
+        },
+        stop: stop.clone(),
+        log: args.verbose.then(|| log(printer)),
+        ..ServeConfig::default()
+    };
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let mut running = tokio::task::JoinSet::new();
+    for (listener, about) in listeners {
+        let config = ServeConfig { tls: tls.clone().filter(|_| about.tls), ..config.clone() };
+        let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
+        let options = ListenOptions {
+            max_connections: args.limits.max_connections as usize,
+            ..ListenOptions::default()
+        };
+        running.spawn(listener.run(options, stop, move |io, _from| {
+            serve_connection(io, site.clone(), config.clone(), runtime.clone())
+        }));
+    }
+    asked_to_stop().await?;
+    printer.note(format_args!("{DIM}stopping{DIM:#}"));
+    stop.set();
+    while running.join_next().await.is_some() {}
+    let stats = site.stats();
+    printer.note(format_args!(
+        "{DIM}answered {} requests, {} of them not found, {} for other hosts{DIM:#}",
+        stats.requests, stats.not_found, stats.misdirected
+    ));
+    Ok(())
+}
+
+/// Binds every address that was asked for.
+fn listen(args: &Args, hosts: &[String]) -> anyhow::Result<Vec<(Listener, Listening)>> {
+    let (plain, tls) = match (args.plain, args.tls) {
+        (None, None) => (PLAIN.parse().ok(), TLS.parse().ok()),
+        asked => asked,
+    };
+    let mut wanted: Vec<(SocketAddr, bool, Option<String>)> = Vec::new();
+    for (address, secure) in [(plain, false), (tls, true)] {
+        let Some(address) = address else {
+            continue;
+        };
+        wanted.push((address, secure, None));
+        if args.per_host {
+            for (nth, host) in hosts.iter().enumerate() {
+                let ip = next_address(address.ip(), nth + 1)?;
+                wanted.push((SocketAddr::new(ip, address.port()), secure, Some(host.clone())));
+            }
+        }
+    }
+    let mut listeners = Vec::with_capacity(wanted.len());
+    // With port 0 all hosts of one kind share the port that the system chose for the first.
+    let mut chosen = BTreeMap::new();
+    for (mut address, tls, host) in wanted {
+        if address.port() == 0 {
+            address.set_port(chosen.get(&tls).copied().unwrap_or(0));
+        }
+        let listener = Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+        let address = listener.address();
+        chosen.entry(tls).or_insert(address.port());
+        listeners.push((listener, Listening { address, tls, host }));
+    }
+    Ok(listeners)
+}
+
+/// The address `nth` after `base`; loopback has sixteen million of them.
+fn next_address(base: IpAddr, nth: usize) -> anyhow::Result<IpAddr> {
+    let next = match base {
+        IpAddr::V4(base) => u32::try_from(nth)
+            .ok()
+            .and_then(|nth| u32::from(base).checked_add(nth))
+            .map(|next| IpAddr::V4(next.into())),
+        IpAddr::V6(_) => None,
+    };
+    next.ok_or_else(|| Usage(format!("--per-host cannot count on from {base}; want an IPv4 address")).into())
+}
+
+/// TLS for all listeners: the certificate given, or one for every name and address served.
+fn server_tls(
+    args: &Args,
+    hosts: &[String],
+    listening: &[Listening],
+    printer: &Printer,
+) -> anyhow::Result<ServerTls> {
+    let choice = &args.certificates;
+    let identity = match (&choice.cert, &choice.key) {
+        (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
+        _ => {
+            let ca = LocalCa::generate(match choice.key_kind {
+                Kind::Ecdsa => KeyKind::EcdsaP256,
+                Kind::Rsa => KeyKind::Rsa2048,
+                Kind::Ed25519 => KeyKind::Ed25519,
+            })?;
+            if let Some(path) = &choice.write_ca {
+                std::fs::write(path, ca.pem())
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+                printer.note(format_args!("{DIM}wrote the authority to {}{DIM:#}", path.display()));
+            }
+            let mut names = hosts.to_vec();
+            names.push("localhost".to_owned());
+            let mut addresses: Vec<IpAddr> = listening
+                .iter()
+                .map(|one| one.address.ip())
+                .filter(|address| !address.is_unspecified())
+                .collect();
+            addresses.push(Ipv4Addr::LOCALHOST.into());
+            addresses.push(std::net::Ipv6Addr::LOCALHOST.into());
+            ca.issue(&names, &addresses).context("cannot make a certificate")?
+        }
+    };
+    let options =
+        TlsOptions { min: choice.tls_min, max: choice.tls_max, ..TlsOptions::default() };
+    Ok(ServerTls::new(&identity, &args.protocols, &options)?)
+}
+
+/// Says where it listens and what is served.
+fn announce(
+    args: &Args,
+    site: &Site,
+    hosts: &[String],
+    default_host: Option<&str>,
+    listening: &[Listening],
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let protocols: Vec<_> = args.protocols.iter().map(|protocol| protocol.alpn()).collect();
+    for one in listening {
+        let scheme = if one.tls { "https" } else { "http" };
+        let what = match &one.host {
+            Some(host) => format!(" for {host}"),
+            None => format!(" {DIM}({}){DIM:#}", protocols.join(", ")),
+        };
+        printer.note(format_args!("listening on {BOLD}{scheme}://{}/{BOLD:#}{what}", one.address));
+    }
+    let (targets, source) = (site.targets(), &args.source);
+    match default_host {
+        Some(host) => {
+            printer.note(format_args!(
+                "serving {targets} URLs of {source}; {host} answers for addresses and localhost"
+            ));
+            printer.note(format_args!("{DIM}hosts: {}{DIM:#}", hosts.join(", ")));
+        }
+        None => printer.note(format_args!("serving {targets} files of {source} under any host name")),
+    }
+    if args.json {
+        printer.json(&Ready {
+            listening,
+            protocols,
+            hosts: hosts.iter().map(String::as_str).collect(),
+            default_host,
+            targets,
+        })?;
+    }
+    Ok(())
+}
+
+/// A line for each answer.
+fn log(printer: &Printer) -> Log {
+    let printer = printer.clone();
+    Arc::new(move |served: &Served<'_>| {
+        let Served { method, uri, protocol, secure, priority, status, body_bytes } = served;
+        let style = if status.is_client_error() || status.is_server_error() { BAD } else { BOLD };
+        let tls = if *secure { " tls" } else { "" };
+        printer.note(format_args!(
+            "{style}{}{style:#} {method} {uri} {DIM}{body_bytes} bytes, {protocol}{tls}, priority {priority}{DIM:#}",
+            status.as_str()
+        ));
+    })
+}
+
+/// Completes at Ctrl-C, or when the system asks the program to end.
+async fn asked_to_stop() -> anyhow::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            biased;
+            asked = tokio::signal::ctrl_c() => asked?,
+            _ = terminate.recv() => {}
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    {
+        Ok(tokio::signal::ctrl_c().await?)
+    }
 }
