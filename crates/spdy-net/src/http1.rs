@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
-use http::{Request, Response, Uri, header};
+use http::{HeaderMap, Request, Response, Uri, header};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::service::service_fn;
@@ -142,13 +142,19 @@ impl Http1Client {
 /// Origin form on the request line and the host in its header (RFC 9112 §3.2).
 fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
     let (mut head, body) = request.into_parts();
-    if !head.headers.contains_key(header::HOST) {
-        let host = spdy_http::request::host_header(&head).unwrap_or_default();
-        let host = host
-            .parse()
-            .map_err(|_| ExchangeError::new(Retry::Never, format!("{host:?} is no host")))?;
-        head.headers.insert(header::HOST, host);
-    }
+    // First of all headers, as RFC 9110 §7.2 would like it.
+    let host = match head.headers.remove(header::HOST) {
+        Some(host) => host,
+        None => {
+            let host = spdy_http::request::host_header(&head).unwrap_or_default();
+            host.parse()
+                .map_err(|_| ExchangeError::new(Retry::Never, format!("{host:?} is no host")))?
+        }
+    };
+    let mut headers = HeaderMap::with_capacity(head.headers.len() + 1);
+    headers.insert(header::HOST, host);
+    headers.extend(std::mem::take(&mut head.headers));
+    head.headers = headers;
     if head.method != http::Method::CONNECT {
         let target = head
             .uri

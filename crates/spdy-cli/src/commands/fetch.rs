@@ -1,21 +1,411 @@
-//! `spdy fetch`.
+//! `spdy fetch`: URLs to bodies, several over one session, and a look at the frames on the way.
 
-use crate::commands::Outcome;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_client::origin::Origin;
+use spdy_frame::compress::Compression;
+use spdy_frame::priority::Priority;
+use spdy_net::connection::ClientOptions;
+use spdy_net::network::SystemNetwork;
+use spdy_net::pins::Pin;
+use spdy_net::protocol::Protocol;
+use spdy_net::tap::Tap;
+use spdy_net::tls::{ClientTls, TlsOptions, TlsVersion};
+use spdy_net::verify::{Roots, Trust};
+
+use crate::commands::fetch_transfer::{Destination, Order, Transfer};
+use crate::commands::fetch_view::View;
+use crate::commands::{Outcome, Usage};
+use crate::help::examples;
 use crate::printer::Printer;
 
 /// What `spdy fetch` is asked.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// What to fetch; all at once, those of one origin over one session where the protocol can
+    #[arg(value_name = "URL", required = true)]
+    urls: Vec<Uri>,
 
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  spdy fetch --help
+    /// Speak only this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1. Else https:// offers all of them, and http:// speaks spdy/3.1 by prior knowledge
+    #[arg(short, long, value_name = "NAME")]
+    protocol: Option<Protocol>,
 
-Exit codes:
-  0  done
-  1  failed: the reason is on stderr
-  2  usage: the command line was not understood";
+    /// Print frames in both directions, or HTTP/1.1 heads, on stderr
+    #[arg(short, long)]
+    verbose: bool,
 
-pub(crate) fn run(_args: &Args, _printer: &Printer) -> anyhow::Result<Outcome> {
-    anyhow::bail!("spdy fetch is not built yet")
+    /// Print one JSON object a URL instead of the bodies
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    request: RequestArgs,
+
+    #[command(flatten)]
+    output: OutputArgs,
+
+    #[command(flatten)]
+    trust: TrustArgs,
+
+    #[command(flatten)]
+    connection: ConnectionArgs,
+}
+
+/// What is asked for.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Request")]
+struct RequestArgs {
+    /// Method [default: GET, or POST with --data]
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<Method>,
+
+    /// A header of the request, "name: value"; may be repeated
+    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
+    headers: Vec<(HeaderName, HeaderValue)>,
+
+    /// Body of the request; @FILE reads it from a file
+    #[arg(short, long, value_name = "TEXT|@FILE")]
+    data: Option<String>,
+
+    /// Ask for the head alone, and print it
+    #[arg(short = 'I', long, conflicts_with_all = ["method", "data"])]
+    head: bool,
+
+    /// Priority of the requests, 0 (most urgent) to 7
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
+    priority: u8,
+
+    /// Follow redirects
+    #[arg(short = 'L', long)]
+    location: bool,
+
+    /// Redirects followed for one URL
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "location")]
+    max_redirects: usize,
+}
+
+/// Where bodies go.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Output")]
+struct OutputArgs {
+    /// Write the body of the one URL to this file
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["remote_name", "output_dir"])]
+    output: Option<PathBuf>,
+
+    /// Write each body to a file named as the end of its URL
+    #[arg(short = 'O', long)]
+    remote_name: bool,
+
+    /// The same, in this folder
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+
+    /// Count a response of 400 or above as failed
+    #[arg(short, long)]
+    fail: bool,
+}
+
+/// Who is believed.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Certificates")]
+struct TrustArgs {
+    /// Believe what the certificates in this PEM file signed, and nothing else
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
+    /// Want the server's own key to be this, as sha256//BASE64; may be repeated
+    #[arg(long = "pin", value_name = "PIN")]
+    pins: Vec<Pin>,
+
+    /// Believe any certificate; pins are still checked
+    #[arg(short = 'k', long, conflicts_with = "cacert")]
+    insecure: bool,
+
+    /// Lowest version of TLS: 1.2 or 1.3
+    #[arg(long, value_name = "VERSION", default_value = "1.2")]
+    tls_min: TlsVersion,
+
+    /// Highest version of TLS
+    #[arg(long, value_name = "VERSION", default_value = "1.3")]
+    tls_max: TlsVersion,
+}
+
+/// How the way there is found and for how long it is tried.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+struct ConnectionArgs {
+    /// Connect to this address for a host and port, HOST:PORT:ADDRESS; may be repeated
+    #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = parse_resolve)]
+    resolve: Vec<(String, u16, IpAddr)>,
+
+    /// Seconds for a connection, from name to TLS
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
+    connect_timeout: Duration,
+
+    /// Seconds for each URL in all [default: no limit, but 60 without a byte]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    max_time: Option<Duration>,
+
+    /// How often a request is sent again when that is safe
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    retry: u32,
+
+    /// How SPDY compresses headers: masked (secrets are never matched), or a level of plain zlib, 0 to 9
+    #[arg(long, value_name = "HOW", default_value = "masked", value_parser = parse_compression)]
+    compression: Compression,
+
+    /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
+    #[arg(long)]
+    no_flow_control: bool,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy fetch -v http://127.0.0.1:8080/"
+    "spdy fetch --cacert ca.pem https://localhost:8443/ https://localhost:8443/style.css"
+    "spdy fetch --protocol h2 --insecure --json https://127.0.0.1:8443/"
+    "spdy fetch --protocol http/1.1 -H 'range: bytes=0-99' http://127.0.0.1:8080/big -o part"
+    "spdy fetch --pin sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= https://example.org/"
+};
+
+fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+    let (name, value) = text.split_once(':').ok_or("want \"name: value\"")?;
+    let name = name.trim().parse().map_err(|_| format!("{name:?} is no header name"))?;
+    let value = value.trim().parse().map_err(|_| format!("{value:?} is no header value"))?;
+    Ok((name, value))
+}
+
+fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
+    const WANT: &str = "want HOST:PORT:ADDRESS";
+    // The host may be an IPv6 address in brackets, the address may be one without.
+    let after_host = text.find(']').unwrap_or(0);
+    let colon = text[after_host..].find(':').ok_or(WANT)? + after_host;
+    let (host, rest) = (&text[..colon], &text[colon + 1..]);
+    let (port, address) = rest.split_once(':').ok_or(WANT)?;
+    let port = port.parse().map_err(|_| format!("{port:?} is no port; {WANT}"))?;
+    let bare = |text: &str| text.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let address = bare(address);
+    let address = address.parse().map_err(|_| format!("{address:?} is no address; {WANT}"))?;
+    Ok((bare(host), port, address))
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err(format!("{text} seconds is no time to wait")),
+    }
+}
+
+fn parse_compression(text: &str) -> Result<Compression, String> {
+    match (text, text.parse()) {
+        ("masked", _) => Ok(Compression::Masked),
+        (_, Ok(level @ 0..=9)) => Ok(Compression::Zlib(level)),
+        _ => Err("want masked, or a level from 0 to 9".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let orders = orders(args)?;
+    // Frames are told in the order of the wire, and nothing here is hungry for cores.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(fetch(args, orders, printer))
+}
+
+/// What each URL is to bring, all checked before the first is asked for.
+fn orders(args: &Args) -> anyhow::Result<Vec<Order>> {
+    if args.output.output.is_some() && args.urls.len() > 1 {
+        return Err(Usage("--output is for one URL; want --output-dir or -O for several".to_owned()).into());
+    }
+    let body = body(args)?;
+    let method = match (&args.request.method, &args.request.data) {
+        _ if args.request.head => Method::HEAD,
+        (Some(method), _) => method.clone(),
+        (None, Some(_)) => Method::POST,
+        (None, None) => Method::GET,
+    };
+    let headers = headers(args);
+    let mut names = Names::default();
+    args.urls
+        .iter()
+        .map(|url| {
+            Origin::of(url).map_err(|error| Usage(error.to_string()))?;
+            let destination = match (&args.output.output, &args.output.output_dir) {
+                (Some(file), _) => Destination::File(file.clone()),
+                (None, Some(folder)) => Destination::File(folder.join(names.of(url))),
+                (None, None) if args.output.remote_name => Destination::File(names.of(url).into()),
+                (None, None) if args.json => Destination::Nowhere,
+                (None, None) => Destination::Stdout,
+            };
+            Ok(Order {
+                url: url.clone(),
+                method: method.clone(),
+                headers: headers.clone(),
+                body: body.clone(),
+                priority: Priority::new(args.request.priority),
+                redirects: if args.request.location { args.request.max_redirects } else { 0 },
+                print_head: args.request.head && !args.json,
+                destination,
+            })
+        })
+        .collect()
+}
+
+fn body(args: &Args) -> anyhow::Result<Bytes> {
+    Ok(match &args.request.data {
+        None => Bytes::new(),
+        Some(text) => match text.strip_prefix('@') {
+            Some(file) => {
+                std::fs::read(file).with_context(|| format!("cannot read {file}"))?.into()
+            }
+            None => Bytes::from(text.clone()),
+        },
+    })
+}
+
+/// What was asked for, over what is usual.
+fn headers(args: &Args) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let agent = concat!("spdy/", env!("CARGO_PKG_VERSION"));
+    headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
+    headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+    if args.request.data.is_some() {
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        headers.insert(header::CONTENT_TYPE, form);
+    }
+    for (name, _) in &args.request.headers {
+        headers.remove(name);
+    }
+    for (name, value) in &args.request.headers {
+        headers.append(name, value.clone());
+    }
+    headers
+}
+
+/// Names of files, none twice.
+#[derive(Default)]
+struct Names(Vec<String>);
+
+impl Names {
+    /// The last part of the path; the second `a.png` is `a.png.1`.
+    fn of(&mut self, url: &Uri) -> String {
+        let last = url.path().rsplit('/').next().unwrap_or_default();
+        let name = if matches!(last, "" | "." | "..") { "index.html" } else { last };
+        let numbered = (1..).map(|nth| format!("{name}.{nth}"));
+        let free = std::iter::once(name.to_owned())
+            .chain(numbered)
+            .find(|name| !self.0.contains(name))
+            .expect("numbers do not run out");
+        self.0.push(free.clone());
+        free
+    }
+}
+
+fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
+    let trust = Trust {
+        roots: match &args.trust.cacert {
+            Some(file) => Roots::File(file.clone()),
+            None => Roots::System,
+        },
+        pins: args.trust.pins.clone(),
+        insecure: args.trust.insecure,
+    };
+    let tls = match args.urls.iter().any(|url| url.scheme_str() == Some("https"))
+        || args.request.location
+    {
+        false => None,
+        true => {
+            let (min, max) = (args.trust.tls_min, args.trust.tls_max);
+            Some(ClientTls::new(&trust, &TlsOptions { min, max, ..TlsOptions::default() })?)
+        }
+    };
+    let resolve = args.connection.resolve.iter().cloned();
+    Ok(Config {
+        protocols: args.protocol.map_or(Protocol::ALL.to_vec(), |only| vec![only]),
+        tls,
+        connection: ClientOptions {
+            compression: args.connection.compression,
+            flow_control: !args.connection.no_flow_control,
+            tap,
+            ..ClientOptions::default()
+        },
+        connect_timeout: Some(args.connection.connect_timeout),
+        retries: args.connection.retry,
+        resolve: resolve.map(|(host, port, address)| (host, Some(port), address)).collect(),
+        ..Config::default()
+    })
+}
+
+async fn fetch(args: &Args, orders: Vec<Order>, printer: &Printer) -> anyhow::Result<Outcome> {
+    let view = args.verbose.then(|| Arc::new(View::new(printer.clone())));
+    let tap = view.clone().map(|view| view as Arc<dyn Tap>);
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let client = Client::new(runtime.clone(), Arc::new(SystemNetwork), config(args, tap)?);
+
+    // All are asked for before the first is waited for; what is for stdout is told in order.
+    let transfers: Vec<Transfer> = orders
+        .into_iter()
+        .map(|order| Transfer::start(order, &client, &runtime, args.connection.max_time))
+        .collect();
+    let mut failed = false;
+    for transfer in transfers {
+        let fetched = transfer.tell(printer).await?;
+        let refused = args.output.fail && fetched.status.is_some_and(|status| status >= 400);
+        match (&fetched.error, fetched.status) {
+            (Some(error), _) => printer.error(&anyhow::anyhow!("{}: {error}", fetched.url)),
+            (None, Some(status)) if refused => {
+                printer.error(&anyhow::anyhow!("{}: the answer is {status}", fetched.url));
+            }
+            _ => {}
+        }
+        failed |= refused || fetched.error.is_some();
+        if args.json {
+            printer.json(&fetched)?;
+        }
+    }
+    client.close().await;
+    if let Some(view) = view {
+        view.sum_up(&client.stats());
+    }
+    Ok(if failed { Outcome::Failed } else { Outcome::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resolve_names_host_port_and_address() {
+        let v6: IpAddr = "::1".parse().unwrap();
+        let v4: IpAddr = "127.0.0.2".parse().unwrap();
+        for (text, want) in [
+            ("a.test:80:127.0.0.2", ("a.test", 80, v4)),
+            ("a.test:443:::1", ("a.test", 443, v6)),
+            ("a.test:443:[::1]", ("a.test", 443, v6)),
+            ("[::2]:443:127.0.0.2", ("::2", 443, v4)),
+        ] {
+            let (host, port, address) = parse_resolve(text).unwrap();
+            assert_eq!((host.as_str(), port, address), want, "{text}");
+        }
+        for text in ["", "a.test", "a.test:80", "a.test:x:127.0.0.1", "a.test:80:localhost"] {
+            assert!(parse_resolve(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn files_are_named_after_urls_and_none_twice() {
+        let mut names = Names::default();
+        let mut of = |url: &str| names.of(&url.parse().unwrap());
+        assert_eq!(of("http://a/"), "index.html");
+        assert_eq!(of("http://a/x/y.png?z=/q"), "y.png");
+        assert_eq!(of("http://b/y.png"), "y.png.1");
+        assert_eq!(of("http://b/.."), "index.html.1");
+    }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod completions;
 pub(crate) mod fetch;
+mod fetch_transfer;
+mod fetch_view;
 mod outcome;
 pub(crate) mod race;
 mod race_table;

@@ -1,0 +1,309 @@
+//! One URL of `spdy fetch`: its redirects, its body on its way out, and what is told of it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_client::client::Client;
+use spdy_client::origin::Origin;
+use spdy_client::route::Route;
+use spdy_client::timing::Timings;
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::printer::Printer;
+
+/// Where a body goes.
+#[derive(Clone, Debug)]
+pub(crate) enum Destination {
+    Stdout,
+    File(PathBuf),
+    Nowhere,
+}
+
+/// What is to be fetched, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) url: Uri,
+    pub(crate) method: Method,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) priority: Priority,
+    /// Redirects that may be followed.
+    pub(crate) redirects: usize,
+    /// The head of the response is a result too.
+    pub(crate) print_head: bool,
+    pub(crate) destination: Destination,
+}
+
+/// What came of it: a line of `--json`.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Fetched {
+    /// As it was asked for.
+    pub(crate) url: String,
+    /// Where redirects led, if they did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    final_url: Option<String>,
+    pub(crate) status: Option<u16>,
+    protocol: Option<&'static str>,
+    connection: Option<usize>,
+    address: Option<String>,
+    /// Version of TLS, and whether an earlier session was resumed.
+    tls: Option<Tls>,
+    /// Bytes of the body that came.
+    bytes: u64,
+    /// Of the bytes that came.
+    sha256: Option<String>,
+    headers: Vec<(String, String)>,
+    timings: Option<Milliseconds>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Tls {
+    version: String,
+    cipher: String,
+    resumed: bool,
+}
+
+/// Lengths of the phases; `null` for what did not happen.
+#[derive(Debug, Serialize)]
+struct Milliseconds {
+    dns: Option<f64>,
+    connect: Option<f64>,
+    tls: Option<f64>,
+    /// From the request to the head of the response.
+    first_byte: f64,
+    /// From asking to the last byte, redirects and waiting included.
+    total: f64,
+}
+
+/// A URL on its way.
+pub(crate) struct Transfer {
+    fetched: JoinHandle<Fetched>,
+    /// What is for stdout, as it comes. Not bounded: a body that waits for its turn must not hold up
+    /// the session, whose window it would fill, and with it the body whose turn it is.
+    pieces: mpsc::UnboundedReceiver<Bytes>,
+}
+
+impl Transfer {
+    /// Begins at once; `limit` is for all of it.
+    pub(crate) fn start(
+        order: Order,
+        client: &Client,
+        runtime: &SharedRuntime,
+        limit: Option<Duration>,
+    ) -> Self {
+        let (sender, pieces) = mpsc::unbounded_channel();
+        // Asked for here, not in the task: requests go in the order of the arguments.
+        let began = runtime.now();
+        let first = client.send(order.request(), order.priority);
+        let (client, runtime) = (client.clone(), runtime.clone());
+        let fetched = tokio::spawn(async move {
+            let mut fetched = Fetched { url: order.url.to_string(), ..Fetched::default() };
+            let fetching = fetch(&order, first, &client, &sender, &mut fetched);
+            let outcome = match limit {
+                None => fetching.await,
+                Some(limit) => match tokio::time::timeout(limit, fetching).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => Err(format!("not done within {limit:?}")),
+                },
+            };
+            fetched.error = outcome.err();
+            if let Some(timings) = &mut fetched.timings {
+                timings.total = milliseconds((began, runtime.now()));
+            }
+            fetched
+        });
+        Self { fetched, pieces }
+    }
+
+    /// Writes what is for stdout until there is no more, and says what came of it.
+    pub(crate) async fn tell(mut self, printer: &Printer) -> anyhow::Result<Fetched> {
+        while let Some(piece) = self.pieces.recv().await {
+            printer.bytes(&piece)?;
+        }
+        Ok(self.fetched.await?)
+    }
+}
+
+type Sending = spdy::runtime::BoxFuture<Result<Response<Body>, spdy_client::error::Error>>;
+
+async fn fetch(
+    order: &Order,
+    first: Sending,
+    client: &Client,
+    stdout: &mpsc::UnboundedSender<Bytes>,
+    fetched: &mut Fetched,
+) -> Result<(), String> {
+    let mut order = order.clone();
+    let mut response = first.await.map_err(|error| error.to_string())?;
+    for followed in 0.. {
+        let Some(next) = redirected(&order, &response)? else {
+            break;
+        };
+        if followed == order.redirects {
+            return Err(format!("more than {followed} redirects"));
+        }
+        drop(response);
+        order = next;
+        fetched.final_url = Some(order.url.to_string());
+        let sent = client.send(order.request(), order.priority).await;
+        response = sent.map_err(|error| error.to_string())?;
+    }
+    let (head, body) = response.into_parts();
+    fetched.note(&head);
+    if order.print_head {
+        let _ = stdout.send(head_text(&head).into());
+    }
+    receive(body, &order.destination, stdout, fetched).await
+}
+
+/// Takes the body where it is to go, counting and hashing what comes.
+async fn receive(
+    mut body: Body,
+    destination: &Destination,
+    stdout: &mpsc::UnboundedSender<Bytes>,
+    fetched: &mut Fetched,
+) -> Result<(), String> {
+    let mut file = match destination {
+        Destination::File(path) => {
+            let said = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder).map_err(said)?;
+            }
+            Some((File::create(path).map_err(said)?, path))
+        }
+        Destination::Stdout | Destination::Nowhere => None,
+    };
+    let mut hash = Sha256::new();
+    let mut outcome = Ok(());
+    while let Some(frame) = body.frame().await {
+        let data = match frame {
+            Ok(frame) => match frame.into_data() {
+                Ok(data) => data,
+                Err(_) => continue, // trailers
+            },
+            Err(error) => {
+                outcome = Err(format!("the body broke off after {} bytes: {error}", fetched.bytes));
+                break;
+            }
+        };
+        fetched.bytes += data.len() as u64;
+        hash.update(&data);
+        match (&mut file, destination) {
+            (Some((file, path)), _) => file
+                .write_all(&data)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
+            (None, Destination::Stdout) => drop(stdout.send(data)), // nobody left to read it
+            (None, _) => {}
+        }
+    }
+    fetched.sha256 = Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+    outcome
+}
+
+/// Headers that are for one origin alone, or for one body.
+const NOT_FOR_OTHERS: [header::HeaderName; 3] =
+    [header::AUTHORIZATION, header::COOKIE, header::HOST];
+
+/// The order that a redirect makes of `order` (RFC 9110 §15.4); `None` if `response` is none.
+fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>, String> {
+    let (status, headers) = (response.status(), response.headers());
+    let is_one = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    let Some(location) = headers.get(header::LOCATION).filter(|_| is_one && order.redirects > 0)
+    else {
+        return Ok(None);
+    };
+    let location = location.to_str().map_err(|_| "the redirect's location is no text".to_owned())?;
+    let bad = |why: &dyn std::fmt::Display| format!("cannot follow the redirect to {location}: {why}");
+    let base = url::Url::parse(&order.url.to_string()).map_err(|error| bad(&error))?;
+    let mut to = base.join(location).map_err(|error| bad(&error))?;
+    to.set_fragment(None);
+    let to: Uri = to.as_str().parse().map_err(|error| bad(&error))?;
+    let origin = Origin::of(&to).map_err(|error| bad(&error))?;
+    let mut next = Order { url: to, ..order.clone() };
+    let as_get = match status {
+        StatusCode::SEE_OTHER => order.method != Method::HEAD,
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => order.method == Method::POST,
+        _ => false,
+    };
+    if as_get {
+        next.method = Method::GET;
+        next.body = Bytes::new();
+        next.headers.remove(header::CONTENT_TYPE);
+    }
+    if Origin::of(&order.url).ok() != Some(origin) {
+        NOT_FOR_OTHERS.iter().for_each(|name| drop(next.headers.remove(name)));
+    }
+    Ok(Some(next))
+}
+
+/// A response's head as HTTP/1.1 text, whatever it came by.
+fn head_text(head: &http::response::Parts) -> Vec<u8> {
+    let mut text = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
+    for (name, value) in &head.headers {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        text.extend_from_slice(value.as_bytes());
+        text.extend_from_slice(b"\r\n");
+    }
+    text.extend_from_slice(b"\r\n");
+    text
+}
+
+fn milliseconds((from, to): (Instant, Instant)) -> f64 {
+    (to - from).as_secs_f64() * 1e3
+}
+
+impl Order {
+    fn request(&self) -> Request<Body> {
+        let mut request = Request::new(Body::full(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.url.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+impl Fetched {
+    fn note(&mut self, head: &http::response::Parts) {
+        self.status = Some(head.status.as_u16());
+        self.headers = head
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+            })
+            .collect();
+        if let Some(route) = head.extensions.get::<Route>() {
+            self.protocol = Some(route.protocol.alpn());
+            self.address = Some(route.address.to_string());
+            self.tls = route.tls.map(|tls| Tls {
+                version: tls.version.map_or_else(String::new, |version| format!("{version:?}")),
+                cipher: tls.suite.map_or_else(String::new, |suite| format!("{suite:?}")),
+                resumed: tls.resumed,
+            });
+        }
+        if let Some(timings) = head.extensions.get::<Timings>() {
+            self.connection = Some(timings.connection);
+            self.timings = Some(Milliseconds {
+                dns: timings.dns.map(milliseconds),
+                connect: timings.connect.map(milliseconds),
+                tls: timings.tls.map(milliseconds),
+                first_byte: milliseconds((timings.sent, timings.first_byte)),
+                total: 0.0,
+            });
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! What `spdy fetch -v` shows: the frames of a session as a person reads them.
+//!
+//! ```text
+//!    1.204 ms > SYN_STREAM stream 1, priority 0, fin (241 -> 98 bytes)
+//!                 :method: GET
+//!    3.551 ms < SYN_REPLY stream 1 (64 -> 41 bytes)
+//!                 :status: 200 OK
+//!    3.560 ms < DATA stream 1, 1024 bytes, fin
+//! ```
+//!
+//! Times are from the start of the program's work; `>` is sent, `<` received. With more than one
+//! connection each line says which.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spdy_client::client::Stats;
+use spdy_clock::Instant;
+use spdy_frame::frame::{Frame, SettingId};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_net::tap::{Direction, Http2Frame, Seen, SpdySeen, Tap};
+
+use crate::printer::{BOLD, DIM, GOOD, Printer, WARN};
+
+/// Where headers are indented to.
+const INDENT: &str = "                 ";
+
+/// Prints what passes.
+pub(crate) struct View {
+    printer: Printer,
+    connections: AtomicU64,
+}
+
+impl View {
+    pub(crate) fn new(printer: Printer) -> Self {
+        Self { printer, connections: AtomicU64::new(0) }
+    }
+
+    /// What it all came to.
+    pub(crate) fn sum_up(&self, stats: &Stats) {
+        self.printer.note(format_args!(
+            "{DIM}{} over {}; request headers {} -> {} bytes, response headers {} -> {} bytes{DIM:#}",
+            counted(stats.requests, "request"),
+            counted(stats.connections, "connection"),
+            stats.request_header_bytes,
+            stats.request_header_bytes_wire,
+            stats.response_header_bytes,
+            stats.response_header_bytes_wire,
+        ));
+    }
+
+    fn line(&self, connection: u64, at: Instant, direction: Direction, what: &str, headers: &[String]) {
+        let (arrow, style) = match direction {
+            Direction::Sent => ('>', WARN),
+            Direction::Received => ('<', GOOD),
+        };
+        let several = self.connections.load(Ordering::Relaxed) > 1;
+        let which = if several { format!("[{connection}] ") } else { String::new() };
+        let mut text = format!(
+            "{DIM}{:>9.3} ms{DIM:#} {style}{arrow}{style:#} {DIM}{which}{DIM:#}{what}",
+            at.as_millis_f64()
+        );
+        for header in headers {
+            text.push('\n');
+            text.push_str(INDENT);
+            text.push_str(header);
+        }
+        self.printer.note(text);
+    }
+}
+
+impl Tap for View {
+    fn seen(&self, connection: u64, at: Instant, direction: Direction, seen: &Seen<'_>) {
+        let (what, headers) = match seen {
+            Seen::Opened { protocol } => {
+                self.connections.fetch_add(1, Ordering::Relaxed);
+                let ms = at.as_millis_f64();
+                return self.printer.note(format_args!(
+                    "{DIM}{ms:>9.3} ms * connection {connection} speaks{DIM:#} {BOLD}{protocol}{BOLD:#}"
+                ));
+            }
+            Seen::Spdy(seen) => (spdy_frame(seen), seen.headers.map_or_else(Vec::new, block)),
+            Seen::Http2Frame(frame) => (http2_frame(frame), Vec::new()),
+            Seen::Http2Headers { stream_id, fields } => {
+                let fields = fields.iter().map(|(name, value)| header(name, value)).collect();
+                (format!("{DIM}headers of stream {stream_id}{DIM:#}"), fields)
+            }
+            Seen::Http1Head(text) => http1_head(text),
+            Seen::Http1Body(len) => (format!("{BOLD}body{BOLD:#} {}", bytes(*len)), Vec::new()),
+        };
+        self.line(connection, at, direction, &what, &headers);
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn bytes(len: usize) -> String {
+    counted(len as u64, "byte")
+}
+
+fn fin(fin: bool) -> &'static str {
+    if fin { ", fin" } else { "" }
+}
+
+/// `name: value`, without what a terminal would obey.
+fn header(name: &str, value: &str) -> String {
+    format!("{DIM}{}:{DIM:#} {}", visible(name), visible(value))
+}
+
+fn visible(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = (!c.is_control()).then_some(c);
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}
+
+/// Each pair of a block on a line; values of one name, NUL between them, as several.
+fn block(block: &HeaderBlock) -> Vec<String> {
+    let mut lines = Vec::with_capacity(block.len());
+    for (name, values) in block.iter() {
+        let name = String::from_utf8_lossy(name);
+        for value in values.split(|&byte| byte == 0) {
+            lines.push(header(&name, &String::from_utf8_lossy(value)));
+        }
+    }
+    lines
+}
+
+fn spdy_frame(seen: &SpdySeen<'_>) -> String {
+    let name = format!("{BOLD}{}{BOLD:#}", seen.frame.kind());
+    let packed = |len: usize| format!(" {DIM}({} -> {} bytes){DIM:#}", seen.plain_bytes, len);
+    match seen.frame {
+        Frame::Data(data) => {
+            format!("{name} stream {}, {}{}", data.stream_id, bytes(data.payload.len()), fin(data.fin))
+        }
+        Frame::CompressedData { stream_id, len_bytes } => {
+            format!("{name} stream {stream_id}, {}, compressed", bytes(*len_bytes))
+        }
+        Frame::SynStream(frame) => {
+            let mut text = format!("{name} stream {}, priority {}", frame.stream_id, frame.priority);
+            if !frame.associated_to.is_zero() {
+                text.push_str(&format!(", associated to {}", frame.associated_to));
+            }
+            if frame.unidirectional {
+                text.push_str(", unidirectional");
+            }
+            text + fin(frame.fin) + &packed(frame.block.len())
+        }
+        Frame::SynReply(frame) => {
+            format!("{name} stream {}{}{}", frame.stream_id, fin(frame.fin), packed(frame.block.len()))
+        }
+        Frame::Headers(frame) => {
+            format!("{name} stream {}{}{}", frame.stream_id, fin(frame.fin), packed(frame.block.len()))
+        }
+        Frame::RstStream(frame) => format!("{name} stream {}, {}", frame.stream_id, frame.status),
+        Frame::Settings(frame) => {
+            let mut text = name;
+            if frame.clear {
+                text.push_str(" clear,");
+            }
+            let entries: Vec<_> = frame
+                .entries
+                .iter()
+                .map(|entry| format!("{} = {}", setting(entry.id), entry.value))
+                .collect();
+            format!("{text} {}", entries.join(", "))
+        }
+        Frame::Noop => name,
+        Frame::Ping(frame) => format!("{name} {}", frame.id),
+        Frame::GoAway(frame) => {
+            let status = frame.status.map_or_else(String::new, |status| format!(", {status}"));
+            format!("{name} last good stream {}{status}", frame.last_good)
+        }
+        Frame::WindowUpdate(frame) => match frame.stream_id.is_zero() {
+            true => format!("{name} session, +{}", frame.delta),
+            false => format!("{name} stream {}, +{}", frame.stream_id, frame.delta),
+        },
+        Frame::Skipped { len_bytes, .. } => format!("{name} {}, skipped", bytes(*len_bytes)),
+    }
+}
+
+/// The name of a setting (SPDY/3.1 §2.6.4).
+fn setting(id: SettingId) -> String {
+    match id {
+        SettingId::UPLOAD_BANDWIDTH => "UPLOAD_BANDWIDTH".to_owned(),
+        SettingId::DOWNLOAD_BANDWIDTH => "DOWNLOAD_BANDWIDTH".to_owned(),
+        SettingId::ROUND_TRIP_TIME => "ROUND_TRIP_TIME".to_owned(),
+        SettingId::MAX_CONCURRENT_STREAMS => "MAX_CONCURRENT_STREAMS".to_owned(),
+        SettingId::CURRENT_CWND => "CURRENT_CWND".to_owned(),
+        SettingId::DOWNLOAD_RETRANS_RATE => "DOWNLOAD_RETRANS_RATE".to_owned(),
+        SettingId::INITIAL_WINDOW_SIZE => "INITIAL_WINDOW_SIZE".to_owned(),
+        SettingId::CLIENT_CERTIFICATE_VECTOR_SIZE => "CLIENT_CERTIFICATE_VECTOR_SIZE".to_owned(),
+        SettingId(other) => format!("setting {other}"),
+    }
+}
+
+fn http2_frame(frame: &Http2Frame<'_>) -> String {
+    let name = format!("{BOLD}{}{BOLD:#}", frame.name());
+    let on = match frame.stream_id {
+        0 => String::new(),
+        id => format!(" stream {id}"),
+    };
+    let number = |at: usize| {
+        let four = frame.payload.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_be_bytes(four))
+    };
+    let end = |bit: u8| fin(frame.flags & bit != 0);
+    match (frame.kind, number(0)) {
+        (0 | 1, _) => format!("{name}{on}, {}{}", bytes(frame.len_bytes), end(1)),
+        (3, Some(code)) => format!("{name}{on}, {}", h2_reason(code)),
+        (4, _) if frame.flags & 1 != 0 => format!("{name} ack"),
+        (4, _) => format!("{name} {}", h2_settings(frame.payload)),
+        (6, _) => format!("{name}{}", if frame.flags & 1 != 0 { " ack" } else { "" }),
+        (7, Some(last)) => {
+            let reason = number(4).map_or_else(String::new, h2_reason);
+            format!("{name} last stream {}, {reason}", last & 0x7fff_ffff)
+        }
+        (8, Some(delta)) => {
+            let on = if on.is_empty() { " connection".to_owned() } else { on };
+            format!("{name}{on}, +{}", delta & 0x7fff_ffff)
+        }
+        _ => format!("{name}{on}, {}", bytes(frame.len_bytes)),
+    }
+}
+
+/// Names of RFC 9113 §7, by code.
+const H2_REASONS: [&str; 14] = [
+    "NO_ERROR",
+    "PROTOCOL_ERROR",
+    "INTERNAL_ERROR",
+    "FLOW_CONTROL_ERROR",
+    "SETTINGS_TIMEOUT",
+    "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR",
+    "REFUSED_STREAM",
+    "CANCEL",
+    "COMPRESSION_ERROR",
+    "CONNECT_ERROR",
+    "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY",
+    "HTTP_1_1_REQUIRED",
+];
+
+fn h2_reason(code: u32) -> String {
+    let known = usize::try_from(code).ok().and_then(|code| H2_REASONS.get(code));
+    known.map_or_else(|| format!("error {code}"), |name| (*name).to_owned())
+}
+
+/// Names of RFC 9113 §6.5.2, by identifier less one.
+const H2_SETTINGS: [&str; 6] = [
+    "HEADER_TABLE_SIZE",
+    "ENABLE_PUSH",
+    "MAX_CONCURRENT_STREAMS",
+    "INITIAL_WINDOW_SIZE",
+    "MAX_FRAME_SIZE",
+    "MAX_HEADER_LIST_SIZE",
+];
+
+fn h2_settings(payload: &[u8]) -> String {
+    let entries: Vec<_> = payload
+        .chunks_exact(6)
+        .map(|entry| {
+            let id = u16::from_be_bytes([entry[0], entry[1]]);
+            let value = u32::from_be_bytes([entry[2], entry[3], entry[4], entry[5]]);
+            let name = usize::from(id).checked_sub(1).and_then(|at| H2_SETTINGS.get(at));
+            match name {
+                Some(name) => format!("{name} = {value}"),
+                None => format!("setting {id} = {value}"),
+            }
+        })
+        .collect();
+    entries.join(", ")
+}
+
+/// The first line of a head, and its headers.
+fn http1_head(text: &[u8]) -> (String, Vec<String>) {
+    let text = String::from_utf8_lossy(text);
+    let mut lines = text.lines();
+    let first = visible(lines.next().unwrap_or_default());
+    let headers = lines
+        .filter(|line| !line.is_empty())
+        .map(|line| match line.split_once(':') {
+            Some((name, value)) => header(name, value.trim()),
+            None => visible(line),
+        })
+        .collect();
+    (format!("{BOLD}{first}{BOLD:#}"), headers)
+}
