@@ -55,8 +55,9 @@ prop_compose! {
             loss_detection: if rack { LossDetection::Rack } else { LossDetection::DupAck },
             initial_window_segments: iw,
             window_scale: scale.then_some(7),
-            // Patient enough for 8 % loss each way.
-            syn_retries: 12, syn_ack_retries: 12,
+            // Patient enough for 8 % loss each way, and for bursts that go by packets: with nothing
+            // but repetitions under way, one can last for a dozen of them.
+            syn_retries: 60, syn_ack_retries: 60, data_retries: 60,
             ..base
         }
     }
@@ -65,7 +66,7 @@ prop_compose! {
 fn run(path: &PathConfig, seed: u64, tcp: TcpConfig, answer: usize) -> (World, Download) {
     let mut world = World::new(path, seed, tcp, tcp);
     let mut apps = Download::new(300, answer).closing();
-    world.run(&mut apps, at_ms(4 * 3_600_000));
+    world.run(&mut apps, at_ms(24 * 3_600_000));
     (world, apps)
 }
 
