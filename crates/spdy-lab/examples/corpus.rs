@@ -26,14 +26,25 @@ fn main() -> std::io::Result<ExitCode> {
     files.sort();
     let mut out = std::io::stdout().lock();
     if files.is_empty() {
-        writeln!(out, "no recordings: name folders that hold .har, .warc or .json files, each also .gz")?;
+        writeln!(
+            out,
+            "no recordings: name folders that hold .har, .warc or .json files, each also .gz"
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     let network = RaceNetwork::parse("down=5mbit,up=1mbit,rtt=100ms").expect("a network by hand");
-    writeln!(out, "{:<44} {:>5} {:>5} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6}", "recording", "reqs", "conns", "http ms", "https", "spdy", "h2", "failed", "wall s")?;
+    writeln!(
+        out,
+        "{:<44} {:>5} {:>5} {:>9} {:>9} {:>9} {:>9} {:>7} {:>6}",
+        "recording", "reqs", "conns", "http ms", "https", "spdy", "h2", "failed", "wall s"
+    )?;
     let mut all_ended = true;
     for file in files {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let opened = match spdy_page::open::open(&file.to_string_lossy()) {
             Ok(opened) => opened,
             Err(why) => {
@@ -44,14 +55,26 @@ fn main() -> std::io::Result<ExitCode> {
         let begun = Instant::now();
         let loads = Race::new(vec![opened.replica], vec![network.clone()]).run(|_| ());
         let wall = begun.elapsed().as_secs_f64();
-        let ms = |protocol: RaceProtocol| loads.iter().find(|load| load.protocol == protocol.name()).map_or(0.0, |load| load.load_ms);
+        let ms = |protocol: RaceProtocol| {
+            loads
+                .iter()
+                .find(|load| load.protocol == protocol.name())
+                .map_or(0.0, |load| load.load_ms)
+        };
         let [http, https, spdy, h2] = RaceProtocol::ALL.map(ms);
         let failed: usize = loads.iter().map(|load| load.failures.len()).sum();
         let (requests, connections) = (loads[0].requests, loads[0].connections);
-        writeln!(out, "{name:<44} {requests:>5} {connections:>5} {http:>9.1} {https:>9.1} {spdy:>9.1} {h2:>9.1} {failed:>7} {wall:>6.2}")?;
+        writeln!(
+            out,
+            "{name:<44} {requests:>5} {connections:>5} {http:>9.1} {https:>9.1} {spdy:>9.1} {h2:>9.1} {failed:>7} {wall:>6.2}"
+        )?;
         all_ended &= report_failures(&mut out, &loads)?;
     }
-    Ok(if all_ended { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all_ended {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// The first few failures, each cause once; `false` if one is a load that did not end.
@@ -65,5 +88,7 @@ fn report_failures(out: &mut impl Write, loads: &[Load]) -> std::io::Result<bool
     for (failure, protocols) in seen.iter().take(4) {
         writeln!(out, "    {}: {failure}", protocols.join(", "))?;
     }
-    Ok(!seen.keys().any(|failure| failure.starts_with("the load did not end")))
+    Ok(!seen
+        .keys()
+        .any(|failure| failure.starts_with("the load did not end")))
 }

@@ -35,9 +35,18 @@ fn main() -> std::io::Result<()> {
             let half = &walls[..walls.len() / 2];
             let ms = half.iter().sum::<f64>() / half.len() as f64;
             sum += ms;
-            writeln!(out, "{:<8} {protocol:<6} {ms:>7.2} ms a load, {packets} packets", replica.name)?;
+            writeln!(
+                out,
+                "{:<8} {protocol:<6} {ms:>7.2} ms a load, {packets} packets",
+                replica.name
+            )?;
         }
-        writeln!(out, "{:<8} mean   {:>7.2} ms a load", replica.name, sum / RaceProtocol::ALL.len() as f64)?;
+        writeln!(
+            out,
+            "{:<8} mean   {:>7.2} ms a load",
+            replica.name,
+            sum / RaceProtocol::ALL.len() as f64
+        )?;
     }
     Ok(())
 }

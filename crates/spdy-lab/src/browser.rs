@@ -10,7 +10,7 @@
 //! - **Headers.** As recorded, in their order, but for what belongs to a connection and not to a request
 //!   (RFC 9110 §7.6.1), and for `If-*` and `Range`: the cache of a load is empty. Bodies of requests are not
 //!   in a replica; such a request goes out with none.
-//! - **Hosts.** One address a host name: the recorded one, else one of 198.18.0.0/15, the block for
+//! - **Hosts.** One address a host name: the recorded one (or the one that the URL names itself), else one of 198.18.0.0/15, the block for
 //!   benchmarks (RFC 2544). Two names may share a recorded address; they share no connection.
 
 use std::cell::RefCell;
@@ -30,16 +30,17 @@ use spdy_client::client::Client;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_page::graph::PageGraph;
-use spdy_page::head::{self, Head};
+use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_server::serve::serve_connection;
 use spdy_server::site::Site;
-use url::Url;
 
 use crate::ends;
+use crate::expected::Expected;
 use crate::measure::{Load, Row};
 use crate::options::{Options, RaceProtocol};
 use crate::page_load::{PageLoad, Request};
+use crate::recorded_request::request_of;
 use crate::sim::executor::{Executor, Limits, Stalled};
 use crate::sim::network::{NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
@@ -68,7 +69,13 @@ impl Page {
         for (index, exchange) in replica.exchanges.iter().enumerate() {
             by_request.entry(key_of(exchange)).or_default().push(index);
         }
-        Self { replica, graph, site, hosts, by_request }
+        Self {
+            replica,
+            graph,
+            site,
+            hosts,
+            by_request,
+        }
     }
 
     /// The replica.
@@ -83,10 +90,22 @@ impl Page {
         &self.graph
     }
 
+    /// Every exchange that asks for the same as `exchange`, itself among them.
+    fn answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = &Exchange> {
+        self.by_request[&key_of(exchange)]
+            .iter()
+            .map(|&index| &self.replica.exchanges[index])
+    }
+
     /// The ports that the page's URLs lead to, once their scheme is `https` (if `secure`) or `http`.
     fn ports(&self, secure: bool) -> Vec<u16> {
         let default = if secure { 443 } else { 80 };
-        let mut ports: Vec<u16> = self.replica.exchanges.iter().filter_map(|it| it.url.port()).collect();
+        let mut ports: Vec<u16> = self
+            .replica
+            .exchanges
+            .iter()
+            .filter_map(|it| it.url.port())
+            .collect();
         ports.push(default);
         ports.sort_unstable();
         ports.dedup();
@@ -98,13 +117,25 @@ impl Page {
 fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
     let with_address = |(number, (host, address)): (usize, (String, Option<IpAddr>))| {
         let [.., high, low] = u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes();
-        (host, address.unwrap_or_else(|| Ipv4Addr::new(198, 18, high, low).into()))
+        let made_up = || Ipv4Addr::new(198, 18, high, low).into();
+        // An address in a URL is its own; what was recorded then may be that of a proxy.
+        let literal = host.trim_matches(['[', ']']).parse().ok();
+        let address = literal.or(address).unwrap_or_else(made_up);
+        (host, address)
     };
-    site.hosts().into_iter().enumerate().map(with_address).collect()
+    site.hosts()
+        .into_iter()
+        .enumerate()
+        .map(with_address)
+        .collect()
 }
 
 fn key_of(exchange: &Exchange) -> RequestKey {
-    (exchange.method.to_string(), head::authority(&exchange.url), head::target(&exchange.url))
+    (
+        exchange.method.to_string(),
+        head::authority(&exchange.url),
+        head::target(&exchange.url),
+    )
 }
 
 /// Loads `page` once over `protocol` and the network that `network` describes. `network_name` and `seed` go
@@ -126,26 +157,56 @@ pub fn load(
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
     serve_page(page, protocol, options, &network, &runtime);
     let shared = SharedRuntime::new(runtime.clone());
-    let client = Client::new(shared, Arc::new(network.clone()), ends::client(protocol, options));
+    let client = Client::new(
+        shared,
+        Arc::new(network.clone()),
+        ends::client(protocol, options),
+    );
     let record = Mutex::new(Record::default());
-    let tab = Tab { page, protocol, client: &client, runtime: &runtime, record: &record };
+    let tab = Tab {
+        page,
+        protocol,
+        client: &client,
+        runtime: &runtime,
+        record: &record,
+    };
     let ended = executor.run(async {
         tab.run().await;
         client.close().await;
         network.quiet().await;
     });
     let record = record.into_inner().unwrap_or_else(PoisonError::into_inner);
-    record.into_load(page, protocol, network_name, seed, ended, &client, &network, &runtime)
+    record.into_load(
+        page,
+        protocol,
+        network_name,
+        seed,
+        ended,
+        &client,
+        &network,
+        &runtime,
+    )
 }
 
 /// Puts a server behind every address of the page.
-fn serve_page(page: &Page, protocol: RaceProtocol, options: &Options, network: &SimNetwork, runtime: &SimRuntime) {
+fn serve_page(
+    page: &Page,
+    protocol: RaceProtocol,
+    options: &Options,
+    network: &SimNetwork,
+    runtime: &SimRuntime,
+) {
     let config = ends::server(protocol, options);
     let shared = SharedRuntime::new(runtime.clone());
     let site = page.site.clone();
     let spawner = runtime.clone();
     let acceptor = Arc::new(move |io| {
-        spawner.spawn(Box::pin(serve_connection(io, site.clone(), config.clone(), shared.clone())));
+        spawner.spawn(Box::pin(serve_connection(
+            io,
+            site.clone(),
+            config.clone(),
+            shared.clone(),
+        )));
     });
     for (host, address) in &page.hosts {
         network.name(host, vec![*address]);
@@ -165,7 +226,10 @@ struct Record {
 }
 
 impl Record {
-    #[expect(clippy::too_many_arguments, reason = "everything that a load came to meets here, once")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "everything that a load came to meets here, once"
+    )]
     fn into_load(
         mut self,
         page: &Page,
@@ -178,10 +242,12 @@ impl Record {
         runtime: &SimRuntime,
     ) -> Load {
         if let Err(stalled) = ended {
-            self.failures.push(format!("the load did not end: {stalled}"));
+            self.failures
+                .push(format!("the load did not end: {stalled}"));
         }
         let (stats, traffic) = (client.stats(), network.traffic());
-        let at_latest = |instant: Option<Instant>| instant.unwrap_or_else(|| runtime.now()).as_millis_f64();
+        let at_latest =
+            |instant: Option<Instant>| instant.unwrap_or_else(|| runtime.now()).as_millis_f64();
         self.rows.sort_by_key(|(node, row)| (row.wanted, *node));
         Load {
             replica: page.replica.name.clone(),
@@ -258,7 +324,9 @@ impl Tab<'_> {
         if sleep.as_ref().is_none_or(|(until, _)| *until != due) {
             *sleep = Some((due, self.runtime.sleep_until(due)));
         }
-        let is_due = sleep.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+        let is_due = sleep
+            .as_mut()
+            .is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
         if is_due {
             *sleep = None;
             machine.borrow_mut().handle_timeout(self.runtime.now());
@@ -300,7 +368,8 @@ impl Tab<'_> {
         row.done = now;
         let mut record = self.record();
         record.rows.push((request.node, row));
-        let failed = fetched.map_err(|why| record.failures.push(format!("{}: {why}", exchange.url)));
+        let failed =
+            fetched.map_err(|why| record.failures.push(format!("{}: {why}", exchange.url)));
         drop(record);
         match failed {
             Ok(()) => machine.borrow_mut().handle_done(now, request.node),
@@ -316,7 +385,11 @@ impl Tab<'_> {
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<(), String> {
         let asked = request_of(exchange, self.protocol.is_secure())?;
-        let response = self.client.send(asked, request.priority).await.map_err(|error| error.to_string())?;
+        let response = self
+            .client
+            .send(asked, request.priority)
+            .await
+            .map_err(|error| error.to_string())?;
         let (head, body) = response.into_parts();
         row.status = head.status.as_u16();
         match head.extensions.get::<Timings>() {
@@ -327,13 +400,16 @@ impl Tab<'_> {
             }
             None => row.first_byte = self.runtime.now(),
         }
-        let mut expected = Expected::of(self.page, exchange);
+        let mut expected = Expected::of(self.page.answers_to(exchange), exchange);
         let mut body = pin!(body);
         while let Some(piece) = next_piece(body.as_mut()).await {
-            let piece = piece.map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
+            let piece = piece
+                .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
             expected.compare(&piece);
             row.body_bytes += piece.len() as u64;
-            machine.borrow_mut().handle_bytes(self.runtime.now(), request.node, row.body_bytes);
+            machine
+                .borrow_mut()
+                .handle_bytes(self.runtime.now(), request.node, row.body_bytes);
         }
         expected.finish(row.status)
     }
@@ -350,127 +426,5 @@ async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body
             }
             Err(error) => return Some(Err(error)),
         }
-    }
-}
-
-/// The answers that a replica has for one request, told apart as bytes arrive.
-struct Expected<'a> {
-    /// Status and body of each that is still possible.
-    possible: Vec<(Option<u16>, &'a [u8])>,
-    arrived: usize,
-    /// Length of the body of the exchange itself, for the message.
-    want_bytes: usize,
-}
-
-impl<'a> Expected<'a> {
-    fn of(page: &'a Page, exchange: &'a Exchange) -> Self {
-        let answer = |index: &usize| {
-            let exchange = &page.replica.exchanges[*index];
-            let status = exchange.status();
-            let has_body = head::has_body(&exchange.method, status.unwrap_or(200));
-            (status, if has_body { &exchange.body[..] } else { &[] })
-        };
-        let possible: Vec<_> = page.by_request[&key_of(exchange)].iter().map(answer).collect();
-        Self { possible, arrived: 0, want_bytes: exchange.body.len() }
-    }
-
-    fn compare(&mut self, piece: &[u8]) {
-        let at = self.arrived;
-        self.possible.retain(|(_, body)| body.get(at..).is_some_and(|rest| rest.starts_with(piece)));
-        self.arrived += piece.len();
-    }
-
-    fn finish(&self, status: u16) -> Result<(), String> {
-        let (arrived, want) = (self.arrived, self.want_bytes);
-        let mut whole = self.possible.iter().filter(|(_, body)| body.len() == arrived).peekable();
-        if whole.peek().is_none() {
-            return Err(format!("{arrived} bytes of body are not the {want} of the replica"));
-        }
-        if !whole.any(|(recorded, _)| recorded.is_none_or(|recorded| recorded == status)) {
-            return Err(format!("status {status} is not the replica's"));
-        }
-        Ok(())
-    }
-}
-
-/// Header fields that belong to a connection, to HTTP/2's and SPDY's own ways of naming a request, or to a
-/// cache that is not empty.
-fn is_left_out(name: &str) -> bool {
-    const LEFT_OUT: [&str; 12] = [
-        "host",
-        "connection",
-        "proxy-connection",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "http2-settings",
-        "content-length",
-        "expect",
-        "range",
-    ];
-    name.starts_with(':') || name.starts_with("if-") || LEFT_OUT.contains(&name)
-}
-
-/// The request of `exchange`, its scheme exchanged.
-fn request_of(exchange: &Exchange, secure: bool) -> Result<http::Request<Body>, String> {
-    let mut request = http::Request::builder()
-        .method(exchange.method.clone())
-        .uri(uri_of(&exchange.url, secure)?)
-        .body(Body::empty())
-        .map_err(|error| error.to_string())?;
-    let recorded = Head::parse(&exchange.request_head);
-    for (name, value) in recorded.iter().flat_map(Head::fields) {
-        let name = http::HeaderName::from_bytes(name);
-        let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value)) else {
-            continue; // recordings hold what no client would send
-        };
-        if !is_left_out(name.as_str()) {
-            request.headers_mut().append(name, value);
-        }
-    }
-    Ok(request)
-}
-
-fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("scheme {:?} is not asked for over a network", url.scheme()));
-    }
-    http::Uri::builder()
-        .scheme(if secure { "https" } else { "http" })
-        .authority(head::authority(url))
-        .path_and_query(head::target(url))
-        .build()
-        .map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use spdy_page::replica::Kind;
-
-    use super::*;
-
-    fn exchange(url: &str, head: &'static [u8]) -> Exchange {
-        let url = Url::parse(url).unwrap();
-        Exchange { request_head: Bytes::from_static(head), ..Exchange::synthetic(url, Kind::Image, "image/png", "x") }
-    }
-
-    #[test]
-    fn the_scheme_is_exchanged_and_nothing_else_of_the_url() {
-        let url = Url::parse("https://a.test:8443/x%20y?q=|#part").unwrap();
-        assert_eq!(uri_of(&url, false).unwrap().to_string(), "http://a.test:8443/x%20y?q=|");
-        let url = Url::parse("http://a.test/").unwrap();
-        assert_eq!(uri_of(&url, true).unwrap().to_string(), "https://a.test/");
-        assert!(uri_of(&Url::parse("ftp://a.test/").unwrap(), true).is_err());
-    }
-
-    #[test]
-    fn headers_are_the_recorded_ones_but_for_those_of_the_connection_and_the_cache() {
-        let head = b"GET / HTTP/1.1\r\nHost: b.test\r\nCookie: a=1\r\nConnection: keep-alive\r\n\
-            If-None-Match: \"1\"\r\n:path: /\r\nAccept: x\r\nCookie: b=2\r\n\r\n";
-        let request = request_of(&exchange("http://a.test/", head), true).unwrap();
-        let fields: Vec<_> = request.headers().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
-        assert_eq!(fields, [("cookie", "a=1"), ("cookie", "b=2"), ("accept", "x")]);
     }
 }

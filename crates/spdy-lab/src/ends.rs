@@ -23,7 +23,10 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         protocols: vec![protocol.spoken()],
         http1_connections: options.http1_connections,
         tls: protocol.is_secure().then(|| tls::client(options)),
-        connection: ClientOptions { compression: options.spdy_compression, ..ClientOptions::default() },
+        connection: ClientOptions {
+            compression: options.spdy_compression,
+            ..ClientOptions::default()
+        },
         connect_timeout: None,
         head_timeout: None,
         body_timeout: None,

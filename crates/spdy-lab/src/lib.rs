@@ -8,11 +8,13 @@
 
 pub mod browser;
 mod ends;
+mod expected;
 pub mod lulic;
 pub mod measure;
 pub mod options;
 pub mod page_load;
 pub mod race;
+mod recorded_request;
 pub mod report;
 pub mod sim;
 pub mod stats;

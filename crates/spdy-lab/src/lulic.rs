@@ -47,7 +47,10 @@ impl Cell {
     ///
     /// If that is no network any more.
     pub fn network(&self) -> Result<RaceNetwork, ProfileError> {
-        RaceNetwork::parse(&format!("lulic:{}kbit:{}ms", self.bandwidth_kbps, self.delay_label_ms))
+        RaceNetwork::parse(&format!(
+            "lulic:{}kbit:{}ms",
+            self.bandwidth_kbps, self.delay_label_ms
+        ))
     }
 }
 
@@ -59,7 +62,9 @@ impl Cell {
 #[must_use]
 pub fn cells() -> Vec<Cell> {
     let lines = include_str!("../data/lulic-2013-flags.csv").lines().skip(1);
-    lines.map(|line| cell(line).unwrap_or_else(|| panic!("no cell: {line:?}"))).collect()
+    lines
+        .map(|line| cell(line).unwrap_or_else(|| panic!("no cell: {line:?}")))
+        .collect()
 }
 
 fn cell(line: &'static str) -> Option<Cell> {
@@ -77,12 +82,16 @@ fn cell(line: &'static str) -> Option<Cell> {
 #[must_use]
 pub fn flags() -> Replica {
     let mut replica = builtin::flags();
-    let images = replica.exchanges.iter_mut().filter(|exchange| exchange.kind == Kind::Image);
+    let images = replica
+        .exchanges
+        .iter_mut()
+        .filter(|exchange| exchange.kind == Kind::Image);
     for image in images {
         let mut body = image.body.to_vec();
         body.resize(IMAGE_BYTES, 0);
         let length = body.len().to_string();
-        image.response_head = head::with_field(&image.response_head, "Content-Length", Some(&length));
+        image.response_head =
+            head::with_field(&image.response_head, "Content-Length", Some(&length));
         image.body = body.into();
     }
     replica

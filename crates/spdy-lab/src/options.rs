@@ -74,7 +74,9 @@ impl FromStr for RaceProtocol {
     type Err = UnknownRaceProtocol;
 
     fn from_str(name: &str) -> Result<Self, UnknownRaceProtocol> {
-        let found = Self::ALL.into_iter().find(|protocol| protocol.name() == name);
+        let found = Self::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name);
         found.ok_or_else(|| UnknownRaceProtocol(name.to_owned()))
     }
 }
@@ -161,7 +163,10 @@ mod tests {
             assert_eq!(protocol.name().parse(), Ok(protocol));
         }
         let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
-        assert_eq!(unknown.to_string(), "no protocol of a race is called \"spdi\"; there are http, https, spdy, h2");
+        assert_eq!(
+            unknown.to_string(),
+            "no protocol of a race is called \"spdi\"; there are http, https, spdy, h2"
+        );
     }
 
     #[test]

@@ -179,10 +179,14 @@ impl<'a> PageLoad<'a> {
         }
         let nodes = self.nodes;
         for children in &mut self.by_bytes {
-            children.make_contiguous().sort_by_key(|&child| reveal_at(&nodes[child]));
+            children
+                .make_contiguous()
+                .sort_by_key(|&child| reveal_at(&nodes[child]));
         }
         for scripts in &mut self.barriers {
-            scripts.make_contiguous().sort_by_key(|&child| nodes[child].blocks_parser_at);
+            scripts
+                .make_contiguous()
+                .sort_by_key(|&child| nodes[child].blocks_parser_at);
         }
     }
 
@@ -221,7 +225,11 @@ impl<'a> PageLoad<'a> {
     ///
     /// If `node` was not asked for, or was done before.
     pub fn handle_done(&mut self, now: Instant, node: usize) {
-        assert_eq!(self.stages[node], Stage::Known, "node {node} is done, but was not awaited");
+        assert_eq!(
+            self.stages[node],
+            Stage::Known,
+            "node {node} is done, but was not awaited"
+        );
         self.stages[node] = Stage::Loaded;
         self.waiting.insert(node);
         // A graph may name an offset past the end (a length recorded wrongly): known by now at the latest.
@@ -234,7 +242,11 @@ impl<'a> PageLoad<'a> {
     ///
     /// If `node` was not asked for, or was done before.
     pub fn handle_failed(&mut self, now: Instant, node: usize) {
-        assert_eq!(self.stages[node], Stage::Known, "node {node} failed, but was not awaited");
+        assert_eq!(
+            self.stages[node],
+            Stage::Known,
+            "node {node} failed, but was not awaited"
+        );
         self.abandon(node);
         self.progress(now);
     }
@@ -291,7 +303,9 @@ impl<'a> PageLoad<'a> {
     /// Nodes that are not settled, for a report of a load that cannot end.
     #[must_use]
     pub fn unsettled(&self) -> Vec<usize> {
-        (0..self.nodes.len()).filter(|&node| self.stages[node] != Stage::Settled).collect()
+        (0..self.nodes.len())
+            .filter(|&node| self.stages[node] != Stage::Settled)
+            .collect()
     }
 
     fn at(&mut self, when: Instant, due: Due) {
@@ -301,7 +315,11 @@ impl<'a> PageLoad<'a> {
 
     /// Something named `node`.
     fn reveal(&mut self, now: Instant, node: usize) {
-        assert_eq!(self.stages[node], Stage::Unknown, "node {node} is named twice");
+        assert_eq!(
+            self.stages[node],
+            Stage::Unknown,
+            "node {node} is named twice"
+        );
         self.stages[node] = Stage::Known;
         match self.nodes[node].delay {
             delay if delay.is_zero() => self.want(now, node),
@@ -311,12 +329,21 @@ impl<'a> PageLoad<'a> {
 
     fn want(&mut self, now: Instant, node: usize) {
         let priority = priority_of(self.nodes[node].kind);
-        self.requests.push_back(Request { node, priority, wanted: now });
+        self.requests.push_back(Request {
+            node,
+            priority,
+            wanted: now,
+        });
     }
 
     /// Gives the main thread whatever may run now, the first in page order first; then looks at the two events.
     fn progress(&mut self, now: Instant) {
-        while let Some(node) = self.waiting.iter().copied().find(|&node| self.is_its_turn(node)) {
+        while let Some(node) = self
+            .waiting
+            .iter()
+            .copied()
+            .find(|&node| self.is_its_turn(node))
+        {
             self.waiting.remove(&node);
             self.evaluate(now, node);
         }
@@ -337,7 +364,9 @@ impl<'a> PageLoad<'a> {
                 here && self.barriers[parent].front() == Some(&node) && !self.waits_for_style(node)
             }
             _ if is_deferred(facts) => {
-                let parsed = self.document_of(node).is_none_or(|document| self.stages[document] == Stage::Settled);
+                let parsed = self
+                    .document_of(node)
+                    .is_none_or(|document| self.stages[document] == Stage::Settled);
                 parsed && !self.waits_for_deferred(node) && !self.waits_for_style(node)
             }
             _ => true,

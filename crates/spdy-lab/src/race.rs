@@ -42,7 +42,10 @@ impl RaceNetwork {
     /// Names and settings that it does not know.
     pub fn parse(spec: &str) -> Result<Self, ProfileError> {
         let profile: Profile = spec.parse()?;
-        Ok(Self { name: spec.to_owned(), profile })
+        Ok(Self {
+            name: spec.to_owned(),
+            profile,
+        })
     }
 }
 
@@ -93,7 +96,15 @@ impl Race {
     #[must_use]
     pub fn new(replicas: Vec<Replica>, networks: Vec<RaceNetwork>) -> Self {
         let (protocols, options) = (RaceProtocol::ALL.to_vec(), Options::default());
-        Self { replicas, networks, protocols, runs: 1, seed: 1, options, threads: None }
+        Self {
+            replicas,
+            networks,
+            protocols,
+            runs: 1,
+            seed: 1,
+            options,
+            threads: None,
+        }
     }
 
     /// How many loads it consists of.
@@ -107,7 +118,12 @@ impl Race {
         for page in 0..self.replicas.len() {
             for network in 0..self.networks.len() {
                 for &protocol in &self.protocols {
-                    cells.extend((0..self.runs).map(|run| Cell { page, network, protocol, run }));
+                    cells.extend((0..self.runs).map(|run| Cell {
+                        page,
+                        network,
+                        protocol,
+                        run,
+                    }));
                 }
             }
         }
@@ -150,7 +166,9 @@ impl Race {
                 let work = move || {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(cell) = cells.get(number) else { return };
+                        let Some(cell) = cells.get(number) else {
+                            return;
+                        };
                         let load = self.load(&pages[cell.page], *cell);
                         if sender.send((number, load)).is_err() {
                             return; // the race was given up
@@ -168,7 +186,13 @@ impl Race {
                 finished[number] = Some(load);
                 while let Some(load) = finished.get_mut(loads.len()).and_then(Option::take) {
                     loads.push(load);
-                    if on_load(Progress { done: loads.len(), total, load: &loads[loads.len() - 1] }).is_break() {
+                    if on_load(Progress {
+                        done: loads.len(),
+                        total,
+                        load: &loads[loads.len() - 1],
+                    })
+                    .is_break()
+                    {
                         return; // and drops the receiver, which ends the threads
                     }
                 }
@@ -190,6 +214,13 @@ impl Race {
             name_lookups: self.options.name_lookups,
         };
         let seed = self.seed.wrapping_add(u64::from(cell.run));
-        browser::load(page, cell.protocol, &network.name, &config, &self.options, seed)
+        browser::load(
+            page,
+            cell.protocol,
+            &network.name,
+            &config,
+            &self.options,
+            seed,
+        )
     }
 }

@@ -30,7 +30,9 @@ impl Line {
     #[must_use]
     pub fn fit(points: &[(f64, f64)]) -> Option<Self> {
         let count = points.len() as f64;
-        let (sum_x, sum_y) = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
+        let (sum_x, sum_y) = points
+            .iter()
+            .fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
         let (mean_x, mean_y) = (sum_x / count, sum_y / count);
         let (mut spread, mut together) = (0.0, 0.0);
         for (x, y) in points {
@@ -38,7 +40,10 @@ impl Line {
             together += (x - mean_x) * (y - mean_y);
         }
         let slope = together / spread;
-        (spread > 0.0).then_some(Self { slope, intercept: mean_y - slope * mean_x })
+        (spread > 0.0).then_some(Self {
+            slope,
+            intercept: mean_y - slope * mean_x,
+        })
     }
 }
 
@@ -56,9 +61,17 @@ mod tests {
 
     #[test]
     fn a_line_through_points_of_a_line_is_that_line() {
-        let points = [(200.0, 7_505.0), (400.0, 14_705.0), (800.0, 29_105.0), (1_000.0, 36_305.0)];
+        let points = [
+            (200.0, 7_505.0),
+            (400.0, 14_705.0),
+            (800.0, 29_105.0),
+            (1_000.0, 36_305.0),
+        ];
         let line = Line::fit(&points).unwrap();
-        assert!((line.slope - 36.0).abs() < 1e-9 && (line.intercept - 305.0).abs() < 1e-6, "{line:?}");
+        assert!(
+            (line.slope - 36.0).abs() < 1e-9 && (line.intercept - 305.0).abs() < 1e-6,
+            "{line:?}"
+        );
     }
 
     #[test]

@@ -28,7 +28,10 @@ pub(crate) const HOUR: Duration = Duration::from_secs(1_893_456_000);
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| {
-        let (chain, key) = (include_bytes!("../data/tls/chain.pem"), include_bytes!("../data/tls/key.pem"));
+        let (chain, key) = (
+            include_bytes!("../data/tls/chain.pem"),
+            include_bytes!("../data/tls/key.pem"),
+        );
         Identity::from_pem(chain, key, "the lab's own").expect("the identity in data/tls is whole")
     })
 }
@@ -37,7 +40,10 @@ fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     let x25519_only = || {
         let kx_groups = vec![aws_lc_rs::kx_group::X25519];
-        Arc::new(CryptoProvider { kx_groups, ..aws_lc_rs::default_provider() })
+        Arc::new(CryptoProvider {
+            kx_groups,
+            ..aws_lc_rs::default_provider()
+        })
     };
     PROVIDER.get_or_init(x25519_only).clone()
 }
@@ -56,11 +62,15 @@ fn tls_options(options: &Options) -> TlsOptions {
 
 /// The client's side of one load: fresh, so that no load takes up a TLS session of another.
 pub(crate) fn client(options: &Options) -> ClientTls {
-    let trust = Trust { insecure: true, ..Trust::default() };
+    let trust = Trust {
+        insecure: true,
+        ..Trust::default()
+    };
     ClientTls::new(&trust, &tls_options(options)).expect("a TLS client of fixed choices")
 }
 
 /// The servers' side of one load.
 pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServerTls {
-    ServerTls::new(identity(), &[protocol.spoken()], &tls_options(options)).expect("a TLS server of fixed choices")
+    ServerTls::new(identity(), &[protocol.spoken()], &tls_options(options))
+        .expect("a TLS server of fixed choices")
 }

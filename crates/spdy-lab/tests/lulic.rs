@@ -9,14 +9,28 @@ use spdy_page::builtin;
 use spdy_page::replica::Replica;
 
 fn cells_of(protocol: RaceProtocol) -> Vec<Cell> {
-    lulic::cells().into_iter().filter(|cell| cell.protocol == protocol.name()).collect()
+    lulic::cells()
+        .into_iter()
+        .filter(|cell| cell.protocol == protocol.name())
+        .collect()
 }
 
 fn loads(replica: Replica, cells: &[Cell], protocol: RaceProtocol, options: Options) -> Vec<Load> {
     let networks = cells.iter().map(|cell| cell.network().unwrap()).collect();
-    let loads = Race { protocols: vec![protocol], options, ..Race::new(vec![replica], networks) }.run(|_| ());
+    let loads = Race {
+        protocols: vec![protocol],
+        options,
+        ..Race::new(vec![replica], networks)
+    }
+    .run(|_| ());
     for load in &loads {
-        assert!(load.failures.is_empty(), "{} {}: {:?}", load.network, load.protocol, load.failures);
+        assert!(
+            load.failures.is_empty(),
+            "{} {}: {:?}",
+            load.network,
+            load.protocol,
+            load.failures
+        );
     }
     loads
 }
@@ -29,10 +43,16 @@ fn round_trips(replica: Replica, protocol: RaceProtocol, options: Options) -> (f
     assert_eq!(cells.len(), 4);
     let loads = loads(replica, &cells, protocol, options);
     let slope = |time: fn(&Load) -> f64| {
-        let points = cells.iter().zip(&loads).map(|(cell, load)| (cell.round_trip().as_secs_f64() * 1e3, time(load)));
+        let points = cells
+            .iter()
+            .zip(&loads)
+            .map(|(cell, load)| (cell.round_trip().as_secs_f64() * 1e3, time(load)));
         Line::fit(&points.collect::<Vec<_>>()).unwrap().slope
     };
-    (slope(|load| load.dom_content_loaded_ms), slope(|load| load.load_ms))
+    (
+        slope(|load| load.dom_content_loaded_ms),
+        slope(|load| load.load_ms),
+    )
 }
 
 #[test]
@@ -44,8 +64,14 @@ fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
     ] {
         for replica in [builtin::flags(), lulic::flags()] {
             let (dcl_trips, load_trips) = round_trips(replica, protocol, Options::lulic());
-            assert!((dcl_trips - dom_content_loaded).abs() <= 0.1, "{protocol}: DOMContentLoaded {dcl_trips}");
-            assert!((load_trips - load).abs() <= tolerance, "{protocol}: load {load_trips}");
+            assert!(
+                (dcl_trips - dom_content_loaded).abs() <= 0.1,
+                "{protocol}: DOMContentLoaded {dcl_trips}"
+            );
+            assert!(
+                (load_trips - load).abs() <= tolerance,
+                "{protocol}: load {load_trips}"
+            );
         }
     }
 }
@@ -54,11 +80,17 @@ fn the_flags_page_takes_as_many_round_trips_as_textbooks_count() {
 fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
     let trips = |protocol, options| round_trips(builtin::flags(), protocol, options).1.round();
     // A full TLS 1.2 handshake for each of the five further connections is one round trip more.
-    let no_resumption = Options { tls_resumption: false, ..Options::lulic() };
+    let no_resumption = Options {
+        tls_resumption: false,
+        ..Options::lulic()
+    };
     assert_eq!(trips(RaceProtocol::Https, Options::lulic()), 39.0);
     assert_eq!(trips(RaceProtocol::Https, no_resumption), 40.0);
     // 196 images in rounds of 38 at once, or of 100.
-    let hundred = Options { max_concurrent_streams: 100, ..Options::lulic() };
+    let hundred = Options {
+        max_concurrent_streams: 100,
+        ..Options::lulic()
+    };
     assert_eq!(trips(RaceProtocol::Spdy, Options::lulic()), 11.0);
     assert_eq!(trips(RaceProtocol::Spdy, hundred), 8.0);
 }
@@ -70,8 +102,15 @@ fn load_times_of_the_flags_page_are_near_those_that_he_measured() {
         let cells = cells_of(protocol);
         assert_eq!(cells.len(), 42);
         let loads = loads(lulic::flags(), &cells, protocol, Options::lulic());
-        let errors = cells.iter().zip(&loads).map(|(cell, load)| (load.load_ms + lulic::BROWSER_MS) / cell.load_ms - 1.0);
+        let errors = cells
+            .iter()
+            .zip(&loads)
+            .map(|(cell, load)| (load.load_ms + lulic::BROWSER_MS) / cell.load_ms - 1.0);
         let mean = errors.map(f64::abs).sum::<f64>() / cells.len() as f64;
-        assert!(mean < 0.12, "{protocol}: {:.1} % off on average", mean * 100.0);
+        assert!(
+            mean < 0.12,
+            "{protocol}: {:.1} % off on average",
+            mean * 100.0
+        );
     }
 }

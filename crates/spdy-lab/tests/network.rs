@@ -55,7 +55,9 @@ where
     let acceptor = move |io| spawner.spawn(Box::pin(serve(io, spawner.clone())));
     network.listen(server(), Arc::new(acceptor));
     network.name("a.test", vec![server().ip()]);
-    executor.run(client(&network, &runtime)).unwrap_or_else(|stalled| panic!("seed {seed}: {stalled}"))
+    executor
+        .run(client(&network, &runtime))
+        .unwrap_or_else(|stalled| panic!("seed {seed}: {stalled}"))
 }
 
 async fn echo(io: BoxIo, _: SimRuntime) {
@@ -71,7 +73,9 @@ async fn echo(io: BoxIo, _: SimRuntime) {
 }
 
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8).collect()
+    (0..len)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 7) as u8)
+        .collect()
 }
 
 fn ms(instant: Instant) -> f64 {
@@ -103,7 +107,12 @@ fn bytes_come_back_whole_and_in_order_whatever_is_lost() {
             read.unwrap();
             (got, network.traffic())
         });
-        assert!(got == sent, "seed {seed}, {percent} % loss: {} bytes of {}", got.len(), sent.len());
+        assert!(
+            got == sent,
+            "seed {seed}, {percent} % loss: {} bytes of {}",
+            got.len(),
+            sent.len()
+        );
         assert_eq!(traffic.losses > 0, percent > 0, "seed {seed}: {traffic:?}");
     }
 }
@@ -127,7 +136,11 @@ fn the_same_seed_repeats_to_the_nanosecond_and_another_does_not() {
 fn an_address_where_nobody_listens_refuses_after_one_round_trip() {
     let (error, at) = with_server(config(), 1, echo, async |network, runtime| {
         let nobody = SocketAddr::from(([192, 0, 2, 99], 80));
-        let error = network.connect(nobody).await.err().map(|error| error.kind());
+        let error = network
+            .connect(nobody)
+            .await
+            .err()
+            .map(|error| error.kind());
         (error, runtime.now())
     });
     assert_eq!(error, Some(io::ErrorKind::ConnectionRefused));
@@ -137,11 +150,18 @@ fn an_address_where_nobody_listens_refuses_after_one_round_trip() {
 #[test]
 fn a_name_costs_one_round_trip_and_two_packets() {
     let (found, at, traffic) = with_server(config(), 1, echo, async |network, runtime| {
-        (network.resolve("A.test").await.unwrap(), runtime.now(), network.traffic())
+        (
+            network.resolve("A.test").await.unwrap(),
+            runtime.now(),
+            network.traffic(),
+        )
     });
     assert_eq!(found, [server().ip()]);
     assert!((100.0..100.2).contains(&ms(at)), "{at}");
-    assert_eq!((traffic.packets_up, traffic.packets_down, traffic.lookups), (1, 1, 1));
+    assert_eq!(
+        (traffic.packets_up, traffic.packets_down, traffic.lookups),
+        (1, 1, 1)
+    );
     // 46 bytes and the six letters of the name; the answer carries one address more.
     assert_eq!((traffic.bytes_up, traffic.bytes_down), (52, 68));
 }
@@ -151,7 +171,11 @@ fn an_answer_that_is_slower_than_the_patience_counts_all_the_same() {
     let mut slow = config();
     slow.path.rtt = Duration::from_millis(2_500);
     let (found, at, traffic) = with_server(slow, 1, echo, async |network, runtime| {
-        (network.resolve("a.test").await.unwrap(), runtime.now(), network.traffic())
+        (
+            network.resolve("a.test").await.unwrap(),
+            runtime.now(),
+            network.traffic(),
+        )
     });
     assert_eq!(found, [server().ip()]);
     assert!((2_500.0..2_500.2).contains(&ms(at)), "{at}");
@@ -160,13 +184,22 @@ fn an_answer_that_is_slower_than_the_patience_counts_all_the_same() {
 
 #[test]
 fn a_known_name_costs_nothing_and_an_address_is_its_own_name() {
-    let config = NetworkConfig { name_lookups: NameLookups::Known, ..config() };
+    let config = NetworkConfig {
+        name_lookups: NameLookups::Known,
+        ..config()
+    };
     let (found, unknown, at, traffic) = with_server(config, 1, echo, async |network, runtime| {
-        let found = [network.resolve("a.test").await.unwrap(), network.resolve("[2001:db8::1]").await.unwrap()];
+        let found = [
+            network.resolve("a.test").await.unwrap(),
+            network.resolve("[2001:db8::1]").await.unwrap(),
+        ];
         let unknown = network.resolve("b.test").await.unwrap_err().kind();
         (found, unknown, runtime.now(), network.traffic())
     });
-    assert_eq!(found, [vec![server().ip()], vec!["2001:db8::1".parse().unwrap()]]);
+    assert_eq!(
+        found,
+        [vec![server().ip()], vec!["2001:db8::1".parse().unwrap()]]
+    );
     assert_eq!(unknown, io::ErrorKind::NotFound);
     assert_eq!((at, traffic.packets_up), (Instant::ZERO, 0));
 }
@@ -183,10 +216,17 @@ fn an_unknown_name_is_known_to_be_so_after_one_round_trip() {
 #[test]
 fn a_lost_question_is_asked_five_times_and_given_up() {
     let (error, at, traffic) = with_server(lossy(100), 1, echo, async |network, runtime| {
-        (network.resolve("a.test").await.unwrap_err().kind(), runtime.now(), network.traffic())
+        (
+            network.resolve("a.test").await.unwrap_err().kind(),
+            runtime.now(),
+            network.traffic(),
+        )
     });
     assert_eq!(error, io::ErrorKind::TimedOut);
-    assert_eq!((at, traffic.packets_up, traffic.losses), (Instant::from_millis(31_000), 5, 5));
+    assert_eq!(
+        (at, traffic.packets_up, traffic.losses),
+        (Instant::from_millis(31_000), 5, 5)
+    );
 }
 
 #[test]
@@ -228,7 +268,10 @@ fn one_side_may_end_while_the_other_still_writes() {
         let mut io = network.connect(server()).await.unwrap();
         io.write_all(&pattern(12_345)).await.unwrap();
         io.shutdown().await.unwrap();
-        assert_eq!(io.write(b"x").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(
+            io.write(b"x").await.unwrap_err().kind(),
+            io::ErrorKind::BrokenPipe
+        );
         let mut answer = Vec::new();
         io.read_to_end(&mut answer).await.unwrap();
         answer
@@ -265,7 +308,10 @@ fn the_network_is_quiet_when_both_sides_have_closed() {
     // Connect, ping, close: three round trips, and the last acknowledgement half of one more.
     assert!((350.0..350.5).contains(&ms(at)), "{at}");
     assert_eq!(traffic.connections, 1);
-    assert!(traffic.packets_up >= 5 && traffic.packets_down >= 3, "{traffic:?}");
+    assert!(
+        traffic.packets_up >= 5 && traffic.packets_down >= 3,
+        "{traffic:?}"
+    );
     // The client's own view ends with the acknowledgement that it sends.
     let on_wire_ms = traffic.time_on_wire().as_nanos() as f64 / 1e6;
     assert!((300.0..300.5).contains(&on_wire_ms), "{on_wire_ms}");

@@ -30,7 +30,10 @@ fn node(kind: Kind, trigger: Trigger) -> Node {
 }
 
 fn document() -> Node {
-    Node { before_dom_content_loaded: true, ..node(Kind::Document, Trigger::Start) }
+    Node {
+        before_dom_content_loaded: true,
+        ..node(Kind::Document, Trigger::Start)
+    }
 }
 
 fn at(at_byte: u64) -> Trigger {
@@ -42,19 +45,30 @@ fn image(trigger: Trigger) -> Node {
 }
 
 fn sync_script(at_byte: u64) -> Node {
-    Node { blocks_parser_at: Some(at_byte), before_dom_content_loaded: true, ..node(Kind::Script, at(at_byte)) }
+    Node {
+        blocks_parser_at: Some(at_byte),
+        before_dom_content_loaded: true,
+        ..node(Kind::Script, at(at_byte))
+    }
 }
 
 fn deferred_script(trigger: Trigger) -> Node {
-    Node { before_dom_content_loaded: true, ..node(Kind::Script, trigger) }
+    Node {
+        before_dom_content_loaded: true,
+        ..node(Kind::Script, trigger)
+    }
 }
 
 fn style(trigger: Trigger) -> Node {
-    Node { blocks_scripts: true, ..node(Kind::Stylesheet, trigger) }
+    Node {
+        blocks_scripts: true,
+        ..node(Kind::Stylesheet, trigger)
+    }
 }
 
-fn compute(ms: u64, node: Node) -> Node {
-    Node { compute: Duration::from_millis(ms), ..node }
+fn compute(ms: u64, mut node: Node) -> Node {
+    node.compute = Duration::from_millis(ms);
+    node
 }
 
 /// When each node was wanted, then DOMContentLoaded, then load; in milliseconds.
@@ -74,15 +88,25 @@ enum Step {
 }
 
 fn run(nodes: Vec<Node>, failing: &[usize]) -> Timeline {
-    let graph = PageGraph { nodes };
-    let mut page = PageLoad::new(&graph);
+    run_graph(&PageGraph { nodes }, failing)
+}
+
+fn run_graph(graph: &PageGraph, failing: &[usize]) -> Timeline {
+    let mut page = PageLoad::new(graph);
     let mut wanted = vec![None; graph.nodes.len()];
     let mut steps: BTreeMap<(Instant, usize), (usize, Step)> = BTreeMap::new();
     page.start(Instant::ZERO);
     loop {
         while let Some(request) = page.poll_request() {
-            assert_eq!(wanted[request.node], None, "node {} asked for twice", request.node);
-            assert_eq!(request.priority, priority_of(graph.nodes[request.node].kind));
+            assert_eq!(
+                wanted[request.node], None,
+                "node {} asked for twice",
+                request.node
+            );
+            assert_eq!(
+                request.priority,
+                priority_of(graph.nodes[request.node].kind)
+            );
             wanted[request.node] = Some(request.wanted.as_millis_f64());
             let first = request.wanted + LATENCY;
             for tenth in 1..=10 {
@@ -91,8 +115,15 @@ fn run(nodes: Vec<Node>, failing: &[usize]) -> Timeline {
                 let count = steps.len();
                 steps.insert((when, 1_000 * request.node + count), step);
             }
-            let end = if failing.contains(&request.node) { Step::Failed } else { Step::Done };
-            steps.insert((first + TRANSFER, usize::MAX - request.node), (request.node, end));
+            let end = if failing.contains(&request.node) {
+                Step::Failed
+            } else {
+                Step::Done
+            };
+            steps.insert(
+                (first + TRANSFER, usize::MAX - request.node),
+                (request.node, end),
+            );
         }
         let next_step = steps.first_key_value().map(|((when, _), _)| *when);
         match (next_step, page.poll_timeout()) {
@@ -110,13 +141,24 @@ fn run(nodes: Vec<Node>, failing: &[usize]) -> Timeline {
     }
     assert!(page.is_finished(), "not settled: {:?}", page.unsettled());
     let ms = |instant: Option<Instant>| instant.unwrap().as_millis_f64();
-    Timeline { wanted, dom_content_loaded: ms(page.dom_content_loaded()), load: ms(page.load()) }
+    Timeline {
+        wanted,
+        dom_content_loaded: ms(page.dom_content_loaded()),
+        load: ms(page.load()),
+    }
 }
 
 /// `wanted` in whole milliseconds; -1 for a node that was never asked for.
 fn want(wanted: &[i32], dom_content_loaded: f64, load: f64) -> Timeline {
-    let wanted = wanted.iter().map(|&ms| (ms >= 0).then(|| f64::from(ms))).collect();
-    Timeline { wanted, dom_content_loaded, load }
+    let wanted = wanted
+        .iter()
+        .map(|&ms| (ms >= 0).then(|| f64::from(ms)))
+        .collect();
+    Timeline {
+        wanted,
+        dom_content_loaded,
+        load,
+    }
 }
 
 #[test]
@@ -132,7 +174,10 @@ fn a_document_alone_is_ready_with_its_last_byte() {
 
 #[test]
 fn an_offset_past_the_end_is_reached_with_the_end() {
-    assert_eq!(run(vec![document(), image(at(5_000))], &[]), want(&[0, 100], 100.0, 200.0));
+    assert_eq!(
+        run(vec![document(), image(at(5_000))], &[]),
+        want(&[0, 100], 100.0, 200.0)
+    );
 }
 
 #[test]
@@ -145,13 +190,21 @@ fn a_synchronous_script_holds_the_parser_but_not_the_preload_scanner() {
 #[test]
 fn synchronous_scripts_run_in_the_order_of_the_page_each_with_its_own_time() {
     // Both here at 191 and 192; 50 ms and 30 ms on the one main thread.
-    let page = vec![document(), compute(50, sync_script(100)), compute(30, sync_script(200))];
+    let page = vec![
+        document(),
+        compute(50, sync_script(100)),
+        compute(30, sync_script(200)),
+    ];
     assert_eq!(run(page, &[]), want(&[0, 91, 92], 271.0, 271.0));
 }
 
 #[test]
 fn what_a_script_asks_for_is_wanted_when_the_script_has_run() {
-    let page = vec![document(), compute(50, sync_script(100)), image(Trigger::Done { parent: 1 })];
+    let page = vec![
+        document(),
+        compute(50, sync_script(100)),
+        image(Trigger::Done { parent: 1 }),
+    ];
     assert_eq!(run(page, &[]), want(&[0, 91, 241], 241.0, 341.0));
 }
 
@@ -166,7 +219,10 @@ fn a_style_sheet_holds_the_scripts_after_it_and_not_those_before() {
         image(Trigger::Done { parent: 1 }),
         image(Trigger::Done { parent: 3 }),
     ];
-    assert_eq!(run(page, &[]), want(&[0, 91, 92, 92, 191, 292], 292.0, 392.0));
+    assert_eq!(
+        run(page, &[]),
+        want(&[0, 91, 92, 92, 191, 292], 292.0, 392.0)
+    );
 }
 
 #[test]
@@ -177,7 +233,11 @@ fn a_style_sheet_alone_does_not_hold_dom_content_loaded() {
 
 #[test]
 fn what_a_style_sheet_names_is_wanted_when_the_sheet_is_in_effect() {
-    let page = vec![document(), compute(5, style(at(500))), node(Kind::Font, Trigger::Done { parent: 1 })];
+    let page = vec![
+        document(),
+        compute(5, style(at(500))),
+        node(Kind::Font, Trigger::Done { parent: 1 }),
+    ];
     assert_eq!(run(page, &[]), want(&[0, 95, 200], 100.0, 300.0));
 }
 
@@ -186,14 +246,24 @@ fn deferred_scripts_run_in_order_after_the_parser_and_before_dom_content_loaded(
     // The second one is here first (99 + 100 against 91 + 20 + 100), and waits for the first.
     let mut slow = deferred_script(at(100));
     slow.delay = Duration::from_millis(20);
-    let page = vec![document(), slow, deferred_script(at(900)), image(Trigger::Done { parent: 2 })];
+    let page = vec![
+        document(),
+        slow,
+        deferred_script(at(900)),
+        image(Trigger::Done { parent: 2 }),
+    ];
     assert_eq!(run(page, &[]), want(&[0, 111, 99, 211], 211.0, 311.0));
 }
 
 #[test]
 fn an_asynchronous_script_runs_when_it_is_there_and_holds_load_alone() {
     let slow_style = compute(500, style(at(100)));
-    let page = vec![document(), slow_style, node(Kind::Script, at(200)), image(Trigger::Done { parent: 2 })];
+    let page = vec![
+        document(),
+        slow_style,
+        node(Kind::Script, at(200)),
+        image(Trigger::Done { parent: 2 }),
+    ];
     // The sheet keeps the main thread from 191 to 691: the script, here at 192, must wait for that thread,
     // though not for the sheet itself.
     assert_eq!(run(page, &[]), want(&[0, 91, 92, 691], 100.0, 791.0));
@@ -201,24 +271,42 @@ fn an_asynchronous_script_runs_when_it_is_there_and_holds_load_alone() {
 
 #[test]
 fn what_load_does_not_wait_for_is_fetched_all_the_same() {
-    let beacon = Node { before_load: false, ..image(at(500)) };
+    let beacon = Node {
+        before_load: false,
+        ..image(at(500))
+    };
     let page = vec![document(), beacon];
     assert_eq!(run(page, &[]), want(&[0, 95], 100.0, 100.0));
 }
 
 #[test]
 fn a_redirect_is_followed_before_anything_of_the_page() {
-    let target = Node { trigger: Trigger::Done { parent: 0 }, ..document() };
-    let page = vec![document(), target, image(Trigger::Bytes { parent: 1, at_byte: 300 })];
+    let target = Node {
+        trigger: Trigger::Done { parent: 0 },
+        ..document()
+    };
+    let page = vec![
+        document(),
+        target,
+        image(Trigger::Bytes {
+            parent: 1,
+            at_byte: 300,
+        }),
+    ];
     assert_eq!(run(page, &[]), want(&[0, 100, 193], 200.0, 293.0));
 }
 
 #[test]
 fn a_frame_has_a_parser_of_its_own() {
-    let frame = Node { before_dom_content_loaded: false, ..node(Kind::Document, at(500)) };
+    let frame = Node {
+        before_dom_content_loaded: false,
+        ..node(Kind::Document, at(500))
+    };
     let inside = |at_byte| Trigger::Bytes { parent: 1, at_byte };
-    let script =
-        Node { blocks_parser_at: Some(500), ..node(Kind::Script, inside(500)) };
+    let script = Node {
+        blocks_parser_at: Some(500),
+        ..node(Kind::Script, inside(500))
+    };
     let page = vec![document(), frame, script, image(inside(1_000))];
     assert_eq!(run(page, &[]), want(&[0, 95, 190, 195], 100.0, 295.0));
 }
@@ -238,7 +326,11 @@ fn a_failed_script_lets_the_parser_go_on_and_names_nothing() {
 #[test]
 fn a_failed_document_ends_the_load() {
     // Bytes came until it failed, so the image was named; the script that would have come later was not.
-    let page = vec![document(), image(at(500)), image(Trigger::Done { parent: 0 })];
+    let page = vec![
+        document(),
+        image(at(500)),
+        image(Trigger::Done { parent: 0 }),
+    ];
     assert_eq!(run(page, &[0]), want(&[0, 95, -1], 100.0, 195.0));
 }
 
@@ -255,7 +347,11 @@ fn nodes_that_nothing_leads_to_do_not_hold_the_load_up() {
 
 #[test]
 fn work_on_the_main_thread_is_done_one_after_the_other() {
-    let page = vec![document(), compute(40, image(at(100))), compute(40, image(at(100)))];
+    let page = vec![
+        document(),
+        compute(40, image(at(100))),
+        compute(40, image(at(100))),
+    ];
     assert_eq!(run(page, &[]), want(&[0, 91, 91], 100.0, 271.0));
 }
 
@@ -283,29 +379,47 @@ mod laws {
 
     fn any_kind() -> impl Strategy<Value = Kind> {
         use Kind::{Document, Fetch, Font, Image, Media, Other, Script, Stylesheet};
-        prop::sample::select(vec![Document, Stylesheet, Script, Script, Script, Font, Image, Media, Fetch, Other])
+        prop::sample::select(vec![
+            Document, Stylesheet, Script, Script, Script, Font, Image, Media, Fetch, Other,
+        ])
     }
 
     fn any_node(index: usize) -> impl Strategy<Value = Node> {
-        let trigger = (0..index, 0..BODY * 2, any::<bool>()).prop_map(|(parent, at_byte, bytes)| match bytes {
-            true => Trigger::Bytes { parent, at_byte },
-            false => Trigger::Done { parent },
-        });
-        (any_kind(), trigger, 0..20_u64, 0..20_u64, any::<[bool; 4]>()).prop_map(|(kind, trigger, delay, work, flags)| {
-            let [blocks_parser, blocks_scripts, before_dom_content_loaded, before_load] = flags;
-            let offset = match trigger {
-                Trigger::Bytes { at_byte, .. } if blocks_parser && kind == Kind::Script => Some(at_byte),
-                _ => None,
-            };
-            Node {
-                delay: Duration::from_millis(delay),
-                blocks_parser_at: offset,
-                blocks_scripts: blocks_scripts && kind == Kind::Stylesheet,
-                before_dom_content_loaded,
-                before_load,
-                ..compute(work, node(kind, trigger))
-            }
-        })
+        let trigger = (0..index, 0..BODY * 2, any::<bool>()).prop_map(
+            |(parent, at_byte, bytes)| match bytes {
+                true => Trigger::Bytes { parent, at_byte },
+                false => Trigger::Done { parent },
+            },
+        );
+        (
+            any_kind(),
+            trigger,
+            0..20_u64,
+            0..20_u64,
+            any::<[bool; 4]>(),
+        )
+            .prop_map(|(kind, trigger, delay, work, flags)| {
+                let [
+                    blocks_parser,
+                    blocks_scripts,
+                    before_dom_content_loaded,
+                    before_load,
+                ] = flags;
+                let offset = match trigger {
+                    Trigger::Bytes { at_byte, .. } if blocks_parser && kind == Kind::Script => {
+                        Some(at_byte)
+                    }
+                    _ => None,
+                };
+                Node {
+                    delay: Duration::from_millis(delay),
+                    blocks_parser_at: offset,
+                    blocks_scripts: blocks_scripts && kind == Kind::Stylesheet,
+                    before_dom_content_loaded,
+                    before_load,
+                    ..compute(work, node(kind, trigger))
+                }
+            })
     }
 
     fn any_page() -> impl Strategy<Value = Vec<Node>> {

@@ -11,21 +11,43 @@ use spdy_page::builtin;
 use url::Url;
 
 fn cable(loss_percent: u32) -> RaceNetwork {
-    RaceNetwork::parse(&format!("down=5mbit,up=1mbit,rtt=60ms,loss={loss_percent}%")).unwrap()
+    RaceNetwork::parse(&format!(
+        "down=5mbit,up=1mbit,rtt=60ms,loss={loss_percent}%"
+    ))
+    .unwrap()
 }
 
 fn both_pages(loss_percent: u32) -> Race {
-    Race::new(vec![builtin::flags(), builtin::portal()], vec![cable(loss_percent)])
+    Race::new(
+        vec![builtin::flags(), builtin::portal()],
+        vec![cable(loss_percent)],
+    )
 }
 
 /// Loads as people and programs see them: the JSON, and the waterfall that it leaves out.
 fn written(loads: &[Load]) -> Vec<String> {
-    loads.iter().map(|load| format!("{}\n{:?}", serde_json::to_string(load).unwrap(), load.waterfall)).collect()
+    loads
+        .iter()
+        .map(|load| {
+            format!(
+                "{}\n{:?}",
+                serde_json::to_string(load).unwrap(),
+                load.waterfall
+            )
+        })
+        .collect()
 }
 
 fn expect_no_failures(loads: &[Load]) {
     for load in loads {
-        assert!(load.failures.is_empty(), "{} {} seed {}: {:?}", load.replica, load.protocol, load.seed, load.failures);
+        assert!(
+            load.failures.is_empty(),
+            "{} {} seed {}: {:?}",
+            load.replica,
+            load.protocol,
+            load.seed,
+            load.failures
+        );
     }
 }
 
@@ -36,9 +58,14 @@ fn the_same_seed_gives_the_same_loads_on_any_number_of_threads() {
     let alone = race.run(|_| ());
     race.threads = NonZeroUsize::new(2);
     let mut told = Vec::new();
-    let together = race.run(|progress| told.push((progress.done, progress.total, progress.load.load_ms)));
+    let together =
+        race.run(|progress| told.push((progress.done, progress.total, progress.load.load_ms)));
     assert_eq!(written(&alone), written(&together));
-    let want: Vec<_> = alone.iter().enumerate().map(|(at, load)| (at + 1, 8, load.load_ms)).collect();
+    let want: Vec<_> = alone
+        .iter()
+        .enumerate()
+        .map(|(at, load)| (at + 1, 8, load.load_ms))
+        .collect();
     assert_eq!(told, want, "progress comes in the order of the race");
     expect_no_failures(&alone);
 }
@@ -48,7 +75,10 @@ fn another_seed_with_loss_gives_other_loads_and_without_loss_the_same() {
     let times = |loss, seed| {
         let mut race = both_pages(loss);
         race.seed = seed;
-        race.run(|_| ()).iter().map(|load| load.load_ms).collect::<Vec<_>>()
+        race.run(|_| ())
+            .iter()
+            .map(|load| load.load_ms)
+            .collect::<Vec<_>>()
     };
     assert_eq!(times(0, 1), times(0, 2));
     let (one, two) = (times(2, 1), times(2, 2));
@@ -63,7 +93,10 @@ fn a_run_of_a_race_can_be_repeated_alone_by_its_seed() {
     race.protocols = vec![RaceProtocol::Spdy];
     (race.runs, race.seed) = (3, 40);
     let loads = race.run(|_| ());
-    assert_eq!(loads.iter().map(|load| load.seed).collect::<Vec<_>>(), [40, 41, 42, 40, 41, 42]);
+    assert_eq!(
+        loads.iter().map(|load| load.seed).collect::<Vec<_>>(),
+        [40, 41, 42, 40, 41, 42]
+    );
     (race.runs, race.seed) = (1, 42);
     let again = race.run(|_| ());
     assert_eq!(written(&loads[2..3]), written(&again[..1]));
@@ -92,7 +125,10 @@ fn http1_opens_at_most_six_connections_a_host_and_spdy_and_h2_open_one() {
             _ => assert_eq!(most, 1, "{name}: {by_host:?}"),
         }
         let used: usize = by_host.values().map(BTreeSet::len).sum();
-        assert_eq!(load.connections, used as u64, "{name}: every connection carried something");
+        assert_eq!(
+            load.connections, used as u64,
+            "{name}: every connection carried something"
+        );
         let hosts = if load.replica == "flags" { 1 } else { 7 };
         assert_eq!(by_host.len(), hosts, "{name}");
     }
@@ -103,9 +139,19 @@ fn every_exchange_of_the_page_happens_once_and_in_order_of_its_phases() {
     for load in both_pages(1).run(|_| ()) {
         let name = format!("{} {}", load.replica, load.protocol);
         let exchanges = if load.replica == "flags" { 197 } else { 44 };
-        assert_eq!((load.waterfall.len(), load.requests), (exchanges, exchanges as u64), "{name}");
-        assert!(0.0 < load.dom_content_loaded_ms && load.dom_content_loaded_ms <= load.load_ms, "{name}");
-        assert!(load.load_ms <= load.time_on_wire_ms, "{name}: the last packet is a connection's farewell");
+        assert_eq!(
+            (load.waterfall.len(), load.requests),
+            (exchanges, exchanges as u64),
+            "{name}"
+        );
+        assert!(
+            0.0 < load.dom_content_loaded_ms && load.dom_content_loaded_ms <= load.load_ms,
+            "{name}"
+        );
+        assert!(
+            load.load_ms <= load.time_on_wire_ms,
+            "{name}: the last packet is a connection's farewell"
+        );
         for row in &load.waterfall {
             // A connection that another exchange wanted first may have been begun before this one was wanted.
             let mut before = Instant::ZERO;
@@ -114,7 +160,10 @@ fn every_exchange_of_the_page_happens_once_and_in_order_of_its_phases() {
                 before = to;
             }
             let sent_after = before.max(row.wanted);
-            assert!(sent_after <= row.sent && row.sent < row.first_byte && row.first_byte <= row.done, "{name}: {row:?}");
+            assert!(
+                sent_after <= row.sent && row.sent < row.first_byte && row.first_byte <= row.done,
+                "{name}: {row:?}"
+            );
             assert_eq!(row.status, 200, "{name}: {row:?}");
         }
     }
@@ -127,8 +176,14 @@ fn header_bytes_are_smaller_on_the_wire_where_the_protocol_compresses() {
         let request = load.request_header_bytes_wire as f64 / load.request_header_bytes as f64;
         let response = load.response_header_bytes_wire as f64 / load.response_header_bytes as f64;
         match load.protocol.as_str() {
-            "http" | "https" => assert!((0.9..1.1).contains(&request) && (0.9..1.1).contains(&response), "{name}: {request} {response}"),
-            _ => assert!(request < 0.6 && response < 0.6, "{name}: {request} {response}"),
+            "http" | "https" => assert!(
+                (0.9..1.1).contains(&request) && (0.9..1.1).contains(&response),
+                "{name}: {request} {response}"
+            ),
+            _ => assert!(
+                request < 0.6 && response < 0.6,
+                "{name}: {request} {response}"
+            ),
         }
     }
 }
@@ -141,6 +196,11 @@ fn uncompressed_header_blocks_cost_packets_up() {
     race.options.spdy_compression = spdy_frame::compress::Compression::Zlib(0);
     let without = race.run(|_| ());
     expect_no_failures(&without);
-    assert!(without[0].bytes_up > 2 * with[0].bytes_up, "{} {}", without[0].bytes_up, with[0].bytes_up);
+    assert!(
+        without[0].bytes_up > 2 * with[0].bytes_up,
+        "{} {}",
+        without[0].bytes_up,
+        with[0].bytes_up
+    );
     assert!(without[0].request_header_bytes_wire > with[0].request_header_bytes_wire * 2);
 }

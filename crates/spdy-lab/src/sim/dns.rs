@@ -38,7 +38,10 @@ pub(crate) fn query_len_bytes(host: &str) -> usize {
 
 /// Bytes of the IP packet that answers: the question again, and 16 for each IPv4 address, 28 for IPv6.
 pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
-    let records: usize = addresses.iter().map(|address| if address.is_ipv4() { 16 } else { 28 }).sum();
+    let records: usize = addresses
+        .iter()
+        .map(|address| if address.is_ipv4() { 16 } else { 28 })
+        .sum();
     query_len_bytes(host) + records
 }
 
@@ -57,12 +60,18 @@ pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec
         }
         patience *= 2;
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, format!("no answer for {host:?} to {ATTEMPTS} questions")))
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        format!("no answer for {host:?} to {ATTEMPTS} questions"),
+    ))
 }
 
 /// There is no such name.
 pub(crate) fn unknown(host: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host:?}"))
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("no host is called {host:?}"),
+    )
 }
 
 #[cfg(test)]
@@ -73,6 +82,9 @@ mod tests {
     fn a_question_and_its_answer_have_the_lengths_of_real_ones() {
         // `www.example.com A` is 33 bytes of DNS, 61 of IP; one A record adds 16.
         assert_eq!(query_len_bytes("www.example.com"), 61);
-        assert_eq!(answer_len_bytes("www.example.com", &[[192, 0, 2, 1].into()]), 77);
+        assert_eq!(
+            answer_len_bytes("www.example.com", &[[192, 0, 2, 1].into()]),
+            77
+        );
     }
 }

@@ -41,7 +41,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { virtual_time: Duration::from_secs(3600), events: 200_000_000 }
+        Self {
+            virtual_time: Duration::from_secs(3600),
+            events: 200_000_000,
+        }
     }
 }
 
@@ -50,7 +53,9 @@ impl Default for Limits {
 #[non_exhaustive]
 pub enum Stalled {
     /// Nothing is ready, no timer is left, and the root is not done.
-    #[error("deadlock at {now}: {tasks} tasks wait, none is ready, no timer is left after {events} events")]
+    #[error(
+        "deadlock at {now}: {tasks} tasks wait, none is ready, no timer is left after {events} events"
+    )]
     Deadlock {
         /// When everything stopped.
         now: Instant,
@@ -60,7 +65,9 @@ pub enum Stalled {
         events: u64,
     },
     /// The next timer lies past [`Limits::virtual_time`].
-    #[error("virtual time is up at {now}: {tasks} tasks wait, the next timer is at {next}, the limit is {limit:?}")]
+    #[error(
+        "virtual time is up at {now}: {tasks} tasks wait, the next timer is at {next}, the limit is {limit:?}"
+    )]
     TimeLimit {
         /// The last instant at which something happened.
         now: Instant,
@@ -127,11 +134,17 @@ struct ReadyQueue(Mutex<VecDeque<usize>>);
 
 impl ReadyQueue {
     fn push(&self, id: usize) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(id);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push_back(id);
     }
 
     fn pop(&self) -> Option<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
     }
 }
 
@@ -147,7 +160,11 @@ impl TaskWake {
     /// A waker of a task that is to be polled at once.
     fn queued(id: usize, ready: &Arc<ReadyQueue>) -> Arc<Self> {
         ready.push(id);
-        Arc::new(Self { id, queued: AtomicBool::new(true), ready: ready.clone() })
+        Arc::new(Self {
+            id,
+            queued: AtomicBool::new(true),
+            ready: ready.clone(),
+        })
     }
 }
 
@@ -173,9 +190,21 @@ impl Executor {
     /// An executor at the origin of its run, with no tasks.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        let state = State { now: Instant::ZERO, timers: Timers::default(), spawned: Vec::new() };
-        let core = Arc::new(Core { state: Mutex::new(state) });
-        Self { core, tasks: Vec::new(), alive: 0, events: 0, limits }
+        let state = State {
+            now: Instant::ZERO,
+            timers: Timers::default(),
+            spawned: Vec::new(),
+        };
+        let core = Arc::new(Core {
+            state: Mutex::new(state),
+        });
+        Self {
+            core,
+            tasks: Vec::new(),
+            alive: 0,
+            events: 0,
+            limits,
+        }
     }
 
     /// A handle for the code that runs here.
@@ -211,7 +240,9 @@ impl Executor {
                 self.count_event()?;
                 if id == ROOT {
                     root_wake.queued.store(false, Ordering::Relaxed);
-                    if let Poll::Ready(output) = root.as_mut().poll(&mut Context::from_waker(&root_waker)) {
+                    if let Poll::Ready(output) =
+                        root.as_mut().poll(&mut Context::from_waker(&root_waker))
+                    {
                         return Ok(output);
                     }
                 } else {
@@ -227,7 +258,11 @@ impl Executor {
     fn count_event(&mut self) -> Result<(), Stalled> {
         if self.events >= self.limits.events {
             let now = self.core.lock().now;
-            return Err(Stalled::EventLimit { now, events: self.events, tasks: self.alive });
+            return Err(Stalled::EventLimit {
+                now,
+                events: self.events,
+                tasks: self.alive,
+            });
         }
         self.events += 1;
         Ok(())
@@ -238,7 +273,11 @@ impl Executor {
         for future in spawned {
             let wake = TaskWake::queued(self.tasks.len(), ready);
             let waker = Waker::from(wake.clone());
-            self.tasks.push(Some(Task { future, wake, waker }));
+            self.tasks.push(Some(Task {
+                future,
+                wake,
+                waker,
+            }));
             self.alive += 1;
         }
     }
@@ -248,7 +287,12 @@ impl Executor {
             return; // done already; somebody kept its waker
         };
         task.wake.queued.store(false, Ordering::Relaxed);
-        if task.future.as_mut().poll(&mut Context::from_waker(&task.waker)).is_ready() {
+        if task
+            .future
+            .as_mut()
+            .poll(&mut Context::from_waker(&task.waker))
+            .is_ready()
+        {
             self.tasks[id] = None;
             self.alive -= 1;
         }
@@ -263,7 +307,12 @@ impl Executor {
             return Err(Stalled::Deadlock { now, tasks, events });
         };
         if next > Instant::ZERO + limit {
-            return Err(Stalled::TimeLimit { now, next, limit, tasks });
+            return Err(Stalled::TimeLimit {
+                now,
+                next,
+                limit,
+                tasks,
+            });
         }
         let (at, action) = state.timers.pop().expect("a timer that was just seen");
         state.now = state.now.max(at);
@@ -338,29 +387,52 @@ mod tests {
         let runtime = executor.runtime();
         runtime.spawn(Box::pin(pending()));
         let stalled = executor.run(pending::<()>()).unwrap_err();
-        assert_eq!(stalled, Stalled::Deadlock { now: Instant::ZERO, tasks: 1, events: 3 });
+        assert_eq!(
+            stalled,
+            Stalled::Deadlock {
+                now: Instant::ZERO,
+                tasks: 1,
+                events: 3
+            }
+        );
     }
 
     #[test]
     fn one_timer_past_the_limit_ends_the_run() {
-        let limits = Limits { virtual_time: Duration::from_secs(1), ..Limits::default() };
+        let limits = Limits {
+            virtual_time: Duration::from_secs(1),
+            ..Limits::default()
+        };
         let executor = Executor::new(limits);
         let sleep = executor.runtime().sleep_until(ms(1_000));
         assert_eq!(executor.run(sleep), Ok(()));
         let executor = Executor::new(limits);
         let sleep = executor.runtime().sleep_until(ms(1_001));
-        assert!(matches!(executor.run(sleep), Err(Stalled::TimeLimit { .. })));
+        assert!(matches!(
+            executor.run(sleep),
+            Err(Stalled::TimeLimit { .. })
+        ));
     }
 
     #[test]
     fn a_task_that_wakes_itself_for_ever_meets_the_limit_of_events() {
-        let executor = Executor::new(Limits { events: 1_000, ..Limits::default() });
+        let executor = Executor::new(Limits {
+            events: 1_000,
+            ..Limits::default()
+        });
         let busy = std::future::poll_fn(|cx| {
             cx.waker().wake_by_ref();
             Poll::<()>::Pending
         });
         let stalled = executor.run(busy).unwrap_err();
-        assert_eq!(stalled, Stalled::EventLimit { now: Instant::ZERO, events: 1_000, tasks: 0 });
+        assert_eq!(
+            stalled,
+            Stalled::EventLimit {
+                now: Instant::ZERO,
+                events: 1_000,
+                tasks: 0
+            }
+        );
     }
 
     #[test]

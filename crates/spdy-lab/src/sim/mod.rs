@@ -17,6 +17,7 @@
 //! No thread, no system clock, no unseeded chance: the same seed gives the same nanoseconds.
 
 pub mod dns;
+mod endpoint;
 pub mod executor;
 pub mod network;
 pub mod runtime;

@@ -28,10 +28,11 @@ use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
 
 use crate::sim::dns::{self, NameLookups};
+use crate::sim::endpoint::{Connection, End, Endpoint, Handle, Side, wake};
 use crate::sim::runtime::SimRuntime;
 use crate::sim::seed;
 use crate::sim::socket::SimIo;
-use crate::sim::timers::{Fire, TimerKey};
+use crate::sim::timers::Fire;
 use crate::sim::traffic::Traffic;
 
 /// What a network is made of.
@@ -80,83 +81,6 @@ struct State {
     quiet: Option<Waker>,
 }
 
-struct Connection {
-    to: SocketAddr,
-    client: Endpoint,
-    /// There once the first SYN arrived.
-    server: Option<Endpoint>,
-}
-
-/// One end of a connection and those who wait for it.
-struct Endpoint {
-    tcp: Tcp,
-    timer: Option<TimerKey>,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
-    /// Takes the connection when its handshake is done; only at a server, and only once.
-    acceptor: Option<Acceptor>,
-    /// Nobody listened.
-    is_refused: bool,
-    /// Its socket is gone.
-    is_abandoned: bool,
-}
-
-impl Endpoint {
-    fn new(tcp: Tcp, acceptor: Option<Acceptor>) -> Self {
-        let (timer, reader, writer) = (None, None, None);
-        Self { tcp, timer, reader, writer, acceptor, is_refused: false, is_abandoned: false }
-    }
-
-    fn error(&self) -> Option<io::Error> {
-        if self.is_refused {
-            return Some(io::ErrorKind::ConnectionRefused.into());
-        }
-        self.tcp.error().map(io::Error::from)
-    }
-
-    /// Wakes whoever can go on now.
-    fn wake(&mut self) {
-        let is_over = self.is_refused || self.tcp.error().is_some() || self.tcp.is_closed();
-        if is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed() {
-            wake(&mut self.reader);
-        }
-        if is_over || (self.tcp.is_established() && self.tcp.send_capacity() > 0) {
-            wake(&mut self.writer);
-        }
-    }
-}
-
-/// Wakes who waits in `slot`, if anybody does.
-fn wake(slot: &mut Option<Waker>) {
-    if let Some(waker) = slot.take() {
-        waker.wake();
-    }
-}
-
-/// Names one end: the connection's number, and which side.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct End {
-    connection: usize,
-    side: Side,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Side {
-    Client,
-    Server,
-}
-
-impl End {
-    fn other(self) -> Self {
-        let side = if self.side == Side::Client { Side::Server } else { Side::Client };
-        Self { side, ..self }
-    }
-
-    fn outward(self) -> Way {
-        if self.side == Side::Client { Way::Up } else { Way::Down }
-    }
-}
-
 struct Packet {
     len_bytes: usize,
     way: Way,
@@ -199,8 +123,14 @@ impl Token {
         let number = usize::try_from(token >> 2).expect("a number that came from a usize");
         match token & 3 {
             0 => Self::Packet(number),
-            1 => Self::Endpoint(End { connection: number, side: Side::Client }),
-            _ => Self::Endpoint(End { connection: number, side: Side::Server }),
+            1 => Self::Endpoint(End {
+                connection: number,
+                side: Side::Client,
+            }),
+            _ => Self::Endpoint(End {
+                connection: number,
+                side: Side::Server,
+            }),
         }
     }
 }
@@ -211,7 +141,10 @@ impl State {
         let connection = &mut self.connections[end.connection];
         match end.side {
             Side::Client => &mut connection.client,
-            Side::Server => connection.server.as_mut().expect("a server's end that no SYN has reached"),
+            Side::Server => connection
+                .server
+                .as_mut()
+                .expect("a server's end that no SYN has reached"),
         }
     }
 
@@ -238,7 +171,13 @@ impl SimNetwork {
             questions: Vec::new(),
             quiet: None,
         };
-        Self { inner: Arc::new(Inner { runtime, config, state: Mutex::new(state) }) }
+        Self {
+            inner: Arc::new(Inner {
+                runtime,
+                config,
+                state: Mutex::new(state),
+            }),
+        }
     }
 
     /// Hands every connection to `address` to `acceptor`, with its handshake done.
@@ -248,7 +187,10 @@ impl SimNetwork {
 
     /// Tells the resolver one name.
     pub fn name(&self, host: &str, addresses: Vec<IpAddr>) {
-        self.inner.lock().names.insert(host.to_ascii_lowercase(), addresses);
+        self.inner
+            .lock()
+            .names
+            .insert(host.to_ascii_lowercase(), addresses);
     }
 
     /// The counts so far.
@@ -278,7 +220,11 @@ impl SimNetwork {
     pub(crate) fn question(&self, host: &str) -> usize {
         let mut state = self.inner.lock();
         state.traffic.lookups += 1;
-        state.questions.push(Question { host: host.to_ascii_lowercase(), answer: None, waker: None });
+        state.questions.push(Question {
+            host: host.to_ascii_lowercase(),
+            answer: None,
+            waker: None,
+        });
         state.questions.len() - 1
     }
 
@@ -286,11 +232,15 @@ impl SimNetwork {
     pub(crate) fn ask(&self, question: usize) {
         let mut state = self.inner.lock();
         let len_bytes = dns::query_len_bytes(&state.questions[question].host);
-        self.inner.send(&mut state, Way::Up, len_bytes, Load::Query { question });
+        self.inner
+            .send(&mut state, Way::Up, len_bytes, Load::Query { question });
     }
 
     /// Completes with the first answer to `question`; an empty one means that there is no such name.
-    pub(crate) fn answer(&self, question: usize) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
+    pub(crate) fn answer(
+        &self,
+        question: usize,
+    ) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
         let inner = self.inner.clone();
         std::future::poll_fn(move |cx| {
             let question = &mut inner.lock().questions[question];
@@ -309,7 +259,12 @@ impl Network for SimNetwork {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
         if self.inner.config.name_lookups == NameLookups::Known {
-            let known = self.inner.lock().names.get(&host.to_ascii_lowercase()).cloned();
+            let known = self
+                .inner
+                .lock()
+                .names
+                .get(&host.to_ascii_lowercase())
+                .cloned();
             return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
         }
         Box::pin(dns::look_up(self.clone(), host.to_owned()))
@@ -318,13 +273,22 @@ impl Network for SimNetwork {
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let now = self.inner.runtime.now();
         let mut state = self.inner.lock();
-        let end = End { connection: state.connections.len(), side: Side::Client };
+        let end = End {
+            connection: state.connections.len(),
+            side: Side::Client,
+        };
         let client = Endpoint::new(Tcp::connect(self.inner.config.client_tcp, now), None);
-        state.connections.push(Connection { to, client, server: None });
+        state.connections.push(Connection {
+            to,
+            client,
+            server: None,
+        });
         state.traffic.connections += 1;
         self.inner.pump(&mut state, now, end);
         drop(state);
-        Box::pin(Connecting { io: Some(SimIo::new(self.inner.clone(), end)) })
+        Box::pin(Connecting {
+            io: Some(SimIo::new(self.inner.clone(), end)),
+        })
     }
 }
 
@@ -337,7 +301,10 @@ impl Future for Connecting {
     type Output = io::Result<BoxIo>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<BoxIo>> {
-        let io = self.io.take().expect("polled after the connection was made");
+        let io = self
+            .io
+            .take()
+            .expect("polled after the connection was made");
         match io.poll_established(cx) {
             Poll::Ready(Ok(())) => Poll::Ready(Ok(Box::new(io))),
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -361,7 +328,16 @@ impl Inner {
             state.traffic.count(now, way, len_bytes);
         }
         let verdict = state.path.offer(now, way, len_bytes);
-        self.carry(state, verdict, Packet { len_bytes, way, load, transit: None });
+        self.carry(
+            state,
+            verdict,
+            Packet {
+                len_bytes,
+                way,
+                load,
+                transit: None,
+            },
+        );
     }
 
     /// Does with `packet` what the path said.
@@ -386,14 +362,23 @@ impl Inner {
             state.in_flight.len() - 1
         });
         state.in_flight[slot] = Some(packet);
-        self.runtime.fire_at(at, self.clone(), Token::Packet(slot).pack());
+        self.runtime
+            .fire_at(at, self.clone(), Token::Packet(slot).pack());
     }
 
     /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
     fn pump(self: &Arc<Self>, state: &mut State, now: Instant, end: End) {
         while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
             let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
-            self.send(state, way, len_bytes, Load::Segment { to: end.other(), segment });
+            self.send(
+                state,
+                way,
+                len_bytes,
+                Load::Segment {
+                    to: end.other(),
+                    segment,
+                },
+            );
         }
         let endpoint = state.endpoint(end);
         endpoint.wake();
@@ -405,7 +390,10 @@ impl Inner {
                 if let Some(key) = endpoint.timer.take() {
                     self.runtime.cancel(key);
                 }
-                endpoint.timer = wanted.map(|at| self.runtime.fire_at(at, self.clone(), Token::Endpoint(end).pack()));
+                endpoint.timer = wanted.map(|at| {
+                    self.runtime
+                        .fire_at(at, self.clone(), Token::Endpoint(end).pack())
+                });
             }
         }
         if state.quiet.is_some() && state.is_quiet() {
@@ -414,7 +402,9 @@ impl Inner {
     }
 
     fn handle_packet(self: &Arc<Self>, state: &mut State, now: Instant, slot: usize) {
-        let mut packet = state.in_flight[slot].take().expect("a timer without its packet");
+        let mut packet = state.in_flight[slot]
+            .take()
+            .expect("a timer without its packet");
         state.free_slots.push(slot);
         if let Some(transit) = packet.transit.take() {
             let verdict = state.path.offer_again(transit);
@@ -439,7 +429,11 @@ impl Inner {
                 self.send(state, Way::Down, len_bytes, Load::Answer { question });
             }
             Load::Answer { question } => {
-                let known = state.names.get(&state.questions[question].host).cloned().unwrap_or_default();
+                let known = state
+                    .names
+                    .get(&state.questions[question].host)
+                    .cloned()
+                    .unwrap_or_default();
                 let question = &mut state.questions[question];
                 question.answer = Some(known);
                 wake(&mut question.waker);
@@ -450,11 +444,22 @@ impl Inner {
         }
     }
 
-    fn handle_segment(self: &Arc<Self>, state: &mut State, now: Instant, to: End, segment: Segment) {
+    fn handle_segment(
+        self: &Arc<Self>,
+        state: &mut State,
+        now: Instant,
+        to: End,
+        segment: Segment,
+    ) {
         let connection = &mut state.connections[to.connection];
         if to.side == Side::Server && connection.server.is_none() {
             let Some(acceptor) = state.listeners.get(&connection.to).cloned() else {
-                return self.send(state, Way::Down, RST_LEN_BYTES, Load::Refusal { to: to.other() });
+                return self.send(
+                    state,
+                    Way::Down,
+                    RST_LEN_BYTES,
+                    Load::Refusal { to: to.other() },
+                );
             };
             let tcp = Tcp::listen(self.config.server_tcp, now);
             connection.server = Some(Endpoint::new(tcp, Some(acceptor)));
@@ -470,17 +475,30 @@ impl Inner {
     /// Takes out what is to be handed to a listener, now that `end` changed.
     fn accepted(self: &Arc<Self>, state: &mut State, end: End) -> Option<(Acceptor, SimIo)> {
         let connection = &mut state.connections[end.connection];
-        let endpoint = connection.server.as_mut().filter(|it| it.tcp.is_established())?;
+        let endpoint = connection
+            .server
+            .as_mut()
+            .filter(|it| it.tcp.is_established())?;
         let acceptor = endpoint.acceptor.take()?;
-        let server = End { side: Side::Server, ..end };
+        let server = End {
+            side: Side::Server,
+            ..end
+        };
         Some((acceptor, SimIo::new(self.clone(), server)))
     }
 
     /// Does `step` to the endpoint `end` and sends what follows from it.
-    pub(crate) fn with<T>(self: &Arc<Self>, end: End, step: impl FnOnce(&mut Handle<'_>, Instant) -> T) -> T {
+    pub(crate) fn with<T>(
+        self: &Arc<Self>,
+        end: End,
+        step: impl FnOnce(&mut Handle<'_>, Instant) -> T,
+    ) -> T {
         let now = self.runtime.now();
         let mut state = self.lock();
-        let mut handle = Handle { endpoint: state.endpoint(end), is_changed: false };
+        let mut handle = Handle {
+            endpoint: state.endpoint(end),
+            is_changed: false,
+        };
         let result = step(&mut handle, now);
         if handle.is_changed {
             self.pump(&mut state, now, end);
@@ -495,7 +513,10 @@ impl Fire for Inner {
         let end = match Token::unpack(token) {
             Token::Packet(slot) => {
                 let end = match &state.in_flight[slot] {
-                    Some(Packet { load: Load::Segment { to, .. }, .. }) => Some(*to),
+                    Some(Packet {
+                        load: Load::Segment { to, .. },
+                        ..
+                    }) => Some(*to),
                     _ => None,
                 };
                 self.handle_packet(&mut state, now, slot);
@@ -515,50 +536,6 @@ impl Fire for Inner {
         drop(state); // a listener may open connections of its own
         if let Some((acceptor, io)) = accepted {
             acceptor(Box::new(io));
-        }
-    }
-}
-
-/// An endpoint in the hands of its socket.
-pub(crate) struct Handle<'a> {
-    endpoint: &'a mut Endpoint,
-    /// Whether something must be sent, timed or told.
-    is_changed: bool,
-}
-
-impl Handle<'_> {
-    pub(crate) fn tcp(&self) -> &Tcp {
-        &self.endpoint.tcp
-    }
-
-    pub(crate) fn error(&self) -> Option<io::Error> {
-        self.endpoint.error()
-    }
-
-    /// The TCP endpoint, to change it.
-    pub(crate) fn tcp_mut(&mut self) -> &mut Tcp {
-        self.is_changed = true;
-        &mut self.endpoint.tcp
-    }
-
-    pub(crate) fn wait_to_read(&mut self, cx: &Context<'_>) {
-        self.endpoint.reader = Some(cx.waker().clone());
-    }
-
-    pub(crate) fn wait_to_write(&mut self, cx: &Context<'_>) {
-        self.endpoint.writer = Some(cx.waker().clone());
-    }
-
-    /// The socket is dropped.
-    pub(crate) fn abandon(&mut self, now: Instant) {
-        let endpoint = &mut *self.endpoint;
-        self.is_changed = true;
-        endpoint.is_abandoned = true;
-        (endpoint.reader, endpoint.writer) = (None, None);
-        if endpoint.tcp.readable_bytes() > 0 || !endpoint.tcp.is_established() {
-            endpoint.tcp.abort(now);
-        } else {
-            endpoint.tcp.close(now);
         }
     }
 }

@@ -25,7 +25,10 @@ impl SimRuntime {
 
     /// Calls `target` with `token` at `at`, or as soon as the clock moves if that has passed.
     pub(crate) fn fire_at(&self, at: Instant, target: Arc<dyn Fire>, token: u64) -> TimerKey {
-        self.core.lock().timers.insert(at, Action::Fire(target, token))
+        self.core
+            .lock()
+            .timers
+            .insert(at, Action::Fire(target, token))
     }
 
     /// Takes back a call that was asked for.
@@ -47,7 +50,11 @@ impl Runtime for SimRuntime {
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        Box::pin(Sleep { core: self.core.clone(), deadline, timer: None })
+        Box::pin(Sleep {
+            core: self.core.clone(),
+            deadline,
+            timer: None,
+        })
     }
 
     fn spawn(&self, task: BoxFuture<()>) {

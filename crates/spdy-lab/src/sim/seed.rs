@@ -30,8 +30,9 @@ mod tests {
 
     #[test]
     fn names_and_neighbouring_seeds_give_other_seeds() {
-        let mut all: Vec<u64> =
-            (0..100).flat_map(|seed| ["path", "dns", "run/1", "run/2"].map(|name| derive(seed, name))).collect();
+        let mut all: Vec<u64> = (0..100)
+            .flat_map(|seed| ["path", "dns", "run/1", "run/2"].map(|name| derive(seed, name)))
+            .collect();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), 400);
@@ -39,7 +40,6 @@ mod tests {
 
     #[test]
     fn a_seed_is_the_same_on_every_machine() {
-        assert_eq!(derive(1, "path"), derive(1, "path"));
-        assert_eq!(derive(0, ""), mix(mix(0xcbf2_9ce4_8422_2325)));
+        assert_eq!(derive(1, "path"), 0x1e8a_f5bf_011f_8c50);
     }
 }

@@ -12,7 +12,8 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::sim::network::{End, Inner};
+use crate::sim::endpoint::{End, abandon};
+use crate::sim::network::Inner;
 
 /// A socket in virtual time.
 pub struct SimIo {
@@ -24,7 +25,11 @@ pub struct SimIo {
 
 impl SimIo {
     pub(crate) fn new(network: Arc<Inner>, end: End) -> Self {
-        Self { network, end, is_shut_down: false }
+        Self {
+            network,
+            end,
+            is_shut_down: false,
+        }
     }
 
     /// Waits for the handshake.
@@ -72,7 +77,11 @@ impl SimIo {
 }
 
 impl AsyncRead for SimIo {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.network.with(self.end, |end, now| {
             if end.tcp().readable_bytes() > 0 {
                 while buf.remaining() > 0 && end.tcp().readable_bytes() > 0 {
@@ -93,7 +102,11 @@ impl AsyncRead for SimIo {
 }
 
 impl AsyncWrite for SimIo {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_write_all_of(cx, &[bytes])
     }
 
@@ -117,7 +130,8 @@ impl AsyncWrite for SimIo {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !std::mem::replace(&mut self.is_shut_down, true) {
-            self.network.with(self.end, |end, now| end.tcp_mut().close(now));
+            self.network
+                .with(self.end, |end, now| end.tcp_mut().close(now));
         }
         Poll::Ready(Ok(()))
     }
@@ -125,6 +139,6 @@ impl AsyncWrite for SimIo {
 
 impl Drop for SimIo {
     fn drop(&mut self) {
-        self.network.with(self.end, |end, now| end.abandon(now));
+        self.network.with(self.end, abandon);
     }
 }

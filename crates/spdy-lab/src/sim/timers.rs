@@ -59,7 +59,9 @@ impl Timers {
     }
 
     pub(crate) fn pop(&mut self) -> Option<(Instant, Action)> {
-        self.pending.pop_first().map(|(key, action)| (key.0, action))
+        self.pending
+            .pop_first()
+            .map(|(key, action)| (key.0, action))
     }
 
     pub(crate) fn clear(&mut self) -> Vec<Action> {

@@ -33,7 +33,8 @@ impl Traffic {
     /// From the first packet to the last.
     #[must_use]
     pub fn time_on_wire(&self) -> Duration {
-        self.first_and_last.map_or(Duration::ZERO, |(first, last)| last - first)
+        self.first_and_last
+            .map_or(Duration::ZERO, |(first, last)| last - first)
     }
 
     pub(crate) fn count(&mut self, now: Instant, way: Way, len_bytes: usize) {

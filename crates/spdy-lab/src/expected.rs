@@ -1,0 +1,102 @@
+//! Whether what came is what the replica holds, to the last byte.
+
+use spdy_page::head;
+use spdy_page::replica::Exchange;
+
+/// The answers that a replica has for one request, told apart as bytes arrive.
+pub(crate) struct Expected<'a> {
+    /// Status and body of each that is still possible.
+    possible: Vec<(Option<u16>, &'a [u8])>,
+    arrived: usize,
+    /// Length of the body of the exchange itself, for the message.
+    want_bytes: usize,
+}
+
+impl<'a> Expected<'a> {
+    /// What may come for `exchange`: `answers` are those of all exchanges that ask for the same, itself among them.
+    pub(crate) fn of(answers: impl Iterator<Item = &'a Exchange>, exchange: &Exchange) -> Self {
+        let answer = |exchange: &'a Exchange| {
+            let status = exchange.status();
+            let has_body = head::has_body(&exchange.method, status.unwrap_or(200));
+            (status, if has_body { &exchange.body[..] } else { &[] })
+        };
+        let possible = answers.map(answer).collect();
+        Self {
+            possible,
+            arrived: 0,
+            want_bytes: exchange.body.len(),
+        }
+    }
+
+    /// The next bytes of the body.
+    pub(crate) fn compare(&mut self, piece: &[u8]) {
+        let at = self.arrived;
+        self.possible
+            .retain(|(_, body)| body.get(at..).is_some_and(|rest| rest.starts_with(piece)));
+        self.arrived += piece.len();
+    }
+
+    /// The body is over; `status` is what the response said.
+    pub(crate) fn finish(&self, status: u16) -> Result<(), String> {
+        let (arrived, want) = (self.arrived, self.want_bytes);
+        let mut whole = self
+            .possible
+            .iter()
+            .filter(|(_, body)| body.len() == arrived)
+            .peekable();
+        if whole.peek().is_none() {
+            return Err(format!(
+                "{arrived} bytes of body are not the {want} of the replica"
+            ));
+        }
+        if !whole.any(|(recorded, _)| recorded.is_none_or(|recorded| recorded == status)) {
+            return Err(format!("status {status} is not the replica's"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expected(
+        possible: &[(u16, &'static str)],
+        pieces: &[&str],
+        status: u16,
+    ) -> Result<(), String> {
+        let possible = possible
+            .iter()
+            .map(|(status, body)| (Some(*status), body.as_bytes()))
+            .collect();
+        let mut expected = Expected {
+            possible,
+            arrived: 0,
+            want_bytes: 3,
+        };
+        pieces
+            .iter()
+            .for_each(|piece| expected.compare(piece.as_bytes()));
+        expected.finish(status)
+    }
+
+    #[test]
+    fn a_body_must_be_one_of_the_replicas_to_the_last_byte() {
+        let one = [(200, "abc")];
+        assert_eq!(expected(&one, &["a", "bc"], 200), Ok(()));
+        for wrong in [&["ab"][..], &["abd"], &["abc", "d"], &[]] {
+            assert!(expected(&one, wrong, 200).is_err(), "{wrong:?}");
+        }
+        assert_eq!(
+            expected(&one, &["abc"], 404),
+            Err("status 404 is not the replica's".to_owned())
+        );
+        let two = [(200, "abc"), (404, "ab")];
+        assert_eq!(expected(&two, &["ab"], 404), Ok(()));
+        assert_eq!(expected(&two, &["a", "b", "c"], 200), Ok(()));
+        assert!(
+            expected(&two, &["ab"], 200).is_err(),
+            "the body of one with the status of the other"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! The request of a recorded exchange, as it is sent again: another scheme, an empty cache, connections of its own.
+
+use http::Request;
+use spdy::body::Body;
+use spdy_page::head::{self, Head};
+use spdy_page::replica::Exchange;
+use url::Url;
+
+/// Header fields that belong to a connection, to HTTP/2's and SPDY's own ways of naming a request, or to a
+/// cache that is not empty.
+fn is_left_out(name: &str) -> bool {
+    const LEFT_OUT: [&str; 12] = [
+        "host",
+        "connection",
+        "proxy-connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "http2-settings",
+        "content-length",
+        "expect",
+        "range",
+    ];
+    name.starts_with(':') || name.starts_with("if-") || LEFT_OUT.contains(&name)
+}
+
+/// The request of `exchange`, its scheme exchanged.
+///
+/// # Errors
+///
+/// Why it cannot be asked for.
+pub(crate) fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, String> {
+    let mut request = Request::builder()
+        .method(exchange.method.clone())
+        .uri(uri_of(&exchange.url, secure)?)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let recorded = Head::parse(&exchange.request_head);
+    for (name, value) in recorded.iter().flat_map(Head::fields) {
+        let name = http::HeaderName::from_bytes(name);
+        let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value)) else {
+            continue; // recordings hold what no client would send
+        };
+        if !is_left_out(name.as_str()) {
+            request.headers_mut().append(name, value);
+        }
+    }
+    Ok(request)
+}
+
+fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!(
+            "scheme {:?} is not asked for over a network",
+            url.scheme()
+        ));
+    }
+    http::Uri::builder()
+        .scheme(if secure { "https" } else { "http" })
+        .authority(head::authority(url))
+        .path_and_query(head::target(url))
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use spdy_page::replica::Kind;
+
+    use super::*;
+
+    fn exchange(url: &str, head: &'static [u8]) -> Exchange {
+        let url = Url::parse(url).unwrap();
+        Exchange {
+            request_head: Bytes::from_static(head),
+            ..Exchange::synthetic(url, Kind::Image, "image/png", "x")
+        }
+    }
+
+    #[test]
+    fn the_scheme_is_exchanged_and_nothing_else_of_the_url() {
+        let url = Url::parse("https://a.test:8443/x%20y?q=|#part").unwrap();
+        assert_eq!(
+            uri_of(&url, false).unwrap().to_string(),
+            "http://a.test:8443/x%20y?q=|"
+        );
+        let url = Url::parse("http://a.test/").unwrap();
+        assert_eq!(uri_of(&url, true).unwrap().to_string(), "https://a.test/");
+        assert!(uri_of(&Url::parse("ftp://a.test/").unwrap(), true).is_err());
+    }
+
+    #[test]
+    fn headers_are_the_recorded_ones_but_for_those_of_the_connection_and_the_cache() {
+        let head = b"GET / HTTP/1.1\r\nHost: b.test\r\nCookie: a=1\r\nConnection: keep-alive\r\n\
+            If-None-Match: \"1\"\r\n:path: /\r\nAccept: x\r\nCookie: b=2\r\n\r\n";
+        let request = request_of(&exchange("http://a.test/", head), true).unwrap();
+        let fields: Vec<_> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            fields,
+            [("cookie", "a=1"), ("cookie", "b=2"), ("accept", "x")]
+        );
+    }
+}
