@@ -6,18 +6,46 @@ mod support;
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use spdy_clock::Instant;
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::path::PathConfig;
-use spdy_netem::tcp::TcpConfig;
-use support::{Download, MS, World, at_ms};
+use spdy_netem::tcp::{Tcp, TcpConfig};
+use support::{Apps, MS, World, at_ms};
 
 const ANSWER_BYTES: usize = 1_000_000;
 
+static ANSWER: [u8; ANSWER_BYTES] = [7; ANSWER_BYTES];
+
+/// The server writes at once; nobody looks at the bytes.
+#[derive(Default)]
+struct Bulk {
+    written: usize,
+    read: usize,
+}
+
+impl Apps for Bulk {
+    fn client(&mut self, now: Instant, tcp: &mut Tcp) {
+        while tcp.readable_bytes() > 0 {
+            self.read += tcp.read(now, usize::MAX).len();
+        }
+    }
+
+    fn server(&mut self, now: Instant, tcp: &mut Tcp) {
+        if tcp.send_capacity() > 0 {
+            self.written += tcp.write(now, &ANSWER[self.written..]);
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.read == ANSWER_BYTES
+    }
+}
+
 fn run(path: &PathConfig) -> World {
     let mut world = World::new(path, 7, TcpConfig::today(), TcpConfig::today());
-    let mut apps = Download::new(300, ANSWER_BYTES);
+    let mut apps = Bulk::default();
     world.run(&mut apps, at_ms(600_000));
-    assert_eq!(apps.received, ANSWER_BYTES);
+    assert_eq!(apps.read, ANSWER_BYTES);
     world
 }
 
