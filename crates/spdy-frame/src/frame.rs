@@ -40,7 +40,7 @@ pub enum Frame {
     RstStream(RstStream),
     /// SETTINGS.
     Settings(Settings),
-    /// NOOP (SPDY/2); its payload, if it has one, is dropped.
+    /// NOOP (SPDY/2), which has no payload.
     Noop,
     /// PING.
     Ping(Ping),
@@ -118,7 +118,11 @@ impl Frame {
             Kind::GoAway => GoAway::check(version, head)?,
             Kind::Headers => Headers::check(version, head)?,
             Kind::WindowUpdate if version.has_stream_windows() => WindowUpdate::check(head)?,
-            Kind::Noop | Kind::WindowUpdate | Kind::Credential | Kind::Unknown(_) => {
+            Kind::Noop => {
+                head.expect_len(kind, 0)?;
+                return Ok(false);
+            }
+            Kind::WindowUpdate | Kind::Credential | Kind::Unknown(_) => {
                 return Ok(false);
             }
             Kind::Data => unreachable!("DATA has no control head"),

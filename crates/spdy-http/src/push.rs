@@ -96,7 +96,7 @@ pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, 
     let (mut request, ()) = Request::new(()).into_parts();
     request.uri = line.uri(Names::of(version), &Method::GET)?;
     let response = if has_status(version, block) {
-        Some(read(version, block, false, |name| is_url(version, name))?)
+        Some(read(version, block, |name| is_url(version, name))?)
     } else {
         None
     };
@@ -112,7 +112,7 @@ pub fn decode_response(
     version: Version,
     block: &HeaderBlock,
 ) -> Result<response::Parts, BadResponse> {
-    read(version, block, false, |_| false)
+    read(version, block, |_| false)
 }
 
 /// Names that say what is pushed, not what the response is.

@@ -72,13 +72,20 @@ pub enum BadRequest {
         /// The one that rules.
         authority: String,
     },
+    /// The stream is none that a request comes on: the block is empty, the stream is unidirectional, or
+    /// it belongs to another, as a push would. It is reset with PROTOCOL_ERROR.
+    #[error("stream cannot carry a request: {why}")]
+    Stream {
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// A pair that HTTP cannot carry.
     #[error(transparent)]
     Header(#[from] BadHeader),
 }
 
 impl BadRequest {
-    /// The answer it deserves: 400, or 431 for too many values.
+    /// The answer it deserves, if it can be answered: 400, or 431 for too many values.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {

@@ -24,7 +24,7 @@ use crate::names::{Names, is_hop_by_hop};
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadResponse {
-    /// `:status` or `:version` is missing.
+    /// `:status` is missing.
     #[error("no {name}")]
     Missing {
         /// The name.
@@ -81,30 +81,31 @@ fn write(version: Version, head: &Parts, with_version: bool) -> HeaderBlock {
 
 /// The response of a header block. Hop-by-hop headers are left out.
 ///
+/// The text wants a version; one that is missing is let pass, as most clients do (choice): nothing
+/// depends on it.
+///
 /// # Errors
 ///
-/// [`BadResponse`]: no status or version, a status that is no number, a pair HTTP cannot carry.
+/// [`BadResponse`]: no status, a status that is no number, a pair HTTP cannot carry.
 pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadResponse> {
-    read(version, block, true, |_| false)
+    read(version, block, |_| false)
 }
 
 /// Reads a response, leaving out the pairs whose names `skip` knows.
 pub(crate) fn read(
     version: Version,
     block: &HeaderBlock,
-    want_version: bool,
     skip: impl Fn(&[u8]) -> bool,
 ) -> Result<Parts, BadResponse> {
     let names = Names::of(version);
     let (mut head, ()) = Response::new(()).into_parts();
-    let (mut got_status, mut got_version) = (false, false);
+    let mut got_status = false;
     for (name, value) in block.iter() {
         if &name[..] == names.status.as_bytes() {
             head.status = status(value)?;
             got_status = true;
         } else if &name[..] == names.version.as_bytes() {
             // What the peer calls itself changes nothing here, so any value will do.
-            got_version = true;
             if &value[..] == b"HTTP/1.0" {
                 head.version = http::Version::HTTP_10;
             }
@@ -118,11 +119,6 @@ pub(crate) fn read(
     }
     if !got_status {
         return Err(BadResponse::Missing { name: names.status });
-    }
-    if want_version && !got_version {
-        return Err(BadResponse::Missing {
-            name: names.version,
-        });
     }
     Ok(head)
 }

@@ -13,7 +13,7 @@ use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
 use crate::receive::Block;
 use crate::session::{Open, Session};
-use crate::stream::{Answer, Arrival, State};
+use crate::stream::{Answer, Arrival, Misstep, State};
 use crate::window::INITIAL_WINDOW;
 
 impl Session {
@@ -256,6 +256,10 @@ impl Session {
                     }
                     Err(misstep) => {
                         self.receive.consume(len);
+                        // SPDY/2 has no code for it, and its text no consequence (choice)
+                        if misstep == Misstep::AfterFin && self.config.version == Version::V2 {
+                            return Ok(());
+                        }
                         misstep.status(self.config.version)
                     }
                 }

@@ -7,6 +7,7 @@
 //! frames.rs      single frames without a header block        vectors/spec/frames.json
 //! sequences.rs   one-way sessions, every frame type          vectors/spec/sequences.json
 //! live.rs        whole connections between two peers         vectors/spec/live.json
+//! conformance.rs inputs and the outcomes that are right vectors/spec/conformance.json
 //! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   requests and responses of a page, made up
 //! ```
@@ -14,6 +15,7 @@
 //! A vector that cannot be read is a fault of the repository, so everything here panics with the path
 //! instead of returning errors.
 
+pub mod conformance;
 pub mod fields;
 pub mod frames;
 pub mod hex;

@@ -70,6 +70,24 @@ async fn a_100_is_followed_by_the_real_head() {
 }
 
 #[tokio::test]
+async fn several_interim_heads_may_come_before_the_real_one() {
+    let mut odd = Odd::new();
+    let (response, mut stream) = odd
+        .ask(get("/"), &[(":status", "103"), (":version", "HTTP/1.1")])
+        .await;
+    for status in ["100", "200 OK"] {
+        stream
+            .send_headers(
+                &block(&[(":status", status), (":version", "HTTP/1.1")]),
+                false,
+            )
+            .expect("open");
+    }
+    stream.finish().expect("open");
+    assert_eq!(response.await.expect("a response").status(), 200);
+}
+
+#[tokio::test]
 async fn data_after_a_100_is_no_response() {
     let mut odd = Odd::new();
     let (response, mut stream) = odd
@@ -116,7 +134,7 @@ async fn headers_before_data_join_the_head_and_headers_after_it_are_trailers() {
 async fn a_reply_that_is_no_response_is_reset() {
     for bad in [
         &[][..],
-        &[(":status", "200")],
+        &[(":version", "HTTP/1.1")],
         &[(":status", "yes"), (":version", "HTTP/1.1")],
     ] {
         let mut odd = Odd::new();

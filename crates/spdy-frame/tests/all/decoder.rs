@@ -351,14 +351,18 @@ fn what_nobody_reads_is_skipped_as_it_arrives() {
 }
 
 #[test]
-fn noop_is_a_frame_of_spdy2_and_its_payload_is_dropped() {
+fn noop_is_a_frame_of_spdy2_that_has_no_payload() {
     assert_eq!(
         only(Version::V2, control(Version::V2, 5, 0, &[])),
         Ok(Frame::Noop)
     );
     assert_eq!(
-        only(Version::V2, control(Version::V2, 5, 0, &[1, 2, 3])),
-        Ok(Frame::Noop)
+        only(Version::V2, control(Version::V2, 5, 0, &[1])),
+        Err(FrameError::Length {
+            kind: Kind::Noop,
+            want: 0,
+            got: 1
+        })
     );
 }
 

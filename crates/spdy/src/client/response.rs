@@ -110,10 +110,8 @@ impl Waiting {
                 ready!(self.stream.poll_reply(cx))?
             };
             let mut head = response::decode(version, &block)?;
-            if head.status.is_informational()
-                && head.status != StatusCode::SWITCHING_PROTOCOLS
-                && !self.interim
-            {
+            // As many as `headers_per_stream` lets through.
+            if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS {
                 self.interim = true;
                 continue;
             }

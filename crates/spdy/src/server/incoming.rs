@@ -98,8 +98,14 @@ impl Incoming {
     ///
     /// # Errors
     ///
-    /// [`BadRequest`], when it was none and its [status](BadRequest::status) has been sent.
+    /// [`BadRequest`], when it was none: its [status](BadRequest::status) has been sent, or the stream
+    /// was reset with PROTOCOL_ERROR if it is none to answer on.
     pub fn into_request(mut self) -> Result<(Request<Body>, Responder), BadRequest> {
+        if let Some(why) = self.why_no_request() {
+            self.opening = None;
+            self.stream.reset(RstStatus::PROTOCOL_ERROR);
+            return Err(BadRequest::Stream { why });
+        }
         let (shared, priority) = (&self.stream.shared, self.priority());
         let head = request::decode(shared.version, self.headers());
         self.opening = None;
@@ -143,6 +149,21 @@ impl Incoming {
             .insert(Pusher::new(shared.clone(), id, &head.uri));
         let responder = Responder::new(stream, id, &head.method, head.uri.clone());
         Ok((Request::from_parts(head, body), responder))
+    }
+
+    /// Why no request can be on this stream, whatever its headers say (SPDY/3.1 §3.2.1, §3.3.1).
+    fn why_no_request(&self) -> Option<&'static str> {
+        let opening = self.opening();
+        if opening.unidirectional {
+            Some("it is unidirectional")
+        } else if !opening.associated_to.is_zero() {
+            Some("it belongs to another, as only a push does")
+        } else if opening.headers.is_empty() {
+            // More than a missing method: a frame that lost its block, or a raw protocol's.
+            Some("its header block is empty")
+        } else {
+            None
+        }
     }
 
     /// Answers with SYN_REPLY and takes the stream as it is. On a unidirectional stream nothing is
