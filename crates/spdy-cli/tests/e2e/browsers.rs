@@ -44,26 +44,27 @@ fn resources() -> BTreeMap<(String, String), String> {
 
 #[test]
 fn curl_gets_the_page_by_http_1_1() {
-    curl_gets_the_page("http", &["--http1.1"], "1.1");
+    curl_gets("http", &["--http1.1", "--parallel"], "1.1", RESOURCES);
 }
 
 #[test]
 fn curl_gets_the_page_by_http_1_1_over_tls() {
-    curl_gets_the_page("https", &["--http1.1"], "1.1");
+    curl_gets("https", &["--http1.1", "--parallel"], "1.1", RESOURCES);
 }
 
 #[test]
 fn curl_gets_the_page_by_http_2() {
-    curl_gets_the_page("https", &["--http2"], "2");
+    curl_gets("https", &["--http2", "--parallel"], "2", RESOURCES);
 }
 
 #[test]
-fn curl_gets_the_page_by_http_2_without_tls() {
-    curl_gets_the_page("http", &["--http2-prior-knowledge"], "2");
+fn curl_gets_a_resource_by_http_2_without_tls() {
+    // Only one: curl 7.88 cannot use such a connection twice (curl issue 10634).
+    curl_gets("http", &["--http2-prior-knowledge"], "2", 1);
 }
 
-/// All resources on their real hosts, with one curl, as they came: compressed bodies stay so.
-fn curl_gets_the_page(scheme: &str, how: &[&str], version: &str) {
+/// The first `count` resources on their real hosts, with one curl, as they came: compressed bodies stay so.
+fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
     if !wanted() {
         return;
     }
@@ -83,26 +84,25 @@ fn curl_gets_the_page(scheme: &str, how: &[&str], version: &str) {
         "--show-error",
         "--insecure",
         "--fail",
-        "--parallel",
         "--connect-to",
         &format!("::{address}"),
     ]);
     curl.args(["--write-out", "%{http_version} %{http_code} %{url}\n"])
         .args(how);
-    for (number, (host, path)) in resources.keys().enumerate() {
+    for (number, (host, path)) in resources.keys().take(count).enumerate() {
         curl.arg("--output")
             .arg(folder.path().join(number.to_string()))
             .arg(format!("{scheme}://{host}{path}"));
     }
     let output = ended_with(0, &mut curl);
     let said = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(said.lines().count(), RESOURCES, "{said}");
+    assert_eq!(said.lines().count(), count, "{said}");
     assert!(
         said.lines()
             .all(|line| line.starts_with(&format!("{version} 200 "))),
         "{said}"
     );
-    for (number, ((host, path), wanted)) in resources.iter().enumerate() {
+    for (number, ((host, path), wanted)) in resources.iter().take(count).enumerate() {
         let body = fs::read(folder.path().join(number.to_string())).unwrap_or_default();
         assert_eq!(&sha256(&body), wanted, "{host}{path}");
     }

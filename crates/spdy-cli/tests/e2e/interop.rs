@@ -1,43 +1,43 @@
 //! What every independent peer must be able to do with us, and we with it.
 
-use std::collections::BTreeMap;
 use std::fs;
 
 use serde_json::Value;
 
+use crate::support::certificate::CERTIFICATE;
 use crate::support::files::{FILES, File, sha256};
 use crate::support::peers::{Peer, wanted};
 use crate::support::program::{Served, ended_with, spdy};
 
-/// The largest file of all.
-const ALL: usize = usize::MAX;
-/// Small files: many of them at once make the crowd.
-const SMALL: usize = 10 << 10;
-
-/// Every file, from 0 B to 20 MB, at once over one session to `peer`'s client.
-pub(crate) fn serve_answers_with_every_file(peer: Peer, secure: bool) {
-    if wanted() {
-        let served = Served::start(&FILES.folder, &[]);
-        check_client(peer, &served.origin(secure), FILES.up_to(ALL), 1);
-    }
+/// Every file once, from 0 B to 20 MB.
+pub(crate) fn every_file() -> Vec<&'static File> {
+    FILES.files.iter().collect()
 }
 
-/// A hundred requests at once over one session to `peer`'s client.
-pub(crate) fn serve_answers_a_crowd(peer: Peer, secure: bool) {
-    if wanted() {
-        let served = Served::start(&FILES.folder, &[]);
-        check_client(peer, &served.origin(secure), FILES.up_to(SMALL), 34);
-    }
+/// A hundred requests, as many as a session of ours allows at once: small files, and one of 1 MB among them.
+pub(crate) fn a_hundred() -> Vec<&'static File> {
+    let small = FILES.files.iter().filter(|file| file.len <= 10 << 10);
+    let mut files: Vec<_> = small.cycle().take(99).collect();
+    files.insert(
+        50,
+        FILES
+            .files
+            .iter()
+            .find(|file| file.len == 1 << 20)
+            .expect("there is one of 1 MB"),
+    );
+    files
 }
 
-fn check_client<'a>(
-    peer: Peer,
-    origin: &str,
-    files: impl Iterator<Item = &'a File> + Clone,
-    times: usize,
-) {
-    let asked: Vec<_> = (0..times).flat_map(|_| files.clone()).collect();
-    let urls: Vec<_> = asked
+/// `peer`'s client asks `spdy serve` for `files`, all at once over one session.
+pub(crate) fn serve_answers(peer: Peer, secure: bool, files: fn() -> Vec<&'static File>) {
+    if !wanted() {
+        return;
+    }
+    let files = files();
+    let served = Served::start(&FILES.folder, &[]);
+    let origin = served.origin(secure);
+    let urls: Vec<_> = files
         .iter()
         .map(|file| format!("{origin}/{}", file.name))
         .collect();
@@ -48,8 +48,8 @@ fn check_client<'a>(
         Some("spdy/3.1"),
         "{peer:?} from {origin}"
     );
-    assert_eq!(fetched.responses.len(), asked.len());
-    for (response, file) in fetched.responses.iter().zip(asked) {
+    assert_eq!(fetched.responses.len(), files.len());
+    for (response, file) in fetched.responses.iter().zip(files) {
         let got = (
             response.status,
             response.bytes,
@@ -65,65 +65,60 @@ fn check_client<'a>(
     }
 }
 
-/// Every file, from 0 B to 20 MB, at once over one session from `peer`'s server.
-pub(crate) fn fetch_gets_every_file(peer: Peer, secure: bool) {
-    if wanted() {
-        check_server(peer, secure, FILES.up_to(ALL), 1);
+/// `spdy fetch` asks `peer`'s server for `files`, all at once over one session.
+pub(crate) fn fetch_gets(peer: Peer, secure: bool, files: fn() -> Vec<&'static File>) {
+    if !wanted() {
+        return;
     }
-}
-
-/// A hundred requests at once over one session from `peer`'s server.
-pub(crate) fn fetch_gets_a_crowd(peer: Peer, secure: bool) {
-    if wanted() {
-        check_server(peer, secure, FILES.up_to(SMALL), 34);
-    }
-}
-
-fn check_server<'a>(
-    peer: Peer,
-    secure: bool,
-    files: impl Iterator<Item = &'a File> + Clone,
-    times: usize,
-) {
+    let files = files();
     let (_running, origin) = peer.serve(secure);
-    let by_name: BTreeMap<_, _> = files.clone().map(|file| (file.name, file)).collect();
-    // Different queries make different URLs, so that each gets a file of its own.
-    let urls: Vec<_> = (0..times)
-        .flat_map(|time| files.clone().map(move |file| (file.name, time)))
-        .map(|(name, time)| format!("{origin}/{name}?{time}"))
+    let urls: Vec<_> = files
+        .iter()
+        .map(|file| format!("{origin}/{}", file.name))
         .collect();
     let folder = tempfile::tempdir().expect("a folder can be made");
-    let mut command = spdy(&[
-        "fetch",
-        "--protocol",
-        "spdy/3.1",
-        "--json",
-        "--insecure",
-        "--output-dir",
-    ]);
-    let output = ended_with(0, command.arg(folder.path()).args(&urls));
+    let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json", "--output-dir"]);
+    command.arg(folder.path());
+    if secure {
+        command.arg("--cacert").arg(&CERTIFICATE.authority);
+    }
+    let output = ended_with(0, command.args(&urls));
     let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
     let results: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line of JSON"))
         .collect();
     assert_eq!(results.len(), urls.len(), "{text}");
-    for result in results {
-        let url = result["url"].as_str().expect("a URL");
-        let name = url
-            .rsplit('/')
-            .next()
-            .and_then(|name| name.split('?').next())
-            .expect("a name");
-        let file = by_name[name];
-        assert_eq!(result["status"], 200, "{peer:?}: {result}");
-        assert_eq!(result["protocol"], "spdy/3.1", "{peer:?}: {result}");
-        let path = result["file"].as_str().expect("where the body went");
-        let body = fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    for result in &results {
+        let got = (
+            &result["status"],
+            &result["protocol"],
+            &result["connection"],
+        );
         assert_eq!(
-            (body.len(), sha256(&body)),
-            (file.len, file.sha256.clone()),
+            got,
+            (&200.into(), &"spdy/3.1".into(), &0.into()),
             "{peer:?}: {result}"
         );
     }
+
+    // What it wrote, and what it says of it, without regard to the order in which the bodies came.
+    let mut wanted: Vec<_> = files
+        .iter()
+        .map(|file| (file.len, file.sha256.clone()))
+        .collect();
+    let number = |result: &Value| result["bytes"].as_u64().expect("a number") as usize;
+    let hash = |result: &Value| result["sha256"].as_str().expect("a hash").to_owned();
+    let mut told: Vec<_> = results
+        .iter()
+        .map(|result| (number(result), hash(result)))
+        .collect();
+    let entries = fs::read_dir(folder.path()).expect("the folder is there");
+    let bodies = entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file"));
+    let mut written: Vec<_> = bodies.map(|body| (body.len(), sha256(&body))).collect();
+    for list in [&mut wanted, &mut told, &mut written] {
+        list.sort();
+    }
+    assert_eq!(told, wanted, "{peer:?} from {origin}, as told");
+    assert_eq!(written, wanted, "{peer:?} from {origin}, as written");
 }

@@ -55,13 +55,6 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
     Files { folder, files }
 });
 
-impl Files {
-    /// The files up to `largest` bytes.
-    pub(crate) fn up_to(&self, largest: usize) -> impl Iterator<Item = &File> + Clone {
-        self.files.iter().filter(move |file| file.len <= largest)
-    }
-}
-
 /// SHA-256 of `bytes` in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
