@@ -177,8 +177,14 @@ pub(crate) const EXAMPLES: &str = examples! {
 
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("want \"name: value\"")?;
-    let name = name.trim().parse().map_err(|_| format!("{name:?} is no header name"))?;
-    let value = value.trim().parse().map_err(|_| format!("{value:?} is no header value"))?;
+    let name = name
+        .trim()
+        .parse()
+        .map_err(|_| format!("{name:?} is no header name"))?;
+    let value = value
+        .trim()
+        .parse()
+        .map_err(|_| format!("{value:?} is no header value"))?;
     Ok((name, value))
 }
 
@@ -189,15 +195,25 @@ fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
     let colon = text[after_host..].find(':').ok_or(WANT)? + after_host;
     let (host, rest) = (&text[..colon], &text[colon + 1..]);
     let (port, address) = rest.split_once(':').ok_or(WANT)?;
-    let port = port.parse().map_err(|_| format!("{port:?} is no port; {WANT}"))?;
-    let bare = |text: &str| text.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let port = port
+        .parse()
+        .map_err(|_| format!("{port:?} is no port; {WANT}"))?;
+    let bare = |text: &str| {
+        text.trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_owned()
+    };
     let address = bare(address);
-    let address = address.parse().map_err(|_| format!("{address:?} is no address; {WANT}"))?;
+    let address = address
+        .parse()
+        .map_err(|_| format!("{address:?} is no address; {WANT}"))?;
     Ok((bare(host), port, address))
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("{text:?} is no number of seconds"))?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() => Ok(time),
         _ => Err(format!("{text} seconds is no time to wait")),
@@ -215,14 +231,19 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let orders = orders(args)?;
     // Frames are told in the order of the wire, and nothing here is hungry for cores.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(fetch(args, orders, printer))
 }
 
 /// What each URL is to bring, all checked before the first is asked for.
 fn orders(args: &Args) -> anyhow::Result<Vec<Order>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
-        return Err(Usage("--output is for one URL; want --output-dir or -O for several".to_owned()).into());
+        return Err(Usage(
+            "--output is for one URL; want --output-dir or -O for several".to_owned(),
+        )
+        .into());
     }
     let body = body(args)?;
     let method = match (&args.request.method, &args.request.data) {
@@ -250,7 +271,11 @@ fn orders(args: &Args) -> anyhow::Result<Vec<Order>> {
                 headers: headers.clone(),
                 body: body.clone(),
                 priority: Priority::new(args.request.priority),
-                redirects: if args.request.location { args.request.max_redirects } else { 0 },
+                redirects: if args.request.location {
+                    args.request.max_redirects
+                } else {
+                    0
+                },
                 print_head: args.request.head && !args.json,
                 destination,
             })
@@ -262,9 +287,9 @@ fn body(args: &Args) -> anyhow::Result<Bytes> {
     Ok(match &args.request.data {
         None => Bytes::new(),
         Some(text) => match text.strip_prefix('@') {
-            Some(file) => {
-                std::fs::read(file).with_context(|| format!("cannot read {file}"))?.into()
-            }
+            Some(file) => std::fs::read(file)
+                .with_context(|| format!("cannot read {file}"))?
+                .into(),
             None => Bytes::from(text.clone()),
         },
     })
@@ -297,7 +322,11 @@ impl Names {
     /// The last part of the path; the second `a.png` is `a.png.1`.
     fn of(&mut self, url: &Uri) -> String {
         let last = url.path().rsplit('/').next().unwrap_or_default();
-        let name = if matches!(last, "" | "." | "..") { "index.html" } else { last };
+        let name = if matches!(last, "" | "." | "..") {
+            "index.html"
+        } else {
+            last
+        };
         let numbered = (1..).map(|nth| format!("{name}.{nth}"));
         let free = std::iter::once(name.to_owned())
             .chain(numbered)
@@ -317,18 +346,30 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         pins: args.trust.pins.clone(),
         insecure: args.trust.insecure,
     };
-    let tls = match args.urls.iter().any(|url| url.scheme_str() == Some("https"))
+    let tls = match args
+        .urls
+        .iter()
+        .any(|url| url.scheme_str() == Some("https"))
         || args.request.location
     {
         false => None,
         true => {
             let (min, max) = (args.trust.tls_min, args.trust.tls_max);
-            Some(ClientTls::new(&trust, &TlsOptions { min, max, ..TlsOptions::default() })?)
+            Some(ClientTls::new(
+                &trust,
+                &TlsOptions {
+                    min,
+                    max,
+                    ..TlsOptions::default()
+                },
+            )?)
         }
     };
     let resolve = args.connection.resolve.iter().cloned();
     Ok(Config {
-        protocols: args.protocol.map_or(Protocol::ALL.to_vec(), |only| vec![only]),
+        protocols: args
+            .protocol
+            .map_or(Protocol::ALL.to_vec(), |only| vec![only]),
         tls,
         connection: ClientOptions {
             compression: args.connection.compression,
@@ -338,7 +379,9 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         },
         connect_timeout: Some(args.connection.connect_timeout),
         retries: args.connection.retry,
-        resolve: resolve.map(|(host, port, address)| (host, Some(port), address)).collect(),
+        resolve: resolve
+            .map(|(host, port, address)| (host, Some(port), address))
+            .collect(),
         ..Config::default()
     })
 }
@@ -374,7 +417,11 @@ async fn fetch(args: &Args, orders: Vec<Order>, printer: &Printer) -> anyhow::Re
     if let Some(view) = view {
         view.sum_up(&client.stats());
     }
-    Ok(if failed { Outcome::Failed } else { Outcome::Done })
+    Ok(if failed {
+        Outcome::Failed
+    } else {
+        Outcome::Done
+    })
 }
 
 #[cfg(test)]
@@ -394,7 +441,13 @@ mod tests {
             let (host, port, address) = parse_resolve(text).unwrap();
             assert_eq!((host.as_str(), port, address), want, "{text}");
         }
-        for text in ["", "a.test", "a.test:80", "a.test:x:127.0.0.1", "a.test:80:localhost"] {
+        for text in [
+            "",
+            "a.test",
+            "a.test:80",
+            "a.test:x:127.0.0.1",
+            "a.test:80:localhost",
+        ] {
             assert!(parse_resolve(text).is_err(), "{text}");
         }
     }

@@ -110,7 +110,10 @@ impl Transfer {
         let first = client.send(order.request(), order.priority);
         let (client, runtime) = (client.clone(), runtime.clone());
         let fetched = tokio::spawn(async move {
-            let mut fetched = Fetched { url: order.url.to_string(), ..Fetched::default() };
+            let mut fetched = Fetched {
+                url: order.url.to_string(),
+                ..Fetched::default()
+            };
             let fetching = fetch(&order, first, &client, &sender, &mut fetched);
             let outcome = match limit {
                 None => fetching.await,
@@ -195,7 +198,10 @@ async fn receive(
                 Err(_) => continue, // trailers
             },
             Err(error) => {
-                outcome = Err(format!("the body broke off after {} bytes: {error}", fetched.bytes));
+                outcome = Err(format!(
+                    "the body broke off after {} bytes: {error}",
+                    fetched.bytes
+                ));
                 break;
             }
         };
@@ -209,7 +215,12 @@ async fn receive(
             (None, _) => {}
         }
     }
-    fetched.sha256 = Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+    fetched.sha256 = Some(
+        hash.finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+    );
     outcome
 }
 
@@ -221,18 +232,26 @@ const NOT_FOR_OTHERS: [header::HeaderName; 3] =
 fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>, String> {
     let (status, headers) = (response.status(), response.headers());
     let is_one = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
-    let Some(location) = headers.get(header::LOCATION).filter(|_| is_one && order.redirects > 0)
+    let Some(location) = headers
+        .get(header::LOCATION)
+        .filter(|_| is_one && order.redirects > 0)
     else {
         return Ok(None);
     };
-    let location = location.to_str().map_err(|_| "the redirect's location is no text".to_owned())?;
-    let bad = |why: &dyn std::fmt::Display| format!("cannot follow the redirect to {location}: {why}");
+    let location = location
+        .to_str()
+        .map_err(|_| "the redirect's location is no text".to_owned())?;
+    let bad =
+        |why: &dyn std::fmt::Display| format!("cannot follow the redirect to {location}: {why}");
     let base = url::Url::parse(&order.url.to_string()).map_err(|error| bad(&error))?;
     let mut to = base.join(location).map_err(|error| bad(&error))?;
     to.set_fragment(None);
     let to: Uri = to.as_str().parse().map_err(|error| bad(&error))?;
     let origin = Origin::of(&to).map_err(|error| bad(&error))?;
-    let mut next = Order { url: to, ..order.clone() };
+    let mut next = Order {
+        url: to,
+        ..order.clone()
+    };
     let as_get = match status {
         StatusCode::SEE_OTHER => order.method != Method::HEAD,
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => order.method == Method::POST,
@@ -244,7 +263,9 @@ fn redirected(order: &Order, response: &Response<Body>) -> Result<Option<Order>,
         next.headers.remove(header::CONTENT_TYPE);
     }
     if Origin::of(&order.url).ok() != Some(origin) {
-        NOT_FOR_OTHERS.iter().for_each(|name| drop(next.headers.remove(name)));
+        NOT_FOR_OTHERS
+            .iter()
+            .for_each(|name| drop(next.headers.remove(name)));
     }
     Ok(Some(next))
 }
@@ -283,15 +304,22 @@ impl Fetched {
             .headers
             .iter()
             .map(|(name, value)| {
-                (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+                (
+                    name.to_string(),
+                    String::from_utf8_lossy(value.as_bytes()).into_owned(),
+                )
             })
             .collect();
         if let Some(route) = head.extensions.get::<Route>() {
             self.protocol = Some(route.protocol.alpn());
             self.address = Some(route.address.to_string());
             self.tls = route.tls.map(|tls| Tls {
-                version: tls.version.map_or_else(String::new, |version| format!("{version:?}")),
-                cipher: tls.suite.map_or_else(String::new, |suite| format!("{suite:?}")),
+                version: tls
+                    .version
+                    .map_or_else(String::new, |version| format!("{version:?}")),
+                cipher: tls
+                    .suite
+                    .map_or_else(String::new, |suite| format!("{suite:?}")),
                 resumed: tls.resumed,
             });
         }

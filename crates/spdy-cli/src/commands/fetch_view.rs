@@ -32,7 +32,10 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(printer: Printer) -> Self {
-        Self { printer, connections: AtomicU64::new(0) }
+        Self {
+            printer,
+            connections: AtomicU64::new(0),
+        }
     }
 
     /// What it all came to.
@@ -48,13 +51,24 @@ impl View {
         ));
     }
 
-    fn line(&self, connection: u64, at: Instant, direction: Direction, what: &str, headers: &[String]) {
+    fn line(
+        &self,
+        connection: u64,
+        at: Instant,
+        direction: Direction,
+        what: &str,
+        headers: &[String],
+    ) {
         let (arrow, style) = match direction {
             Direction::Sent => ('>', WARN),
             Direction::Received => ('<', GOOD),
         };
         let several = self.connections.load(Ordering::Relaxed) > 1;
-        let which = if several { format!("[{connection}] ") } else { String::new() };
+        let which = if several {
+            format!("[{connection}] ")
+        } else {
+            String::new()
+        };
         let mut text = format!(
             "{DIM}{:>9.3} ms{DIM:#} {style}{arrow}{style:#} {DIM}{which}{DIM:#}{what}",
             at.as_millis_f64()
@@ -81,7 +95,10 @@ impl Tap for View {
             Seen::Spdy(seen) => (spdy_frame(seen), seen.headers.map_or_else(Vec::new, block)),
             Seen::Http2Frame(frame) => (http2_frame(frame), Vec::new()),
             Seen::Http2Headers { stream_id, fields } => {
-                let fields = fields.iter().map(|(name, value)| header(name, value)).collect();
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| header(name, value))
+                    .collect();
                 (format!("{DIM}headers of stream {stream_id}{DIM:#}"), fields)
             }
             Seen::Http1Head(text) => http1_head(text),
@@ -135,13 +152,27 @@ fn spdy_frame(seen: &SpdySeen<'_>) -> String {
     let packed = |len: usize| format!(" {DIM}({} -> {} bytes){DIM:#}", seen.plain_bytes, len);
     match seen.frame {
         Frame::Data(data) => {
-            format!("{name} stream {}, {}{}", data.stream_id, bytes(data.payload.len()), fin(data.fin))
+            format!(
+                "{name} stream {}, {}{}",
+                data.stream_id,
+                bytes(data.payload.len()),
+                fin(data.fin)
+            )
         }
-        Frame::CompressedData { stream_id, len_bytes } => {
-            format!("{name} stream {stream_id}, {}, compressed", bytes(*len_bytes))
+        Frame::CompressedData {
+            stream_id,
+            len_bytes,
+        } => {
+            format!(
+                "{name} stream {stream_id}, {}, compressed",
+                bytes(*len_bytes)
+            )
         }
         Frame::SynStream(frame) => {
-            let mut text = format!("{name} stream {}, priority {}", frame.stream_id, frame.priority);
+            let mut text = format!(
+                "{name} stream {}, priority {}",
+                frame.stream_id, frame.priority
+            );
             if !frame.associated_to.is_zero() {
                 text.push_str(&format!(", associated to {}", frame.associated_to));
             }
@@ -151,10 +182,20 @@ fn spdy_frame(seen: &SpdySeen<'_>) -> String {
             text + fin(frame.fin) + &packed(frame.block.len())
         }
         Frame::SynReply(frame) => {
-            format!("{name} stream {}{}{}", frame.stream_id, fin(frame.fin), packed(frame.block.len()))
+            format!(
+                "{name} stream {}{}{}",
+                frame.stream_id,
+                fin(frame.fin),
+                packed(frame.block.len())
+            )
         }
         Frame::Headers(frame) => {
-            format!("{name} stream {}{}{}", frame.stream_id, fin(frame.fin), packed(frame.block.len()))
+            format!(
+                "{name} stream {}{}{}",
+                frame.stream_id,
+                fin(frame.fin),
+                packed(frame.block.len())
+            )
         }
         Frame::RstStream(frame) => format!("{name} stream {}, {}", frame.stream_id, frame.status),
         Frame::Settings(frame) => {
@@ -172,7 +213,9 @@ fn spdy_frame(seen: &SpdySeen<'_>) -> String {
         Frame::Noop => name,
         Frame::Ping(frame) => format!("{name} {}", frame.id),
         Frame::GoAway(frame) => {
-            let status = frame.status.map_or_else(String::new, |status| format!(", {status}"));
+            let status = frame
+                .status
+                .map_or_else(String::new, |status| format!(", {status}"));
             format!("{name} last good stream {}{status}", frame.last_good)
         }
         Frame::WindowUpdate(frame) => match frame.stream_id.is_zero() {
@@ -220,7 +263,11 @@ fn http2_frame(frame: &Http2Frame<'_>) -> String {
             format!("{name} last stream {}, {reason}", last & 0x7fff_ffff)
         }
         (8, Some(delta)) => {
-            let on = if on.is_empty() { " connection".to_owned() } else { on };
+            let on = if on.is_empty() {
+                " connection".to_owned()
+            } else {
+                on
+            };
             format!("{name}{on}, +{}", delta & 0x7fff_ffff)
         }
         _ => format!("{name}{on}, {}", bytes(frame.len_bytes)),
@@ -246,7 +293,9 @@ const H2_REASONS: [&str; 14] = [
 ];
 
 fn h2_reason(code: u32) -> String {
-    let known = usize::try_from(code).ok().and_then(|code| H2_REASONS.get(code));
+    let known = usize::try_from(code)
+        .ok()
+        .and_then(|code| H2_REASONS.get(code));
     known.map_or_else(|| format!("error {code}"), |name| (*name).to_owned())
 }
 
@@ -266,7 +315,9 @@ fn h2_settings(payload: &[u8]) -> String {
         .map(|entry| {
             let id = u16::from_be_bytes([entry[0], entry[1]]);
             let value = u32::from_be_bytes([entry[2], entry[3], entry[4], entry[5]]);
-            let name = usize::from(id).checked_sub(1).and_then(|at| H2_SETTINGS.get(at));
+            let name = usize::from(id)
+                .checked_sub(1)
+                .and_then(|at| H2_SETTINGS.get(at));
             match name {
                 Some(name) => format!("{name} = {value}"),
                 None => format!("setting {id} = {value}"),

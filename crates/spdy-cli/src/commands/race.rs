@@ -348,7 +348,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
 
 /// One line for each load that did not get all of its page.
 fn tell_failures(loads: &[Load], printer: &Printer) {
-    for load in loads.iter().filter(|load| !load.failures.is_empty()) {
+    for load in loads {
         let Load {
             replica,
             network,
@@ -357,12 +357,15 @@ fn tell_failures(loads: &[Load], printer: &Printer) {
             failures,
             ..
         } = load;
-        printer.note(format_args!(
-            "{WARN}{replica} over {network} by {protocol}, seed {seed}{WARN:#}: {} of {} requests failed, the first: {}",
-            failures.len(),
-            load.requests,
-            failures[0]
-        ));
+        if let [first, others @ ..] = failures.as_slice() {
+            let more = match others.len() {
+                0 => String::new(),
+                count => format!(" (and {count} more)"),
+            };
+            printer.note(format_args!(
+                "{WARN}{replica} over {network} by {protocol}, seed {seed}, is not whole{WARN:#}: {first}{more}"
+            ));
+        }
     }
 }
 

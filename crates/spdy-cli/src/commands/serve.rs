@@ -92,7 +92,12 @@ struct Certificates {
     write_ca: Option<PathBuf>,
 
     /// Key of the certificate made on the spot
-    #[arg(long, value_name = "KIND", default_value = "ecdsa", conflicts_with = "cert")]
+    #[arg(
+        long,
+        value_name = "KIND",
+        default_value = "ecdsa",
+        conflicts_with = "cert"
+    )]
     key_kind: Kind,
 
     /// Lowest version of TLS: 1.2 or 1.3
@@ -163,7 +168,9 @@ struct Ready<'a> {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let (site, default_host) = open_site(args)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(serve(args, Arc::new(site), default_host, printer))?;
     Ok(Outcome::Done)
 }
@@ -173,7 +180,8 @@ fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
     let path = Path::new(&args.source);
     if path.is_dir() {
         if args.host.is_some() || args.per_host {
-            let why = "a folder is served under any name: --host and --per-host are for recorded pages";
+            let why =
+                "a folder is served under any name: --host and --per-host are for recorded pages";
             return Err(Usage(why.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
@@ -186,7 +194,10 @@ fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
     let site = Site::of_replica(&replica);
     let host = match &args.host {
         Some(host) => {
-            let served = site.hosts().iter().any(|(name, _)| name.eq_ignore_ascii_case(host));
+            let served = site
+                .hosts()
+                .iter()
+                .any(|(name, _)| name.eq_ignore_ascii_case(host));
             if !served {
                 let names: Vec<_> = site.hosts().into_iter().map(|(name, _)| name).collect();
                 let why = format!("no host is called {host}; there are {}", names.join(", "));
@@ -215,7 +226,14 @@ async fn serve(
         true => Some(server_tls(args, &hosts, &listening, printer)?),
         false => None,
     };
-    announce(args, &site, &hosts, default_host.as_deref(), &listening, printer)?;
+    announce(
+        args,
+        &site,
+        &hosts,
+        default_host.as_deref(),
+        &listening,
+        printer,
+    )?;
 
     let stop = Latch::new();
     let config = ServeConfig {
@@ -233,7 +251,10 @@ async fn serve(
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let mut running = tokio::task::JoinSet::new();
     for (listener, about) in listeners {
-        let config = ServeConfig { tls: tls.clone().filter(|_| about.tls), ..config.clone() };
+        let config = ServeConfig {
+            tls: tls.clone().filter(|_| about.tls),
+            ..config.clone()
+        };
         let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
         let options = ListenOptions {
             max_connections: args.limits.max_connections as usize,
@@ -270,7 +291,11 @@ fn listen(args: &Args, hosts: &[String]) -> anyhow::Result<Vec<(Listener, Listen
         if args.per_host {
             for (nth, host) in hosts.iter().enumerate() {
                 let ip = next_address(address.ip(), nth + 1)?;
-                wanted.push((SocketAddr::new(ip, address.port()), secure, Some(host.clone())));
+                wanted.push((
+                    SocketAddr::new(ip, address.port()),
+                    secure,
+                    Some(host.clone()),
+                ));
             }
         }
     }
@@ -281,7 +306,8 @@ fn listen(args: &Args, hosts: &[String]) -> anyhow::Result<Vec<(Listener, Listen
         if address.port() == 0 {
             address.set_port(chosen.get(&tls).copied().unwrap_or(0));
         }
-        let listener = Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+        let listener =
+            Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
         let address = listener.address();
         chosen.entry(tls).or_insert(address.port());
         listeners.push((listener, Listening { address, tls, host }));
@@ -298,7 +324,12 @@ fn next_address(base: IpAddr, nth: usize) -> anyhow::Result<IpAddr> {
             .map(|next| IpAddr::V4(next.into())),
         IpAddr::V6(_) => None,
     };
-    next.ok_or_else(|| Usage(format!("--per-host cannot count on from {base}; want an IPv4 address")).into())
+    next.ok_or_else(|| {
+        Usage(format!(
+            "--per-host cannot count on from {base}; want an IPv4 address"
+        ))
+        .into()
+    })
 }
 
 /// TLS for all listeners: the certificate given, or one for every name and address served.
@@ -320,7 +351,10 @@ fn server_tls(
             if let Some(path) = &choice.write_ca {
                 std::fs::write(path, ca.pem())
                     .with_context(|| format!("cannot write {}", path.display()))?;
-                printer.note(format_args!("{DIM}wrote the authority to {}{DIM:#}", path.display()));
+                printer.note(format_args!(
+                    "{DIM}wrote the authority to {}{DIM:#}",
+                    path.display()
+                ));
             }
             let mut names = hosts.to_vec();
             names.push("localhost".to_owned());
@@ -331,11 +365,15 @@ fn server_tls(
                 .collect();
             addresses.push(Ipv4Addr::LOCALHOST.into());
             addresses.push(std::net::Ipv6Addr::LOCALHOST.into());
-            ca.issue(&names, &addresses).context("cannot make a certificate")?
+            ca.issue(&names, &addresses)
+                .context("cannot make a certificate")?
         }
     };
-    let options =
-        TlsOptions { min: choice.tls_min, max: choice.tls_max, ..TlsOptions::default() };
+    let options = TlsOptions {
+        min: choice.tls_min,
+        max: choice.tls_max,
+        ..TlsOptions::default()
+    };
     Ok(ServerTls::new(&identity, &args.protocols, &options)?)
 }
 
@@ -348,14 +386,21 @@ fn announce(
     listening: &[Listening],
     printer: &Printer,
 ) -> anyhow::Result<()> {
-    let protocols: Vec<_> = args.protocols.iter().map(|protocol| protocol.alpn()).collect();
+    let protocols: Vec<_> = args
+        .protocols
+        .iter()
+        .map(|protocol| protocol.alpn())
+        .collect();
     for one in listening {
         let scheme = if one.tls { "https" } else { "http" };
         let what = match &one.host {
             Some(host) => format!(" for {host}"),
             None => format!(" {DIM}({}){DIM:#}", protocols.join(", ")),
         };
-        printer.note(format_args!("listening on {BOLD}{scheme}://{}/{BOLD:#}{what}", one.address));
+        printer.note(format_args!(
+            "listening on {BOLD}{scheme}://{}/{BOLD:#}{what}",
+            one.address
+        ));
     }
     let (targets, source) = (site.targets(), &args.source);
     match default_host {
@@ -365,7 +410,9 @@ fn announce(
             ));
             printer.note(format_args!("{DIM}hosts: {}{DIM:#}", hosts.join(", ")));
         }
-        None => printer.note(format_args!("serving {targets} files of {source} under any host name")),
+        None => printer.note(format_args!(
+            "serving {targets} files of {source} under any host name"
+        )),
     }
     if args.json {
         printer.json(&Ready {
@@ -383,8 +430,20 @@ fn announce(
 fn log(printer: &Printer) -> Log {
     let printer = printer.clone();
     Arc::new(move |served: &Served<'_>| {
-        let Served { method, uri, protocol, secure, priority, status, body_bytes } = served;
-        let style = if status.is_client_error() || status.is_server_error() { BAD } else { BOLD };
+        let Served {
+            method,
+            uri,
+            protocol,
+            secure,
+            priority,
+            status,
+            body_bytes,
+        } = served;
+        let style = if status.is_client_error() || status.is_server_error() {
+            BAD
+        } else {
+            BOLD
+        };
         let tls = if *secure { " tls" } else { "" };
         printer.note(format_args!(
             "{style}{}{style:#} {method} {uri} {DIM}{body_bytes} bytes, {protocol}{tls}, priority {priority}{DIM:#}",
