@@ -95,7 +95,10 @@ mod tests {
 
     #[test]
     fn sums_saturate_at_the_end_of_time() {
-        assert_eq!(Instant::FAR_FUTURE + Duration::from_secs(1), Instant::FAR_FUTURE);
+        assert_eq!(
+            Instant::FAR_FUTURE + Duration::from_secs(1),
+            Instant::FAR_FUTURE
+        );
         assert_eq!(Instant::ZERO + Duration::MAX, Instant::FAR_FUTURE);
     }
 

@@ -14,7 +14,9 @@ impl WallClock {
     /// A clock whose origin is now.
     #[must_use]
     pub fn start() -> Self {
-        Self { origin: SystemInstant::now() }
+        Self {
+            origin: SystemInstant::now(),
+        }
     }
 
     /// The present instant of the run.
