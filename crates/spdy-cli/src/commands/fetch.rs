@@ -191,7 +191,11 @@ fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
     const WANT: &str = "want HOST:PORT:ADDRESS";
     // The host may be an IPv6 address in brackets, the address may be one without.
-    let after_host = text.find(']').unwrap_or(0);
+    let after_host = if text.starts_with('[') {
+        text.find(']').ok_or(WANT)?
+    } else {
+        0
+    };
     let colon = text[after_host..].find(':').ok_or(WANT)? + after_host;
     let (host, rest) = (&text[..colon], &text[colon + 1..]);
     let (port, address) = rest.split_once(':').ok_or(WANT)?;
