@@ -1,0 +1,552 @@
+//! A client among servers: connections shared, requests repeated where that is safe, time-outs.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy_client::client::{Client, Config};
+use spdy_client::error::Error;
+use spdy_client::route::Route;
+use spdy_client::timing::Timings;
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::latch::Latch;
+use spdy_net::protocol::Protocol;
+use support::{World, get, numbers, read, runtime, tls_pair};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const HTTP: SocketText = "10.0.0.1:80";
+const HTTPS: SocketText = "10.0.0.1:443";
+type SocketText = &'static str;
+
+fn client(world: &World, config: Config) -> Client {
+    Client::new(runtime(), Arc::new(world.clone()), config)
+}
+
+fn only(protocol: Protocol) -> Config {
+    Config {
+        protocols: vec![protocol],
+        ..Config::default()
+    }
+}
+
+/// A world with `a.test`, plain and over TLS, that speaks `protocols`; and what a client needs there.
+fn world(protocols: &[Protocol]) -> (World, Config) {
+    let world = World::default();
+    let (server, tls) = tls_pair();
+    world
+        .name("a.test", &["10.0.0.1"])
+        .server(HTTP, protocols, None, Latch::new(), numbers)
+        .server(HTTPS, protocols, Some(server), Latch::new(), numbers);
+    (
+        world,
+        Config {
+            tls: Some(tls),
+            ..Config::default()
+        },
+    )
+}
+
+#[tokio::test]
+async fn every_protocol_is_fetched_plain_and_over_tls() {
+    for protocol in Protocol::ALL {
+        for scheme in ["http", "https"] {
+            let (world, config) = world(&[protocol]);
+            let client = client(
+                &world,
+                Config {
+                    protocols: vec![protocol],
+                    ..config
+                },
+            );
+            let fetched = (0..20).map(|at| {
+                let uri = format!("{scheme}://a.test/{}", at * 5_000);
+                let sent = client.send(get(&uri), Priority::new(at as u8 % 8));
+                async move {
+                    let response = sent
+                        .await
+                        .unwrap_or_else(|e| panic!("{protocol} {scheme}: {e}"));
+                    let route = *response.extensions().get::<Route>().unwrap();
+                    assert_eq!(route.protocol, protocol);
+                    assert_eq!(route.tls.is_some(), scheme == "https");
+                    assert_eq!(
+                        read(response).await.unwrap().len(),
+                        at * 5_000,
+                        "{protocol} {scheme}"
+                    );
+                }
+            });
+            join_all(fetched.collect::<Vec<_>>()).await;
+            let stats = client.stats();
+            assert_eq!(stats.requests, 20);
+            assert_eq!(
+                stats.connections,
+                if protocol.is_multiplexed() { 1 } else { 6 },
+                "{protocol}"
+            );
+            assert_eq!(world.look_ups(), ["a.test"], "one look-up for all");
+            client.close().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn alpn_decides_and_the_others_wait_for_it() {
+    for (spoken, connections) in [
+        (Protocol::Spdy(Version::V31), 1),
+        (Protocol::Http2, 1),
+        (Protocol::Http1, 6),
+    ] {
+        let (server, tls) = tls_pair();
+        let world = World::default();
+        world.name("a.test", &["10.0.0.1"]).server(
+            HTTPS,
+            &Protocol::ALL,
+            Some(server),
+            Latch::new(),
+            numbers,
+        );
+        let protocols = vec![spoken, Protocol::Http1];
+        let client = client(
+            &world,
+            Config {
+                tls: Some(tls),
+                protocols,
+                ..Config::default()
+            },
+        );
+        // The page, then what it names; by then the tickets have come.
+        let page = client
+            .send(get("https://a.test/1000"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        read(page).await.unwrap();
+        // The bodies do not fit the pipes: each connection stays busy until its body is read.
+        let sent: Vec<_> = (0..8)
+            .map(|_| client.send(get("https://a.test/200000"), Priority::HIGHEST))
+            .collect();
+        let read_all = sent
+            .into_iter()
+            .map(|sent| async { read(sent.await.unwrap()).await.unwrap().len() });
+        assert_eq!(join_all(read_all).await, [200_000; 8]);
+        assert_eq!(client.stats().connections, connections, "{spoken}");
+        if spoken == Protocol::Http1 {
+            // A ticket of TLS 1.3 is good for one connection, and a server sends two.
+            assert!(client.stats().resumed >= 2, "{:?}", client.stats());
+        }
+    }
+}
+
+#[tokio::test]
+async fn timings_tell_who_waited_for_what() {
+    let (world, config) = world(&[Protocol::Http1]);
+    let client = client(
+        &world,
+        Config {
+            protocols: vec![Protocol::Http1],
+            ..config
+        },
+    );
+    let timings = |response: &Response<Body>| *response.extensions().get::<Timings>().unwrap();
+    let first = client
+        .send(get("https://a.test/10"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    let t = timings(&first);
+    assert_eq!(t.connection, 0);
+    let (dns, connect, tls) = (t.dns.unwrap(), t.connect.unwrap(), t.tls.unwrap());
+    assert!(
+        dns.0 <= dns.1
+            && dns.1 <= connect.0
+            && connect.1 <= tls.0
+            && tls.1 <= t.sent
+            && t.sent <= t.first_byte
+    );
+    read(first).await.unwrap();
+    let second = client
+        .send(get("https://a.test/10"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    let t = timings(&second);
+    assert_eq!(
+        (t.connection, t.dns, t.connect, t.tls),
+        (0, None, None, None)
+    );
+    // While it is busy a third needs a connection of its own, but no name.
+    let third = client
+        .send(get("https://a.test/10"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    let t = timings(&third);
+    assert_eq!((t.connection, t.dns), (1, None));
+    assert!(t.connect.is_some() && t.tls.is_some());
+}
+
+#[tokio::test]
+async fn header_bytes_are_counted_as_text_and_as_on_the_wire() {
+    for protocol in Protocol::ALL {
+        let (world, _) = world(&[protocol]);
+        let client = client(&world, only(protocol));
+        for _ in 0..10 {
+            let mut request = get("http://a.test/10");
+            request
+                .headers_mut()
+                .insert("user-agent", "x".repeat(100).parse().unwrap());
+            read(client.send(request, Priority::HIGHEST).await.unwrap())
+                .await
+                .unwrap();
+        }
+        client.close().await;
+        let stats = client.stats();
+        let text = "GET /10 HTTP/1.1\r\nhost: a.test\r\nuser-agent: \r\n\r\n".len() + 100;
+        assert_eq!(stats.request_header_bytes, 10 * text as u64, "{protocol}");
+        if protocol == Protocol::Http1 {
+            assert_eq!(stats.request_header_bytes_wire, stats.request_header_bytes);
+            assert_eq!(
+                stats.response_header_bytes_wire,
+                stats.response_header_bytes
+            );
+        } else {
+            assert!(
+                stats.request_header_bytes_wire < stats.request_header_bytes / 2,
+                "{protocol}: {stats:?}"
+            );
+            assert!(stats.response_header_bytes_wire > 0, "{protocol}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away_between_requests_is_not_noticed() {
+    for protocol in Protocol::ALL {
+        let stop = Latch::new();
+        let world = World::default();
+        world
+            .name("a.test", &["10.0.0.1"])
+            .server(HTTP, &[protocol], None, stop.clone(), numbers);
+        let client = client(&world, only(protocol));
+        let response = client
+            .send(get("http://a.test/10"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        read(response).await.unwrap();
+        stop.set();
+        world.server(HTTP, &[protocol], None, Latch::new(), numbers);
+        let response = client
+            .send(get("http://a.test/20"), Priority::HIGHEST)
+            .await;
+        let response = response.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+        assert_eq!(read(response).await.unwrap().len(), 20, "{protocol}");
+        // HTTP/2 says twice that it goes, and still answers what comes between.
+        let want = if protocol == Protocol::Http2 {
+            1..=2
+        } else {
+            2..=2
+        };
+        assert!(want.contains(&client.stats().connections), "{protocol}");
+    }
+}
+
+/// A plain server that answers each connection's first request with these bytes, and hangs up.
+fn says(world: &World, answers: &'static [&'static str]) -> Arc<AtomicUsize> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    world
+        .name("a.test", &["10.0.0.1"])
+        .door(HTTP, move |mut io| {
+            let nth = count.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut request = vec![0; 4096];
+                let _ = io.read(&mut request).await;
+                let _ = io
+                    .write_all(answers[nth.min(answers.len() - 1)].as_bytes())
+                    .await;
+                let _ = io.shutdown().await;
+            });
+        });
+    asked
+}
+
+#[tokio::test]
+async fn only_what_may_be_sent_twice_is_sent_again() {
+    const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+    for (method, times) in [("GET", 2), ("PUT", 2), ("POST", 1)] {
+        let world = World::default();
+        let asked = says(&world, &["", OK]);
+        let client = client(&world, only(Protocol::Http1));
+        let request = Request::builder().method(method).uri("http://a.test/");
+        let request = request.body(Body::full("data")).unwrap();
+        let outcome = client.send(request, Priority::HIGHEST).await;
+        assert_eq!(asked.load(Ordering::Relaxed), times, "{method}");
+        assert_eq!(outcome.is_ok(), times == 2, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn retries_end() {
+    let world = World::default();
+    let asked = says(&world, &[""]);
+    let client = client(
+        &world,
+        Config {
+            retries: 3,
+            ..only(Protocol::Http1)
+        },
+    );
+    let error = client
+        .send(get("http://a.test/"), Priority::HIGHEST)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Exchange { .. }), "{error}");
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
+async fn a_body_that_ends_short_is_an_error() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nshort",
+        "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nshort\r\n",
+    ] {
+        let world = World::default();
+        let answers: &'static [&'static str] = Box::leak(Box::new([answer]));
+        says(&world, answers);
+        let client = client(&world, only(Protocol::Http1));
+        let response = client
+            .send(get("http://a.test/"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        assert!(read(response).await.is_err(), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn everyone_who_waits_is_told_why_there_is_no_connection() {
+    let world = World::default();
+    world.name("a.test", &["10.0.0.9"]);
+    let client = client(&world, only(Protocol::Http1));
+    let sent = (0..8).map(|_| client.send(get("http://a.test/"), Priority::HIGHEST));
+    for outcome in join_all(sent.collect::<Vec<_>>()).await {
+        let error = outcome.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "cannot connect to http://a.test:80: connection refused"
+        );
+    }
+    let error = client
+        .send(get("http://b.test/"), Priority::HIGHEST)
+        .await
+        .unwrap_err();
+    assert_eq!(error.to_string(), "cannot find b.test: no such name");
+    let error = client
+        .send(get("https://a.test/"), Priority::HIGHEST)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "https://a.test:443 needs TLS, and none is configured"
+    );
+    let error = client.send(get("/"), Priority::HIGHEST).await.unwrap_err();
+    assert_eq!(error.to_string(), "\"/\" is no http or https URL");
+}
+
+#[tokio::test]
+async fn the_next_address_is_tried_when_one_refuses() {
+    let world = World::default();
+    world
+        .name("a.test", &["10.0.0.8", "10.0.0.9", "10.0.0.1"])
+        .server(HTTP, &[Protocol::Http1], None, Latch::new(), numbers);
+    let client = client(&world, only(Protocol::Http1));
+    let response = client
+        .send(get("http://a.test/3"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    assert_eq!(
+        response.extensions().get::<Route>().unwrap().address,
+        HTTP.parse().unwrap()
+    );
+    assert_eq!(world.connects().len(), 3);
+}
+
+#[tokio::test]
+async fn a_fixed_address_is_not_looked_up() {
+    let (world, _) = world(&[Protocol::Http1]);
+    let resolve = vec![("B.test".to_owned(), Some(80), "10.0.0.1".parse().unwrap())];
+    let client = client(
+        &world,
+        Config {
+            resolve,
+            ..only(Protocol::Http1)
+        },
+    );
+    assert!(
+        client
+            .send(get("http://b.test/3"), Priority::HIGHEST)
+            .await
+            .is_ok()
+    );
+    assert!(
+        client
+            .send(get("http://b.test:81/3"), Priority::HIGHEST)
+            .await
+            .is_err()
+    );
+    assert!(
+        client
+            .send(get("http://10.0.0.1/3"), Priority::HIGHEST)
+            .await
+            .is_ok()
+    );
+    assert_eq!(world.look_ups(), ["b.test"], "for port 81 alone");
+}
+
+#[tokio::test]
+async fn time_outs_name_what_was_waited_for() {
+    let short = Some(Duration::from_millis(20));
+    // A resolver that does not answer.
+    let world = World::default();
+    world.name("a.test", &["10.0.0.1"]);
+    let _held = world.hold_look_ups();
+    let slow = Config {
+        connect_timeout: short,
+        ..only(Protocol::Http1)
+    };
+    let error = client(&world, slow)
+        .send(get("http://a.test/"), Priority::HIGHEST)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no connection from http://a.test:80 within 20ms"
+    );
+    // A server that does not answer, and one that stops in its body.
+    async fn never(_: Request<Body>) -> Response<Body> {
+        std::future::pending().await
+    }
+    async fn stalls(_: Request<Body>) -> Response<Body> {
+        use futures_util::StreamExt;
+        let first =
+            futures_util::stream::iter([Ok::<_, std::io::Error>(bytes::Bytes::from("begin"))]);
+        Response::new(Body::from_stream(
+            first.chain(futures_util::stream::pending()),
+        ))
+    }
+    for protocol in Protocol::ALL {
+        let world = World::default();
+        world
+            .name("a.test", &["10.0.0.1"])
+            .server(HTTP, &[protocol], None, Latch::new(), never);
+        let slow = Config {
+            head_timeout: short,
+            ..only(protocol)
+        };
+        let error = client(&world, slow)
+            .send(get("http://a.test/"), Priority::HIGHEST)
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no response from http://a.test:80 within 20ms",
+            "{protocol}"
+        );
+
+        world.server(HTTP, &[protocol], None, Latch::new(), stalls);
+        let slow = Config {
+            body_timeout: short,
+            ..only(protocol)
+        };
+        let client = client(&world, slow);
+        let response = client
+            .send(get("http://a.test/"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        let error = read(response).await.unwrap_err().to_string();
+        assert_eq!(
+            error, "no more of the body from http://a.test:80 within 20ms",
+            "{protocol}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_gives_up_in_the_queue_leaves_no_trace() {
+    let (world, _) = world(&[Protocol::Http1]);
+    let client = client(
+        &world,
+        Config {
+            http1_connections: 1,
+            ..only(Protocol::Http1)
+        },
+    );
+    let busy = client
+        .send(get("http://a.test/300000"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    let given_up: Vec<_> = (0..5)
+        .map(|_| client.send(get("http://a.test/1"), Priority::HIGHEST))
+        .collect();
+    let kept = client.send(get("http://a.test/7"), Priority::LOWEST);
+    drop(given_up);
+    read(busy).await.unwrap();
+    assert_eq!(read(kept.await.unwrap()).await.unwrap().len(), 7);
+    assert_eq!(
+        (client.stats().requests, client.stats().connections),
+        (2, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_body_dropped_half_way_frees_its_place() {
+    for protocol in Protocol::ALL {
+        let (world, _) = world(&[protocol]);
+        let client = client(
+            &world,
+            Config {
+                http1_connections: 1,
+                ..only(protocol)
+            },
+        );
+        for _ in 0..5 {
+            drop(
+                client
+                    .send(get("http://a.test/3000000"), Priority::HIGHEST)
+                    .await
+                    .unwrap(),
+            );
+        }
+        let response = client
+            .send(get("http://a.test/9"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        assert_eq!(read(response).await.unwrap().len(), 9, "{protocol}");
+    }
+}
+
+#[tokio::test]
+async fn a_closed_client_ends_what_is_open_and_takes_nothing_new() {
+    for protocol in Protocol::ALL {
+        let (world, _) = world(&[protocol]);
+        let client = client(
+            &world,
+            Config {
+                http1_connections: 1,
+                ..only(protocol)
+            },
+        );
+        let open = client
+            .send(get("http://a.test/200000"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        let (body, ()) = futures_util::future::join(read(open), client.close()).await;
+        assert_eq!(body.unwrap().len(), 200_000, "{protocol}");
+        let error = client
+            .send(get("http://a.test/1"), Priority::HIGHEST)
+            .await
+            .unwrap_err();
+        assert!(matches!(error, Error::Closed), "{protocol}: {error}");
+    }
+}

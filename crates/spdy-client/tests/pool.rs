@@ -1,0 +1,401 @@
+//! The pool as a machine: who is connected, who is assigned, who waits.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use spdy_client::origin::Origin;
+use spdy_client::pool::{Action, ConnectionId, Pool, RequestId};
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::protocol::Protocol;
+
+const IDLE: Duration = Duration::from_secs(60);
+const SPDY: Protocol = Protocol::Spdy(Version::V31);
+const T0: Instant = Instant::ZERO;
+
+fn origin(uri: &str) -> Origin {
+    Origin::of(&uri.parse().unwrap()).unwrap()
+}
+
+fn plain() -> Origin {
+    origin("http://a.test/")
+}
+
+fn secure() -> Origin {
+    origin("https://a.test/")
+}
+
+/// All that is to be done, in short: `+N` connect, `R>N` assign, `-N` close.
+fn actions(pool: &mut Pool) -> Vec<String> {
+    std::iter::from_fn(|| pool.poll_action())
+        .map(|action| match action {
+            Action::Connect { connection, .. } => format!("+{connection}"),
+            Action::Assign {
+                request,
+                connection,
+            } => format!("{request}>{connection}"),
+            Action::Close { connection } => format!("-{connection}"),
+        })
+        .collect()
+}
+
+fn enqueue(pool: &mut Pool, to: &Origin, requests: std::ops::Range<RequestId>) {
+    for request in requests {
+        pool.enqueue(T0, to, request, Priority::HIGHEST);
+    }
+}
+
+#[test]
+fn http1_opens_as_many_as_there_are_requests_up_to_six() {
+    let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
+    enqueue(&mut pool, &plain(), 0..1);
+    assert_eq!(actions(&mut pool), ["+0"]);
+    pool.connected(T0, 0, Protocol::Http1, 1);
+    assert_eq!(actions(&mut pool), ["0>0"]);
+    pool.ended(T0, 0);
+    // The page: its connection carries the first image, five more are opened for the others.
+    enqueue(&mut pool, &plain(), 1..9);
+    assert_eq!(actions(&mut pool), ["1>0", "+1", "+2", "+3", "+4", "+5"]);
+    pool.connected(T0, 2, Protocol::Http1, 1);
+    assert_eq!(actions(&mut pool), ["2>2"]);
+    // A connection that becomes free is used before one that is still being set up.
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["3>0"]);
+}
+
+#[test]
+fn tls_to_a_stranger_opens_one_connection_and_holds_the_rest() {
+    for (spoken, then) in [
+        (SPDY, vec!["0>0", "1>0", "2>0"]),
+        (Protocol::Http2, vec!["0>0", "1>0", "2>0"]),
+        (Protocol::Http1, vec!["0>0", "+1", "+2"]),
+    ] {
+        let mut pool = Pool::new(&[SPDY, Protocol::Http2, Protocol::Http1], 6, IDLE);
+        enqueue(&mut pool, &secure(), 0..3);
+        assert_eq!(actions(&mut pool), ["+0"]);
+        pool.connected(T0, 0, spoken, if spoken.is_multiplexed() { 100 } else { 1 });
+        assert_eq!(actions(&mut pool), then, "{spoken}");
+    }
+}
+
+#[test]
+fn where_only_http1_is_offered_tls_opens_many_at_once() {
+    let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
+    enqueue(&mut pool, &secure(), 0..8);
+    assert_eq!(actions(&mut pool), ["+0", "+1", "+2", "+3", "+4", "+5"]);
+}
+
+#[test]
+fn what_an_origin_spoke_is_remembered_when_its_connection_is_gone() {
+    let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
+    enqueue(&mut pool, &secure(), 0..1);
+    pool.connected(T0, 0, Protocol::Http1, 1);
+    pool.closed(T0, 0);
+    actions(&mut pool);
+    enqueue(&mut pool, &secure(), 1..4);
+    assert_eq!(actions(&mut pool), ["+1", "+2", "+3"]);
+}
+
+#[test]
+fn the_urgent_go_first_then_the_early() {
+    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    for (request, level) in [(0, 4), (1, 0), (2, 4), (3, 0), (4, 7)] {
+        pool.enqueue(T0, &plain(), request, Priority::new(level));
+    }
+    pool.connected(T0, 0, SPDY, 100);
+    assert_eq!(
+        actions(&mut pool),
+        ["+0", "1>0", "3>0", "0>0", "2>0", "4>0"]
+    );
+}
+
+#[test]
+fn a_full_connection_takes_the_next_when_one_has_ended() {
+    let mut pool = Pool::new(&[Protocol::Http2], 6, IDLE);
+    enqueue(&mut pool, &plain(), 0..4);
+    pool.connected(T0, 0, Protocol::Http2, 2);
+    assert_eq!(actions(&mut pool), ["+0", "0>0", "1>0"]);
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["2>0"]);
+    pool.set_limit(0, 3);
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["3>0"]);
+}
+
+#[test]
+fn a_connection_that_is_closing_is_replaced() {
+    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    enqueue(&mut pool, &plain(), 0..1);
+    pool.connected(T0, 0, SPDY, 100);
+    actions(&mut pool);
+    pool.closing(T0, 0);
+    assert_eq!(actions(&mut pool), [""; 0]);
+    enqueue(&mut pool, &plain(), 1..2);
+    assert_eq!(actions(&mut pool), ["+1"]);
+    pool.ended(T0, 0);
+    pool.closed(T0, 0);
+    assert_eq!(actions(&mut pool), [""; 0]);
+}
+
+#[test]
+fn a_failed_connect_fails_all_who_wait_unless_another_connection_is_there() {
+    let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
+    enqueue(&mut pool, &plain(), 0..2);
+    assert_eq!(
+        pool.connect_failed(T0, 0),
+        [0; 0],
+        "connection 1 is still on its way"
+    );
+    assert_eq!(pool.connect_failed(T0, 1), [0, 1]);
+    actions(&mut pool);
+    enqueue(&mut pool, &plain(), 2..4);
+    pool.connected(T0, 2, Protocol::Http1, 1);
+    assert_eq!(actions(&mut pool), ["+2", "+3", "2>2"]);
+    assert_eq!(pool.connect_failed(T0, 3), [0; 0]);
+    assert_eq!(
+        actions(&mut pool),
+        [""; 0],
+        "no second try while the first connection works"
+    );
+    pool.ended(T0, 2);
+    assert_eq!(actions(&mut pool), ["3>2"]);
+}
+
+#[test]
+fn origins_do_not_share() {
+    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    let all = [
+        "http://a.test/",
+        "https://a.test/",
+        "http://b.test/",
+        "http://a.test:81/",
+    ];
+    for (request, uri) in (0..).zip(all) {
+        pool.enqueue(T0, &origin(uri), request, Priority::HIGHEST);
+    }
+    assert_eq!(actions(&mut pool), ["+0", "+1", "+2", "+3"]);
+}
+
+#[test]
+fn what_was_idle_for_too_long_is_closed_and_not_used() {
+    let mut pool = Pool::new(&[Protocol::Http1], 6, IDLE);
+    enqueue(&mut pool, &plain(), 0..1);
+    pool.connected(T0, 0, Protocol::Http1, 1);
+    pool.ended(T0, 0);
+    actions(&mut pool);
+    pool.enqueue(T0 + IDLE, &plain(), 1, Priority::HIGHEST);
+    assert_eq!(actions(&mut pool), ["1>0"]);
+    pool.ended(T0 + IDLE, 0);
+    pool.enqueue(
+        T0 + IDLE + IDLE + Duration::from_nanos(1),
+        &plain(),
+        2,
+        Priority::HIGHEST,
+    );
+    assert_eq!(actions(&mut pool), ["-0", "+1"]);
+}
+
+#[test]
+fn a_cancelled_request_is_not_assigned() {
+    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    enqueue(&mut pool, &plain(), 0..2);
+    assert!(pool.cancel(0));
+    assert!(!pool.cancel(0));
+    pool.connected(T0, 0, SPDY, 100);
+    assert_eq!(actions(&mut pool), ["+0", "1>0"]);
+}
+
+/// What can happen to a pool, with the dice that choose whom it happens to.
+#[derive(Clone, Debug)]
+enum Happening {
+    Enqueue {
+        host: u8,
+        level: u8,
+    },
+    Cancel(prop::sample::Index),
+    Connected {
+        which: prop::sample::Index,
+        protocol: Protocol,
+        limit: usize,
+    },
+    ConnectFailed(prop::sample::Index),
+    Ended(prop::sample::Index),
+    Closing(prop::sample::Index),
+    Closed(prop::sample::Index),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening::*;
+    let index = any::<prop::sample::Index>;
+    let protocol = prop_oneof![Just(SPDY), Just(Protocol::Http2), Just(Protocol::Http1)];
+    prop_oneof![
+        4 => (0..2u8, 0..8u8).prop_map(|(host, level)| Enqueue { host, level }),
+        1 => index().prop_map(Cancel),
+        3 => (index(), protocol, 1..4usize).prop_map(|(which, protocol, limit)| Connected { which, protocol, limit }),
+        1 => index().prop_map(ConnectFailed),
+        3 => index().prop_map(Ended),
+        1 => index().prop_map(Closing),
+        1 => index().prop_map(Closed),
+    ]
+}
+
+/// A world around a pool, that does what it says and keeps count.
+struct World {
+    pool: Pool,
+    now: Instant,
+    next: RequestId,
+    queued: BTreeSet<RequestId>,
+    /// Protocol, limit, exchanges open, takes new ones.
+    up: BTreeMap<ConnectionId, (Protocol, usize, usize, bool)>,
+    connecting: BTreeMap<ConnectionId, Origin>,
+    served: BTreeSet<RequestId>,
+}
+
+impl World {
+    fn carry_out(&mut self) {
+        while let Some(action) = self.pool.poll_action() {
+            match action {
+                Action::Connect { connection, origin } => {
+                    assert!(self.connecting.insert(connection, origin).is_none());
+                }
+                Action::Assign {
+                    request,
+                    connection,
+                } => {
+                    assert!(self.queued.remove(&request), "{request} was not waiting");
+                    assert!(self.served.insert(request), "{request} was served twice");
+                    let (_, limit, open, takes) = self
+                        .up
+                        .get_mut(&connection)
+                        .expect("assigned to a connection that is up");
+                    *open += 1;
+                    assert!(
+                        *takes && *open <= *limit,
+                        "connection {connection} is overfull"
+                    );
+                }
+                Action::Close { connection } => {
+                    let (_, _, open, _) = self.up.remove(&connection).expect("closed twice");
+                    assert_eq!(
+                        open, 0,
+                        "connection {connection} was closed with exchanges open"
+                    );
+                }
+            }
+        }
+    }
+
+    fn pick<V>(
+        map: &BTreeMap<ConnectionId, V>,
+        which: prop::sample::Index,
+    ) -> Option<ConnectionId> {
+        (!map.is_empty()).then(|| *map.keys().nth(which.index(map.len())).unwrap())
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        self.now += Duration::from_secs(1);
+        match happening {
+            Happening::Enqueue { host, level } => {
+                let origin = origin(&format!("https://{host}.test/"));
+                self.queued.insert(self.next);
+                self.pool
+                    .enqueue(self.now, &origin, self.next, Priority::new(level));
+                self.next += 1;
+            }
+            Happening::Cancel(which) => {
+                if let Some(&request) = self
+                    .queued
+                    .iter()
+                    .nth(which.index(self.queued.len().max(1)))
+                {
+                    assert!(self.pool.cancel(request));
+                    self.queued.remove(&request);
+                }
+            }
+            Happening::Connected {
+                which,
+                protocol,
+                limit,
+            } => {
+                if let Some(id) = Self::pick(&self.connecting, which) {
+                    self.connecting.remove(&id);
+                    let limit = if protocol.is_multiplexed() { limit } else { 1 };
+                    self.up.insert(id, (protocol, limit, 0, true));
+                    self.pool.connected(self.now, id, protocol, limit);
+                }
+            }
+            Happening::ConnectFailed(which) => {
+                if let Some(id) = Self::pick(&self.connecting, which) {
+                    self.connecting.remove(&id);
+                    for lost in self.pool.connect_failed(self.now, id) {
+                        assert!(self.queued.remove(&lost));
+                    }
+                }
+            }
+            Happening::Ended(which) => {
+                if let Some(id) = Self::pick(&self.up, which)
+                    && let Some((_, _, open @ 1.., _)) = self.up.get_mut(&id)
+                {
+                    *open -= 1;
+                    self.pool.ended(self.now, id);
+                }
+            }
+            Happening::Closing(which) => {
+                if let Some(id) = Self::pick(&self.up, which) {
+                    self.up.get_mut(&id).unwrap().3 = false;
+                    self.pool.closing(self.now, id);
+                }
+            }
+            Happening::Closed(which) => {
+                if let Some(id) = Self::pick(&self.up, which) {
+                    self.up.remove(&id);
+                    self.pool.closed(self.now, id);
+                }
+            }
+        }
+        self.carry_out();
+    }
+}
+
+proptest! {
+    /// Whatever happens: nobody is served twice, no connection is overfull, and once every connect
+    /// succeeds and every exchange ends, nobody is left waiting.
+    #[test]
+    fn every_request_is_served_once_in_the_end(happenings in prop::collection::vec(happening(), 0..120)) {
+        let mut world = World {
+            pool: Pool::new(&[SPDY, Protocol::Http2, Protocol::Http1], 6, Duration::from_secs(30)),
+            now: T0,
+            next: 0,
+            queued: BTreeSet::new(),
+            up: BTreeMap::new(),
+            connecting: BTreeMap::new(),
+            served: BTreeSet::new(),
+        };
+        for happening in happenings {
+            world.happen(happening);
+            for host in 0..2 {
+                let all = world.pool.connections_of(&origin(&format!("https://{host}.test/"))).count();
+                let draining = world.up.values().filter(|up| !up.3).count();
+                prop_assert!(all <= 6 + draining, "{all} connections to one origin");
+            }
+        }
+        let mut rounds = 0;
+        while !world.queued.is_empty() {
+            rounds += 1;
+            prop_assert!(rounds < 1_000, "{:?} wait for ever", world.queued);
+            while let Some((id, _)) = world.connecting.pop_first() {
+                world.up.insert(id, (Protocol::Http1, 1, 0, true));
+                world.pool.connected(world.now, id, Protocol::Http1, 1);
+                world.carry_out();
+            }
+            let busy: Vec<_> = world.up.iter().filter(|(_, up)| up.2 > 0).map(|(id, _)| *id).collect();
+            for id in busy {
+                world.up.get_mut(&id).unwrap().2 -= 1;
+                world.pool.ended(world.now, id);
+                world.carry_out();
+            }
+        }
+    }
+}
