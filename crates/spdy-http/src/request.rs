@@ -64,10 +64,10 @@ pub enum BadRequest {
         /// The name, cut to 64 bytes.
         name: String,
     },
-    /// `host` says other than `:host`.
-    #[error("host is {host:?}, :host is {authority:?}")]
+    /// `host` says other than `:host`, or either other than an absolute url.
+    #[error("host is {host:?}, and the request is for {authority:?}")]
     TwoHosts {
-        /// The header that HTTP/1.1 uses.
+        /// As it came, cut to 64 bytes.
         host: String,
         /// The one that rules.
         authority: String,
@@ -185,16 +185,7 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest
     head.uri = line.uri(names, &head.method)?;
     if let (Some(host), Some(authority)) = (plain_host, head.uri.authority()) {
         let scheme = head.uri.scheme_str().unwrap_or_default();
-        let same = std::str::from_utf8(host).is_ok_and(|host| {
-            without_default_port(scheme, host)
-                .eq_ignore_ascii_case(without_default_port(scheme, authority.as_str()))
-        });
-        if !same {
-            return Err(BadRequest::TwoHosts {
-                host: shown(host),
-                authority: authority.to_string(),
-            });
-        }
+        check_host(host, scheme, authority.as_str())?;
     }
     Ok(head)
 }
@@ -249,13 +240,15 @@ impl<'a> FirstLine<'a> {
         }
         if !path.starts_with(b"/") && &path[..] != b"*" {
             // To a proxy and in a push SPDY/2 says it all in the url.
-            return Uri::from_maybe_shared(path.clone())
+            let uri = Uri::from_maybe_shared(path.clone())
                 .ok()
                 .filter(|uri| {
                     uri.scheme().is_some()
                         && uri.authority().is_some_and(|a| !a.as_str().contains('@'))
                 })
-                .ok_or_else(|| value_error(names.path, &path));
+                .ok_or_else(|| value_error(names.path, &path))?;
+            self.agrees_with(&uri, names)?;
+            return Ok(uri);
         }
         let mut parts = http::uri::Parts::default();
         parts.scheme = Some(read(names.scheme, self.scheme, |value| match &value[..] {
@@ -270,6 +263,38 @@ impl<'a> FirstLine<'a> {
         }
         Uri::from_parts(parts).map_err(|_| value_error(names.path, &path))
     }
+}
+
+impl FirstLine<'_> {
+    /// Scheme and host, where they stand beside an absolute url, must say the same: who looks at the one
+    /// and who looks at the other would see different requests.
+    fn agrees_with(&self, uri: &Uri, names: &Names) -> Result<(), BadRequest> {
+        let scheme = uri.scheme_str().unwrap_or_default();
+        if let Some(said) = self.scheme
+            && !said.eq_ignore_ascii_case(scheme.as_bytes())
+        {
+            return Err(value_error(names.scheme, said));
+        }
+        match (self.host, uri.authority()) {
+            (Some(host), Some(authority)) => check_host(host, scheme, authority.as_str()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether `host` is the `authority` of a request, a default port said or not.
+fn check_host(host: &Bytes, scheme: &str, authority: &str) -> Result<(), BadRequest> {
+    let same = std::str::from_utf8(host).is_ok_and(|host| {
+        without_default_port(scheme, host)
+            .eq_ignore_ascii_case(without_default_port(scheme, authority))
+    });
+    if same {
+        return Ok(());
+    }
+    Err(BadRequest::TwoHosts {
+        host: shown(host),
+        authority: authority.to_owned(),
+    })
 }
 
 /// Host and port, without user information.

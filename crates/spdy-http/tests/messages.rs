@@ -493,3 +493,40 @@ fn a_response_that_does_not_say_its_version_is_one_all_the_same() {
         assert_eq!(read.expect("a response").status, 200);
     }
 }
+
+/// The url ruled and `:host` was not looked at, so that one server could see another host than the next.
+#[test]
+fn an_absolute_path_and_a_host_that_names_another_are_no_request() {
+    for (version, path, host, scheme) in [
+        (Version::V2, "url", "host", "scheme"),
+        (Version::V31, ":path", ":host", ":scheme"),
+    ] {
+        let ask = |authority: &'static str, with_scheme: &'static str| {
+            let names = match version {
+                Version::V2 => ("method", "version"),
+                _ => (":method", ":version"),
+            };
+            spdy_http::request::decode(
+                version,
+                &block(&[
+                    (names.0, "GET"),
+                    (path, "http://a.example/x"),
+                    (names.1, "HTTP/1.1"),
+                    (host, authority),
+                    (scheme, with_scheme),
+                ]),
+            )
+        };
+        for same in ["a.example", "A.example", "a.example:80"] {
+            assert_eq!(ask(same, "http").expect("one host").uri.path(), "/x");
+        }
+        assert!(
+            matches!(ask("b.example", "http"), Err(BadRequest::TwoHosts { .. })),
+            "{version}"
+        );
+        assert!(
+            matches!(ask("a.example", "https"), Err(BadRequest::Value { .. })),
+            "{version}"
+        );
+    }
+}

@@ -21,7 +21,7 @@ use crate::config::Role;
 use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
 use crate::session::Session;
-use crate::stream::{State, Stream};
+use crate::stream::{Answer, State, Stream};
 
 /// How far the end has come.
 #[derive(Debug, Default)]
@@ -80,6 +80,7 @@ impl Session {
         if stream.state != State::Closed {
             self.streams.remember(id);
         }
+        self.outbound.forget(&stream);
         self.outbound.data_bytes -= stream.queued_bytes;
         self.unread -= stream.unread;
         self.receive.consume(stream.unread);
@@ -141,10 +142,13 @@ impl Session {
         });
         let ours: Vec<_> = self.streams.ours_ids().collect();
         for id in ours {
-            // what was never written was not processed either, whatever last-good says: a
-            // drain in two steps starts with 2^31 - 1
-            let lost = self.streams.is_open(id)
-                && (id > last_good || self.streams.get(id).is_some_and(|stream| !stream.written));
+            let lost = self.streams.get(id).is_some_and(|stream| {
+                // what was never written was not processed either, whatever last-good says: a
+                // drain in two steps starts with 2^31 - 1; and what was answered was processed,
+                // so that a POST must not go out again (choice: the stream goes on)
+                let above = id > last_good && stream.answer != Answer::Received;
+                stream.state != State::Closed && (above || !stream.written)
+            });
             if lost && self.take_stream(id).is_some() {
                 self.events.push_back(Event::Reset {
                     id,

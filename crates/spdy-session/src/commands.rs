@@ -22,6 +22,11 @@ impl Session {
     ///
     /// When the peer's MAX_CONCURRENT_STREAMS is reached, the session is ending, or the stream
     /// that a push belongs to is gone.
+    ///
+    /// # Panics
+    ///
+    /// Here and with every other block: not now, but when it is written, if it does not fit into a
+    /// frame of the version. [`HeaderBlock::check`] finds that before.
     pub fn open(&mut self, headers: &HeaderBlock, open: Open) -> Result<StreamId, OpenError> {
         if self.is_closing() {
             return Err(OpenError::Closing);
@@ -76,10 +81,12 @@ impl Session {
             answer,
             written: true,
             headers_seen: 0,
+            header_bytes: 0,
             send: SendWindow::new(self.peer_initial_window),
             items: std::collections::VecDeque::new(),
             queued_bytes: 0,
             fin_queued: false,
+            reset_after_fin: None,
             full: false,
             queued: Queued::No,
             hurry: false,
@@ -221,6 +228,31 @@ impl Session {
         self.settle();
     }
 
+    /// FIN behind all that is queued; and once that has left, RST_STREAM with `status` if the peer's half
+    /// is still open. [`reset`](Self::reset) drops what is queued, this does not.
+    ///
+    /// It ends a stream for a peer that never sends FIN of its own (exec of Kubernetes: the server ends
+    /// stdout and stderr so). Until the end the stream counts as open, and DATA that comes must still be
+    /// [consumed](Self::consume). A stream that cannot send is reset at once.
+    pub fn finish_and_reset(&mut self, id: StreamId, status: RstStatus) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        stream.reset_after_fin.get_or_insert(status);
+        let sends = stream.state.sends();
+        let accepts = stream.accepts_output();
+        if accepts {
+            self.send_data(id, Bytes::new(), true);
+        } else if !sends
+            || self
+                .streams
+                .get(id)
+                .is_some_and(|stream| !stream.fin_queued)
+        {
+            self.reset(id, status);
+        }
+    }
+
     /// PING. One is under way at a time: a call while one is will be answered by the same
     /// [`Event::Pong`](crate::event::Event::Pong).
     pub fn ping(&mut self, now: Instant) {
@@ -262,5 +294,40 @@ mod tests {
             session.open(&headers, Open::default()),
             Err(OpenError::Closing)
         );
+    }
+
+    /// A peer that keeps the session's window closed, asks and resets, left its ids in the queue of DATA.
+    #[test]
+    fn streams_that_are_reset_leave_nothing_behind() {
+        let mut config = Config::new(Role::Client, Version::V31);
+        config.small_data_bytes = 1 << 20;
+        let mut session = Session::new(config, Instant::ZERO);
+        let mut wire = bytes::BytesMut::new();
+        // As many in each queue as there are priorities, and the window too small for all.
+        for n in 0..1000 {
+            let id = session.open(&HeaderBlock::new(), Open::default()).unwrap();
+            if n % 3 > 0 {
+                while session.poll_transmit(Instant::ZERO, &mut wire) {}
+            }
+            session.send_data(id, Bytes::from(vec![0; 70_000]), true);
+            if n % 3 > 1 {
+                while session.poll_transmit(Instant::ZERO, &mut wire) {}
+            }
+            session.reset(id, RstStatus::CANCEL);
+            assert_eq!(session.outbound.queued_streams(), 0, "after {n}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_make_no_sense_are_moved_to_the_next_that_do() {
+        let mut config = Config::new(Role::Client, Version::V2);
+        (config.send_buffer_bytes, config.data_frame_bytes) = (0, usize::MAX);
+        let mut session = Session::new(config, Instant::ZERO);
+        let id = session.open(&HeaderBlock::new(), Open::default()).unwrap();
+        assert_eq!(session.send_capacity(id), 1);
+        session.send_data(id, Bytes::from(vec![0; 1 << 24]), false);
+        let mut wire = bytes::BytesMut::new();
+        while session.poll_transmit(Instant::ZERO, &mut wire) {}
+        assert_eq!(session.stats().sent_data_bytes, 1 << 24);
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use spdy_frame::compress::Compression;
 use spdy_frame::decoder::Limits;
+use spdy_frame::head::MAX_PAYLOAD;
 use spdy_frame::header_block::BlockLimits;
 use spdy_frame::version::Version;
 
@@ -110,7 +111,7 @@ pub struct Config {
     pub session_window_bytes: u32,
     /// Largest DATA payload written at once, 1 to 2^24 - 1 bytes. Default 16,384.
     pub data_frame_bytes: usize,
-    /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0. Default 65,536.
+    /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0, at least 1. Default 65,536.
     pub send_buffer_bytes: usize,
     /// Streams we assume we may open before SETTINGS says. Default 100, as Chromium.
     pub assumed_peer_streams: u32,
@@ -155,6 +156,9 @@ pub struct Config {
     /// HEADERS frames on one stream; one more is a stream error (the flood that HTTP/2 has as
     /// CONTINUATION). Default 16.
     pub headers_per_stream: u32,
+    /// Plain bytes of all header blocks of one stream together, the first included; one more is a
+    /// stream error. Default 128 KiB: two blocks of the greatest length.
+    pub header_bytes_per_stream: usize,
     /// PING echoes that wait to be written; one more ends the session (CVE-2019-9512). Default 10.
     pub ping_echoes: usize,
     /// RST_STREAM frames that wait to be written before we stop reading; twice as many end the
@@ -211,6 +215,7 @@ impl Config {
             frame_limits: Limits::default(),
             block_limits: BlockLimits::default(),
             headers_per_stream: 16,
+            header_bytes_per_stream: 128 * 1024,
             ping_echoes: 10,
             control_queue_frames: 1000,
             event_queue: 10_000,
@@ -220,6 +225,13 @@ impl Config {
             starvation_guard: 16,
             observer: None,
         }
+    }
+
+    /// Moves what is out of range to the next value that makes sense: a frame cannot announce more
+    /// than 2^24 - 1 bytes, and a buffer of nothing would never have room.
+    pub(crate) fn keep_within_bounds(&mut self) {
+        self.data_frame_bytes = self.data_frame_bytes.clamp(1, MAX_PAYLOAD);
+        self.send_buffer_bytes = self.send_buffer_bytes.max(1);
     }
 
     /// Streams that the peer may have open at once, push policy included.

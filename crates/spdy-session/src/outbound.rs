@@ -74,6 +74,23 @@ impl Outbound {
         }
     }
 
+    /// How many places in queues are taken.
+    #[cfg(test)]
+    pub(crate) fn queued_streams(&self) -> usize {
+        self.heads.len() + self.scheduler.len() + self.held.len()
+    }
+
+    /// Takes a stream out of the queue that it stands in: one whose streams come and go while nothing
+    /// can be written would grow for ever.
+    pub(crate) fn forget(&mut self, stream: &Stream) {
+        match stream.queued {
+            Queued::No => {}
+            Queued::Head => self.heads.retain(|&id| id != stream.id),
+            Queued::Data => self.scheduler.remove(stream.priority, stream.id),
+            Queued::Held => self.held.retain(|&id| id != stream.id),
+        }
+    }
+
     /// Drops all but RST_STREAM: the session ends in order.
     pub(crate) fn keep_resets_alone(&mut self) {
         self.greeting.clear();
@@ -340,10 +357,7 @@ impl Session {
     /// Writes a DATA frame of the stream whose turn it is.
     fn write_data(&mut self, out: &mut BytesMut) -> bool {
         let (windows, session_window) = (self.stream_windows, self.session_window);
-        let (frame_bytes, small) = (
-            self.config.data_frame_bytes.max(1),
-            self.config.small_data_bytes,
-        );
+        let (frame_bytes, small) = (self.config.data_frame_bytes, self.config.small_data_bytes);
         while !session_window || self.send.credit() > 0 {
             let Some(id) = self.outbound.scheduler.pop() else {
                 return false;
@@ -437,10 +451,10 @@ impl Session {
             return;
         };
         stream.depart(fin);
-        if stream.state == State::Closed {
-            self.closed(id);
-        } else {
-            self.schedule(id);
+        match stream.reset_after_fin {
+            _ if stream.state == State::Closed => self.closed(id),
+            Some(status) if !stream.state.sends() => self.reset(id, status),
+            _ => self.schedule(id),
         }
     }
 }

@@ -114,6 +114,7 @@ impl Session {
         // node-spdy's and moby's pushes lack the flag: our half is closed all the same
         let push = self.config.role == Role::Client && !syn.associated_to.is_zero();
         let unidirectional = syn.unidirectional || push;
+        let header_bytes = headers.plain_len(self.config.version);
         self.last_accepted = id;
         self.stats.streams_accepted += 1;
         self.events.push_back(Event::Opened {
@@ -136,7 +137,8 @@ impl Session {
             unidirectional,
             fin: syn.fin,
         };
-        let stream = self.new_stream(id, open, state, answer);
+        let mut stream = self.new_stream(id, open, state, answer);
+        stream.header_bytes = header_bytes;
         self.streams.insert(stream);
     }
 
@@ -158,7 +160,13 @@ impl Session {
             return Ok(());
         }
         match block {
-            Ok(headers) => self.events.push_back(Event::Reply { id, headers, fin }),
+            Ok(headers) => {
+                let bytes = headers.plain_len(self.config.version);
+                if let Some(stream) = self.streams.get_mut(id) {
+                    stream.header_bytes += bytes;
+                }
+                self.events.push_back(Event::Reply { id, headers, fin });
+            }
             Err(error) => return self.stream_error(id, self.block_status(&error)),
         }
         self.arrived(id);
@@ -177,11 +185,20 @@ impl Session {
         if !self.arrive(id, Arrival::Headers, fin)? {
             return Ok(());
         }
-        let limit = self.config.headers_per_stream;
+        let bytes = block
+            .as_ref()
+            .map_or(0, |headers| headers.plain_len(self.config.version));
+        let limit = self.config.header_bytes_per_stream;
         if let Some(stream) = self.streams.get_mut(id) {
             stream.headers_seen += 1;
-            if stream.headers_seen > limit {
+            stream.header_bytes += bytes;
+            if stream.headers_seen > self.config.headers_per_stream {
                 return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
+            }
+            if stream.header_bytes > limit {
+                let got = stream.header_bytes;
+                let status = self.block_status(&BlockError::TooLong { limit, got });
+                return self.stream_error(id, status);
             }
         }
         match block {
@@ -345,7 +362,7 @@ impl Session {
         let step = match self.streams.get_mut(id) {
             Some(stream) if stream.state != State::Closed => stream.arrive(arrival, fin),
             _ => {
-                self.stray(id)?;
+                self.stray_block(id)?;
                 return Ok(false);
             }
         };
@@ -380,6 +397,15 @@ impl Session {
             .push_back((id, RstStatus::INVALID_STREAM));
         self.streams.remember(id);
         self.budget.stray_frame(self.now)
+    }
+
+    /// As [`stray`](Self::stray), for a frame with a header block: inflating it costs us more than it
+    /// cost the peer, so it counts though it meets silence.
+    fn stray_block(&mut self, id: StreamId) -> Result<(), SessionError> {
+        if self.streams.went_lately(id) {
+            return self.budget.stray_frame(self.now);
+        }
+        self.stray(id)
     }
 
     /// What RST_STREAM says about a block that is malformed or too large.

@@ -38,6 +38,17 @@ impl Scheduler {
         self.levels[usize::from(priority.level())].push_back(id);
     }
 
+    /// How many streams wait.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.levels.iter().map(VecDeque::len).sum()
+    }
+
+    /// Takes `id` out of its level.
+    pub(crate) fn remove(&mut self, priority: Priority, id: StreamId) {
+        self.levels[usize::from(priority.level())].retain(|&other| other != id);
+    }
+
     /// Takes the next stream out of its queue.
     pub(crate) fn pop(&mut self) -> Option<StreamId> {
         let urgent = self.levels.iter().position(|level| !level.is_empty())?;
@@ -99,6 +110,17 @@ mod tests {
                 id.value()
             })
             .collect()
+    }
+
+    #[test]
+    fn a_stream_that_was_removed_has_no_turn() {
+        let mut scheduler = Scheduler::new(16);
+        for id in [1, 3, 5] {
+            scheduler.push(Priority::HIGHEST, StreamId::new(id));
+        }
+        scheduler.remove(Priority::HIGHEST, StreamId::new(3));
+        let turns: Vec<_> = std::iter::from_fn(|| scheduler.pop()).collect();
+        assert_eq!(turns, [1, 5].map(StreamId::new));
     }
 
     #[test]

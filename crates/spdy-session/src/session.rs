@@ -164,7 +164,8 @@ impl fmt::Debug for Session {
 impl Session {
     /// A session whose transport has just come to be, at `now`.
     #[must_use]
-    pub fn new(config: Config, now: Instant) -> Self {
+    pub fn new(mut config: Config, now: Instant) -> Self {
+        config.keep_within_bounds();
         let client = config.role == Role::Client;
         let receive = ReceiveWindow::of_session(i64::from(config.session_window_bytes));
         let mut session = Self {

@@ -157,6 +157,8 @@ pub(crate) struct Stream {
     pub(crate) written: bool,
     /// HEADERS frames that came.
     pub(crate) headers_seen: u32,
+    /// Plain bytes of the header blocks that came.
+    pub(crate) header_bytes: usize,
 
     pub(crate) send: SendWindow,
     pub(crate) items: VecDeque<Item>,
@@ -164,6 +166,8 @@ pub(crate) struct Stream {
     pub(crate) queued_bytes: usize,
     /// FIN stands in `items`, or was sent.
     pub(crate) fin_queued: bool,
+    /// RST_STREAM to send behind our FIN, if the peer's half is still open then.
+    pub(crate) reset_after_fin: Option<RstStatus>,
     /// `send_capacity` is 0 until the queue has gone down.
     pub(crate) full: bool,
     pub(crate) queued: Queued,

@@ -308,3 +308,22 @@ fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
         ["Reset 5 by peer: REFUSED_STREAM", "Closed"]
     );
 }
+
+/// The owner was told to send a request again that had been answered.
+#[test]
+fn a_stream_that_was_answered_was_processed_whatever_last_good_says() {
+    let mut client = asking(Version::V31);
+    client.reply(3, false);
+    client.goaway(0);
+    let heard = client.heard();
+    assert!(
+        heard.contains(&"Reset 1: not processed".to_owned()),
+        "{heard:?}"
+    );
+    assert!(
+        !heard.iter().any(|line| line.starts_with("Reset 3")),
+        "{heard:?}"
+    );
+    client.data(3, 5, true);
+    assert!(client.heard().contains(&"Data 3 5 fin".to_owned()));
+}

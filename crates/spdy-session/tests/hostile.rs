@@ -294,3 +294,54 @@ fn a_header_bomb_costs_its_stream_or_the_session_and_no_memory_to_speak_of() {
     server.send(&Frame::SynStream(syn));
     assert_eq!(server.wrote(), ["GOAWAY 0 PROTOCOL_ERROR"]);
 }
+
+/// A block compresses a thousandfold, and HEADERS have no window: 16 of them on each of 100 streams were
+/// 100 MB.
+#[test]
+fn header_blocks_of_one_stream_are_bounded_together() {
+    for (version, status) in [
+        (Version::V2, "PROTOCOL_ERROR"),
+        (Version::V31, "FRAME_TOO_LARGE"),
+    ] {
+        let mut config = Config::new(Role::Server, version);
+        let block: HeaderBlock = [("name", vec![b'v'; 1000])].into_iter().collect();
+        // The block of SYN_STREAM, and three more.
+        config.header_bytes_per_stream =
+            some_headers().plain_len(version) + 3 * block.plain_len(version);
+        let mut server = Script::new(config);
+        server.syn(1);
+        for _ in 0..4 {
+            let block = server.block(&block);
+            server.send(&Frame::Headers(Headers {
+                stream_id: id(1),
+                fin: false,
+                block,
+            }));
+        }
+        let heard = server.heard();
+        assert_eq!(
+            heard[..4],
+            ["Opened 1", "Headers 1", "Headers 1", "Headers 1"]
+        );
+        assert_eq!(heard[4..], [format!("Reset 1 by us: {status}")]);
+    }
+}
+
+/// Such frames meet silence, but their blocks are inflated: a kilobyte of them was worth a megabyte of our
+/// work, without end.
+#[test]
+fn header_blocks_for_a_stream_that_just_closed_are_counted() {
+    let mut server = Script::server();
+    server.syn_fin(1);
+    server.session.reply(id(1), &some_headers(), true);
+    server.wrote();
+    server.heard();
+    (0..1000).for_each(|_| server.headers(1, false));
+    assert_eq!(ended_by(&mut server), None);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.headers(1, false);
+    assert_eq!(
+        ended_by(&mut server).unwrap(),
+        "more than 1000 frames for unknown streams"
+    );
+}

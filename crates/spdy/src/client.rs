@@ -5,7 +5,6 @@ mod response;
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +27,7 @@ use crate::entry::Entry;
 use crate::error::Error;
 use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
+use crate::sendable;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::stream_ref::StreamRef;
@@ -154,9 +154,14 @@ impl Session {
         // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such end with DATA.
         let fin =
             body.is_end_stream() && !wants_body(&head.method) && head.method != Method::CONNECT;
-        let block = match request::encode(self.shared.version, &head) {
+        let version = self.shared.version;
+        let block = request::encode(version, &head).map_err(Error::from);
+        let block = match block.and_then(|block| {
+            sendable::check_length(version, &block)?;
+            Ok(block)
+        }) {
             Ok(block) => block,
-            Err(error) => return ResponseFuture::failed(error.into()),
+            Err(error) => return ResponseFuture::failed(error),
         };
         let open = Open {
             priority,
@@ -188,8 +193,10 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::Closing`] if the session takes no new streams.
+    /// [`Error::Closing`] if the session takes no new streams; [`Error::Headers`] if the headers cannot be
+    /// written.
     pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
+        sendable::check(self.shared.version, &headers)?;
         let OpenOptions {
             priority,
             unidirectional,
@@ -238,7 +245,7 @@ impl Session {
 
     /// Waits until the session has ended.
     pub async fn closed(&self) {
-        poll_fn(|cx| self.shared.poll_ended(cx)).await;
+        self.shared.ended().await;
     }
 
     /// Why the session was lost, if it was.
@@ -279,6 +286,8 @@ impl Shared {
         self.command(|state| {
             if state.ended.is_none() {
                 state.machine.ping(now);
+                // Some peers never answer: who has stopped waiting is let go.
+                state.pings.retain(|ping| !ping.is_closed());
                 state.pings.push(answer);
             }
         });
@@ -294,22 +303,5 @@ impl Shared {
     /// Why the session was lost.
     pub(crate) fn error(&self) -> Option<Error> {
         self.look(|state| state.ended.clone().and_then(Result::err))
-    }
-
-    /// Ready when the session has ended.
-    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.look(|state| match &state.ended {
-            Some(_) => Poll::Ready(()),
-            None => {
-                if !state
-                    .ended_wakers
-                    .iter()
-                    .any(|waker| waker.will_wake(cx.waker()))
-                {
-                    state.ended_wakers.push(cx.waker().clone());
-                }
-                Poll::Pending
-            }
-        })
     }
 }

@@ -49,7 +49,7 @@ impl State {
                 }
                 Event::Reply { id, headers, fin } => self.replied(id, headers, fin, woken),
                 Event::Headers { id, headers, fin } => self.headers(id, headers, fin, woken),
-                Event::Data { id, data, fin } => self.data(id, data, fin, woken),
+                Event::Data { id, data, fin } => self.data(role, id, data, fin, woken),
                 Event::Reset { id, cause } => self.was_reset(id, cause, woken),
                 Event::Writable { id } => {
                     if let Some(key) = self.by_id.get(&id) {
@@ -86,6 +86,11 @@ impl State {
         woken: &mut Vec<Waker>,
     ) {
         if !self.accepts {
+            self.machine.reset(id, RstStatus::REFUSED_STREAM);
+            return;
+        }
+        // Streams that are over already are no concurrent ones, yet they take room until they are taken.
+        if self.incoming.len() >= self.machine.config().max_concurrent_streams as usize {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
@@ -144,10 +149,14 @@ impl State {
         self.finish_if(key, fin, woken);
     }
 
-    fn data(&mut self, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
+    fn data(&mut self, role: Role, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
         let Some(key) = self.by_id.get(&id).copied() else {
-            // Of a stream that was answered and left to itself.
+            // Nobody reads it any more. A server that has answered hears the question out, as peers
+            // want it; a client that has asked and left stops the answer, which could be long.
             self.machine.consume(id, data.len());
+            if role == Role::Client {
+                self.machine.finish_and_reset(id, RstStatus::CANCEL);
+            }
             return;
         };
         let entry = &mut self.entries[key];
@@ -170,8 +179,7 @@ impl State {
         if entry.discard {
             self.machine.consume(id, bytes);
         } else if bytes > 0 {
-            entry.unread_bytes += bytes;
-            entry.inbound.push_back(Inbound::Data(data));
+            entry.keep(data);
         }
         woken.extend(entry.reader.take());
         self.finish_if(key, fin, woken);
@@ -310,6 +318,6 @@ impl State {
         self.pings.clear();
         self.ended.get_or_insert(how);
         woken.extend(self.incoming_waker.take());
-        woken.append(&mut self.ended_wakers);
+        woken.extend(self.ended_wakers.drain());
     }
 }

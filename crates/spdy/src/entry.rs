@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
@@ -39,6 +39,13 @@ pub(crate) enum OnMismatch {
     /// The request is bad: 400, or PROTOCOL_ERROR if the answer has begun (a server).
     Refuse,
 }
+
+/// DATA shorter than this, bytes, is copied: it would keep a whole read buffer alive otherwise, so that a
+/// window of single bytes could hold gigabytes.
+const COPIED: usize = 4096;
+
+/// Copied DATA is joined to pieces of up to so many bytes.
+const JOINED: usize = 16 * 1024;
 
 /// One stream.
 #[derive(Debug)]
@@ -100,6 +107,28 @@ impl Entry {
         }
     }
 
+    /// Keeps DATA for the reader.
+    pub(crate) fn keep(&mut self, data: Bytes) {
+        self.unread_bytes += data.len();
+        if data.len() >= COPIED {
+            return self.inbound.push_back(Inbound::Data(data));
+        }
+        if let Some(Inbound::Data(last)) = self.inbound.back_mut()
+            && last.len() + data.len() <= JOINED
+        {
+            // What was copied is ours alone, and grows in place; what shares a buffer is copied once.
+            let mut joined = match std::mem::take(last).try_into_mut() {
+                Ok(alone) => alone,
+                Err(shared) => BytesMut::from(&shared[..]),
+            };
+            joined.extend_from_slice(&data);
+            *last = joined.freeze();
+        } else {
+            self.inbound
+                .push_back(Inbound::Data(Bytes::copy_from_slice(&data)));
+        }
+    }
+
     /// Both halves have ended in order.
     pub(crate) fn is_done(&self) -> bool {
         self.fin_received && self.fin_sent
@@ -118,5 +147,46 @@ impl Entry {
 pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker, old: &mut Option<Waker>) {
     if !slot.as_ref().is_some_and(|known| known.will_wake(waker)) {
         *old = slot.replace(waker.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+        let mut entry = Entry::new(StreamId::new(1), 1);
+        pieces.into_iter().for_each(|piece| entry.keep(piece));
+        let data = |item| match item {
+            Inbound::Data(data) => data,
+            Inbound::Headers(_) => unreachable!("none were kept"),
+        };
+        entry.inbound.drain(..).map(data).collect()
+    }
+
+    /// A read buffer of 32 KiB stayed for each byte that came alone.
+    #[test]
+    fn single_bytes_let_go_of_the_buffers_they_came_in_and_are_joined() {
+        let buffers: Vec<Bytes> = (0..40_000_u32)
+            .map(|n| Bytes::from(vec![n as u8; 64]))
+            .collect();
+        let kept = kept(buffers.iter().map(|buffer| buffer.slice(..1)));
+        let lengths: Vec<usize> = kept.iter().map(Bytes::len).collect();
+        assert_eq!(lengths, [JOINED, JOINED, 40_000 - 2 * JOINED]);
+        assert!(
+            kept.concat()
+                .iter()
+                .enumerate()
+                .all(|(n, byte)| *byte == n as u8)
+        );
+        assert!(buffers.iter().all(Bytes::is_unique));
+    }
+
+    #[test]
+    fn long_pieces_are_shared_and_not_copied() {
+        let buffer = Bytes::from(vec![b'x'; 3 * COPIED]);
+        let kept = kept([buffer.slice(..COPIED), buffer.slice(COPIED..)]);
+        let begins: Vec<_> = kept.iter().map(|piece| piece.as_ptr()).collect();
+        assert_eq!(begins, [buffer.as_ptr(), buffer[COPIED..].as_ptr()]);
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use spdy_frame::error::BlockError;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_session::error::SessionError;
@@ -60,6 +61,9 @@ pub enum Error {
     /// The request cannot be written as SPDY; nothing was sent.
     #[error("the request cannot be sent: {0}")]
     Request(#[from] spdy_http::request::RequestError),
+    /// The headers cannot be written; nothing was sent.
+    #[error("the headers cannot be sent: {0}")]
+    Headers(#[from] BlockError),
     /// The peer's answer is no HTTP response; the stream was reset.
     #[error("the peer's answer is no HTTP response: {0}")]
     Response(#[from] spdy_http::response::BadResponse),
@@ -126,7 +130,9 @@ impl From<Error> for io::Error {
             Error::Closing => io::ErrorKind::NotConnected,
             Error::SendClosed { .. } => io::ErrorKind::BrokenPipe,
             Error::TooManyStreams { .. } => io::ErrorKind::WouldBlock,
-            Error::Request(_) | Error::PushRefused { .. } => io::ErrorKind::InvalidInput,
+            Error::Request(_) | Error::Headers(_) | Error::PushRefused { .. } => {
+                io::ErrorKind::InvalidInput
+            }
             Error::Response(_) | Error::Length { .. } | Error::Body(_) => {
                 io::ErrorKind::InvalidData
             }

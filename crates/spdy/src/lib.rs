@@ -65,6 +65,7 @@ pub mod error;
 mod receive_body;
 pub mod runtime;
 mod send_body;
+mod sendable;
 pub mod server;
 mod session_driver;
 mod shared;

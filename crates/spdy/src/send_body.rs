@@ -12,6 +12,7 @@ use spdy_http::response::encode_trailers;
 
 use crate::body::Body;
 use crate::error::Error;
+use crate::sendable;
 use crate::stream_ref::StreamRef;
 
 /// Done when the last byte, with FIN, was handed to the session; fails when the body or the stream does.
@@ -68,7 +69,12 @@ impl Future for SendBody {
                         if let Ok(trailers) = frame.into_trailers()
                             && this.stream.shared.send_trailers
                         {
-                            let block = encode_trailers(this.stream.shared.version, &trailers);
+                            let version = this.stream.shared.version;
+                            let block = encode_trailers(version, &trailers);
+                            if let Err(error) = sendable::check_length(version, &block) {
+                                this.stream.reset(this.on_failure);
+                                return Poll::Ready(Err(error));
+                            }
                             // FIN goes on an empty DATA: two of the peers wait for ever on HEADERS with FIN.
                             this.stream.command(|state, key| {
                                 state.machine.headers(state.entries[key].id, &block, false);

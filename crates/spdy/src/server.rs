@@ -176,7 +176,7 @@ impl Handle {
 
     /// Waits until the session has ended.
     pub async fn closed(&self) {
-        poll_fn(|cx| self.shared.poll_ended(cx)).await;
+        self.shared.ended().await;
     }
 
     /// Why the session was lost, if it was.

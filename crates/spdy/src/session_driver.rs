@@ -52,6 +52,10 @@ pub struct Connection<T> {
     out: BytesMut,
     /// Bytes were written since the last flush.
     unflushed: bool,
+    /// Since when the connection takes nothing, though there is something for it.
+    stalled: Option<Instant>,
+    /// For how long it may.
+    write_timeout: Option<Duration>,
     /// The peer has not closed its side.
     readable: bool,
     timer: Option<(Instant, BoxFuture<()>)>,
@@ -82,12 +86,15 @@ impl<T> std::fmt::Debug for Connection<T> {
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
     pub(crate) fn new(io: T, shared: Arc<Shared>) -> Self {
+        let write_timeout = shared.look(|state| state.machine.config().write_timeout);
         Self {
             io,
             shared,
             input: BytesMut::new(),
             out: BytesMut::new(),
             unflushed: false,
+            stalled: None,
+            write_timeout,
             readable: true,
             timer: None,
             phase: Phase::Running,
@@ -212,9 +219,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 Poll::Ready(Ok(written)) => {
                     self.out.advance(written);
                     self.unflushed = true;
+                    self.stalled = None;
                 }
                 Poll::Ready(Err(error)) => self.lose(error),
                 Poll::Pending => {
+                    self.stalled.get_or_insert(now);
                     let mut old = None;
                     self.shared
                         .look(|state| register(&mut state.driver, cx.waker(), &mut old));
@@ -231,9 +240,16 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
         if self.unflushed {
             match Pin::new(&mut self.io).poll_flush(cx) {
-                Poll::Ready(Ok(())) => self.unflushed = false,
+                Poll::Ready(Ok(())) => {
+                    self.unflushed = false;
+                    if self.out.is_empty() {
+                        self.stalled = None;
+                    }
+                }
                 Poll::Ready(Err(error)) => self.lose(error),
-                Poll::Pending => {}
+                Poll::Pending => {
+                    self.stalled.get_or_insert(self.shared.runtime.now());
+                }
             }
         }
         if let Phase::Closing { .. } = self.phase
@@ -252,10 +268,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             }
         }
         match self.phase {
-            Phase::Running => next_timeout,
+            Phase::Running => next_timeout.into_iter().chain(self.stall_ends()).min(),
             Phase::Closing { until } | Phase::Lingering { until } => Some(until),
             Phase::Done => None,
         }
+    }
+
+    /// When the connection has taken nothing for too long. The machine cannot tell: for it a frame has left
+    /// that stands in our buffer, so that without this an answer short enough for the buffer waits for ever.
+    fn stall_ends(&self) -> Option<Instant> {
+        self.stalled
+            .zip(self.write_timeout)
+            .map(|(since, limit)| since + limit)
     }
 
     /// Sleeps until `deadline`; `true` if it has passed and was acted upon.
@@ -286,6 +310,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             }
         }
         match self.phase {
+            Phase::Running
+                if self
+                    .stall_ends()
+                    .is_some_and(|end| self.shared.runtime.now() >= end) =>
+            {
+                self.lose(io::ErrorKind::TimedOut.into());
+            }
             Phase::Running => self.tell(|state, now| state.machine.handle_timeout(now)),
             Phase::Closing { .. } | Phase::Lingering { .. } => self.phase = Phase::Done,
             Phase::Done => {}

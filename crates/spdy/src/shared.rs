@@ -15,8 +15,9 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use slab::Slab;
@@ -76,7 +77,7 @@ impl Shared {
             draining: false,
             closing: false,
             ended: None,
-            ended_wakers: Vec::new(),
+            ended_wakers: Slab::new(),
             io_error: None,
             pings: Vec::new(),
         };
@@ -107,9 +108,58 @@ impl Shared {
         result
     }
 
+    /// Ready when the session has ended.
+    pub(crate) fn ended(&self) -> Ended<'_> {
+        Ended {
+            shared: self,
+            key: None,
+        }
+    }
+
     /// Runs `look` on the state, waking nobody.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
         look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Waits for the end of a session; dropped, it leaves nothing behind.
+pub(crate) struct Ended<'a> {
+    shared: &'a Shared,
+    /// Its place among the wakers.
+    key: Option<usize>,
+}
+
+impl Future for Ended<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut old = None;
+        let (shared, mut key) = (self.shared, self.key);
+        let poll = shared.look(|state| {
+            if state.ended.is_some() {
+                return Poll::Ready(());
+            }
+            match key {
+                Some(key) => {
+                    let known = &mut state.ended_wakers[key];
+                    old = Some(std::mem::replace(known, cx.waker().clone()));
+                }
+                None => key = Some(state.ended_wakers.insert(cx.waker().clone())),
+            }
+            Poll::Pending
+        });
+        self.key = key;
+        poll
+    }
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let gone = self.key.map(|key| {
+            // With the end they are all gone.
+            self.shared.look(|state| state.ended_wakers.try_remove(key))
+        });
+        drop(gone); // a waker, and with the lock free
     }
 }
 
@@ -151,7 +201,7 @@ pub(crate) struct State {
     /// Streams to open once the peer allows it, by priority and then in order.
     pub(crate) waiting: BTreeMap<(Priority, u64), Waiting>,
     pub(crate) next_ticket: u64,
-    /// Streams of the peer that nobody took yet: at most its MAX_CONCURRENT_STREAMS.
+    /// Streams of the peer that nobody took yet: at most `max_concurrent_streams`.
     pub(crate) incoming: VecDeque<usize>,
     pub(crate) incoming_waker: Option<Waker>,
     pub(crate) accepts: bool,
@@ -165,7 +215,8 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// How the session ended.
     pub(crate) ended: Option<Result<(), Error>>,
-    pub(crate) ended_wakers: Vec<Waker>,
+    /// Whoever waits for the end, and goes from here when it waits no more.
+    pub(crate) ended_wakers: Slab<Waker>,
     pub(crate) io_error: Option<Error>,
     pub(crate) pings: Vec<oneshot::Sender<Duration>>,
 }
@@ -244,6 +295,21 @@ impl State {
         }
     }
 
+    /// Lets what was sent on a stream go out, then ends it; nobody reads it any more.
+    pub(crate) fn end_stream(&mut self, key: usize, status: RstStatus) {
+        self.drop_unread(key);
+        let entry = &mut self.entries[key];
+        let id = entry.id;
+        if self.by_id.get(&id) == Some(&key) {
+            self.machine.finish_and_reset(id, status);
+            self.by_id.remove(&id);
+        }
+        let entry = &mut self.entries[key];
+        entry.discard = true;
+        entry.fin_sent = true;
+        entry.failure.get_or_insert(Error::ResetByUs { id, status });
+    }
+
     /// Gives back the credit of what nobody will read.
     pub(crate) fn drop_unread(&mut self, key: usize) {
         let entry = &mut self.entries[key];
@@ -286,5 +352,55 @@ impl State {
     /// Streams that are open, or wait to be.
     pub(crate) fn active_streams(&self) -> usize {
         self.by_id.len() + self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{BoxFuture, Runtime};
+
+    /// A clock that stands.
+    struct Standing;
+
+    impl Runtime for Standing {
+        fn now(&self) -> spdy_clock::Instant {
+            spdy_clock::Instant::ZERO
+        }
+
+        fn sleep_until(&self, _: spdy_clock::Instant) -> BoxFuture<()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn spawn(&self, _: BoxFuture<()>) {}
+    }
+
+    fn session() -> Arc<Shared> {
+        let config = Config::new(Role::Client, Version::V31);
+        Shared::new(config, SharedRuntime::new(Standing), false, false)
+    }
+
+    /// Every wait for the end left a waker, and with it its task, until the session was over.
+    #[test]
+    fn who_stops_waiting_for_the_end_or_a_ping_leaves_nothing_behind() {
+        let shared = session();
+        let cx = &mut Context::from_waker(Waker::noop());
+        for _ in 0..10 {
+            let mut ended = std::pin::pin!(shared.ended());
+            let mut ping = std::pin::pin!(shared.ping());
+            for _ in 0..3 {
+                assert!(ended.as_mut().poll(cx).is_pending());
+                assert!(ping.as_mut().poll(cx).is_pending());
+            }
+            shared.look(|state| {
+                assert_eq!((state.ended_wakers.len(), state.pings.len()), (1, 1));
+            });
+        }
+        let mut ended = std::pin::pin!(shared.ended());
+        assert!(ended.as_mut().poll(cx).is_pending());
+        let mut woken = Vec::new();
+        shared.look(|state| state.end(Ok(()), &mut woken));
+        assert_eq!(woken.len(), 1);
+        assert!(ended.as_mut().poll(cx).is_ready());
     }
 }

@@ -13,9 +13,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::entry::Inbound;
 use crate::error::Error;
+use crate::sendable;
 use crate::stream_ref::StreamRef;
 
-/// One stream, without HTTP. Dropped before both halves have ended, it is reset with CANCEL.
+/// One stream, without HTTP. Dropped before our half has ended, it is reset with CANCEL; dropped after
+/// that, what was written still arrives, and nobody reads what the peer says.
 ///
 /// Read and write it as any byte stream ([`tokio::io::split`] gives halves to two tasks), or take DATA
 /// as it comes with [`receive`](Self::receive) and hand over [`Bytes`] with [`send`](Self::send),
@@ -30,8 +32,6 @@ pub struct Stream {
     current_len: usize,
     /// HEADERS that reading came across.
     headers: Vec<HeaderBlock>,
-    /// A reset was asked for, or both halves ended.
-    over: bool,
 }
 
 impl Stream {
@@ -43,7 +43,6 @@ impl Stream {
             current: Bytes::new(),
             current_len: 0,
             headers: Vec::new(),
-            over: false,
         }
     }
 
@@ -73,8 +72,10 @@ impl Stream {
     ///
     /// # Errors
     ///
-    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    /// [`Error::SendClosed`] after FIN, [`Error::Headers`] if they cannot be written, else why the stream
+    /// ended.
     pub fn send_headers(&mut self, headers: &HeaderBlock, fin: bool) -> Result<(), Error> {
+        sendable::check(self.stream.shared.version, headers)?;
         self.stream.command(|state, key| {
             let entry = &state.entries[key];
             let id = entry.id;
@@ -100,7 +101,7 @@ impl Stream {
         poll_fn(|cx| self.stream.poll_send(cx, &mut data, false)).await
     }
 
-    /// The next DATA as it came, never empty; `None` after FIN.
+    /// The next DATA, never empty; `None` after FIN. Small frames that waited come in one piece.
     pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
         poll_fn(|cx| {
             Poll::Ready(match ready!(self.poll_data(cx)) {
@@ -131,9 +132,17 @@ impl Stream {
     }
 
     /// Ends it at once, both ways.
-    pub fn reset(mut self, status: RstStatus) {
-        self.over = true;
+    pub fn reset(self, status: RstStatus) {
         self.stream.reset(status);
+    }
+
+    /// Closes our half and then the whole: FIN behind all that was sent, and RST_STREAM once that is
+    /// written, if the peer has not closed its half by then. Unlike [`reset`](Self::reset) it loses
+    /// nothing that was sent; what still comes is discarded.
+    pub fn end(mut self, status: RstStatus) {
+        self.give_back();
+        self.stream
+            .command(|state, key| state.end_stream(key, status));
     }
 
     /// Waits until the stream ends before its time.
@@ -211,13 +220,5 @@ impl AsyncWrite for Stream {
             Ok(()) | Err(Error::SendClosed { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         })
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        if !self.over {
-            self.stream.reset(RstStatus::CANCEL);
-        }
     }
 }

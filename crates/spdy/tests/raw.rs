@@ -166,3 +166,116 @@ async fn a_dropped_stream_is_cancelled_and_a_dropped_offer_refused() {
     assert_eq!(error.reset_status(), Some(RstStatus::REFUSED_STREAM));
     assert!(error.is_retry_safe());
 }
+
+/// A stream was reset by its own drop after `finish`, and what it had still to send went with it.
+#[tokio::test]
+async fn what_was_written_before_the_end_arrives_though_the_stream_is_dropped_at_once() {
+    let (session, mut accept) = pair();
+    let sent = pattern(60_000);
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.write_all(&sent).await.expect("room");
+    near.shutdown().await.expect("an end");
+    drop(near);
+    let mut got = Vec::new();
+    far.read_to_end(&mut got).await.expect("no reset");
+    assert!(got == sent);
+    // The other way round, the answer included.
+    let mut near = session
+        .open(block(&[("x", "y")]), OpenOptions::default())
+        .await
+        .expect("a stream");
+    let incoming = accept.next().await.expect("a stream");
+    let mut far = incoming.accept_raw(&block(&[])).expect("a stream");
+    far.write_all(&sent).await.expect("room");
+    far.shutdown().await.expect("an end");
+    drop(far);
+    near.reply().await.expect("a reply");
+    let mut got = Vec::new();
+    near.read_to_end(&mut got).await.expect("no reset");
+    assert!(got == sent);
+}
+
+#[tokio::test]
+async fn who_sends_to_a_client_that_left_is_told() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.finish().expect("an end");
+    drop(near);
+    far.send(Bytes::from_static(b"anyone?"))
+        .await
+        .expect("room");
+    assert_eq!(far.failed().await.reset_status(), Some(RstStatus::CANCEL));
+    assert_eq!(session.active_streams(), 0);
+}
+
+/// Names and values reach the encoder by other ways than `http`'s types, and its lengths are of 16 bits in
+/// SPDY/2: it panicked, within the driver.
+#[tokio::test]
+async fn headers_that_cannot_be_written_are_refused_before_they_reach_the_session() {
+    for version in Version::ALL {
+        let (near, far) = pipe();
+        let runtime = runtime();
+        let (mut accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
+        serving.spawn();
+        let (session, connection) = client::Builder::new(version).handshake(near, runtime);
+        connection.spawn();
+        let long: HeaderBlock = [("x", vec![b'v'; 1024 * 1024 + 1])].into_iter().collect();
+        let bad = [
+            long,
+            block(&[("x", "a\r\nset-cookie: b")]),
+            block(&[("x", "a\0\0b")]),
+            block(&[("X", "upper")]),
+            block(&[("", "empty")]),
+        ];
+        let refused = |result: Result<(), Error>| matches!(result, Err(Error::Headers(_)));
+        for headers in bad {
+            let opened = session.open(headers.clone(), OpenOptions::default()).await;
+            assert!(refused(opened.map(|_| ())), "{version}");
+            let near = session
+                .open(block(&[("x", "y")]), OpenOptions::default())
+                .await
+                .expect("a stream");
+            let incoming = accept.next().await.expect("a stream");
+            assert!(
+                refused(incoming.accept_raw(&headers).map(|_| ())),
+                "{version}"
+            );
+            drop(near);
+            let near = session.open(block(&[("x", "y")]), OpenOptions::default());
+            let mut near = near.await.expect("a stream");
+            assert!(refused(near.send_headers(&headers, false)), "{version}");
+            drop(accept.next().await);
+        }
+        session.ping().await.expect("the session lives");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
+    let value = "v".repeat(65_536);
+    let (near, far) = pipe();
+    let runtime = runtime();
+    let answer = value.clone();
+    let serving = server::serve(
+        far,
+        server::Builder::new(Version::V2),
+        runtime.clone(),
+        move |_| {
+            let response = http::Response::builder().header("x", &answer);
+            std::future::ready(response.body(spdy::Body::empty()).expect("valid"))
+        },
+    );
+    tokio::spawn(serving);
+    let (session, connection) = client::Builder::new(Version::V2).handshake(near, runtime);
+    connection.spawn();
+    let request = http::Request::get("http://example.org/").header("x", &value);
+    let request = request.body(spdy::Body::empty()).expect("valid");
+    let asked = session.request(request, spdy::Priority::HIGHEST).await;
+    assert!(matches!(asked, Err(Error::Headers(_))), "{asked:?}");
+    let request = http::Request::get("http://example.org/").body(spdy::Body::empty());
+    let asked = session
+        .request(request.expect("valid"), spdy::Priority::HIGHEST)
+        .await;
+    let error = asked.expect_err("no such response");
+    assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
+}

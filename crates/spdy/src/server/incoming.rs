@@ -15,6 +15,7 @@ use crate::body::Body;
 use crate::entry::Opening;
 use crate::error::Error;
 use crate::receive_body::ReceiveBody;
+use crate::sendable;
 use crate::server::responder::{Pusher, Responder};
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -171,8 +172,13 @@ impl Incoming {
     ///
     /// # Errors
     ///
-    /// Why the stream ended before.
+    /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
+    /// is reset.
     pub fn accept_raw(mut self, headers: &HeaderBlock) -> Result<Stream, Error> {
+        if let Err(error) = sendable::check(self.stream.shared.version, headers) {
+            self.reject(RstStatus::INTERNAL_ERROR);
+            return Err(error);
+        }
         let unidirectional = self.is_unidirectional();
         self.opening = None;
         let (stream, id) = (self.stream.clone(), self.id);

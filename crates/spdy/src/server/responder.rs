@@ -18,6 +18,7 @@ use crate::body::{Body, BoxError};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::send_body::SendBody;
+use crate::sendable;
 use crate::shared::Shared;
 use crate::stream_ref::StreamRef;
 
@@ -73,7 +74,8 @@ impl Responder {
     /// # Errors
     ///
     /// Why the stream ended before: reset by the peer, session lost; [`Error::Body`] if the body
-    /// failed, when the stream was reset with INTERNAL_ERROR.
+    /// failed, or [`Error::Headers`] if the headers are too long, when the stream was reset with
+    /// INTERNAL_ERROR.
     pub async fn respond<B>(mut self, response: Response<B>) -> Result<(), Error>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -112,6 +114,10 @@ impl Responder {
             Kind::Reply { .. } => response::encode(version, &head),
             Kind::Push => push::encode_response(version, &head),
         };
+        if let Err(error) = sendable::check_length(version, &block) {
+            stream.reset(RstStatus::INTERNAL_ERROR);
+            return Err(error);
+        }
         let mut first = body.take_full();
         // Under one lock, so that a small answer is one trip, and one wake of the driver.
         let all_sent = stream.command(|state, key| {
@@ -240,6 +246,7 @@ fn push_beside(
         });
     }
     let block = push::encode_promise(shared.version, request.uri())?;
+    sendable::check_length(shared.version, &block)?;
     let open = Open {
         priority,
         associated_to: parent,

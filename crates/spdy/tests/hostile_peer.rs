@@ -1,0 +1,216 @@
+//! Peers that mean ill, written frame by frame, against client and server in virtual time.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, Response};
+use spdy::{Body, Frame, HeaderBlock, Priority, SharedRuntime, StreamId, Version, client, server};
+use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::frame::{Ping, SynStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use virtual_world::{VirtualTime, World, wire};
+
+#[path = "support/virtual_world.rs"]
+mod virtual_world;
+
+const VERSION: Version = Version::V31;
+
+/// Frames as a peer writes them.
+struct Hand {
+    deflater: Deflater,
+    wire: BytesMut,
+}
+
+impl Hand {
+    fn new() -> Self {
+        Self {
+            deflater: Deflater::new(VERSION, Compression::Masked),
+            wire: BytesMut::new(),
+        }
+    }
+
+    fn syn(
+        &mut self,
+        id: u32,
+        of: u32,
+        unidirectional: bool,
+        pairs: &[(&'static str, &'static str)],
+    ) {
+        let headers: HeaderBlock = pairs.iter().copied().collect();
+        let mut block = BytesMut::new();
+        self.deflater.deflate(&headers, &mut block);
+        self.frame(&Frame::SynStream(SynStream {
+            stream_id: StreamId::new(id),
+            associated_to: StreamId::new(of),
+            priority: Priority::HIGHEST,
+            fin: true,
+            unidirectional,
+            block: block.freeze(),
+        }));
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        frame.encode(VERSION, &mut self.wire);
+    }
+}
+
+/// A connection that brings bytes and takes none.
+struct TakesNothing(Bytes);
+
+impl AsyncRead for TakesNothing {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            return Poll::Pending;
+        }
+        let length = self.0.len().min(buf.remaining());
+        buf.put_slice(&self.0.split_to(length));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for TakesNothing {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+/// Only queued DATA had a deadline: who asked for answers without a body, kept one stream open and read
+/// nothing was served for ever.
+#[test]
+fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let mut hand = Hand::new();
+    hand.syn(
+        1,
+        0,
+        false,
+        &[
+            (":method", "GET"),
+            (":path", "/hold"),
+            (":version", "HTTP/1.1"),
+            (":host", "a.example"),
+            (":scheme", "http"),
+        ],
+    );
+    hand.frame(&Frame::Ping(Ping { id: 1 }));
+    let serving = server::serve(
+        TakesNothing(hand.wire.freeze()),
+        server::Builder::new(VERSION),
+        runtime.clone(),
+        |_| std::future::pending::<Response<Body>>(),
+    );
+    let ended = Arc::<Mutex<Option<(Duration, bool)>>>::default();
+    let (note, clock) = (ended.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let how = serving.await;
+        let after = clock.now() - spdy::Instant::ZERO;
+        *note.lock().expect("one thread") = Some((after, how.is_err()));
+    }));
+    world.run();
+    let ended = ended.lock().expect("one thread").take();
+    assert_eq!(ended, Some((Duration::from_secs(60), true)));
+}
+
+/// Streams that are over from birth are no concurrent streams, so no limit held them: they waited for
+/// somebody to take them, by the million.
+#[test]
+fn pushes_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, mut far) = wire(&world, Duration::ZERO);
+    let builder = client::Builder::new(VERSION).max_concurrent_streams(3);
+    let (session, mut pushes, connection) = builder.handshake_with_pushes(near, runtime.clone());
+    connection.spawn();
+    let request = Request::get("http://a.example/").body(Body::empty());
+    let asked = session.request(request.expect("valid"), Priority::HIGHEST);
+    let taken = Arc::<Mutex<Vec<u32>>>::default();
+    let (note, clock) = (taken.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let mut hand = Hand::new();
+        for id in 1..=100 {
+            hand.syn(
+                2 * id,
+                1,
+                true,
+                &[
+                    (":path", "/pushed"),
+                    (":host", "a.example"),
+                    (":scheme", "http"),
+                    (":status", "200"),
+                    (":version", "HTTP/1.1"),
+                ],
+            );
+        }
+        // The request first: a push belongs to a stream that is open.
+        let mut heard = [0; 1024];
+        let _ = far.read(&mut heard).await.expect("a request");
+        far.write_all(&hand.wire).await.expect("a wire");
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(1))
+            .await;
+        // It closes the connection, so that the pushes come to an end.
+        drop(far);
+    }));
+    let clock = runtime.clone();
+    runtime.spawn(Box::pin(async move {
+        clock
+            .sleep_until(clock.now() + Duration::from_millis(500))
+            .await;
+        while let Some(push) = pushes.next().await {
+            note.lock().expect("one thread").push(push.id().value());
+        }
+        drop((asked, session));
+    }));
+    world.run();
+    assert_eq!(*taken.lock().expect("one thread"), [2, 4, 6]);
+}
+
+#[test]
+fn one_way_streams_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, far) = wire(&world, Duration::ZERO);
+    let builder = server::Builder::new(VERSION).max_concurrent_streams(3);
+    let (mut accept, connection) = builder.handshake(far, runtime.clone());
+    connection.spawn();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let taken = Arc::<Mutex<Vec<u32>>>::default();
+    let note = taken.clone();
+    runtime.spawn(Box::pin(async move {
+        for _ in 0..100 {
+            let options = client::OpenOptions {
+                unidirectional: true,
+                ..Default::default()
+            };
+            let headers = [("x", "y")].into_iter().collect();
+            let mut stream = session.open(headers, options).await.expect("a stream");
+            stream.finish().expect("an end");
+            session.ping().await.expect("it lives");
+        }
+        drop(session);
+        while let Some(incoming) = accept.next().await {
+            note.lock().expect("one thread").push(incoming.id().value());
+        }
+    }));
+    world.run();
+    assert_eq!(*taken.lock().expect("one thread"), [1, 3, 5]);
+}
