@@ -24,7 +24,7 @@ test:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 bench:
-	$(CARGO) bench --workspace --benches --locked
+	$(CARGO) bench --workspace --bench '*' --locked
 	scripts/cpu-per-load
 
 clean:
