@@ -208,7 +208,7 @@ fn a_cancelled_request_is_not_assigned() {
 }
 
 /// What can happen to a pool, with the dice that choose whom it happens to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Happening {
     Enqueue {
         host: u8,

@@ -19,12 +19,12 @@ use spdy_frame::priority::Priority;
 use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
-use crate::handler::{Arrival, Handler};
+use crate::handler::Arrival;
 use crate::hyper_runtime::RunTimer;
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::serve::ServerOptions;
+use crate::serve::Terms;
 use crate::tap::ConnectionTap;
 
 /// The least buffer hyper takes, bytes.
@@ -188,14 +188,14 @@ fn is_io(error: &hyper::Error) -> bool {
 }
 
 /// Serves `io` until it ends, or until the exchange after `stop`.
-pub(crate) async fn serve(
-    io: BoxIo,
-    secure: bool,
-    handler: Arc<dyn Handler>,
-    options: &ServerOptions,
-    runtime: &SharedRuntime,
-    stop: &Latch,
-) -> Result<(), ConnectionError> {
+pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
+    let Terms {
+        secure,
+        handler,
+        options,
+        runtime,
+        stop,
+    } = terms;
     let service = service_fn(move |request: Request<Incoming>| {
         let handler = handler.clone();
         async move {

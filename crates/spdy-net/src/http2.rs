@@ -1,7 +1,7 @@
 //! HTTP/2 on both sides, by the h2 crate (RFC 9113).
 //!
 //! Priorities travel as RFC 9218's `priority: u=N` header field, whose 0 to 7 are SPDY's own levels;
-//! the server obeys them by [`crate::turns`]. Windows are set in so many words, never h2's defaults.
+//! the server obeys them by `turns.rs`. Windows are set in so many words, never h2's defaults.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -30,7 +30,8 @@ use crate::idle::Idle;
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::serve::ServerOptions;
+use crate::serve::Terms;
+use crate::stall::Stall;
 use crate::tap::{ConnectionTap, Seen};
 use crate::turns::{Precedence, Turn, Turns, WindowWatch};
 
@@ -183,7 +184,7 @@ impl Http2Client {
             );
         }
         let upload = (!body.is_end_stream())
-            .then(|| Box::pin(send_body(stream, body, None)) as BoxFuture<()>);
+            .then(|| Box::pin(send_body(stream, body, None, None)) as BoxFuture<()>);
         Ok((response, upload))
     }
 
@@ -315,7 +316,12 @@ impl http_body::Body for Received {
 }
 
 /// Writes `body` to `stream` as the windows, the socket and `turn` allow, then ends the stream.
-async fn send_body(mut stream: SendStream<Bytes>, body: Body, turn: Option<Turn>) {
+async fn send_body(
+    mut stream: SendStream<Bytes>,
+    body: Body,
+    turn: Option<Turn>,
+    mut stall: Option<Stall>,
+) {
     let mut body = body;
     let mut chunk = Bytes::new();
     let sent: Result<(), BoxError> = poll_fn(|cx| {
@@ -356,10 +362,17 @@ async fn send_body(mut stream: SendStream<Bytes>, body: Body, turn: Option<Turn>
                 return Poll::Pending;
             }
             stream.reserve_capacity(chunk.len().min(CHUNK_BYTES));
-            let room = match ready!(stream.poll_capacity(cx)) {
-                Some(room) => room?.min(chunk.len()).min(CHUNK_BYTES),
-                None => return Poll::Ready(Err("the stream can no longer send".into())),
+            let room = match stream.poll_capacity(cx) {
+                Poll::Ready(Some(room)) => room?.min(chunk.len()).min(CHUNK_BYTES),
+                Poll::Ready(None) => {
+                    return Poll::Ready(Err("the stream can no longer send".into()));
+                }
+                Poll::Pending => match stall.as_mut().map(|stall| stall.poll(cx)) {
+                    Some(Poll::Ready(error)) => return Poll::Ready(Err(error.into())),
+                    Some(Poll::Pending) | None => return Poll::Pending,
+                },
             };
+            stall.iter_mut().for_each(Stall::moved);
             if room == 0 {
                 continue; // capacity came and went; the next poll waits for more
             }
@@ -380,14 +393,14 @@ async fn send_body(mut stream: SendStream<Bytes>, body: Body, turn: Option<Turn>
 }
 
 /// Serves `io` until the connection ends; after `stop`, or when nobody asks any more, by GOAWAY.
-pub(crate) async fn serve(
-    io: BoxIo,
-    secure: bool,
-    handler: Arc<dyn Handler>,
-    options: &ServerOptions,
-    runtime: &SharedRuntime,
-    stop: &Latch,
-) -> Result<(), ConnectionError> {
+pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
+    let Terms {
+        secure,
+        handler,
+        options,
+        runtime,
+        stop,
+    } = terms;
     let turns = Turns::new();
     let io = Watched::new(io, WindowWatch::new(turns.clone()));
     let handshake = h2::server::Builder::new()
@@ -425,7 +438,9 @@ pub(crate) async fn serve(
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let busy = idle.exchange();
-                    let answer = answer(request, respond, secure, handler.clone(), turns.clone());
+                    let stall = Stall::new(runtime.clone(), options.write_timeout);
+                    let (handler, turns) = (handler.clone(), turns.clone());
+                    let answer = answer(request, respond, secure, handler, turns, stall);
                     answers.push(async move {
                         answer.await;
                         drop(busy);
@@ -453,6 +468,7 @@ async fn answer(
     secure: bool,
     handler: Arc<dyn Handler>,
     turns: Turns,
+    stall: Stall,
 ) {
     let (mut head, stream) = request.into_parts();
     let field = head
@@ -485,7 +501,7 @@ async fn answer(
     match respond.send_response(Response::from_parts(head, ()), empty) {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
-            send_body(stream, body, Some(turn)).await;
+            send_body(stream, body, Some(turn), Some(stall)).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the client left before its answer"),

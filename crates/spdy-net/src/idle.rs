@@ -1,14 +1,8 @@
-//! How long a multiplexed connection has had nothing to do.
+//! How long an HTTP/2 connection has had nothing to do. (hyper and SPDY's session know it themselves.)
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::Response;
-use http_body::{Frame, SizeHint};
-use spdy::body::{Body, BoxError};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
@@ -74,46 +68,11 @@ impl Idle {
 #[derive(Debug)]
 pub(crate) struct Busy(Idle);
 
-impl Busy {
-    /// The response, which counts as open until its body has ended or was dropped.
-    pub(crate) fn until_its_body_ends(self, response: Response<Body>) -> Response<Body> {
-        if http_body::Body::is_end_stream(response.body()) {
-            return response;
-        }
-        response.map(|body| Body::wrap(Guarded { body, _busy: self }))
-    }
-}
-
 impl Drop for Busy {
     fn drop(&mut self) {
         let now = self.0.runtime.now();
         let mut state = self.0.lock();
         state.open -= 1;
         state.since = now;
-    }
-}
-
-struct Guarded {
-    body: Body,
-    _busy: Busy,
-}
-
-impl http_body::Body for Guarded {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

@@ -11,12 +11,14 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy_frame::compress::Compression;
+use spdy_frame::version::Version;
 
 use crate::error::ConnectionError;
 use crate::handler::Handler;
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::stall::{Impatient, Stall};
 use crate::tls::ServerTls;
 use crate::{http1, http2, negotiate, spdy_session};
 
@@ -27,6 +29,9 @@ pub struct ServerOptions {
     pub handshake_timeout: Duration,
     /// How long a connection may have no exchange open.
     pub idle_timeout: Duration,
+    /// How long a client may take nothing of what is there for it, be it by not reading from the
+    /// connection or by keeping its window closed.
+    pub write_timeout: Duration,
     /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
     pub max_head_bytes: usize,
     /// Exchanges open at once on one connection (SPDY, HTTP/2).
@@ -43,6 +48,7 @@ impl Default for ServerOptions {
             handshake_timeout: Duration::from_secs(10),
             // nginx waits so long for another request on a session.
             idle_timeout: Duration::from_secs(180),
+            write_timeout: Duration::from_secs(60),
             max_head_bytes: 64 * 1024,
             max_streams: 100,
             compression: Compression::Masked,
@@ -68,33 +74,58 @@ pub async fn serve_connection(
     runtime: &SharedRuntime,
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
-    let secure = tls.is_some();
     let opened = Box::pin(open(io, protocols, tls, options.handshake_timeout, runtime));
     let opened = match select(opened, stop.wait()).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
-    let (io, protocol) = opened?;
+    let (io, protocol, guessed) = opened?;
+    let secure = tls.is_some();
     tracing::debug!(%protocol, secure, "serving a connection");
+    let io = Box::new(Impatient::new(
+        io,
+        Stall::new(runtime.clone(), options.write_timeout),
+    ));
+    let terms = Terms {
+        secure,
+        handler,
+        options,
+        runtime,
+        stop,
+    };
     match protocol {
-        Protocol::Http1 => http1::serve(io, secure, handler, options, runtime, stop).await,
-        Protocol::Http2 => http2::serve(io, secure, handler, options, runtime, stop).await,
+        Protocol::Http1 => http1::serve(io, terms).await,
+        Protocol::Http2 => http2::serve(io, terms).await,
         Protocol::Spdy(version) => {
-            spdy_session::serve(io, version, secure, handler, options, runtime, stop).await
+            // On the wire 3 and 3.1 are one number; if both are spoken here, the client may yet show
+            // which it meant.
+            let may_be_31 = guessed && protocols.contains(&Protocol::Spdy(Version::V31));
+            spdy_session::serve(io, version, may_be_31, terms).await
         }
     }
 }
 
-/// TLS, if there is any, and what is spoken.
+/// On what terms a connection is served, whatever is spoken on it.
+pub(crate) struct Terms<'a> {
+    /// The connection is TLS.
+    pub(crate) secure: bool,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) options: &'a ServerOptions,
+    pub(crate) runtime: &'a SharedRuntime,
+    pub(crate) stop: &'a Latch,
+}
+
+/// TLS, if there is any, what is spoken, and whether that is a guess from the first bytes.
 async fn open(
     io: BoxIo,
     protocols: &[Protocol],
     tls: Option<&ServerTls>,
     patience: Duration,
     runtime: &SharedRuntime,
-) -> Result<(BoxIo, Protocol), ConnectionError> {
+) -> Result<(BoxIo, Protocol, bool), ConnectionError> {
     let Some(tls) = tls else {
-        return negotiate::sniff(io, protocols, patience, runtime).await;
+        let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
+        return Ok((io, protocol, true));
     };
     let handshake = Box::pin(tls.accept(io));
     let deadline = runtime.sleep_until(runtime.now() + patience);
@@ -108,7 +139,10 @@ async fn open(
         }
     };
     match agreed.protocol {
-        Some(protocol) => Ok((io, protocol)),
-        None => negotiate::sniff(io, protocols, patience, runtime).await,
+        Some(protocol) => Ok((io, protocol, false)),
+        None => {
+            let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
+            Ok((io, protocol, true))
+        }
     }
 }

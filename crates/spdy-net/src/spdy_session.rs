@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{Either, select};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
@@ -12,12 +11,10 @@ use spdy_frame::version::Version;
 use crate::byte_count::HeaderBytes;
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
-use crate::handler::{Arrival, Handler};
-use crate::idle::Idle;
-use crate::latch::Latch;
+use crate::handler::Arrival;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::serve::ServerOptions;
+use crate::serve::Terms;
 use crate::tap::ConnectionTap;
 
 /// A client's SPDY session.
@@ -39,6 +36,7 @@ impl SpdyClient {
             .flow_control(options.flow_control)
             .initial_window_bytes(options.stream_window_bytes)
             .session_window_bytes(options.session_window_bytes);
+        limit_heads(builder.config_mut(), options.max_head_bytes);
         if let Some(tap) = tap {
             builder = builder.observer(Arc::new(tap));
         }
@@ -96,44 +94,53 @@ fn lost(error: &spdy::Error) -> ExchangeError {
     ExchangeError::new(retry, format!("spdy: {error}"))
 }
 
-/// Serves `io` until its session ends; after `stop`, or when nobody asks any more, it is ended by GOAWAY.
+/// Serves `io` until its session ends; after the stop, or when nobody asks any more, it is ended by
+/// GOAWAY. `may_be_31`: the client may turn out to speak 3.1 where 3 was guessed.
 pub(crate) async fn serve(
     io: BoxIo,
     version: Version,
-    secure: bool,
-    handler: Arc<dyn Handler>,
-    options: &ServerOptions,
-    runtime: &SharedRuntime,
-    stop: &Latch,
+    may_be_31: bool,
+    terms: Terms<'_>,
 ) -> Result<(), ConnectionError> {
-    let builder = spdy::server::Builder::new(version)
+    let Terms {
+        secure,
+        handler,
+        options,
+        runtime,
+        stop,
+    } = terms;
+    let mut builder = spdy::server::Builder::new(version)
         .compression(options.compression)
         .flow_control(options.flow_control)
         .max_concurrent_streams(options.max_streams);
-    let idle = Idle::start(runtime.clone(), options.idle_timeout);
-    let arrival = |priority| Arrival {
-        protocol: Protocol::Spdy(version),
-        secure,
-        priority,
-    };
-    let busy = idle.clone();
+    let config = builder.config_mut();
+    config.detect_session_window = may_be_31;
+    config.idle_timeout = Some(options.idle_timeout);
+    config.write_timeout = Some(options.write_timeout);
+    limit_heads(config, options.max_head_bytes);
     let service = move |mut request: Request<Body>| {
         let priority = request
             .extensions()
             .get::<Priority>()
             .copied()
             .unwrap_or_default();
-        request.extensions_mut().insert(arrival(priority));
-        let guard = busy.exchange();
-        let answer = handler.answer(request);
-        async move { guard.until_its_body_ends(answer.await) }
+        let protocol = Protocol::Spdy(version);
+        request.extensions_mut().insert(Arrival {
+            protocol,
+            secure,
+            priority,
+        });
+        handler.answer(request)
     };
-    let until = async move {
-        match select(std::pin::pin!(stop.wait()), std::pin::pin!(idle.expired())).await {
-            Either::Left(_) | Either::Right(_) => {}
-        }
-    };
-    spdy::server::serve_until(io, builder, runtime.clone(), service, until)
+    spdy::server::serve_until(io, builder, runtime.clone(), service, stop.wait())
         .await
         .map_err(|error| ConnectionError::Spdy(error.to_string()))
+}
+
+/// One head may fill the whole of its block, in one value if it likes.
+fn limit_heads(config: &mut spdy::Config, max_head_bytes: usize) {
+    let limits = &mut config.block_limits;
+    limits.plain_bytes = max_head_bytes;
+    limits.value_bytes = max_head_bytes;
+    limits.inflated_bytes = limits.inflated_bytes.max(max_head_bytes);
 }

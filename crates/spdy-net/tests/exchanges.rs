@@ -359,6 +359,59 @@ async fn a_connection_without_requests_is_ended() {
 }
 
 #[tokio::test]
+async fn a_client_that_takes_nothing_is_given_up() {
+    for protocol in ALL {
+        let options = ServerOptions {
+            write_timeout: Duration::from_secs(7),
+            idle_timeout: Duration::from_secs(3_600),
+            ..ServerOptions::default()
+        };
+        let time = PushedTime::default();
+        let (near, mut served) = support::serve_told(
+            SharedRuntime::new(time.clone()),
+            &[protocol],
+            echo,
+            None,
+            options,
+            Latch::new(),
+        );
+        let client = ClientOptions {
+            stream_window_bytes: 64 * 1024,
+            ..ClientOptions::default()
+        };
+        let connection = Connection::start(near, protocol, 0, &client, &support::runtime())
+            .await
+            .unwrap();
+        // More than windows and pipes hold, and nobody reads it.
+        let unread = connection
+            .send(get("/20000000"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        for _ in 0..3 {
+            for _ in 0..1_000 {
+                tokio::task::yield_now().await;
+            }
+            assert!(
+                (&mut served).now_or_never().is_none(),
+                "{protocol}: too early"
+            );
+            time.push(Duration::from_secs(2));
+        }
+        // The exchange is lost; of a multiplexed connection no more than that.
+        let reading = async {
+            for _ in 0..20 {
+                time.push(Duration::from_secs(1));
+                for _ in 0..100 {
+                    tokio::task::yield_now().await;
+                }
+            }
+            read(unread).await
+        };
+        assert!(reading.await.is_err(), "{protocol}: the whole body came");
+    }
+}
+
+#[tokio::test]
 async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
     for protocol in ALL {
         let connection = connection(protocol, echo).await;

@@ -23,25 +23,25 @@ use spdy_net::verify::Trust;
 type Door = Arc<dyn Fn(BoxIo) + Send + Sync>;
 
 #[derive(Clone, Default)]
-pub struct World(Arc<Mutex<State>>);
+pub(crate) struct World(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     names: BTreeMap<String, Vec<IpAddr>>,
     doors: BTreeMap<SocketAddr, Door>,
     /// Names that were looked up, addresses that were connected to.
-    pub look_ups: Vec<String>,
-    pub connects: Vec<SocketAddr>,
+    look_ups: Vec<String>,
+    connects: Vec<SocketAddr>,
     /// Held look-ups complete when this is set.
     hold: Option<Latch>,
 }
 
-pub fn runtime() -> SharedRuntime {
+pub(crate) fn runtime() -> SharedRuntime {
     SharedRuntime::new(TokioRuntime::start())
 }
 
 impl World {
-    pub fn name(&self, name: &str, addresses: &[&str]) -> &Self {
+    pub(crate) fn name(&self, name: &str, addresses: &[&str]) -> &Self {
         let addresses = addresses
             .iter()
             .map(|address| address.parse().unwrap())
@@ -54,7 +54,7 @@ impl World {
         self
     }
 
-    pub fn door(&self, at: &str, door: impl Fn(BoxIo) + Send + Sync + 'static) -> &Self {
+    pub(crate) fn door(&self, at: &str, door: impl Fn(BoxIo) + Send + Sync + 'static) -> &Self {
         self.0
             .lock()
             .unwrap()
@@ -64,7 +64,7 @@ impl World {
     }
 
     /// A server of `handler` at `at`.
-    pub fn server(
+    pub(crate) fn server(
         &self,
         at: &str,
         protocols: &[Protocol],
@@ -93,17 +93,17 @@ impl World {
         })
     }
 
-    pub fn hold_look_ups(&self) -> Latch {
+    pub(crate) fn hold_look_ups(&self) -> Latch {
         let latch = Latch::new();
         self.0.lock().unwrap().hold = Some(latch.clone());
         latch
     }
 
-    pub fn look_ups(&self) -> Vec<String> {
+    pub(crate) fn look_ups(&self) -> Vec<String> {
         self.0.lock().unwrap().look_ups.clone()
     }
 
-    pub fn connects(&self) -> Vec<SocketAddr> {
+    pub(crate) fn connects(&self) -> Vec<SocketAddr> {
         self.0.lock().unwrap().connects.clone()
     }
 }
@@ -136,7 +136,7 @@ impl Network for World {
 }
 
 /// The two sides of TLS for `a.test`.
-pub fn tls_pair() -> (ServerTls, ClientTls) {
+pub(crate) fn tls_pair() -> (ServerTls, ClientTls) {
     let options = TlsOptions {
         key_log: KeyLogTo::Nowhere,
         ..TlsOptions::default()
@@ -148,16 +148,16 @@ pub fn tls_pair() -> (ServerTls, ClientTls) {
     (server, client)
 }
 
-pub fn get(uri: &str) -> Request<Body> {
+pub(crate) fn get(uri: &str) -> Request<Body> {
     Request::get(uri).body(Body::empty()).unwrap()
 }
 
-pub async fn read(response: Response<Body>) -> Result<Bytes, spdy::BoxError> {
+pub(crate) async fn read(response: Response<Body>) -> Result<Bytes, spdy::BoxError> {
     response.into_body().collect_up_to(1 << 26).await
 }
 
 /// `/N` gives N bytes.
-pub async fn numbers(request: Request<Body>) -> Response<Body> {
+pub(crate) async fn numbers(request: Request<Body>) -> Response<Body> {
     let len = request
         .uri()
         .path()

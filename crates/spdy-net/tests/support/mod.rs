@@ -21,22 +21,22 @@ use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 
 /// Every protocol.
-pub const ALL: [Protocol; 5] = Protocol::ALL;
+pub(crate) const ALL: [Protocol; 5] = Protocol::ALL;
 /// Those with many exchanges on a connection.
-pub const MULTIPLEXED: [Protocol; 4] = [
+pub(crate) const MULTIPLEXED: [Protocol; 4] = [
     Protocol::Spdy(Version::V31),
     Protocol::Spdy(Version::V3),
     Protocol::Spdy(Version::V2),
     Protocol::Http2,
 ];
 /// Bytes a pipe holds.
-pub const PIPE: usize = 64 * 1024;
+pub(crate) const PIPE: usize = 64 * 1024;
 
-pub fn runtime() -> SharedRuntime {
+pub(crate) fn runtime() -> SharedRuntime {
     SharedRuntime::new(TokioRuntime::start())
 }
 
-pub fn quiet() -> TlsOptions {
+pub(crate) fn quiet() -> TlsOptions {
     TlsOptions {
         key_log: KeyLogTo::Nowhere,
         ..TlsOptions::default()
@@ -45,7 +45,7 @@ pub fn quiet() -> TlsOptions {
 
 /// A clock that stands until it is pushed; tasks are tokio's.
 #[derive(Clone, Default)]
-pub struct PushedTime(Arc<Mutex<Hands>>);
+pub(crate) struct PushedTime(Arc<Mutex<Hands>>);
 
 #[derive(Default)]
 struct Hands {
@@ -54,7 +54,7 @@ struct Hands {
 }
 
 impl PushedTime {
-    pub fn push(&self, by: Duration) {
+    pub(crate) fn push(&self, by: Duration) {
         let mut hands = self.0.lock().unwrap();
         hands.now += by;
         let now = hands.now;
@@ -88,7 +88,7 @@ impl Runtime for PushedTime {
 }
 
 /// The two sides of TLS for `localhost`, who trust each other.
-pub fn tls_pair(options: &TlsOptions) -> (ServerTls, ClientTls) {
+pub(crate) fn tls_pair(options: &TlsOptions) -> (ServerTls, ClientTls) {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let server = ServerTls::new(&identity, &ALL, options).unwrap();
@@ -97,7 +97,7 @@ pub fn tls_pair(options: &TlsOptions) -> (ServerTls, ClientTls) {
 }
 
 /// A server with `handler` behind a pipe; the near end of the pipe.
-pub fn serve(
+pub(crate) fn serve(
     protocols: &[Protocol],
     handler: impl Handler,
     tls: Option<ServerTls>,
@@ -108,7 +108,7 @@ pub fn serve(
 }
 
 /// The same in the time of `runtime`.
-pub fn serve_in(
+pub(crate) fn serve_in(
     runtime: SharedRuntime,
     protocols: &[Protocol],
     handler: impl Handler,
@@ -116,17 +116,29 @@ pub fn serve_in(
     options: ServerOptions,
     stop: Latch,
 ) -> BoxIo {
+    serve_told(runtime, protocols, handler, tls, options, stop).0
+}
+
+/// The same, with the news of its end.
+pub(crate) fn serve_told(
+    runtime: SharedRuntime,
+    protocols: &[Protocol],
+    handler: impl Handler,
+    tls: Option<ServerTls>,
+    options: ServerOptions,
+    stop: Latch,
+) -> (BoxIo, tokio::task::JoinHandle<()>) {
     let (near, far) = tokio::io::duplex(PIPE);
     let protocols = protocols.to_vec();
-    tokio::spawn(async move {
+    let served = tokio::spawn(async move {
         let (handler, far, tls) = (Arc::new(handler), Box::new(far), tls.as_ref());
         let _ = serve_connection(far, handler, &protocols, tls, &options, &runtime, &stop).await;
     });
-    Box::new(near)
+    (Box::new(near), served)
 }
 
 /// A plain connection of `protocol` to `handler`.
-pub async fn connection(protocol: Protocol, handler: impl Handler) -> Connection {
+pub(crate) async fn connection(protocol: Protocol, handler: impl Handler) -> Connection {
     let io = serve(
         &[protocol],
         handler,
@@ -140,7 +152,7 @@ pub async fn connection(protocol: Protocol, handler: impl Handler) -> Connection
 }
 
 /// A connection of `protocol` to `handler`, by ALPN.
-pub async fn secure_connection(protocol: Protocol, handler: impl Handler) -> Connection {
+pub(crate) async fn secure_connection(protocol: Protocol, handler: impl Handler) -> Connection {
     let (server, client) = tls_pair(&quiet());
     let io = serve(
         &ALL,
@@ -160,24 +172,24 @@ pub async fn secure_connection(protocol: Protocol, handler: impl Handler) -> Con
         .unwrap()
 }
 
-pub fn get(path: &str) -> Request<Body> {
+pub(crate) fn get(path: &str) -> Request<Body> {
     Request::get(format!("http://localhost{path}"))
         .body(Body::empty())
         .unwrap()
 }
 
-pub fn post(path: &str, body: impl Into<Bytes>) -> Request<Body> {
+pub(crate) fn post(path: &str, body: impl Into<Bytes>) -> Request<Body> {
     Request::post(format!("http://localhost{path}"))
         .body(Body::full(body))
         .unwrap()
 }
 
-pub async fn read(response: Response<Body>) -> Result<Bytes, spdy::BoxError> {
+pub(crate) async fn read(response: Response<Body>) -> Result<Bytes, spdy::BoxError> {
     response.into_body().collect_up_to(1 << 30).await
 }
 
 /// `/N` gives N bytes; a POST comes back; every answer says how its request came.
-pub async fn echo(request: Request<Body>) -> Response<Body> {
+pub(crate) async fn echo(request: Request<Body>) -> Response<Body> {
     let (head, body) = request.into_parts();
     let arrival = *head
         .extensions
@@ -206,7 +218,7 @@ pub async fn echo(request: Request<Body>) -> Response<Body> {
 }
 
 /// Bytes that do not repeat where frames do.
-pub fn pattern(len: usize) -> Bytes {
+pub(crate) fn pattern(len: usize) -> Bytes {
     (0..len)
         .map(|at| (at % 251) as u8)
         .collect::<Vec<_>>()

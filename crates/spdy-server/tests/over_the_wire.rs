@@ -1,0 +1,205 @@
+//! The same site over every protocol, plain and over TLS, by `spdy-net`'s own client.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_frame::priority::Priority;
+use spdy_net::calendar::Calendar;
+use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::network::BoxIo;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::verify::Trust;
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_server::serve::{ServeConfig, serve_connection};
+use spdy_server::site::Site;
+
+fn body(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 253) as u8).collect()
+}
+
+fn site() -> Arc<Site> {
+    let url = |path: &str| format!("https://www.test{path}").parse().unwrap();
+    let exchanges = [("/", 1_000), ("/big?v=1", 300_000), ("/empty", 0)]
+        .map(|(path, len)| Exchange::synthetic(url(path), Kind::Other, "text/plain", body(len)));
+    Arc::new(Site::of_replica(&Replica {
+        name: "test".to_owned(),
+        source: "made for a test".to_owned(),
+        start: 0,
+        exchanges: exchanges.into(),
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+    }))
+}
+
+/// The hour at the origin of a run.
+fn calendar() -> Calendar {
+    Calendar::FromOrigin(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000))
+}
+
+async fn connect(
+    protocol: Protocol,
+    tls: Option<(&ServerTls, &ClientTls)>,
+    config: ServeConfig,
+) -> Connection {
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let config = ServeConfig {
+        protocols: vec![protocol],
+        tls: tls.map(|(server, _)| server.clone()),
+        calendar: calendar(),
+        ..config
+    };
+    tokio::spawn(serve_connection(
+        Box::new(far),
+        site(),
+        config,
+        runtime.clone(),
+    ));
+    let io: BoxIo = match tls {
+        None => Box::new(near),
+        Some((_, client)) => {
+            client
+                .offering(&[protocol])
+                .connect(Box::new(near), "www.test")
+                .await
+                .unwrap()
+                .0
+        }
+    };
+    Connection::start(io, protocol, 0, &ClientOptions::default(), &runtime)
+        .await
+        .unwrap()
+}
+
+async fn ask(
+    connection: &Connection,
+    request: http::request::Builder,
+    body: Body,
+) -> (Response<()>, Vec<u8>) {
+    assert!(connection.ready().await);
+    let response = connection
+        .send(request.body(body).unwrap(), Priority::HIGHEST)
+        .await
+        .unwrap();
+    let (head, body) = response.into_parts();
+    (
+        Response::from_parts(head, ()),
+        body.collect_up_to(1 << 20).await.unwrap().to_vec(),
+    )
+}
+
+#[tokio::test]
+async fn one_site_gives_the_same_answers_by_every_road() {
+    let options = TlsOptions {
+        key_log: KeyLogTo::Nowhere,
+        ..TlsOptions::default()
+    };
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["www.test".to_owned()], &[]).unwrap();
+    let server = ServerTls::new(&identity, &Protocol::ALL, &options).unwrap();
+    let client = ClientTls::new(&Trust::only(vec![ca.certificate().clone()]), &options).unwrap();
+    let get = |target: &str| Request::get(format!("https://www.test{target}"));
+    for protocol in Protocol::ALL {
+        for tls in [None, Some((&server, &client))] {
+            let road = format!("{protocol}, TLS: {}", tls.is_some());
+            let connection = connect(protocol, tls, ServeConfig::default()).await;
+            let (head, got) = ask(&connection, get("/"), Body::empty()).await;
+            assert_eq!(
+                (head.status().as_u16(), &got),
+                (200, &body(1_000)),
+                "{road}"
+            );
+            assert!(
+                head.headers()["date"]
+                    .to_str()
+                    .unwrap()
+                    .starts_with("Sun, 09 Sep 2001 01:46:4"),
+                "{road}"
+            );
+            let (head, got) = ask(&connection, get("/big?v=1"), Body::empty()).await;
+            assert_eq!(
+                (head.status().as_u16(), got == body(300_000)),
+                (200, true),
+                "{road}"
+            );
+            let (head, got) = ask(&connection, get("/empty"), Body::empty()).await;
+            assert_eq!((head.status().as_u16(), got.len()), (200, 0), "{road}");
+            let range = get("/big?v=1").header("range", "bytes=299990-");
+            let (head, got) = ask(&connection, range, Body::empty()).await;
+            assert_eq!(
+                (head.status().as_u16(), &got[..]),
+                (206, &body(300_000)[299_990..]),
+                "{road}"
+            );
+            let request = Request::head("https://www.test/big?v=1");
+            let (head, got) = ask(&connection, request, Body::empty()).await;
+            assert_eq!((head.status().as_u16(), got.len()), (200, 0), "{road}");
+            assert_eq!(head.headers()["content-length"], "300000", "{road}");
+            let upload = Request::post("https://www.test/");
+            let (head, _) = ask(&connection, upload, Body::full(body(200_000))).await;
+            assert_eq!(
+                (head.status().as_u16(), &head.headers()["allow"]),
+                (405, &"GET, HEAD".parse().unwrap()),
+                "{road}"
+            );
+            let (head, _) = ask(&connection, get("/nix"), Body::empty()).await;
+            assert_eq!(head.status(), 404, "{road}");
+            let (head, _) = ask(
+                &connection,
+                Request::get("https://other.test/"),
+                Body::empty(),
+            )
+            .await;
+            assert_eq!(head.status(), 421, "{road}");
+            let long = get(&format!("/{}", "a".repeat(17_000)));
+            let (head, _) = ask(&connection, long, Body::empty()).await;
+            assert_eq!(head.status(), 414, "{road}");
+            let (head, _) = ask(
+                &connection,
+                get("/").header("x", "a".repeat(49_500)),
+                Body::empty(),
+            )
+            .await;
+            assert_eq!(head.status(), 431, "{road}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_is_told_to_the_log() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = told.clone();
+    let log: spdy_server::serve::Log = Arc::new(move |served| {
+        let line = format!(
+            "{} {} {} {}",
+            served.status,
+            served.uri.path(),
+            served.protocol,
+            served.body_bytes
+        );
+        tell.lock().unwrap().push(line);
+    });
+    let config = ServeConfig {
+        log: Some(log),
+        ..ServeConfig::default()
+    };
+    let connection = connect(Protocol::Http2, None, config).await;
+    for target in ["/", "/nix"] {
+        ask(
+            &connection,
+            Request::get(format!("http://www.test{target}")),
+            Body::empty(),
+        )
+        .await;
+    }
+    assert_eq!(
+        *told.lock().unwrap(),
+        ["200 OK / h2 1000", "404 Not Found /nix h2 14"]
+    );
+}
