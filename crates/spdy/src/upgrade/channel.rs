@@ -1,0 +1,146 @@
+//! A stream of an upgraded session, with the endings that its peers know.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::error::Error;
+use crate::stream::Stream;
+
+/// A raw stream that ends as Kubernetes and Docker end theirs.
+///
+/// - Read: RST_STREAM(CANCEL) is the end, as FIN is. The kubelet ends stdout and stderr so.
+/// - Dropped, or ended by [`end`](Self::end): FIN behind all that was written, and then, if the peer has
+///   not sent FIN, RST_STREAM(CANCEL). Nothing that was written is lost.
+#[derive(Debug)]
+pub struct Channel {
+    /// `None` only while it is dropped.
+    stream: Option<Stream>,
+}
+
+impl Channel {
+    /// The stream with these endings.
+    #[must_use]
+    pub fn new(stream: Stream) -> Self {
+        let stream = Some(stream);
+        Self { stream }
+    }
+
+    fn stream(&mut self) -> &mut Stream {
+        match &mut self.stream {
+            Some(stream) => stream,
+            None => unreachable!("used after it was dropped"),
+        }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.stream.as_ref().map_or(StreamId::ZERO, Stream::id)
+    }
+
+    /// As [`Stream::reply`]: the answer to a stream opened here.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended before.
+    pub async fn reply(&mut self) -> Result<HeaderBlock, Error> {
+        self.stream().reply().await
+    }
+
+    /// The next DATA as it came, never empty; `None` at the end.
+    pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
+        match self.stream().receive().await {
+            Some(Err(error)) if is_end(&error) => None,
+            received => received,
+        }
+    }
+
+    /// As [`Stream::send`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    pub async fn send(&mut self, data: Bytes) -> Result<(), Error> {
+        self.stream().send(data).await
+    }
+
+    /// As [`Stream::finish`]: FIN.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SendClosed`] after FIN, else why the stream ended.
+    pub fn finish(&mut self) -> Result<(), Error> {
+        self.stream().finish()
+    }
+
+    /// Ends both halves, behind what was written.
+    pub fn end(self) {
+        drop(self);
+    }
+
+    /// RST_STREAM at once; what was written and has not left is lost.
+    pub fn reset(mut self, status: RstStatus) {
+        if let Some(stream) = self.stream.take() {
+            stream.reset(status);
+        }
+    }
+}
+
+/// Whether the peer ended the stream in its way.
+fn is_end(error: &Error) -> bool {
+    matches!(error, Error::ResetByPeer { status, .. } if *status == RstStatus::CANCEL)
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            stream.end(RstStatus::CANCEL);
+        }
+    }
+}
+
+impl AsyncRead for Channel {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = ready!(Pin::new(self.stream()).poll_read(cx, buf));
+        Poll::Ready(match read {
+            Err(error)
+                if error
+                    .get_ref()
+                    .and_then(|inner| inner.downcast_ref())
+                    .is_some_and(is_end) =>
+            {
+                Ok(())
+            }
+            read => read,
+        })
+    }
+}
+
+impl AsyncWrite for Channel {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self.stream()).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.stream()).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.stream()).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,197 @@
+//! The client's side: ask, and read the answer without swallowing a byte of the first frame.
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::header::{self, HeaderMap, HeaderValue};
+use http::{Method, Request, StatusCode};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::runtime::SharedRuntime;
+use crate::upgrade::head::{
+    has_token, header_map, lines, members, read_head, within, write_headers,
+};
+use crate::upgrade::{Limits, PROTOCOL, Rewound, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded};
+
+/// Asks over `io` for an upgrade, offering `protocols`, the best first, and waits for the switch.
+///
+/// `request` gives method, target (origin form, or absolute: its authority is then the `host` if it has
+/// none) and headers, credentials among them; it has no body. Nothing but the request is sent before the
+/// 101, and a redirect is not followed.
+///
+/// # Errors
+///
+/// [`UpgradeError::Refused`] with status, headers and body for any other answer; the rest where the
+/// transport or the peer's HTTP fails.
+pub async fn connect<T>(
+    mut io: T,
+    request: &Request<()>,
+    protocols: &[&str],
+    limits: Limits,
+    runtime: &SharedRuntime,
+) -> Result<Upgraded<T>, UpgradeError>
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let head = encode(request, protocols)?;
+    within(runtime, limits.timeout, async move {
+        io.write_all(&head).await?;
+        io.flush().await?;
+        let mut buffer = BytesMut::new();
+        let mut room = limits.head_bytes;
+        let (status, headers) = loop {
+            let head = read_head(&mut io, &mut buffer, room).await?;
+            let (status, headers) = decode(&head, &limits)?;
+            if status == StatusCode::SWITCHING_PROTOCOLS || !status.is_informational() {
+                break (status, headers);
+            }
+            room -= head.len(); // 100 or 103: the answer is still to come
+        };
+        if status != StatusCode::SWITCHING_PROTOCOLS {
+            let body = refusal(&mut io, buffer, &headers, limits.refusal_bytes).await?;
+            let headers = Box::new(headers);
+            return Err(UpgradeError::Refused {
+                status,
+                headers,
+                body,
+            });
+        }
+        let protocol = check_switch(&headers, protocols)?;
+        Ok(Upgraded {
+            io: Rewound::new(buffer.freeze(), io),
+            headers,
+            protocol,
+        })
+    })
+    .await
+}
+
+/// The request's head.
+fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeError> {
+    let refuse = |why| Err(UpgradeError::Request { why });
+    let method = request.method();
+    if *method == Method::CONNECT || *method == Method::HEAD {
+        return refuse("an upgrade is asked for by GET or POST");
+    }
+    let uri = request.uri();
+    let mut headers = HeaderMap::new();
+    let host = match (request.headers().get(header::HOST), uri.authority()) {
+        (Some(host), _) => host.clone(),
+        (None, Some(authority)) => {
+            // without the userinfo (RFC 9110 §4.2.4)
+            let host = authority.as_str().rsplit('@').next().unwrap_or_default();
+            match HeaderValue::from_str(host) {
+                Ok(host) => host,
+                Err(_) => return refuse("its host is no header value"),
+            }
+        }
+        (None, None) => return refuse("it names no host"),
+    };
+    headers.insert(header::HOST, host);
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static(PROTOCOL));
+    if *method != Method::GET {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    for (name, value) in request.headers() {
+        let ours = [
+            header::HOST,
+            header::CONNECTION,
+            header::UPGRADE,
+            header::CONTENT_LENGTH,
+            header::TRANSFER_ENCODING,
+            STREAM_PROTOCOL_VERSION,
+        ];
+        if !ours.contains(name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    for protocol in protocols {
+        match HeaderValue::from_str(protocol) {
+            Ok(value) if !protocol.contains([',', ' ']) && !protocol.is_empty() => {
+                headers.append(STREAM_PROTOCOL_VERSION, value);
+            }
+            _ => return refuse("a sub-protocol's name is no token"),
+        }
+    }
+    let target = uri.path_and_query().map_or("/", |target| target.as_str());
+    let mut out = format!("{method} {target} HTTP/1.1\r\n").into_bytes();
+    write_headers(&headers, &mut out);
+    Ok(out)
+}
+
+/// Status and headers of an answer.
+fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), UpgradeError> {
+    let mut lines = lines(limits);
+    let mut parsed = httparse::Response::new(&mut lines);
+    match parsed.parse(head).map_err(UpgradeError::Head)? {
+        httparse::Status::Complete(_) => {}
+        // an empty line ahead of the head: to httparse that is no end
+        httparse::Status::Partial => return Err(UpgradeError::Head(httparse::Error::Status)),
+    }
+    let status = StatusCode::from_u16(parsed.code.unwrap_or_default())
+        .map_err(|_| UpgradeError::Head(httparse::Error::Status))?;
+    Ok((status, header_map(parsed.headers)?))
+}
+
+/// Looks at a 101; gives the sub-protocol.
+fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>, UpgradeError> {
+    let wrong = |why| Err(UpgradeError::WrongSwitch { why });
+    if !has_token(headers, &header::CONNECTION, "upgrade") {
+        return wrong("its connection header does not say upgrade");
+    }
+    if !has_token(headers, &header::UPGRADE, PROTOCOL) {
+        return wrong("its upgrade header names another protocol");
+    }
+    let mut chosen = members(headers, &STREAM_PROTOCOL_VERSION);
+    match (chosen.next(), chosen.next()) {
+        (None, _) => Ok(None),
+        (Some(chosen), None) if offered.contains(&chosen) => Ok(Some(chosen.to_owned())),
+        (Some(_), None) => wrong("it chose a sub-protocol that was not offered"),
+        (Some(_), Some(_)) => wrong("it chose more than one sub-protocol"),
+    }
+}
+
+/// The body of a refusal, up to `limit` bytes of it. A body cut short is as good as none of it missing:
+/// it is for people.
+async fn refusal<T: AsyncRead + Unpin>(
+    io: &mut T,
+    mut buffer: BytesMut,
+    headers: &HeaderMap,
+    limit: usize,
+) -> Result<Bytes, UpgradeError> {
+    let chunked = has_token(headers, &header::TRANSFER_ENCODING, "chunked");
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let wanted = match length {
+        Some(length) if !chunked => length.min(limit),
+        _ => limit,
+    };
+    loop {
+        let body = match chunked {
+            true => unchunk(&buffer),
+            false => (buffer.clone().freeze(), buffer.len() >= wanted),
+        };
+        let enough = body.1 || buffer.len() >= limit;
+        if enough || io.read_buf(&mut buffer).await.unwrap_or(0) == 0 {
+            let mut body = body.0;
+            body.truncate(wanted);
+            return Ok(body);
+        }
+    }
+}
+
+/// What the chunks in `coded` hold, and whether the last was among them (RFC 9112 §7.1).
+fn unchunk(mut coded: &[u8]) -> (Bytes, bool) {
+    let mut body = BytesMut::new();
+    while let Ok(httparse::Status::Complete((at, size))) = httparse::parse_chunk_size(coded) {
+        if size == 0 {
+            return (body.freeze(), true);
+        }
+        coded.advance(at);
+        let here = usize::try_from(size).unwrap_or(usize::MAX).min(coded.len());
+        body.extend_from_slice(&coded[..here]);
+        coded.advance(here);
+        coded = coded.strip_prefix(b"\r\n").unwrap_or(coded);
+    }
+    (body.freeze(), false)
+}
