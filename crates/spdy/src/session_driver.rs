@@ -63,6 +63,17 @@ pub struct Connection<T> {
     woken: Vec<Waker>,
 }
 
+/// How reading came to stop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stopped {
+    /// There may be more, after a turn for the others.
+    ForNow,
+    /// The connection has nothing, and wakes us when it has.
+    Empty,
+    /// The machine wants nothing now: nobody wakes us for what the connection has.
+    HeldBack,
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     /// The session lives.
@@ -122,7 +133,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         mut between: impl FnMut(&mut Context<'_>),
     ) -> Poll<Result<(), Error>> {
         for _ in 0..TURNS {
-            let more_to_read = self.receive(cx);
+            let stopped = self.receive(cx);
             between(cx);
             let phase = self.phase;
             let next_timeout = self.send(cx);
@@ -131,8 +142,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 let ended = self.shared.look(|state| state.ended.clone());
                 return Poll::Ready(ended.unwrap_or(Ok(())));
             }
+            let reads_on = match stopped {
+                Stopped::ForNow => true,
+                Stopped::Empty => false,
+                // What held it back may have been written since.
+                Stopped::HeldBack => self.shared.look(|state| state.machine.wants_input()),
+            };
             // A session that ended wanted no input; what lingers on its connection is read all the same.
-            if !more_to_read && !timer_fired && self.phase == phase {
+            if !reads_on && !timer_fired && self.phase == phase {
                 return Poll::Pending;
             }
         }
@@ -140,24 +157,24 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         Poll::Pending
     }
 
-    /// Reads what is there; `true` if there may be more.
-    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Reads what is there.
+    fn receive(&mut self, cx: &mut Context<'_>) -> Stopped {
         for _ in 0..TURNS {
             if !self.readable || self.phase == Phase::Done {
-                return false;
+                return Stopped::Empty;
             }
             // A session that wants nothing now wakes us when it does.
             if self.phase == Phase::Running
                 && !self.shared.look(|state| state.machine.wants_input())
             {
-                return false;
+                return Stopped::HeldBack;
             }
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
                 self.input.reserve(READ_BYTES);
             }
             // The future holds nothing from one poll to the next, so it may be made anew.
             match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
-                Poll::Pending => return false,
+                Poll::Pending => return Stopped::Empty,
                 Poll::Ready(Ok(0)) => {
                     self.readable = false;
                     self.tell(|state, now| state.machine.handle_eof(now));
@@ -171,7 +188,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 Poll::Ready(Err(error)) => self.lose(error),
             }
         }
-        true
+        Stopped::ForNow
     }
 
     /// Writes what the machine has to say; gives its next deadline.

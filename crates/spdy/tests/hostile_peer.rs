@@ -214,3 +214,48 @@ fn one_way_streams_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
     world.run();
     assert_eq!(*taken.lock().expect("one thread"), [1, 3, 5]);
 }
+
+/// The driver stopped reading for its queue, emptied the queue, and went to sleep without having asked the
+/// connection to wake it.
+#[test]
+fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (mut near, far) = wire(&world, Duration::ZERO);
+    let mut builder = server::Builder::new(VERSION);
+    builder.config_mut().control_queue_frames = 10;
+    let (accept, connection) = builder.handshake(far, runtime.clone());
+    connection.spawn();
+    let heard = Arc::<Mutex<BytesMut>>::default();
+    let (note, clock) = (heard.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let mut hand = Hand::new();
+        for id in 1..=15 {
+            // For a stream that is not there: each makes the server queue RST_STREAM.
+            hand.frame(&Frame::Data(spdy_frame::frame::Data {
+                stream_id: StreamId::new(2 * id + 1),
+                payload: Bytes::from_static(b"x"),
+                fin: false,
+            }));
+        }
+        near.write_all(&hand.wire.split()).await.expect("a wire");
+        hand.frame(&Frame::Ping(Ping { id: 7 }));
+        near.write_all(&hand.wire).await.expect("a wire");
+        let mut piece = [0; 4096];
+        while let Ok(length @ 1..) = near.read(&mut piece).await {
+            // Some timeout wakes everybody in the end.
+            if clock.now() > spdy::Instant::from_millis(1000) {
+                return;
+            }
+            note.lock()
+                .expect("one thread")
+                .extend_from_slice(&piece[..length]);
+        }
+    }));
+    world.run();
+    drop(accept);
+    let mut echo = BytesMut::new();
+    Frame::Ping(Ping { id: 7 }).encode(VERSION, &mut echo);
+    let heard = heard.lock().expect("one thread");
+    assert!(heard.windows(echo.len()).any(|bytes| *bytes == echo[..]));
+}
