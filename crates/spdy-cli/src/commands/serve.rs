@@ -138,6 +138,10 @@ struct Limits {
     /// The largest head of a request, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(8_192..))]
     max_head: u32,
+
+    /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
+    #[arg(long)]
+    no_flow_control: bool,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -226,6 +230,8 @@ async fn serve(
         true => Some(server_tls(args, &hosts, &listening, printer)?),
         false => None,
     };
+    // Whoever reads that we listen may ask us to stop the next moment.
+    let signals = Signals::listen()?;
     announce(
         args,
         &site,
@@ -242,6 +248,7 @@ async fn serve(
             idle_timeout: Duration::from_secs(args.limits.idle_timeout),
             max_streams: args.limits.max_streams,
             max_head_bytes: args.limits.max_head as usize,
+            flow_control: !args.limits.no_flow_control,
             ..ServerOptions::default()
         },
         stop: stop.clone(),
@@ -264,7 +271,7 @@ async fn serve(
             serve_connection(io, site.clone(), config.clone(), runtime.clone())
         }));
     }
-    asked_to_stop().await?;
+    signals.any().await?;
     printer.note(format_args!("{DIM}stopping{DIM:#}"));
     stop.set();
     while running.join_next().await.is_some() {}
@@ -452,21 +459,42 @@ fn log(printer: &Printer) -> Log {
     })
 }
 
-/// Completes at Ctrl-C, or when the system asks the program to end.
-async fn asked_to_stop() -> anyhow::Result<()> {
+/// The signals that ask the program to end. They are heard from the moment this is made.
+struct Signals {
     #[cfg(unix)]
-    {
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn listen() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Completes at Ctrl-C, or when the system asks the program to end.
+    #[cfg(unix)]
+    async fn any(mut self) -> anyhow::Result<()> {
         tokio::select! {
             biased;
-            asked = tokio::signal::ctrl_c() => asked?,
-            _ = terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
         }
         Ok(())
     }
+
     #[cfg(not(unix))]
-    {
+    async fn any(self) -> anyhow::Result<()> {
         Ok(tokio::signal::ctrl_c().await?)
     }
 }

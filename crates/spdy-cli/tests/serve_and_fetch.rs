@@ -1,0 +1,361 @@
+//! `spdy serve` and `spdy fetch` against each other over loopback, as people would run them.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use sha2::{Digest, Sha256};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
+
+/// A running server, and where it listens.
+struct Served {
+    child: Child,
+    plain: u16,
+    tls: u16,
+    ca: String,
+    folder: tempfile::TempDir,
+}
+
+impl Served {
+    fn start(source: impl Fn(&Path) -> String, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ca = folder.path().join("ca.pem").to_str().unwrap().to_owned();
+        let source = source(folder.path());
+        let mut child = Command::new(PROGRAM)
+            .args(["--quiet", "serve", &source, "--json", "--write-ca", &ca])
+            .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
+            .args(more)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let port = |tls: bool| {
+            let all = ready["listening"].as_array().unwrap();
+            let one = all
+                .iter()
+                .find(|one| one["tls"] == tls && one["host"].is_null())
+                .unwrap();
+            one["address"]
+                .as_str()
+                .unwrap()
+                .rsplit(':')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
+        };
+        Self {
+            plain: port(false),
+            tls: port(true),
+            child,
+            ca,
+            folder,
+        }
+    }
+
+    /// A folder with a page, and a file of a million bytes.
+    fn folder(more: &[&str]) -> Self {
+        let write = |folder: &Path| {
+            let site = folder.join("site");
+            std::fs::create_dir_all(site.join("sub")).unwrap();
+            std::fs::write(site.join("index.html"), "home").unwrap();
+            std::fs::write(site.join("sub/index.html"), "below").unwrap();
+            std::fs::write(site.join("big"), big()).unwrap();
+            site.to_str().unwrap().to_owned()
+        };
+        Self::start(write, more)
+    }
+
+    fn http(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.plain)
+    }
+
+    fn https(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.tls)
+    }
+
+    fn fetch(&self, args: &[&str]) -> Output {
+        Command::new(PROGRAM)
+            .args(["fetch", "--color", "never", "--cacert", &self.ca])
+            .args(args)
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn big() -> Vec<u8> {
+    (0..1_000_000_u32).map(|at| (at % 241) as u8).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn every_protocol_fetches_the_same_bytes_and_tells_what_it_did() {
+    let served = Served::folder(&[]);
+    for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
+        for url in [served.http("/big"), served.https("/big")] {
+            // Plain SPDY/3 cannot be told from 3.1, which this server takes it for.
+            if protocol == "spdy/3" && url.starts_with("http:") {
+                continue;
+            }
+            let output = served.fetch(&["--json", "--protocol", protocol, &url, &url]);
+            assert!(
+                output.status.success(),
+                "{protocol} {url}: {}",
+                text(&output.stderr)
+            );
+            let lines: Vec<serde_json::Value> = text(&output.stdout)
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            assert_eq!(lines.len(), 2);
+            for line in lines {
+                assert_eq!(line["sha256"], hex(&big()), "{protocol} {url}");
+                assert_eq!(
+                    (&line["status"], &line["bytes"]),
+                    (&200.into(), &1_000_000.into())
+                );
+                assert_eq!(line["protocol"], protocol);
+                assert_eq!(line["error"], serde_json::Value::Null);
+                assert_eq!(line["tls"].is_null(), url.starts_with("http:"));
+                assert!(line["timings"]["total"].as_f64().unwrap() > 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn bodies_come_in_the_order_of_the_arguments() {
+    let served = Served::folder(&[]);
+    let (big_url, home) = (served.https("/big"), served.https("/"));
+    let output = served.fetch(&[&big_url, &home, &served.https("/sub/")]);
+    assert_eq!(output.stdout, [&big()[..], b"home", b"below"].concat());
+    let dir = served.folder.path().join("out");
+    let output = served.fetch(&[
+        "--output-dir",
+        dir.to_str().unwrap(),
+        &home,
+        &big_url,
+        &big_url,
+    ]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    for (name, want) in [
+        ("index.html", &b"home"[..]),
+        ("big", &big()),
+        ("big.1", &big()),
+    ] {
+        assert!(std::fs::read(dir.join(name)).unwrap() == want, "{name}");
+    }
+}
+
+#[test]
+fn exit_codes_tell_how_it_went() {
+    let served = Served::folder(&[]);
+    let nix = served.http("/nix");
+    let code = |args: &[&str]| served.fetch(args).status.code().unwrap();
+    assert_eq!(code(&[&nix]), 0, "a 404 is an answer");
+    assert_eq!(code(&["--fail", &nix]), 1);
+    assert_eq!(code(&["--fail", &served.http("/"), &nix]), 1);
+    assert_eq!(code(&["http://127.0.0.1:1/"]), 1);
+    assert_eq!(code(&["ftp://127.0.0.1/"]), 2);
+    assert_eq!(code(&["-o", "x", &nix, &nix]), 2);
+    assert_eq!(code(&["--protocol", "gopher", &nix]), 2);
+    assert_eq!(code(&[]), 2);
+}
+
+#[test]
+fn frames_are_shown_in_both_directions() {
+    let served = Served::folder(&[]);
+    for (protocol, wanted) in [
+        (
+            "spdy/3.1",
+            &[
+                "speaks spdy/3.1",
+                "> SYN_STREAM stream 1, priority 0, fin",
+                ":path: /",
+                "< SYN_REPLY stream 1",
+                ":status: 200",
+                "< DATA stream 1, 4 bytes, fin",
+            ][..],
+        ),
+        (
+            "h2",
+            &[
+                "speaks h2",
+                "> HEADERS stream 1",
+                ":path: /",
+                "< HEADERS stream 1",
+                ":status: 200",
+                "< DATA stream 1, 4 bytes, fin",
+            ],
+        ),
+        (
+            "http/1.1",
+            &[
+                "speaks http/1.1",
+                "> GET / HTTP/1.1",
+                "< HTTP/1.1 200 OK",
+                "content-length: 4",
+                "< body 4 bytes",
+            ],
+        ),
+    ] {
+        let output = served.fetch(&["-v", "-p", protocol, &served.http("/")]);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(stdout, "home");
+        for want in wanted {
+            assert!(
+                stderr.contains(want),
+                "{protocol}: no {want:?} in\n{stderr}"
+            );
+        }
+        assert!(stderr.contains("1 request over 1 connection"), "{stderr}");
+    }
+}
+
+#[test]
+fn redirects_are_followed_only_if_asked_and_not_for_ever() {
+    let served = Served::folder(&[]);
+    let sub = served.http("/sub");
+    assert_eq!(
+        text(&served.fetch(&[&sub]).stdout),
+        "301 Moved Permanently\n"
+    );
+    assert_eq!(text(&served.fetch(&["-L", &sub]).stdout), "below");
+    assert_eq!(
+        served
+            .fetch(&["-L", "--max-redirects", "0", &sub])
+            .status
+            .code(),
+        Some(0)
+    );
+}
+
+#[test]
+fn strangers_are_refused() {
+    let served = Served::folder(&[]);
+    let home = served.https("/");
+    let without_ca = |args: &[&str]| {
+        Command::new(PROGRAM)
+            .arg("fetch")
+            .args(args)
+            .output()
+            .unwrap()
+    };
+    assert_eq!(without_ca(&[&home]).status.code(), Some(1));
+    assert_eq!(text(&without_ca(&["--insecure", &home]).stdout), "home");
+    let wrong = format!("sha256//{}=", "A".repeat(43));
+    let output = without_ca(&["--insecure", "--pin", &wrong, &home]);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("is sha256//") && stderr.contains("not pinned"),
+        "{stderr}"
+    );
+    let pin = stderr
+        .split("key is ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    assert_eq!(
+        text(&without_ca(&["--insecure", "--pin", pin, &home]).stdout),
+        "home"
+    );
+}
+
+#[test]
+fn requests_are_what_was_asked_for() {
+    let served = Served::folder(&[]);
+    let output = served.fetch(&["-H", "Range: bytes=1-2", &served.http("/")]);
+    assert_eq!(text(&output.stdout), "om");
+    let output = served.fetch(&["--data", "x=1", &served.http("/")]);
+    assert_eq!(text(&output.stdout), "405 Method Not Allowed\n");
+    let head = text(&served.fetch(&["-I", &served.http("/big")]).stdout);
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("content-length: 1000000\r\n"),
+        "{head}"
+    );
+    let resolve = format!("other.name:{}:127.0.0.1", served.plain);
+    let url = format!("http://other.name:{}/", served.plain);
+    assert_eq!(
+        text(&served.fetch(&["--resolve", &resolve, &url]).stdout),
+        "home"
+    );
+}
+
+#[test]
+fn a_recorded_page_answers_by_host_and_by_address() {
+    let served = Served::start(|_| "portal".to_owned(), &["--per-host"]);
+    let json = |output: Output| -> serde_json::Value {
+        serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap()
+    };
+    let page = json(served.fetch(&["--json", &served.http("/")]));
+    assert_eq!(
+        page["status"], 200,
+        "the page's host answers for the address: {page}"
+    );
+    let stranger = format!("unknown.test:{}:127.0.0.1", served.plain);
+    let url = format!("http://unknown.test:{}/", served.plain);
+    assert_eq!(
+        json(served.fetch(&["--json", "--resolve", &stranger, &url]))["status"],
+        421
+    );
+    // The second host has an address of its own.
+    let url = format!("http://127.0.0.2:{}/", served.plain);
+    assert_eq!(
+        json(served.fetch(&["--json", &url]))["protocol"],
+        "spdy/3.1"
+    );
+}
+
+#[test]
+fn whoever_reads_no_further_is_no_error() {
+    let served = Served::folder(&[]);
+    let mut child = Command::new(PROGRAM)
+        .args(["fetch", &served.http("/big")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(0), String::new())
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_asked_to_stop_ends_well() {
+    let mut served = Served::folder(&[]);
+    let asked = Command::new("kill")
+        .args(["-TERM", &served.child.id().to_string()])
+        .status();
+    assert!(asked.unwrap().success());
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
