@@ -65,8 +65,8 @@ fn downloads_of_one_round_are_exact_to_the_nanosecond() {
 }
 
 /// The 150 cells on which the prototype of this model was compared with Linux. Arithmetic leaves one
-/// thing out: from the seventeenth segment on, a round's lone last segment is acknowledged 40 ms
-/// late, and what that acknowledgement releases is late too.
+/// thing out: once the quick acknowledgements are spent, a round's lone last segment is acknowledged
+/// 40 ms late, and what that acknowledgement releases is late too.
 #[test]
 fn a_grid_of_150_cells_is_within_one_percent_on_average() {
     const LATE_NS: u64 = 41_000_000;

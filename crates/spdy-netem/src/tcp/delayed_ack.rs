@@ -131,9 +131,10 @@ impl DelayedAck {
         self.is_urgent = true;
     }
 
-    /// The window was raised: the peer should hear of it.
+    /// The window was raised: the peer should hear of it. An odd number stays, an even one grows, so
+    /// that acknowledgements stay quick as long as the window rises; Linux does it so.
     pub(super) fn on_window_grown(&mut self) {
-        self.quick = self.quick.max(1);
+        self.quick |= 1;
     }
 
     /// The peer's FIN came: an answer of ours may carry its acknowledgement.

@@ -365,7 +365,7 @@ impl Tcp {
 
     /// Bytes that [`write`](Self::write) would take now; 0 before the handshake is over, after
     /// [`close`](Self::close), and, once a write was cut short, until a third of the send buffer is
-    /// free again. The buffer is twice the congestion window, within the limits of the config.
+    /// free again. The buffer follows twice the congestion window, within the limits of the config.
     #[must_use]
     pub fn send_capacity(&self) -> usize {
         match self.state {

@@ -190,10 +190,11 @@ impl Sender {
         self.buffer.len_bytes() + usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX)
     }
 
-    /// The buffer is twice the window, and never shrinks.
+    /// The buffer follows twice the window, and never shrinks.
     pub(super) fn grow_buffer(&mut self) {
         let segments = self.cwnd.segments.max(self.config.initial_window_segments);
-        let want = (segments.max(self.reordering + 1) as usize).saturating_mul(2 * self.mss_bytes);
+        let want = (segments.max(self.reordering + 1) as usize)
+            .saturating_mul(2 * self.config.send_buffer_segment_bytes);
         let most = self.config.max_send_buffer_bytes;
         let want = want.max(self.config.min_send_buffer_bytes).min(most);
         self.buffer_limit_bytes = self.buffer_limit_bytes.max(want);
