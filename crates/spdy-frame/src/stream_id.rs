@@ -29,12 +29,6 @@ impl StreamId {
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
-
-    /// Whether a client opens such streams (odd).
-    #[must_use]
-    pub const fn is_client(self) -> bool {
-        self.0 % 2 == 1
-    }
 }
 
 impl fmt::Display for StreamId {

@@ -294,12 +294,6 @@ impl Session {
             && (self.stream_windows || self.unread < self.config.session_window_bytes as usize)
     }
 
-    /// Whether no window binds, so that `wants_input` is what bounds memory.
-    #[must_use]
-    pub fn has_windows(&self) -> bool {
-        self.stream_windows
-    }
-
     /// Open streams that we opened, and that the peer opened.
     #[must_use]
     pub fn active_streams(&self) -> (usize, usize) {

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::Body as _;
+use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_http::response::encode_trailers;
 
@@ -23,6 +24,9 @@ pub(crate) struct SendBody {
     stream: StreamRef,
     body: Body,
     rest: Bytes,
+    /// They follow `rest`. FIN goes on an empty DATA behind them: two of the peers wait for ever on HEADERS
+    /// with FIN.
+    trailers: Option<HeaderBlock>,
     last: bool,
     /// What the peer is told if the body fails.
     on_failure: RstStatus,
@@ -36,6 +40,7 @@ impl SendBody {
             stream,
             body,
             rest: first,
+            trailers: None,
             last,
             on_failure,
         }
@@ -48,6 +53,10 @@ impl Future for SendBody {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         loop {
+            if let Some(block) = &this.trailers {
+                ready!(this.stream.poll_send_headers(cx, block))?;
+                this.trailers = None;
+            }
             if !this.rest.is_empty() || this.last {
                 ready!(this.stream.poll_send(cx, &mut this.rest, this.last))?;
                 if this.last {
@@ -75,10 +84,7 @@ impl Future for SendBody {
                                 this.stream.reset(this.on_failure);
                                 return Poll::Ready(Err(error));
                             }
-                            // FIN goes on an empty DATA: two of the peers wait for ever on HEADERS with FIN.
-                            this.stream.command(|state, key| {
-                                state.machine.headers(state.entries[key].id, &block, false);
-                            });
+                            this.trailers = Some(block);
                         }
                     }
                 },

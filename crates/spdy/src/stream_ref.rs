@@ -175,6 +175,30 @@ impl StreamRef {
         })
     }
 
+    /// Hands over HEADERS; ready when the stream is open and they were taken.
+    pub(crate) fn poll_send_headers(
+        &self,
+        cx: &mut Context<'_>,
+        headers: &HeaderBlock,
+    ) -> Poll<Result<(), Error>> {
+        let mut old = None;
+        self.shared.command_if(|state| {
+            let entry = &mut state.entries[self.key];
+            if let Some(failure) = &entry.failure {
+                return (Poll::Ready(Err(failure.clone())), false);
+            }
+            if entry.id.is_zero() {
+                register(&mut entry.writer, cx.waker(), &mut old);
+                return (Poll::Pending, false);
+            }
+            if state.machine.headers(entry.id, headers, false) {
+                return (Poll::Ready(Ok(())), true);
+            }
+            let id = entry.id;
+            (Poll::Ready(Err(Error::SendClosed { id })), false)
+        })
+    }
+
     /// How much could be sent now, bytes.
     pub(crate) fn poll_capacity(&self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
         let mut old = None;

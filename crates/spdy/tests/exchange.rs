@@ -295,6 +295,31 @@ async fn trailers_are_sent_where_they_are_asked_for() {
     }
 }
 
+/// A request that waits for a slot has no number yet, and its trailers were handed to stream 0.
+#[tokio::test]
+async fn trailers_of_a_request_that_waits_are_sent_when_it_is_open() {
+    let service = |request: Request<Body>| async move {
+        let collected = request.into_body().collect().await.expect("a body");
+        let sum = collected
+            .trailers()
+            .map(|trailers| trailers["x-sum"].clone());
+        Response::new(Body::full(format!("{sum:?}")))
+    };
+    let client = client::Builder::new(Version::V31)
+        .send_trailers(true)
+        .assumed_peer_streams(0);
+    let (session, _serving) = served_with(client, server::Builder::new(Version::V31), service);
+    let trailers: http::HeaderMap =
+        std::iter::once(("x-sum".parse().expect("valid"), "7".parse().expect("valid"))).collect();
+    let frames = [Ok::<_, std::convert::Infallible>(http_body::Frame::<
+        bytes::Bytes,
+    >::trailers(trailers))];
+    let body = http_body_util::StreamBody::new(futures_util::stream::iter(frames));
+    let asked = session.request(post("/", Body::wrap(body)), Priority::HIGHEST);
+    let response = asked.await.expect("a response");
+    assert_eq!(bytes_of(response).await, "Some(\"7\")");
+}
+
 #[tokio::test]
 async fn a_request_without_a_host_is_refused_before_it_is_sent() {
     let (session, _serving) = served(Version::V31, |_| async { Response::new(Body::empty()) });

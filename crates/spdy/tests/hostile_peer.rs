@@ -20,6 +20,15 @@ mod virtual_world;
 
 const VERSION: Version = Version::V31;
 
+/// A request.
+const ASK: [(&str, &str); 5] = [
+    (":method", "GET"),
+    (":path", "/"),
+    (":version", "HTTP/1.1"),
+    (":host", "a.example"),
+    (":scheme", "http"),
+];
+
 /// Frames as a peer writes them.
 struct Hand {
     deflater: Deflater,
@@ -98,18 +107,7 @@ fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let mut hand = Hand::new();
-    hand.syn(
-        1,
-        0,
-        false,
-        &[
-            (":method", "GET"),
-            (":path", "/hold"),
-            (":version", "HTTP/1.1"),
-            (":host", "a.example"),
-            (":scheme", "http"),
-        ],
-    );
+    hand.syn(1, 0, false, &ASK);
     hand.frame(&Frame::Ping(Ping { id: 1 }));
     let serving = server::serve(
         TakesNothing(hand.wire.freeze()),
@@ -213,6 +211,47 @@ fn one_way_streams_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
     }));
     world.run();
     assert_eq!(*taken.lock().expect("one thread"), [1, 3, 5]);
+}
+
+/// The service ran, and its answer had nowhere to go.
+#[test]
+fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, far) = wire(&world, Duration::ZERO);
+    let served = Arc::<Mutex<usize>>::default();
+    let count = served.clone();
+    let serving = server::serve(
+        far,
+        server::Builder::new(VERSION),
+        runtime.clone(),
+        move |_| {
+            *count.lock().expect("one thread") += 1;
+            std::future::ready(Response::new(Body::empty()))
+        },
+    );
+    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let failure = Arc::<Mutex<Option<spdy::Error>>>::default();
+    let note = failure.clone();
+    runtime.spawn(Box::pin(async move {
+        let options = client::OpenOptions {
+            unidirectional: true,
+            ..Default::default()
+        };
+        let headers = ASK.iter().copied().collect();
+        let mut stream = session.open(headers, options).await.expect("a stream");
+        *note.lock().expect("one thread") = Some(stream.failed().await);
+    }));
+    world.run();
+    let status = failure
+        .lock()
+        .expect("one thread")
+        .as_ref()
+        .and_then(spdy::Error::reset_status);
+    assert_eq!(status, Some(spdy::RstStatus::PROTOCOL_ERROR));
+    assert_eq!(*served.lock().expect("one thread"), 0);
 }
 
 /// The driver stopped reading for its queue, emptied the queue, and went to sleep without having asked the
