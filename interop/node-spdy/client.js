@@ -19,7 +19,7 @@ const VERSIONS = { 'spdy/2': 2, 'spdy/3': 3, 'spdy/3.1': 3.1 }
 const options = readOptions({ protocol: 'spdy/3.1', repeat: '1', post: '', seconds: '60' })
 const urls = Array.from({ length: Number(options.repeat) }, () => options.words).flat().map(word => new URL(word))
 const body = options.post === '' ? null : fs.readFileSync(options.post)
-const report = { peer: 'node-spdy', protocol: null, responses: [], errors: [] }
+const report = { peer: 'node-spdy', protocol: null, responses: [], pushed: [], errors: [] }
 let socket
 
 function finish () {
@@ -28,6 +28,11 @@ function finish () {
     socket.destroy()
     process.exit(whole && report.errors.length === 0 ? 0 : 1)
   })
+}
+
+function finishIfDone () {
+  const all = [...report.responses, ...report.pushed]
+  if (all.every(one => one.sha256 !== null || one.error !== null)) finish()
 }
 
 function fail (message) {
@@ -59,7 +64,27 @@ function fetch (session, url, done) {
     response.error = error.message
     done()
   })
+  stream.on('pushPromise', promise => take(promise))
   stream.end(body ?? undefined)
+}
+
+function take (promise) {
+  const pushed = { url: promise.path, status: 0, bytes: 0, sha256: null, error: null }
+  report.pushed.push(pushed)
+  const hash = crypto.createHash('sha256')
+  promise.on('response', status => { pushed.status = status })
+  promise.on('data', part => {
+    pushed.bytes += part.length
+    hash.update(part)
+  })
+  promise.once('end', () => {
+    pushed.sha256 = hash.digest('hex')
+    finishIfDone()
+  })
+  promise.on('error', error => {
+    pushed.error = error.message
+    finishIfDone()
+  })
 }
 
 function run () {
@@ -69,11 +94,7 @@ function run () {
   const session = transport.connection.create(socket, { protocol: 'spdy', isServer: false })
   session.on('error', error => report.errors.push(`session: ${error.message}`))
   session.start(VERSIONS[report.protocol])
-  let open = urls.length
-  urls.forEach(url => fetch(session, url, () => {
-    open -= 1
-    if (open === 0) finish()
-  }))
+  urls.forEach(url => fetch(session, url, finishIfDone))
 }
 
 function secure () {

@@ -4,7 +4,8 @@
 //
 //   node server.js --root DIR [--port 0] [--protocol spdy/3.1] [--cert FILE --key FILE]
 //
-// The first line of stdout is JSON and tells the port. POST is answered with what came.
+// The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
+// /b and /c beside /a.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -26,6 +27,17 @@ function answer (response, status, body) {
   response.end(body)
 }
 
+function push (response, name) {
+  const body = fileOf('/' + name)
+  const stream = response.push('/' + name, {
+    status: 200,
+    method: 'GET',
+    response: { 'content-type': 'application/octet-stream', 'content-length': String(body.length) }
+  })
+  stream.on('error', error => console.error(`push of ${name}: ${error.message}`))
+  stream.end(body)
+}
+
 function handle (request, response) {
   if (request.method === 'POST') {
     const parts = []
@@ -34,6 +46,8 @@ function handle (request, response) {
     return
   }
   const body = fileOf(request.url)
+  const asked = new URL(request.url, 'http://any').searchParams.get('push')
+  if (asked !== null) asked.split(',').forEach(name => push(response, name))
   if (body === null) answer(response, 404, Buffer.from('no such file\n'))
   else answer(response, 200, body)
 }

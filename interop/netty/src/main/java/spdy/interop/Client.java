@@ -10,6 +10,7 @@ import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.nio.NioSocketChannel;
 import io.netty.handler.codec.http.DefaultFullHttpRequest;
+import io.netty.handler.codec.http.FullHttpMessage;
 import io.netty.handler.codec.http.FullHttpRequest;
 import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpHeaderNames;
@@ -24,10 +25,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
@@ -48,6 +51,7 @@ public final class Client {
         volatile int bytes;
         volatile String sha256;
         volatile String error;
+        final CountDownLatch ended = new CountDownLatch(1);
 
         Exchange(URI url) {
             this.url = url;
@@ -82,13 +86,14 @@ public final class Client {
         }
 
         List<String> errors = Collections.synchronizedList(new ArrayList<>());
+        Map<Integer, Exchange> pushed = new ConcurrentSkipListMap<>();
         CountDownLatch open = new CountDownLatch(exchanges.size());
         int port = first.getPort() > 0 ? first.getPort() : secure ? 443 : 80;
         Channel channel = new Bootstrap()
                 .group(new NioEventLoopGroup(1))
                 .channel(NioSocketChannel.class)
                 .option(ChannelOption.TCP_NODELAY, true)
-                .handler(new Pipeline(tls, false, () -> new Asking(exchanges, body, open, errors)))
+                .handler(new Pipeline(tls, false, () -> new Asking(exchanges, body, open, errors, pushed)))
                 .connect(first.getHost(), port)
                 .sync()
                 .channel();
@@ -103,18 +108,22 @@ public final class Client {
         if (!open.await(options.number("seconds"), TimeUnit.SECONDS)) {
             errors.add("not done after " + options.text("seconds") + " s");
         }
-        System.out.println(report(exchanges, errors));
+        for (Exchange push : pushed.values()) {
+            push.ended.await(options.number("seconds"), TimeUnit.SECONDS);
+        }
+        System.out.println(report(exchanges, pushed.values(), errors));
         boolean whole = errors.isEmpty() && exchanges.stream().allMatch(exchange -> exchange.sha256 != null);
         System.exit(whole ? 0 : 1);
     }
 
-    private static String report(List<Exchange> exchanges, List<String> errors) {
+    private static String report(List<Exchange> exchanges, Collection<Exchange> pushed, List<String> errors) {
         String responses = String.join(",", exchanges.stream().map(Exchange::json).toList());
+        String pushes = String.join(",", pushed.stream().map(Exchange::json).toList());
         synchronized (errors) {
             String wrong = String.join(",", errors.stream().map(Client::quoted).toList());
             return String.format(
-                    "{\"peer\":\"netty\",\"protocol\":\"%s\",\"responses\":[%s],\"errors\":[%s]}",
-                    Pipeline.PROTOCOL, responses, wrong);
+                    "{\"peer\":\"netty\",\"protocol\":\"%s\",\"responses\":[%s],\"pushed\":[%s],\"errors\":[%s]}",
+                    Pipeline.PROTOCOL, responses, pushes, wrong);
         }
     }
 
@@ -136,18 +145,25 @@ public final class Client {
     }
 
     /** Stands last in the pipeline, and so comes to it when the session can be spoken on. */
-    private static final class Asking extends SimpleChannelInboundHandler<FullHttpResponse> {
+    private static final class Asking extends SimpleChannelInboundHandler<FullHttpMessage> {
         private final List<Exchange> exchanges;
         private final byte[] body;
         private final CountDownLatch open;
         private final List<String> errors;
+        private final Map<Integer, Exchange> pushed;
         private boolean asked;
 
-        Asking(List<Exchange> exchanges, byte[] body, CountDownLatch open, List<String> errors) {
+        Asking(
+                List<Exchange> exchanges,
+                byte[] body,
+                CountDownLatch open,
+                List<String> errors,
+                Map<Integer, Exchange> pushed) {
             this.exchanges = exchanges;
             this.body = body;
             this.open = open;
             this.errors = errors;
+            this.pushed = pushed;
         }
 
         @Override
@@ -200,9 +216,15 @@ public final class Client {
         }
 
         @Override
-        protected void channelRead0(ChannelHandlerContext context, FullHttpResponse response) throws Exception {
-            int stream = response.headers().getInt(SpdyHttpHeaders.Names.STREAM_ID);
-            Exchange exchange = exchanges.get((stream - 1) / 2);
+        protected void channelRead0(ChannelHandlerContext context, FullHttpMessage message) throws Exception {
+            int stream = message.headers().getInt(SpdyHttpHeaders.Names.STREAM_ID);
+            if (message instanceof FullHttpRequest promise) {
+                pushed.put(stream, new Exchange(URI.create(promise.uri())));
+                return;
+            }
+            FullHttpResponse response = (FullHttpResponse) message;
+            boolean ours = stream % 2 == 1;
+            Exchange exchange = ours ? exchanges.get((stream - 1) / 2) : pushed.get(stream);
             byte[] content = ByteBufUtil.getBytes(response.content());
             exchange.status = response.status().code();
             exchange.bytes = content.length;
@@ -210,7 +232,10 @@ public final class Client {
             if (response.decoderResult().isFailure()) {
                 exchange.error = response.decoderResult().cause().toString();
             }
-            open.countDown();
+            exchange.ended.countDown();
+            if (ours) {
+                open.countDown();
+            }
         }
 
         @Override

@@ -9,12 +9,14 @@ import io.netty.channel.ChannelOption;
 import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.handler.codec.http.DefaultFullHttpRequest;
 import io.netty.handler.codec.http.DefaultHttpContent;
 import io.netty.handler.codec.http.DefaultHttpResponse;
 import io.netty.handler.codec.http.DefaultLastHttpContent;
 import io.netty.handler.codec.http.FullHttpRequest;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponse;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpVersion;
@@ -28,6 +30,7 @@ import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -35,7 +38,8 @@ import java.util.Map;
  *
  * <pre>java spdy.interop.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
  *
- * The first line of stdout is JSON and tells the port. POST is answered with what came.
+ * The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
+ * /b and /c beside /a.
  */
 public final class Server {
     /** The encoder makes one DATA frame of a chunk, and a frame holds less than 16 MiB. */
@@ -68,6 +72,8 @@ public final class Server {
 
     private static final class Answers extends SimpleChannelInboundHandler<FullHttpRequest> {
         private final Path root;
+        /** A server's streams are even. */
+        private int nextPush = 2;
 
         Answers(Path root) {
             this.root = root;
@@ -86,11 +92,35 @@ public final class Server {
                 status = HttpResponseStatus.NOT_FOUND;
                 body = Unpooled.copiedBuffer("no such file\n", StandardCharsets.US_ASCII);
             }
+            int stream = request.headers().getInt(SpdyHttpHeaders.Names.STREAM_ID);
+            for (String names : new QueryStringDecoder(request.uri()).parameters().getOrDefault("push", List.of())) {
+                for (String name : names.split(",")) {
+                    push(context, request, stream, name);
+                }
+            }
+            send(context, stream, status, body);
+        }
+
+        /** The request as SYN_STREAM, the response as HEADERS and DATA. */
+        private void push(ChannelHandlerContext context, FullHttpRequest beside, int stream, String name)
+                throws IOException {
+            HttpRequest promise = new DefaultFullHttpRequest(HttpVersion.HTTP_1_1, HttpMethod.GET, "/" + name);
+            promise.headers()
+                    .set(HttpHeaderNames.HOST, beside.headers().get(HttpHeaderNames.HOST))
+                    .set(SpdyHttpHeaders.Names.SCHEME, beside.headers().get(SpdyHttpHeaders.Names.SCHEME, "http"))
+                    .set(SpdyHttpHeaders.Names.ASSOCIATED_TO_STREAM_ID, stream)
+                    .set(SpdyHttpHeaders.Names.STREAM_ID, nextPush);
+            context.write(promise);
+            send(context, nextPush, HttpResponseStatus.OK, Unpooled.wrappedBuffer(Files.readAllBytes(root.resolve(name))));
+            nextPush += 2;
+        }
+
+        private static void send(ChannelHandlerContext context, int stream, HttpResponseStatus status, ByteBuf body) {
             HttpResponse response = new DefaultHttpResponse(HttpVersion.HTTP_1_1, status);
             response.headers()
                     .set(HttpHeaderNames.CONTENT_TYPE, "application/octet-stream")
                     .set(HttpHeaderNames.CONTENT_LENGTH, body.readableBytes())
-                    .set(SpdyHttpHeaders.Names.STREAM_ID, request.headers().get(SpdyHttpHeaders.Names.STREAM_ID));
+                    .set(SpdyHttpHeaders.Names.STREAM_ID, stream);
             context.write(response);
             while (body.readableBytes() > MAX_CHUNK_BYTES) {
                 context.write(new DefaultHttpContent(body.readRetainedSlice(MAX_CHUNK_BYTES)));

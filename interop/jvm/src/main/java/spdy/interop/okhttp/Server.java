@@ -1,0 +1,142 @@
+package spdy.interop.okhttp;
+
+import com.squareup.okhttp.Protocol;
+import com.squareup.okhttp.internal.framed.FramedConnection;
+import com.squareup.okhttp.internal.framed.FramedStream;
+import com.squareup.okhttp.internal.framed.Header;
+import com.squareup.okhttp.mockwebserver.Dispatcher;
+import com.squareup.okhttp.mockwebserver.MockResponse;
+import com.squareup.okhttp.mockwebserver.MockWebServer;
+import com.squareup.okhttp.mockwebserver.RecordedRequest;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import okio.Buffer;
+import okio.BufferedSink;
+import okio.Okio;
+import spdy.interop.Arguments;
+import spdy.interop.Folder;
+
+/**
+ * A folder served over SPDY/3.1 by OkHttp: MockWebServer over TLS, its FramedConnection where there is none,
+ * since MockWebServer speaks SPDY only when ALPN says so.
+ *
+ * <pre>java spdy.interop.okhttp.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
+ *
+ * The first line of stdout is JSON and tells the port. POST is answered with what came. It cannot push: the
+ * library refuses to in SPDY.
+ */
+public final class Server {
+    private Server() {}
+
+    public static void main(String[] args) throws Exception {
+        Arguments arguments = new Arguments(args, Arguments.OF_A_SERVER);
+        Folder folder = new Folder(arguments.text("root"));
+        int port = arguments.number("port");
+        if (arguments.has("cert")) {
+            mock(folder, port, arguments);
+        } else {
+            plain(folder, port);
+        }
+    }
+
+    private static void mock(Folder folder, int port, Arguments arguments) throws Exception {
+        // It hangs at the end of a request over TLS 1.3.
+        System.setProperty("jdk.tls.server.protocols", "TLSv1.2");
+        Logger.getLogger(MockWebServer.class.getName()).setLevel(Level.WARNING);
+        MockWebServer server = new MockWebServer();
+        server.useHttps(Tls.ofAServer(arguments.text("cert"), arguments.text("key")), false);
+        server.setProtocols(List.of(Protocol.SPDY_3, Protocol.HTTP_1_1));
+        server.setDispatcher(new Dispatcher() {
+            @Override
+            public MockResponse dispatch(RecordedRequest request) throws InterruptedException {
+                Buffer body = request.getBody();
+                if (!request.getMethod().equals("POST")) {
+                    byte[] file = open(folder, request.getPath());
+                    if (file == null) {
+                        return new MockResponse().setResponseCode(404);
+                    }
+                    body = new Buffer().write(file);
+                }
+                return new MockResponse().setBody(body);
+            }
+        });
+        server.start(InetAddress.getByName("127.0.0.1"), port);
+        Folder.ready("okhttp", server.getPort(), "spdy/3.1", true);
+    }
+
+    private static void plain(Folder folder, int port) throws IOException {
+        ExecutorService answering = Executors.newCachedThreadPool();
+        try (ServerSocket listener = new ServerSocket(port, 50, InetAddress.getByName("127.0.0.1"))) {
+            Folder.ready("okhttp", listener.getLocalPort(), "spdy/3.1", false);
+            while (true) {
+                Socket socket = listener.accept();
+                socket.setTcpNoDelay(true);
+                FramedConnection connection = new FramedConnection.Builder(false)
+                        .socket(socket)
+                        .protocol(Protocol.SPDY_3)
+                        .listener(new FramedConnection.Listener() {
+                            @Override
+                            public void onStream(FramedStream stream) {
+                                answering.execute(() -> answer(folder, stream));
+                            }
+                        })
+                        .build();
+                connection.sendConnectionPreface();
+            }
+        }
+    }
+
+    private static void answer(Folder folder, FramedStream stream) {
+        try {
+            String method = value(stream.getRequestHeaders(), ":method");
+            String path = value(stream.getRequestHeaders(), ":path");
+            String status = "200 OK";
+            byte[] body;
+            if (method.equals("POST")) {
+                body = Okio.buffer(stream.getSource()).readByteArray();
+            } else {
+                body = open(folder, path);
+            }
+            if (body == null) {
+                status = "404 Not Found";
+                body = new byte[0];
+            }
+            stream.reply(
+                    List.of(
+                            new Header(":status", status),
+                            new Header(":version", "HTTP/1.1"),
+                            new Header("content-type", "application/octet-stream"),
+                            new Header("content-length", Integer.toString(body.length))),
+                    true);
+            try (BufferedSink sink = Okio.buffer(stream.getSink())) {
+                sink.write(body);
+            }
+        } catch (IOException e) {
+            System.err.println("stream " + stream.getId() + ": " + e);
+        }
+    }
+
+    private static byte[] open(Folder folder, String path) {
+        try {
+            return folder.file(path);
+        } catch (IOException e) {
+            System.err.println(path + ": " + e);
+            return null;
+        }
+    }
+
+    private static String value(List<Header> headers, String name) {
+        return headers.stream()
+                .filter(header -> header.name.utf8().equals(name))
+                .map(header -> header.value.utf8())
+                .findFirst()
+                .orElse("");
+    }
+}

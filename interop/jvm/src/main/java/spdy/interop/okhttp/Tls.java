@@ -1,0 +1,62 @@
+package spdy.interop.okhttp;
+
+import java.io.ByteArrayInputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.KeyFactory;
+import java.security.KeyStore;
+import java.security.SecureRandom;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
+import java.security.spec.PKCS8EncodedKeySpec;
+import java.util.Base64;
+import javax.net.ssl.KeyManagerFactory;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSocketFactory;
+import javax.net.ssl.TrustManager;
+import javax.net.ssl.X509TrustManager;
+
+/** TLS 1.2 sockets for both roles. */
+final class Tls {
+    private Tls() {}
+
+    /** Believes every certificate. */
+    static SSLSocketFactory ofAClient() throws Exception {
+        X509TrustManager anybody = new X509TrustManager() {
+            @Override
+            public void checkClientTrusted(X509Certificate[] chain, String type) {}
+
+            @Override
+            public void checkServerTrusted(X509Certificate[] chain, String type) {}
+
+            @Override
+            public X509Certificate[] getAcceptedIssuers() {
+                return new X509Certificate[0];
+            }
+        };
+        return sockets(null, new TrustManager[] {anybody});
+    }
+
+    /** Shows the certificate of these PEM files; the key is of an elliptic curve. */
+    static SSLSocketFactory ofAServer(String cert, String key) throws Exception {
+        Certificate[] chain = CertificateFactory.getInstance("X.509")
+                .generateCertificates(new ByteArrayInputStream(Files.readAllBytes(Path.of(cert))))
+                .toArray(Certificate[]::new);
+        String pem = Files.readString(Path.of(key)).replaceAll("-----.*-----|\\s", "");
+        KeyStore store = KeyStore.getInstance("PKCS12");
+        store.load(null, null);
+        char[] password = "none".toCharArray();
+        PKCS8EncodedKeySpec bytes = new PKCS8EncodedKeySpec(Base64.getDecoder().decode(pem));
+        store.setKeyEntry("key", KeyFactory.getInstance("EC").generatePrivate(bytes), password, chain);
+        KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+        keys.init(store, password);
+        return sockets(keys, null);
+    }
+
+    private static SSLSocketFactory sockets(KeyManagerFactory keys, TrustManager[] trust) throws Exception {
+        SSLContext context = SSLContext.getInstance("TLSv1.2");
+        context.init(keys == null ? null : keys.getKeyManagers(), trust, new SecureRandom());
+        return context.getSocketFactory();
+    }
+}

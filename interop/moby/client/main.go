@@ -1,0 +1,188 @@
+// Fetches every URL at once over one session of moby/spdystream and prints what came as JSON.
+//
+//	client [--repeat N] [--post FILE] [--seconds N] URL...
+//
+// http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0 if every
+// URL was answered to its end. The library shows nobody the headers of a SYN_REPLY, so each status is 0.
+package main
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/moby/spdystream"
+	"spdy/interop/moby/message"
+)
+
+type response struct {
+	URL    string  `json:"url"`
+	Status int     `json:"status"`
+	Bytes  int64   `json:"bytes"`
+	SHA256 *string `json:"sha256"`
+	Error  *string `json:"error"`
+}
+
+type report struct {
+	Peer      string     `json:"peer"`
+	Protocol  string     `json:"protocol"`
+	Responses []response `json:"responses"`
+	Pushed    []response `json:"pushed"`
+	Errors    []string   `json:"errors"`
+}
+
+func main() {
+	repeat := flag.Int("repeat", 1, "ask for the list so often")
+	post := flag.String("post", "", "file to POST to every URL")
+	seconds := flag.Int("seconds", 60, "give up after so long")
+	flag.Parse()
+	var urls []*url.URL
+	for round := 0; round < *repeat; round++ {
+		for _, word := range flag.Args() {
+			parsed, err := url.Parse(word)
+			if err != nil {
+				log.Fatal(err)
+			}
+			urls = append(urls, parsed)
+		}
+	}
+	if len(urls) == 0 {
+		log.Fatal("give URLs of one origin")
+	}
+	var body []byte
+	if *post != "" {
+		var err error
+		if body, err = os.ReadFile(*post); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	out := report{
+		Peer: "moby", Protocol: message.Protocol,
+		Responses: make([]response, len(urls)), Pushed: []response{}, Errors: []string{},
+	}
+	var lock sync.Mutex // of out, while streams write to it
+	var streams sync.WaitGroup
+	session, err := connect(urls[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	go session.Serve(func(pushed *spdystream.Stream) {
+		head := pushed.Headers()
+		pushed.SendReply(http.Header{}, true) // what is not replied to gets no DATA
+		go pushed.ReceiveHeader()             // HEADERS that nobody takes hold up the DATA behind them
+		streams.Add(1)
+		go func() {
+			defer streams.Done()
+			one := response{URL: head.Get(":path")}
+			one.digest(pushed)
+			lock.Lock()
+			out.Pushed = append(out.Pushed, one)
+			lock.Unlock()
+		}()
+	})
+	for index, to := range urls {
+		index, to := index, to
+		streams.Add(1)
+		go func() {
+			defer streams.Done()
+			one := fetch(session, to, *post != "", body)
+			lock.Lock()
+			out.Responses[index] = one
+			lock.Unlock()
+		}()
+	}
+	done := make(chan struct{})
+	go func() { streams.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(time.Duration(*seconds) * time.Second):
+		lock.Lock()
+		out.Errors = append(out.Errors, fmt.Sprintf("not done after %d s", *seconds))
+		lock.Unlock()
+	}
+	lock.Lock()
+	whole := len(out.Errors) == 0
+	for _, one := range out.Responses {
+		whole = whole && one.SHA256 != nil
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(out); err != nil {
+		log.Fatal(err)
+	}
+	if !whole {
+		os.Exit(1)
+	}
+}
+
+func connect(to *url.URL) (*spdystream.Connection, error) {
+	var transport net.Conn
+	var err error
+	if to.Scheme == "https" {
+		var secure *tls.Conn
+		secure, err = tls.Dial("tcp", to.Host, &tls.Config{
+			InsecureSkipVerify: true,
+			NextProtos:         []string{message.Protocol},
+		})
+		if err == nil {
+			if agreed := secure.ConnectionState().NegotiatedProtocol; agreed != message.Protocol {
+				err = fmt.Errorf("agreed on %q, want %s", agreed, message.Protocol)
+			}
+		}
+		transport = secure
+	} else {
+		transport, err = net.Dial("tcp", to.Host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return spdystream.NewConnection(transport, false)
+}
+
+func fetch(session *spdystream.Connection, to *url.URL, post bool, body []byte) response {
+	out := response{URL: to.String()}
+	method := "GET"
+	if post {
+		method = "POST"
+	}
+	head := message.Request(method, to.Scheme, to.Host, to.RequestURI())
+	if post {
+		head.Set("content-length", strconv.Itoa(len(body)))
+	}
+	stream, err := session.CreateStream(head, nil, !post)
+	if err != nil {
+		return out.failed(err)
+	}
+	if post {
+		go message.Send(stream, body)
+	}
+	if err := stream.Wait(); err != nil {
+		return out.failed(fmt.Errorf("no reply: %w", err))
+	}
+	out.digest(stream)
+	return out
+}
+
+func (r *response) digest(stream *spdystream.Stream) {
+	n, sum, err := message.Digest(stream)
+	r.Bytes = n
+	if err != nil {
+		*r = r.failed(err)
+		return
+	}
+	r.SHA256 = &sum
+}
+
+func (r response) failed(err error) response {
+	text := err.Error()
+	r.Error = &text
+	return r
+}

@@ -1,0 +1,5 @@
+module spdy/interop/moby
+
+go 1.19
+
+require github.com/moby/spdystream v0.5.1
