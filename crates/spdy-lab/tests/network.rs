@@ -251,8 +251,9 @@ fn a_peer_that_does_not_read_stops_the_writer() {
         io.read_exact(&mut vec![0; before]).await.unwrap();
         (before, after)
     });
-    // The receive buffer starts at 64 KiB and nothing that is not read makes it grow; the rest waits to be sent.
-    assert!((60_000..400_000).contains(&before), "{before} bytes");
+    // Nothing that is not read makes the receive buffer of some 64 KiB grow. The rest waits to be sent: the
+    // send buffer grows with the congestion window, which slow start may take to twice what is in flight.
+    assert!((60_000..1_000_000).contains(&before), "{before} bytes");
     assert_eq!(before, after);
 }
 
