@@ -29,4 +29,4 @@ bench:
 
 clean:
 	$(CARGO) clean
-	rm -rf demo interop/node-spdy/node_modules interop/netty/target
+	rm -rf demo interop/node-spdy/node_modules interop/netty/target interop/kubernetes/target

@@ -1,0 +1,55 @@
+//! What a container runtime implements.
+
+use std::future::Future;
+
+use spdy::upgrade::Channel;
+
+use crate::request::{AttachRequest, ExecRequest};
+use crate::resize::Resizes;
+use crate::status::ExitCode;
+use crate::stdio::{Input, Output};
+
+/// Why the runtime could not do it; the client is told its text.
+pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The streams of a process, those that the request asks for. Each ends when it is dropped.
+#[derive(Debug)]
+pub struct Streams {
+    /// What the client types. Read it, or drop it: unread bytes stop the whole session.
+    pub stdin: Option<Input>,
+    /// What the process says.
+    pub stdout: Option<Output>,
+    /// What the process complains about; never with a terminal.
+    pub stderr: Option<Output>,
+    /// Sizes of the terminal, the first of them soon after the start; none before version 3.
+    pub resize: Option<Resizes>,
+}
+
+/// The runtime behind a [`StreamingServer`](crate::StreamingServer).
+///
+/// Calls run at once, each in a task of its own. A future is dropped when its client is gone: what it
+/// started must end with it. Streams that it gave to other tasks should end when it returns; the session
+/// waits for them.
+pub trait Handler: Send + Sync + 'static {
+    /// Runs a command to its end.
+    fn exec(
+        &self,
+        request: ExecRequest,
+        streams: Streams,
+    ) -> impl Future<Output = Result<ExitCode, HandlerError>> + Send;
+
+    /// Joins the process that a container runs, until it ends or the client leaves.
+    fn attach(
+        &self,
+        request: AttachRequest,
+        streams: Streams,
+    ) -> impl Future<Output = Result<(), HandlerError>> + Send;
+
+    /// Joins `connection` to a port inside of a pod, until either ends.
+    fn port_forward(
+        &self,
+        sandbox: String,
+        port: u16,
+        connection: Channel,
+    ) -> impl Future<Output = Result<(), HandlerError>> + Send;
+}

@@ -1,0 +1,97 @@
+//! Exec, attach and port-forward of Kubernetes over SPDY.
+//!
+//! The name: CRI is the Container Runtime Interface. Its calls `Exec`, `Attach` and `PortForward` carry no
+//! bytes; a runtime answers each with a URL, and serves what happens there itself. This crate is that
+//! server, and a client for the same (and for the API server, which speaks alike).
+//!
+//! ```text
+//!  kubectl ---- API server ---- kubelet --- CRI (gRPC): Exec(container, command) ---> runtime
+//!                   |                   <-------------- url with a token -------------  | exec_url
+//!                   |                                                                    |
+//!                   +------- POST /exec/TOKEN, Upgrade: SPDY/3.1 ------------------> StreamingServer
+//!                            streams: error, stdin, stdout, stderr, resize                | streams
+//!                                                                                     your Handler
+//! ```
+//!
+//! | | |
+//! | --- | --- |
+//! | [`StreamingServer`] | tokens and URLs, HTTP, sessions; [`Config`] has its limits |
+//! | [`Handler`] | what the runtime does: run a command, join a running one, reach a port |
+//! | [`client`] | [`exec`](client::exec), [`attach`](client::attach), [`port_forward`](client::port_forward) |
+//! | [`RemoteCommand`] | versions 1 to 5 of the protocol of exec and attach |
+//! | [`tunnel`] | SPDY inside WebSocket, `SPDY/3.1+portforward.k8s.io` |
+//!
+//! A server that runs nothing, and a client of it:
+//!
+//! ```
+//! use spdy::{SharedRuntime, TokioRuntime};
+//! use spdy_cri::client::{self, Options};
+//! use spdy_cri::{AttachRequest, Channel, Config, ExecRequest, ExitCode, Handler, HandlerError, Streams, StreamingServer, Wanted};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! struct Echo;
+//!
+//! impl Handler for Echo {
+//!     async fn exec(&self, request: ExecRequest, mut streams: Streams) -> Result<ExitCode, HandlerError> {
+//!         let mut stdout = streams.stdout.take().ok_or("no stdout")?;
+//!         stdout.write_all(request.command.join(" ").as_bytes()).await?;
+//!         Ok(ExitCode(7))
+//!     }
+//!     async fn attach(&self, _: AttachRequest, _: Streams) -> Result<(), HandlerError> {
+//!         Err("nothing runs here".into())
+//!     }
+//!     async fn port_forward(&self, _: String, _: u16, _: Channel) -> Result<(), HandlerError> {
+//!         Err("nothing listens here".into())
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let runtime = SharedRuntime::new(TokioRuntime::start());
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+//! let base = format!("http://{}", listener.local_addr()?);
+//! let server = StreamingServer::new(Echo, &base, Config::default(), runtime.clone())?;
+//! tokio::spawn({ let server = server.clone(); async move { server.serve(listener).await } });
+//!
+//! let wanted = Wanted { stdout: true, ..Wanted::default() };
+//! let url = server.exec_url(ExecRequest { container: "c1".into(), command: vec!["hello".into()], wanted })?;
+//! let request = http::Request::post(&url).body(())?;
+//! let socket = tokio::net::TcpStream::connect(&base["http://".len()..]).await?;
+//! let mut process = client::exec(socket, &request, wanted, Options::default(), runtime).await?;
+//! let mut out = String::new();
+//! process.stdout.take().expect("asked for").read_to_string(&mut out).await?;
+//! assert_eq!((out.as_str(), process.wait().await?), ("hello", ExitCode(7)));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # When a client is gone
+//!
+//! The future of the [`Handler`] is dropped then, and when the server is stopped: what it started must end
+//! with it (`kill_on_drop` of a `tokio::process::Child`).
+
+pub mod client;
+mod config;
+mod error;
+mod handler;
+mod port_forward;
+mod protocol;
+mod remote_command;
+mod request;
+mod resize;
+mod server;
+mod status;
+mod stdio;
+mod tokens;
+pub mod tunnel;
+
+pub use config::{Config, ConfigError};
+pub use error::{ClientError, RequestError};
+pub use handler::{Handler, HandlerError, Streams};
+pub use protocol::RemoteCommand;
+pub use request::{AttachRequest, ExecRequest, PortForwardRequest, Wanted};
+pub use resize::{Resizer, Resizes, TerminalSize};
+pub use server::StreamingServer;
+pub use spdy::upgrade::Channel;
+pub use status::ExitCode;
+pub use stdio::{Input, Output};

@@ -1,0 +1,180 @@
+//! Port-forward over a session: two streams for each connection, joined by their `requestid`.
+//!
+//! ```text
+//!  client                                                     server
+//!    | SYN_STREAM streamtype: error, port: 80, requestid: 0     |  SYN_REPLY
+//!    | FIN on it                                                |
+//!    | SYN_STREAM streamtype: data,  port: 80, requestid: 0     |  SYN_REPLY; a pair: the handler starts
+//!    | DATA, FIN                                                |
+//!    |                                                          |  DATA, FIN; and FIN on error
+//!    |                              or, if it failed            |  text on error, RST_STREAM on both
+//! ```
+//!
+//! Pairs of several connections mix. A client of old that sends no `requestid` opens error and data one
+//! behind the other: the id of its error stream stands for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use spdy::server::{Accept, Incoming};
+use spdy::upgrade::Channel;
+use spdy::{HeaderBlock, Instant, RstStatus, SharedRuntime};
+use tokio::task::JoinSet;
+
+use crate::config::Config;
+use crate::handler::Handler;
+use crate::protocol::{DATA, ERROR, PORT, REQUEST_ID, STREAM_TYPE};
+use crate::remote_command::header;
+use crate::request::PortForwardRequest;
+
+/// Bytes of a `requestid`; a longer one is reset. Clients count.
+const REQUEST_ID_BYTES: usize = 64;
+
+/// What a stream says it is.
+struct Label {
+    id: Bytes,
+    port: u16,
+    is_error: bool,
+}
+
+/// Reads the headers of a stream.
+fn label(incoming: &Incoming) -> Option<Label> {
+    let is_error = match &*header(incoming, STREAM_TYPE)? {
+        kind if kind == ERROR.as_bytes() => true,
+        kind if kind == DATA.as_bytes() => false,
+        _ => return None,
+    };
+    let port = header(incoming, PORT)?;
+    let port = std::str::from_utf8(&port).ok()?.parse().ok()?;
+    let stream = incoming.id().value();
+    let id = match header(incoming, REQUEST_ID) {
+        Some(id) if !id.is_empty() => id,
+        _ if is_error => Bytes::from(stream.to_string()),
+        _ => Bytes::from(stream.checked_sub(2)?.to_string()),
+    };
+    let fits = port > 0 && id.len() <= REQUEST_ID_BYTES;
+    fits.then_some(Label { id, port, is_error })
+}
+
+/// A connection of which one stream has come.
+struct Half {
+    port: u16,
+    error: Option<Channel>,
+    data: Option<Channel>,
+    until: Instant,
+}
+
+/// Serves one session to its end.
+pub(crate) async fn serve<H: Handler>(
+    mut accept: Accept,
+    handler: Arc<H>,
+    request: PortForwardRequest,
+    config: &Config,
+    runtime: &SharedRuntime,
+) {
+    let mut halves: BTreeMap<Bytes, Half> = BTreeMap::new();
+    // Ended with this future: when the client is gone nobody reads what comes from the port.
+    let mut running = JoinSet::new();
+    loop {
+        let due = halves.values().map(|half| half.until).min();
+        let late = async {
+            match due {
+                Some(due) => runtime.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            incoming = accept.next() => {
+                let Some(incoming) = incoming else { return };
+                let Some(label) = label(&incoming) else {
+                    incoming.reject(RstStatus::CANCEL);
+                    continue;
+                };
+                let full = halves.len() >= config.max_half_pairs;
+                let half = match halves.remove(&label.id) {
+                    Some(half) => half,
+                    None if full => {
+                        incoming.reject(RstStatus::REFUSED_STREAM);
+                        continue;
+                    }
+                    None => Half {
+                        port: label.port,
+                        error: None,
+                        data: None,
+                        until: runtime.now() + config.stream_creation_timeout,
+                    },
+                };
+                match add(half, &label, incoming) {
+                    Half { port, error: Some(error), data: Some(data), .. } => {
+                        let (handler, request) = (handler.clone(), request.clone());
+                        running.spawn(forward(handler, request, port, error, data));
+                    }
+                    half => { halves.insert(label.id, half); }
+                }
+            }
+            () = late => {
+                let now = runtime.now();
+                for (id, half) in halves.extract_if(.., |_, half| half.until <= now) {
+                    give_up(&id, half, config).await;
+                }
+            }
+            Some(ended) = running.join_next() => {
+                if let Err(error) = ended && error.is_panic() {
+                    tracing::error!(%error, "forwarding a connection panicked");
+                }
+            }
+        }
+    }
+}
+
+/// Answers a stream and puts it to the other of its pair. A second of its kind is reset, and so is one for
+/// another port.
+fn add(mut half: Half, label: &Label, incoming: Incoming) -> Half {
+    let slot = match label.is_error {
+        true => &mut half.error,
+        false => &mut half.data,
+    };
+    if slot.is_some() || half.port != label.port {
+        incoming.reject(RstStatus::CANCEL);
+        return half;
+    }
+    match incoming.accept_raw(&HeaderBlock::new()) {
+        Ok(stream) => *slot = Some(Channel::new(stream)),
+        Err(error) => tracing::debug!(%error, "a stream ended before it was answered"),
+    }
+    half
+}
+
+/// The second stream did not come.
+async fn give_up(id: &Bytes, half: Half, config: &Config) {
+    let id = String::from_utf8_lossy(id);
+    tracing::debug!(%id, "a forwarded connection has only one stream");
+    if let Some(mut error) = half.error {
+        let patience = config.stream_creation_timeout;
+        let text = format!("no data stream for request {id} within {patience:?}");
+        let _ = error.send(text.into()).await; // who left need not hear it
+    }
+}
+
+/// Forwards one connection.
+async fn forward<H: Handler>(
+    handler: Arc<H>,
+    request: PortForwardRequest,
+    port: u16,
+    mut error: Channel,
+    data: Channel,
+) {
+    let PortForwardRequest { sandbox, ports } = request;
+    let failed = if ports.is_empty() || ports.contains(&port) {
+        let forwarded = handler.port_forward(sandbox.clone(), port, data).await;
+        forwarded.err().map(|error| error.to_string())
+    } else {
+        drop(data); // its answer goes out before its end
+        Some(format!("the port is none of {ports:?}"))
+    };
+    if let Some(why) = failed {
+        let text = format!("error forwarding port {port} to pod {sandbox}: {why}");
+        let _ = error.send(text.into()).await; // who left need not hear it
+    }
+}

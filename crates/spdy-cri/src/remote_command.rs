@@ -1,0 +1,157 @@
+//! Exec and attach over a session: gather the streams, run, tell how it ended.
+//!
+//! ```text
+//!  client                                    server
+//!    | SYN_STREAM streamtype: error     --->   |  SYN_REPLY at once, to each
+//!    | SYN_STREAM stdin, stdout, ...    --->   |  all there? the handler starts
+//!    | DATA on stdin, FIN               --->   |
+//!    |                                  <---   |  DATA on stdout and stderr
+//!    |                                  <---   |  it returned: FIN and CANCEL on each of its streams
+//!    |                                  <---   |  status on error, FIN and CANCEL
+//!    |                                  <---   |  GOAWAY, the end
+//! ```
+
+use std::future::Future;
+use std::time::Duration;
+
+use spdy::server::{Accept, Incoming};
+use spdy::upgrade::Channel;
+use spdy::{HeaderBlock, RstStatus, SharedRuntime};
+
+use crate::handler::{HandlerError, Streams};
+use crate::protocol::{ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT, STREAM_TYPE};
+use crate::request::Wanted;
+use crate::resize::Resizes;
+use crate::status::{self, ExitCode};
+use crate::stdio::{Input, Output};
+
+/// The streams that have come.
+#[derive(Debug, Default)]
+struct Gathered {
+    error: Option<Channel>,
+    stdin: Option<Channel>,
+    stdout: Option<Channel>,
+    stderr: Option<Channel>,
+    resize: Option<Channel>,
+}
+
+impl Gathered {
+    fn slot(&mut self, kind: &[u8]) -> Option<&mut Option<Channel>> {
+        let slots = [
+            (ERROR, &mut self.error),
+            (STDIN, &mut self.stdin),
+            (STDOUT, &mut self.stdout),
+            (STDERR, &mut self.stderr),
+            (RESIZE, &mut self.resize),
+        ];
+        let mut slots = slots.into_iter();
+        Some(slots.find(|(name, _)| name.as_bytes() == kind)?.1)
+    }
+
+    /// Answers a stream and keeps it; one of unknown type, or the second of its type, is reset.
+    fn take(&mut self, incoming: Incoming) {
+        let kind = header(&incoming, STREAM_TYPE).unwrap_or_default();
+        match self.slot(&kind) {
+            Some(slot @ None) => match incoming.accept_raw(&HeaderBlock::new()) {
+                Ok(stream) => *slot = Some(Channel::new(stream)),
+                Err(error) => tracing::debug!(%error, "a stream ended before it was answered"),
+            },
+            _ => incoming.reject(RstStatus::CANCEL),
+        }
+    }
+
+    /// What is asked for and has not come.
+    fn missing(&self, version: RemoteCommand, wanted: Wanted) -> Option<&'static str> {
+        [
+            (ERROR, true, &self.error),
+            (STDIN, wanted.stdin, &self.stdin),
+            (STDOUT, wanted.stdout, &self.stdout),
+            (STDERR, wanted.stderr, &self.stderr),
+            (RESIZE, wanted.tty && version.has_resize(), &self.resize),
+        ]
+        .into_iter()
+        .find(|(_, wanted, stream)| *wanted && stream.is_none())
+        .map(|(name, _, _)| name)
+    }
+}
+
+/// The value of a stream's header.
+pub(crate) fn header(incoming: &Incoming, name: &str) -> Option<bytes::Bytes> {
+    incoming.headers().value(name).cloned()
+}
+
+/// Serves one session to its end.
+pub(crate) async fn serve<F>(
+    mut accept: Accept,
+    version: RemoteCommand,
+    wanted: Wanted,
+    patience: Duration,
+    runtime: &SharedRuntime,
+    run: impl FnOnce(Streams) -> F,
+) where
+    F: Future<Output = Result<ExitCode, HandlerError>>,
+{
+    let session = accept.handle();
+    let mut gathered = Gathered::default();
+    let mut deadline = runtime.sleep_until(runtime.now() + patience);
+    while let Some(missing) = gathered.missing(version, wanted) {
+        tokio::select! {
+            incoming = accept.next() => match incoming {
+                Some(incoming) => gathered.take(incoming),
+                None => return, // the client is gone
+            },
+            () = &mut deadline => {
+                tracing::debug!(missing, "the client did not open all streams");
+                let late = format!("no {missing} stream within {patience:?}");
+                tell(gathered.error.take(), version, &Err(late)).await;
+                drop(gathered);
+                session.shutdown();
+                session.closed().await;
+                return;
+            }
+        }
+    }
+    let Gathered {
+        error,
+        mut stdin,
+        stdout,
+        stderr,
+        resize,
+    } = gathered;
+    if let Some(stdin) = stdin.as_mut().filter(|_| version == RemoteCommand::V1) {
+        // Clients of the first version wait for it; those of later ones take it as the command's end.
+        let _ = stdin.finish();
+    }
+    // What was opened without being asked for ends here.
+    let streams = Streams {
+        stdin: stdin.filter(|_| wanted.stdin).map(Input),
+        stdout: stdout.filter(|_| wanted.stdout).map(Output),
+        stderr: stderr.filter(|_| wanted.stderr).map(Output),
+        resize: resize.filter(|_| wanted.tty).map(Resizes::new),
+    };
+    let ended = tokio::select! {
+        ended = run(streams) => ended.map_err(|error| error.to_string()),
+        () = refuse_all(&mut accept) => return, // the client is gone
+    };
+    tell(error, version, &ended).await;
+    session.shutdown();
+    session.closed().await;
+}
+
+/// Resets whatever the client opens; done when the session is.
+async fn refuse_all(accept: &mut Accept) {
+    while let Some(incoming) = accept.next().await {
+        incoming.reject(RstStatus::CANCEL);
+    }
+}
+
+/// Writes the status, and ends the error stream.
+async fn tell(error: Option<Channel>, version: RemoteCommand, ended: &Result<ExitCode, String>) {
+    let status = status::encode(version, ended);
+    if let Some(mut error) = error
+        && !status.is_empty()
+        && let Err(why) = error.send(status.into()).await
+    {
+        tracing::debug!(%why, "nobody hears how the command ended");
+    }
+}

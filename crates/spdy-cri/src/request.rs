@@ -1,0 +1,58 @@
+//! What the runtime is asked to prepare a URL for: the requests of CRI, as far as streaming goes.
+
+use crate::error::RequestError;
+
+/// Which streams there are.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Wanted {
+    /// The client writes.
+    pub stdin: bool,
+    /// The client reads.
+    pub stdout: bool,
+    /// The client reads, apart from stdout. Not with `tty`: a terminal has one output.
+    pub stderr: bool,
+    /// The command runs on a terminal, whose size may change.
+    pub tty: bool,
+}
+
+impl Wanted {
+    /// CRI's rules.
+    pub(crate) fn check(self) -> Result<(), RequestError> {
+        if self.tty && self.stderr {
+            return Err(RequestError::TerminalWithStderr);
+        }
+        if !self.stdin && !self.stdout && !self.stderr {
+            return Err(RequestError::NoStreams);
+        }
+        Ok(())
+    }
+}
+
+/// Run a command in a container.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ExecRequest {
+    /// The container's id.
+    pub container: String,
+    /// Program and arguments; no shell.
+    pub command: Vec<String>,
+    /// Its streams.
+    pub wanted: Wanted,
+}
+
+/// Join the process that a container runs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct AttachRequest {
+    /// The container's id.
+    pub container: String,
+    /// Its streams.
+    pub wanted: Wanted,
+}
+
+/// Reach ports of a pod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PortForwardRequest {
+    /// The pod sandbox's id.
+    pub sandbox: String,
+    /// Ports that the client may ask for; empty for any. (Kubernetes leaves it empty with SPDY.)
+    pub ports: Vec<u16>,
+}

@@ -1,0 +1,130 @@
+//! Sizes of a terminal: JSON objects one behind the other, `{"Width":80,"Height":24}`.
+
+use bytes::{Buf, BytesMut};
+use serde::{Deserialize, Serialize};
+use spdy::Error;
+use spdy::upgrade::Channel;
+
+/// Bytes of one size that is not whole; one more ends the stream of sizes.
+const SIZE_BYTES: usize = 1024;
+
+/// A terminal's size, in characters.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct TerminalSize {
+    /// Columns.
+    pub width: u16,
+    /// Rows.
+    pub height: u16,
+}
+
+/// The sizes that a client tells.
+#[derive(Debug)]
+pub struct Resizes {
+    channel: Channel,
+    buffer: BytesMut,
+}
+
+impl Resizes {
+    pub(crate) fn new(channel: Channel) -> Self {
+        let buffer = BytesMut::new();
+        Self { channel, buffer }
+    }
+
+    /// The next size; `None` when none will come any more. May be dropped and asked again.
+    pub async fn next(&mut self) -> Option<TerminalSize> {
+        loop {
+            match next_size(&mut self.buffer) {
+                Ok(Some(size)) => return Some(size),
+                Ok(None) => {}
+                Err(why) => {
+                    tracing::debug!(%why, "the resize stream holds no size");
+                    return None;
+                }
+            }
+            match self.channel.receive().await {
+                Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
+                Some(Err(_)) | None => return None,
+            }
+        }
+    }
+}
+
+/// Takes the first size out of `buffer`, if it is all there.
+fn next_size(buffer: &mut BytesMut) -> Result<Option<TerminalSize>, String> {
+    let mut sizes = serde_json::Deserializer::from_slice(buffer).into_iter::<TerminalSize>();
+    match sizes.next() {
+        Some(Ok(size)) => {
+            let used = sizes.byte_offset();
+            buffer.advance(used);
+            Ok(Some(size))
+        }
+        Some(Err(error)) if error.is_eof() => match buffer.len() > SIZE_BYTES {
+            true => Err(format!("over {SIZE_BYTES} bytes and not whole")),
+            false => Ok(None),
+        },
+        Some(Err(error)) => Err(error.to_string()),
+        None => {
+            buffer.clear(); // white space
+            Ok(None)
+        }
+    }
+}
+
+/// Tells a terminal's size to the server.
+#[derive(Debug)]
+pub struct Resizer {
+    channel: Channel,
+}
+
+impl Resizer {
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self { channel }
+    }
+
+    /// The terminal has `size` now.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended: the command is over, or the session.
+    pub async fn resize(&mut self, size: TerminalSize) -> Result<(), Error> {
+        let mut json = match serde_json::to_vec(&size) {
+            Ok(json) => json,
+            Err(error) => unreachable!("two numbers are JSON: {error}"),
+        };
+        json.push(b'\n');
+        self.channel.send(json.into()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_come_out_however_they_were_cut() {
+        let wire = b"{\"Width\":80,\"Height\":24}\n{\"Width\":132,\"Height\":43}\n";
+        for size in 1..wire.len() {
+            let (mut buffer, mut got) = (BytesMut::new(), Vec::new());
+            for piece in wire.chunks(size) {
+                buffer.extend_from_slice(piece);
+                while let Some(size) = next_size(&mut buffer).expect("sizes") {
+                    got.push((size.width, size.height));
+                }
+            }
+            assert_eq!(got, [(80, 24), (132, 43)], "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_or_never_ends_is_an_error() {
+        for wire in [&b"{\"Width\":65536,\"Height\":1}"[..], b"[]", b"x"] {
+            assert!(next_size(&mut BytesMut::from(wire)).is_err());
+        }
+        let mut long = BytesMut::from(&b"{\"Width\":1,"[..]);
+        long.resize(SIZE_BYTES, b' ');
+        assert_eq!(next_size(&mut long), Ok(None));
+        long.extend_from_slice(b" ");
+        assert!(next_size(&mut long).is_err());
+    }
+}

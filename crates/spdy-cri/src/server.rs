@@ -1,0 +1,411 @@
+//! The server: tokens and URLs, HTTP by hyper, and a session for each upgrade.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::header::{HeaderValue, UPGRADE};
+use http::uri::{PathAndQuery, Scheme};
+use http::{Method, Request, Response, StatusCode, Uri};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use spdy::runtime::BoxFuture;
+use spdy::server::Accept;
+use spdy::upgrade::{self, Refusal};
+use spdy::{SharedRuntime, server};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+
+use crate::config::{Config, ConfigError};
+use crate::error::RequestError;
+use crate::handler::Handler;
+use crate::protocol::{PORT_FORWARD, RemoteCommand};
+use crate::request::{AttachRequest, ExecRequest, PortForwardRequest};
+use crate::status::ExitCode;
+use crate::tokens::{RANDOM_BYTES, Tokens};
+use crate::{port_forward, remote_command, tunnel};
+
+/// The least buffer hyper takes, bytes.
+const MIN_HEAD_BYTES: usize = 8192;
+
+/// The streaming server of a container runtime: cheap to clone.
+///
+/// The runtime's gRPC service asks it for URLs, and gives them to the kubelet:
+///
+/// - [`exec_url`](Self::exec_url), [`attach_url`](Self::attach_url),
+///   [`port_forward_url`](Self::port_forward_url): each good for one use, within a minute;
+/// - [`serve`](Self::serve) on a listener, [`serve_connection`](Self::serve_connection) on a connection
+///   (behind TLS of your own), or [`respond`](Self::respond) within an HTTP server of your own.
+///
+/// There is no authentication but the token: who has the URL may use it. Listen on localhost, or behind
+/// TLS.
+#[derive(Debug)]
+pub struct StreamingServer<H>(Arc<Inner<H>>);
+
+impl<H> Clone for StreamingServer<H> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+#[derive(Debug)]
+struct Inner<H> {
+    handler: Arc<H>,
+    /// What URLs begin with; without a slash at its end.
+    base: String,
+    /// The path in `base`.
+    prefix: String,
+    config: Config,
+    versions: Vec<&'static str>,
+    tokens: Mutex<Tokens<Asked>>,
+    runtime: SharedRuntime,
+    stopped: watch::Sender<bool>,
+}
+
+/// What a token stands for.
+#[derive(Debug)]
+enum Asked {
+    Exec(ExecRequest),
+    Attach(AttachRequest),
+    PortForward(PortForwardRequest),
+}
+
+impl Asked {
+    /// The first part of its path.
+    fn verb(&self) -> &'static str {
+        match self {
+            Self::Exec(_) => "exec",
+            Self::Attach(_) => "attach",
+            Self::PortForward(_) => "portforward",
+        }
+    }
+}
+
+/// How a client is answered: what it speaks from here on.
+struct Agreed {
+    asked: Asked,
+    protocol: String,
+    in_websocket: bool,
+}
+
+impl<H: Handler> StreamingServer<H> {
+    /// A server whose URLs begin with `base_url`: scheme, host and port as the API server reaches them, and
+    /// a path if a proxy stands before it.
+    ///
+    /// # Errors
+    ///
+    /// If `base_url` is no such URL.
+    pub fn new(
+        handler: H,
+        base_url: &str,
+        config: Config,
+        runtime: SharedRuntime,
+    ) -> Result<Self, ConfigError> {
+        let bad = || ConfigError::BaseUrl {
+            url: base_url.to_owned(),
+        };
+        let uri: Uri = base_url.parse().map_err(|_| bad())?;
+        let http = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&uri.scheme());
+        let query = uri.path_and_query().and_then(PathAndQuery::query);
+        if !http || query.is_some() {
+            return Err(bad());
+        }
+        let tokens = Tokens::new(config.token_lifetime, config.max_tokens);
+        Ok(Self(Arc::new(Inner {
+            handler: Arc::new(handler),
+            base: base_url.trim_end_matches('/').to_owned(),
+            prefix: uri.path().trim_end_matches('/').to_owned(),
+            versions: config
+                .remote_command
+                .iter()
+                .map(|version| version.name())
+                .collect(),
+            config,
+            tokens: Mutex::new(tokens),
+            runtime,
+            stopped: watch::Sender::new(false),
+        })))
+    }
+
+    /// What runs behind it.
+    #[must_use]
+    pub fn handler(&self) -> &H {
+        &self.0.handler
+    }
+
+    /// A URL where the client may run the command.
+    ///
+    /// # Errors
+    ///
+    /// If the request makes no sense, or too many URLs wait.
+    pub fn exec_url(&self, request: ExecRequest) -> Result<String, RequestError> {
+        request.wanted.check()?;
+        if request.command.is_empty() {
+            return Err(RequestError::NoCommand);
+        }
+        self.url(&request.container.clone(), Asked::Exec(request))
+    }
+
+    /// A URL where the client may join the container's process.
+    ///
+    /// # Errors
+    ///
+    /// If the request makes no sense, or too many URLs wait.
+    pub fn attach_url(&self, request: AttachRequest) -> Result<String, RequestError> {
+        request.wanted.check()?;
+        self.url(&request.container.clone(), Asked::Attach(request))
+    }
+
+    /// A URL where the client may reach the pod's ports.
+    ///
+    /// # Errors
+    ///
+    /// If the request makes no sense, or too many URLs wait.
+    pub fn port_forward_url(&self, request: PortForwardRequest) -> Result<String, RequestError> {
+        self.url(&request.sandbox.clone(), Asked::PortForward(request))
+    }
+
+    fn url(&self, name: &str, asked: Asked) -> Result<String, RequestError> {
+        if name.is_empty() {
+            return Err(RequestError::Nameless);
+        }
+        let verb = asked.verb();
+        let mut random = [0; RANDOM_BYTES];
+        getrandom::fill(&mut random).map_err(|error| RequestError::NoChance(error.to_string()))?;
+        let now = self.0.runtime.now();
+        let limit = self.0.config.max_tokens;
+        let token = self
+            .tokens()
+            .insert(now, random, asked)
+            .map_err(|_| RequestError::TooMany { limit })?;
+        Ok(format!("{}/{verb}/{token}", self.0.base))
+    }
+
+    fn tokens(&self) -> std::sync::MutexGuard<'_, Tokens<Asked>> {
+        self.0.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves whoever connects, until [`stop`](Self::stop).
+    ///
+    /// # Errors
+    ///
+    /// When the listener fails for good; a connection that fails before it was accepted is passed over.
+    pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
+        let room = Arc::new(Semaphore::new(self.0.config.max_connections));
+        let mut stopped = self.0.stopped.subscribe();
+        loop {
+            let place = tokio::select! {
+                place = room.clone().acquire_owned() => place,
+                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+            };
+            let Ok(place) = place else {
+                unreachable!("nobody closes the semaphore")
+            };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
+            };
+            let socket = match accepted {
+                Ok((socket, _)) => socket,
+                Err(error) if is_of_one_connection(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            // Small frames go both ways: waiting for more of them would make typing slow.
+            let _ = socket.set_nodelay(true);
+            let server = self.clone();
+            tokio::spawn(async move {
+                server.serve_connection(socket).await;
+                drop(place);
+            });
+        }
+    }
+
+    /// Serves one connection: HTTP/1.1, and the session after it, to its end.
+    pub async fn serve_connection<T>(&self, io: T)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sessions, mut session) = tokio::sync::mpsc::unbounded_channel();
+        let service = service_fn(|request| {
+            let (response, session) = self.answer(request);
+            if let Some(session) = session {
+                let _ = sessions.send(session); // it is read as long as this future lives
+            }
+            std::future::ready(Ok::<_, std::convert::Infallible>(response))
+        });
+        let mut http = hyper::server::conn::http1::Builder::new();
+        http.timer(TokioTimer::new())
+            .header_read_timeout(self.0.config.head_timeout)
+            .max_buf_size(self.0.config.head_bytes.max(MIN_HEAD_BYTES));
+        let serving = http
+            .serve_connection(TokioIo::new(io), service)
+            .with_upgrades();
+        let mut stopped = self.0.stopped.subscribe();
+        tokio::select! {
+            served = serving => if let Err(error) = served {
+                tracing::debug!(%error, "http ended");
+            },
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        }
+        // Here and not in a task of its own: the connection keeps its place until the session's end.
+        if let Ok(session) = session.try_recv() {
+            session.await;
+        }
+    }
+
+    /// Answers a request that an HTTP/1.1 server of yours has read, from hyper with upgrades enabled. After
+    /// a 101 the session runs in a task of its own.
+    pub fn respond<B>(&self, request: Request<B>) -> Response<String> {
+        let (response, session) = self.answer(request);
+        if let Some(session) = session {
+            tokio::spawn(session);
+        }
+        response
+    }
+
+    /// Ends it: no more connections, and every session is cut, its handler dropped.
+    pub fn stop(&self) {
+        self.0.stopped.send_replace(true);
+    }
+
+    /// The answer, and the session that follows a 101.
+    fn answer<B>(&self, mut request: Request<B>) -> (Response<String>, Option<BoxFuture<()>>) {
+        match self.agree(&request) {
+            Ok((agreed, response)) => {
+                let upgrade = hyper::upgrade::on(&mut request);
+                let server = self.clone();
+                let session: BoxFuture<()> = Box::pin(async move {
+                    match upgrade.await {
+                        Ok(io) => server.run(agreed, TokioIo::new(io)).await,
+                        Err(error) => tracing::debug!(%error, "the client left at the switch"),
+                    }
+                });
+                (response, Some(session))
+            }
+            Err(refusal) => (refusal.response(), None),
+        }
+    }
+
+    /// Judges a request. Its token is used up, whatever becomes of it.
+    fn agree<B>(&self, request: &Request<B>) -> Result<(Agreed, Response<String>), Refusal> {
+        if *request.method() != Method::GET && *request.method() != Method::POST {
+            let message = "the method must be GET or POST";
+            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message));
+        }
+        let unknown = || Refusal::new(StatusCode::NOT_FOUND, "unknown, used or expired token");
+        let path = request.uri().path().strip_prefix(&self.0.prefix);
+        let (verb, token) = path
+            .and_then(|path| path.strip_prefix('/')?.split_once('/'))
+            .ok_or_else(unknown)?;
+        let asked = self
+            .tokens()
+            .take(self.0.runtime.now(), token)
+            .filter(|asked| asked.verb() == verb)
+            .ok_or_else(unknown)?;
+        let versions: &[&str] = match asked {
+            Asked::Exec(_) | Asked::Attach(_) => &self.0.versions,
+            Asked::PortForward(_) => &[PORT_FORWARD],
+        };
+        let tunnels = self.0.config.tunnel && matches!(asked, Asked::PortForward(_));
+        if tunnels && is_websocket(request) {
+            let response = tunnel::accept(request, versions)?;
+            let protocol = PORT_FORWARD.to_owned();
+            let agreed = Agreed {
+                asked,
+                protocol,
+                in_websocket: true,
+            };
+            return Ok((agreed, response.map(|()| String::new())));
+        }
+        let accepted = upgrade::negotiate(request, versions)?;
+        let agreed = Agreed {
+            asked,
+            protocol: accepted.protocol().unwrap_or_default().to_owned(),
+            in_websocket: false,
+        };
+        Ok((agreed, accepted.response().map(|()| String::new())))
+    }
+
+    /// Runs a session to its end.
+    async fn run<T>(&self, agreed: Agreed, io: T)
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let runtime = self.0.runtime.clone();
+        let builder = upgrade::server_builder();
+        if agreed.in_websocket {
+            let io = tunnel::Tunnel::server(io).await;
+            let (accept, connection) = builder.handshake(io, runtime);
+            self.drive(agreed, accept, connection).await;
+        } else {
+            let (accept, connection) = builder.handshake(io, runtime);
+            self.drive(agreed, accept, connection).await;
+        }
+    }
+
+    /// Runs connection and application together: when the connection has ended, both have.
+    async fn drive<T>(&self, agreed: Agreed, accept: Accept, connection: server::Connection<T>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut stopped = self.0.stopped.subscribe();
+        let driven = async {
+            if let Err(error) = connection.run().await {
+                tracing::debug!(%error, "a session was lost");
+            }
+        };
+        let both = async { tokio::join!(driven, self.apply(agreed, accept)) };
+        tokio::select! {
+            _ = both => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
+        }
+    }
+
+    /// Does what was asked over a session.
+    async fn apply(&self, agreed: Agreed, accept: Accept) {
+        let Inner {
+            handler,
+            config,
+            runtime,
+            ..
+        } = &*self.0;
+        let patience = config.stream_creation_timeout;
+        // Chosen from our own list; without a name it is the first version.
+        let version = RemoteCommand::from_name(&agreed.protocol).unwrap_or(RemoteCommand::V1);
+        match agreed.asked {
+            Asked::Exec(request) => {
+                let wanted = request.wanted;
+                let run = |streams| handler.exec(request, streams);
+                remote_command::serve(accept, version, wanted, patience, runtime, run).await;
+            }
+            Asked::Attach(request) => {
+                let wanted = request.wanted;
+                let run = |streams| async {
+                    let attached = handler.attach(request, streams).await;
+                    attached.map(|()| ExitCode::SUCCESS)
+                };
+                remote_command::serve(accept, version, wanted, patience, runtime, run).await;
+            }
+            Asked::PortForward(request) => {
+                port_forward::serve(accept, handler.clone(), request, config, runtime).await;
+            }
+        }
+    }
+}
+
+fn is_websocket<B>(request: &Request<B>) -> bool {
+    let upgrade = request.headers().get(UPGRADE).map(HeaderValue::as_bytes);
+    upgrade.is_some_and(|name| name.eq_ignore_ascii_case(b"websocket"))
+}
+
+/// Whether `accept` failed for one connection only, so that the next may succeed.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    [
+        ConnectionAborted,
+        ConnectionRefused,
+        ConnectionReset,
+        Interrupted,
+    ]
+    .contains(&error.kind())
+}

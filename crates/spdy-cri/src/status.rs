@@ -1,0 +1,214 @@
+//! How a command ended, as the error stream tells it.
+//!
+//! Up to version 3 that is text: empty after success, else what went wrong. From version 4 on it is a
+//! `Status` of Kubernetes as JSON:
+//!
+//! ```json
+//! {"metadata":{},"status":"Success"}
+//! {"metadata":{},"status":"Failure","message":"command terminated with non-zero exit code: 7",
+//!  "reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"7"}]}}
+//! {"metadata":{},"status":"Failure","message":"Internal error occurred: ...","reason":"InternalError",
+//!  "details":{"causes":[{"message":"..."}]},"code":500}
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ClientError;
+use crate::protocol::RemoteCommand;
+
+/// How a command ended: 0 is success. A command that a signal ended has 128 + its number, as in a shell.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+pub struct ExitCode(
+    /// 0 to 255: client-go takes no other.
+    pub u8,
+);
+
+impl ExitCode {
+    /// Success.
+    pub const SUCCESS: Self = Self(0);
+
+    /// Whether it is 0.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self == Self::SUCCESS
+    }
+}
+
+impl std::fmt::Display for ExitCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// `metav1.Status`, the fields that matter here.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Status {
+    metadata: Empty,
+    status: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+    #[serde(skip_serializing_if = "is_zero")]
+    code: u16,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Empty {}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Details {
+    causes: Vec<Cause>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Cause {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    message: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(code: &u16) -> bool {
+    *code == 0
+}
+
+const SUCCESS: &str = "Success";
+const FAILURE: &str = "Failure";
+const NON_ZERO: &str = "NonZeroExitCode";
+const EXIT_CODE: &str = "ExitCode";
+
+/// What the server writes on the error stream; empty for nothing. `Err` is a failure of the runtime.
+pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -> String {
+    let non_zero = |code| format!("command terminated with non-zero exit code: {code}");
+    if !version.has_exit_code() {
+        return match ended {
+            Ok(ExitCode::SUCCESS) => String::new(),
+            Ok(code) => non_zero(code),
+            Err(message) => message.clone(),
+        };
+    }
+    let status = match ended {
+        Ok(ExitCode::SUCCESS) => Status {
+            status: SUCCESS.to_owned(),
+            ..Status::default()
+        },
+        Ok(code) => Status {
+            status: FAILURE.to_owned(),
+            message: non_zero(code),
+            reason: NON_ZERO.to_owned(),
+            details: Some(Details {
+                causes: vec![Cause {
+                    reason: EXIT_CODE.to_owned(),
+                    message: code.to_string(),
+                }],
+            }),
+            ..Status::default()
+        },
+        Err(message) => Status {
+            status: FAILURE.to_owned(),
+            message: format!("Internal error occurred: {message}"),
+            reason: "InternalError".to_owned(),
+            details: Some(Details {
+                causes: vec![Cause {
+                    reason: String::new(),
+                    message: message.clone(),
+                }],
+            }),
+            code: 500,
+            ..Status::default()
+        },
+    };
+    match serde_json::to_string(&status) {
+        Ok(json) => json,
+        Err(error) => unreachable!("strings and numbers are JSON: {error}"),
+    }
+}
+
+/// What a client makes of the error stream.
+pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, ClientError> {
+    if !version.has_exit_code() {
+        return match bytes {
+            [] => Ok(ExitCode::SUCCESS),
+            _ => Err(ClientError::Remote {
+                message: String::from_utf8_lossy(bytes).into_owned(),
+            }),
+        };
+    }
+    let malformed = |why: String| Err(ClientError::Status { why });
+    let status: Status = match serde_json::from_slice(bytes) {
+        Ok(status) => status,
+        Err(error) => return malformed(error.to_string()),
+    };
+    match (status.status.as_str(), status.reason.as_str()) {
+        (SUCCESS, _) => Ok(ExitCode::SUCCESS),
+        (FAILURE, NON_ZERO) => {
+            let causes = status.details.unwrap_or_default().causes;
+            let code = causes.iter().find(|cause| cause.reason == EXIT_CODE);
+            match code.map(|cause| (cause, cause.message.parse())) {
+                Some((_, Ok(code))) => Ok(ExitCode(code)),
+                Some((cause, Err(_))) => malformed(format!("exit code {:?}", cause.message)),
+                None => malformed("no exit code among the causes".to_owned()),
+            }
+        }
+        (FAILURE, _) => Err(ClientError::Remote {
+            message: status.message,
+        }),
+        (other, _) => malformed(format!("status {other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_crosses_the_error_stream() {
+        for version in RemoteCommand::ALL {
+            let success = encode(version, &Ok(ExitCode::SUCCESS));
+            assert!(
+                decode(version, success.as_bytes())
+                    .expect("success")
+                    .is_success()
+            );
+            let failure = encode(version, &Err("no such container".to_owned()));
+            let error = decode(version, failure.as_bytes()).expect_err("a failure");
+            assert!(error.to_string().contains("no such container"), "{error}");
+            let seven = encode(version, &Ok(ExitCode(7)));
+            match decode(version, seven.as_bytes()) {
+                Ok(code) => assert!(code == ExitCode(7) && version >= RemoteCommand::V4),
+                Err(error) => assert!(
+                    version < RemoteCommand::V4 && error.to_string().ends_with("exit code: 7"),
+                    "{error}"
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn success_is_what_the_kubelet_writes_to_the_byte() {
+        let json = encode(RemoteCommand::V4, &Ok(ExitCode::SUCCESS));
+        assert_eq!(json, r#"{"metadata":{},"status":"Success"}"#);
+    }
+
+    #[test]
+    fn a_status_that_is_none_is_an_error_and_no_success() {
+        let cases: [&[u8]; 6] = [
+            b"",
+            b"{}",
+            b"[]",
+            br#"{"status":"Maybe"}"#,
+            br#"{"status":"Failure","reason":"NonZeroExitCode"}"#,
+            br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"256"}]}}"#,
+        ];
+        for case in cases {
+            let got = decode(RemoteCommand::V4, case);
+            assert!(matches!(got, Err(ClientError::Status { .. })), "{got:?}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! One-time tokens: made for a request, taken once, gone after a while.
+//!
+//! The clock and chance are the caller's. Tokens have 128 random bits, so that nobody finds one by trying.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use spdy::Instant;
+
+/// Random bytes of a token.
+pub(crate) const RANDOM_BYTES: usize = 16;
+
+/// Requests that wait for their client, by token.
+#[derive(Debug)]
+pub(crate) struct Tokens<R> {
+    lifetime: Duration,
+    limit: usize,
+    /// Which entry of `waiting` a token is.
+    numbers: HashMap<String, u64>,
+    /// In the order in which they were made, and so in which they expire.
+    waiting: BTreeMap<u64, Waiting<R>>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Waiting<R> {
+    token: String,
+    until: Instant,
+    request: R,
+}
+
+/// As many wait as may.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Full;
+
+impl<R> Tokens<R> {
+    pub(crate) fn new(lifetime: Duration, limit: usize) -> Self {
+        Self {
+            lifetime,
+            limit,
+            numbers: HashMap::new(),
+            waiting: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    /// A token for `request`, good until `lifetime` from `now`.
+    pub(crate) fn insert(
+        &mut self,
+        now: Instant,
+        random: [u8; RANDOM_BYTES],
+        request: R,
+    ) -> Result<String, Full> {
+        self.forget_expired(now);
+        if self.waiting.len() >= self.limit {
+            return Err(Full);
+        }
+        let token = URL_SAFE_NO_PAD.encode(random);
+        let number = self.next;
+        self.next += 1;
+        let until = now + self.lifetime;
+        let entry = Waiting {
+            token: token.clone(),
+            until,
+            request,
+        };
+        self.waiting.insert(number, entry);
+        if let Some(twin) = self.numbers.insert(token.clone(), number) {
+            self.waiting.remove(&twin); // chance gave the same 128 bits twice
+        }
+        Ok(token)
+    }
+
+    /// What `token` was made for, once.
+    pub(crate) fn take(&mut self, now: Instant, token: &str) -> Option<R> {
+        self.forget_expired(now);
+        let number = self.numbers.remove(token)?;
+        Some(self.waiting.remove(&number)?.request)
+    }
+
+    fn forget_expired(&mut self, now: Instant) {
+        while let Some(first) = self.waiting.first_entry()
+            && first.get().until <= now
+        {
+            let expired = first.remove();
+            self.numbers.remove(&expired.token);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn tokens(limit: usize) -> Tokens<&'static str> {
+        Tokens::new(MINUTE, limit)
+    }
+
+    #[test]
+    fn a_token_is_taken_once() {
+        let mut tokens = tokens(2);
+        let token = tokens.insert(Instant::ZERO, [1; 16], "a").expect("room");
+        assert_eq!(tokens.take(Instant::ZERO, "other"), None);
+        assert_eq!(tokens.take(Instant::ZERO, &token), Some("a"));
+        assert_eq!(tokens.take(Instant::ZERO, &token), None);
+    }
+
+    #[test]
+    fn a_token_lives_for_its_time_and_no_longer() {
+        let mut tokens = tokens(2);
+        let moment = Duration::from_nanos(1);
+        let (first, second) = ([1; 16], [2; 16]);
+        let first = tokens.insert(Instant::ZERO, first, "a").expect("room");
+        let second = tokens.insert(Instant::ZERO, second, "b").expect("room");
+        assert_eq!(
+            tokens.take(Instant::ZERO + (MINUTE - moment), &first),
+            Some("a")
+        );
+        assert_eq!(tokens.take(Instant::ZERO + MINUTE, &second), None);
+    }
+
+    #[test]
+    fn one_more_than_the_limit_is_refused_until_one_is_used_or_expires() {
+        let mut tokens = tokens(2);
+        let token = tokens.insert(Instant::ZERO, [1; 16], "a").expect("room");
+        tokens.insert(Instant::ZERO, [2; 16], "b").expect("room");
+        assert_eq!(tokens.insert(Instant::ZERO, [3; 16], "c"), Err(Full));
+        tokens.take(Instant::ZERO, &token);
+        tokens.insert(Instant::ZERO, [3; 16], "c").expect("room");
+        assert_eq!(tokens.insert(Instant::ZERO, [4; 16], "d"), Err(Full));
+        let later = Instant::ZERO + MINUTE;
+        tokens
+            .insert(later, [4; 16], "d")
+            .expect("the rest expired");
+        assert_eq!((tokens.waiting.len(), tokens.numbers.len()), (1, 1));
+    }
+}

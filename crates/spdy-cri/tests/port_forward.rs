@@ -1,0 +1,301 @@
+//! Port-forward, client and server of this crate, over the upgrade and through WebSocket.
+
+mod support;
+
+use std::time::Duration;
+
+use http::Request;
+use spdy::client::{OpenOptions, Session};
+use spdy::upgrade::{self, Channel, Limits, UpgradeError};
+use spdy::{HeaderBlock, RstStatus};
+use spdy_cri::client::{self, Options, PortForward};
+use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
+use support::{Toy, dead_port, dial, echo_port, pattern, post, runtime, toy, until};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+fn any_port() -> PortForwardRequest {
+    PortForwardRequest {
+        sandbox: "p1".to_owned(),
+        ports: Vec::new(),
+    }
+}
+
+async fn forward(server: &StreamingServer<Toy>, tunnel: bool) -> PortForward {
+    let url = server.port_forward_url(any_port()).expect("a url");
+    let (io, options) = (dial(server), Options::default());
+    if tunnel {
+        let get = Request::get(url).body(()).expect("a request");
+        client::port_forward_in_websocket(io, &get, options, runtime()).await
+    } else {
+        client::port_forward(io, &post(&url), options, runtime()).await
+    }
+    .expect("a way")
+}
+
+#[tokio::test]
+async fn three_connections_at_once_get_back_what_they_sent() {
+    let port = echo_port().await;
+    for tunnel in [false, true] {
+        let server = toy(Config::default());
+        let forward = forward(&server, tunnel).await;
+        let echo = |seed| {
+            let forward = &forward;
+            async move {
+                let mut forwarded = forward.connect(port).await.expect("a connection");
+                let sent = pattern(1_000_000, seed);
+                let mut got = Vec::new();
+                let (mut from, mut to) = tokio::io::split(&mut forwarded.data);
+                let write = async {
+                    to.write_all(&sent).await.expect("written");
+                    to.shutdown().await.expect("an end");
+                };
+                let (_, read) = tokio::join!(write, from.read_to_end(&mut got));
+                read.expect("an end");
+                assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+                forwarded.wait().await.expect("no complaint");
+            }
+        };
+        tokio::join!(echo(0), echo(1), echo(2));
+        let running = &server.handler().running;
+        until("all connections have ended", || {
+            running.load(std::sync::atomic::Ordering::SeqCst) == 0
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_dead_port_is_told_on_the_error_stream_and_the_others_go_on() {
+    let (dead, alive) = (dead_port().await, echo_port().await);
+    let server = toy(Config::default());
+    let forward = forward(&server, false).await;
+    let mut works = forward.connect(alive).await.expect("a connection");
+    let mut fails = forward.connect(dead).await.expect("streams");
+    let mut got = Vec::new();
+    fails.data.read_to_end(&mut got).await.expect("an end");
+    let error = fails.wait().await.expect_err("nobody listens");
+    let text = error.to_string();
+    let start = format!("error forwarding port {dead} to pod p1: Connection refused");
+    assert!(text.starts_with(&start), "{text}");
+    works.data.write_all(b"still here").await.expect("written");
+    works.data.shutdown().await.expect("an end");
+    works.data.read_to_end(&mut got).await.expect("an end");
+    assert_eq!(got, b"still here");
+}
+
+#[tokio::test]
+async fn ports_that_were_not_asked_for_are_refused() {
+    let (asked, other) = (echo_port().await, echo_port().await);
+    let server = toy(Config::default());
+    let request = PortForwardRequest {
+        ports: vec![asked],
+        ..any_port()
+    };
+    let url = server.port_forward_url(request).expect("a url");
+    let forward = client::port_forward(dial(&server), &post(&url), Options::default(), runtime())
+        .await
+        .expect("a way");
+    let error = forward.connect(other).await.expect("streams").wait().await;
+    assert!(
+        matches!(error, Err(ClientError::Remote { .. })),
+        "{error:?}"
+    );
+    let works = forward.connect(asked).await.expect("streams");
+    drop(works);
+}
+
+/// A client of raw streams.
+async fn raw(server: &StreamingServer<Toy>) -> Session {
+    let url = server.port_forward_url(any_port()).expect("a url");
+    let offers = ["portforward.k8s.io"];
+    let upgraded = upgrade::connect(
+        dial(server),
+        &post(&url),
+        &offers,
+        Limits::default(),
+        &runtime(),
+    )
+    .await
+    .expect("a switch");
+    let (session, connection) = upgrade::client_builder().handshake(upgraded.into_io(), runtime());
+    connection.spawn();
+    session
+}
+
+async fn open(session: &Session, headers: &[(&'static str, &str)]) -> Result<Channel, spdy::Error> {
+    let mut block = HeaderBlock::new();
+    for (name, value) in headers {
+        block.push(*name, (*value).to_owned());
+    }
+    let mut channel = Channel::new(session.open(block, OpenOptions::default()).await?);
+    channel.reply().await?;
+    Ok(channel)
+}
+
+#[tokio::test]
+async fn pairs_of_several_connections_may_mix_and_data_may_come_first() {
+    let port = echo_port().await.to_string();
+    let server = toy(Config::default());
+    let session = raw(&server).await;
+    let label = |kind, id| {
+        [
+            ("streamtype", kind),
+            ("port", port.as_str()),
+            ("requestid", id),
+        ]
+    };
+    let mut streams = Vec::new();
+    for (kind, id) in [("data", "b"), ("error", "a"), ("error", "b"), ("data", "a")] {
+        streams.push(open(&session, &label(kind, id)).await.expect("a stream"));
+    }
+    for (at, text) in [(0, "of b"), (3, "of a")] {
+        let data = &mut streams[at];
+        data.write_all(text.as_bytes()).await.expect("written");
+        data.shutdown().await.expect("an end");
+        let mut got = String::new();
+        data.read_to_string(&mut got).await.expect("an end");
+        assert_eq!(got, text);
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_request_ids_is_served_by_the_numbers_of_its_streams() {
+    let port = echo_port().await.to_string();
+    let server = toy(Config::default());
+    let session = raw(&server).await;
+    for _ in 0..2 {
+        let error = [("streamtype", "error"), ("port", port.as_str())];
+        let _error = open(&session, &error).await.expect("a stream");
+        let data = [("streamtype", "data"), ("port", port.as_str())];
+        let mut data = open(&session, &data).await.expect("a stream");
+        data.write_all(b"old").await.expect("written");
+        data.shutdown().await.expect("an end");
+        let mut got = String::new();
+        data.read_to_string(&mut got).await.expect("an end");
+        assert_eq!(got, "old");
+    }
+}
+
+#[tokio::test]
+async fn streams_without_sense_are_cancelled() {
+    let server = toy(Config::default());
+    let session = raw(&server).await;
+    let long = "x".repeat(65);
+    let cases: &[&[(&'static str, &str)]] = &[
+        &[("streamtype", "data")],
+        &[("port", "80")],
+        &[("streamtype", "data"), ("port", "0")],
+        &[("streamtype", "data"), ("port", "65536")],
+        &[("streamtype", "data"), ("port", "http")],
+        &[("streamtype", "stdin"), ("port", "80")],
+        &[("streamtype", "data"), ("port", "80"), ("requestid", &long)],
+    ];
+    for case in cases {
+        let error = open(&session, case).await.expect_err("no sense");
+        assert_eq!(error.reset_status(), Some(RstStatus::CANCEL), "{case:?}");
+    }
+    let fits = "x".repeat(64);
+    let label = [
+        ("streamtype", "error"),
+        ("port", "80"),
+        ("requestid", fits.as_str()),
+    ];
+    let _error = open(&session, &label).await.expect("a stream");
+    let error = open(&session, &label).await.expect_err("a second one");
+    assert_eq!(error.reset_status(), Some(RstStatus::CANCEL));
+    let moved = [
+        ("streamtype", "data"),
+        ("port", "81"),
+        ("requestid", fits.as_str()),
+    ];
+    let error = open(&session, &moved).await.expect_err("another port");
+    assert_eq!(error.reset_status(), Some(RstStatus::CANCEL));
+}
+
+#[tokio::test]
+async fn one_more_half_of_a_pair_than_may_wait_is_refused() {
+    let server = toy(Config {
+        max_half_pairs: 2,
+        ..Config::default()
+    });
+    let session = raw(&server).await;
+    let mut waiting = Vec::new();
+    for id in ["0", "1"] {
+        let label = [("streamtype", "error"), ("port", "80"), ("requestid", id)];
+        waiting.push(open(&session, &label).await.expect("room"));
+    }
+    let label = [("streamtype", "error"), ("port", "80"), ("requestid", "2")];
+    let error = open(&session, &label).await.expect_err("no room");
+    assert_eq!(error.reset_status(), Some(RstStatus::REFUSED_STREAM));
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_pair_is_given_up_after_30_seconds_with_a_word() {
+    let server = toy(Config::default());
+    let session = raw(&server).await;
+    let begun = tokio::time::Instant::now();
+    let label = [("streamtype", "error"), ("port", "80"), ("requestid", "5")];
+    let mut error = open(&session, &label).await.expect("a stream");
+    let mut said = String::new();
+    error.read_to_string(&mut said).await.expect("an end");
+    assert_eq!(said, "no data stream for request 5 within 30s");
+    let waited = begun.elapsed();
+    assert!(
+        (Duration::from_secs(30)..Duration::from_secs(31)).contains(&waited),
+        "{waited:?}"
+    );
+    let label = [("streamtype", "error"), ("port", "80"), ("requestid", "5")];
+    open(&session, &label).await.expect("the session goes on");
+}
+
+#[tokio::test]
+async fn forwarded_connections_end_with_their_client() {
+    let port = echo_port().await;
+    for tunnel in [false, true] {
+        let server = toy(Config::default());
+        let running = &server.handler().running;
+        let forward = forward(&server, tunnel).await;
+        let mut forwarded = forward.connect(port).await.expect("a connection");
+        forwarded.data.write_all(b"x").await.expect("written");
+        let mut one = [0];
+        forwarded.data.read_exact(&mut one).await.expect("an echo");
+        drop((forwarded, forward));
+        until("the connection was dropped", || {
+            running.load(std::sync::atomic::Ordering::SeqCst) == 0
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
+    let off = Config {
+        tunnel: false,
+        ..Config::default()
+    };
+    let server = toy(off);
+    let url = server.port_forward_url(any_port()).expect("a url");
+    let get = Request::get(url).body(()).expect("a request");
+    let options = Options::default();
+    let got = client::port_forward_in_websocket(dial(&server), &get, options, runtime()).await;
+    match got {
+        Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 400),
+        other => panic!("{other:?}"),
+    }
+    let server = toy(Config::default());
+    let url = server.port_forward_url(any_port()).expect("a url");
+    let get = Request::get(url).body(()).expect("a request");
+    let limits = Limits::default();
+    let got = spdy_cri::tunnel::Tunnel::connect(
+        dial(&server),
+        &get,
+        "v4.channel.k8s.io",
+        limits,
+        &runtime(),
+    )
+    .await;
+    match got {
+        Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 403),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,208 @@
+// Kubernetes' own client of exec, attach and port-forward: client-go, as kubectl uses it.
+//
+//	client -mode exec|wsexec               -url URL [-stdin BYTES] [-tty]   (attach: the same, another URL)
+//	client -mode portforward|wsportforward -url URL -remote PORT [-connections N] [-bytes N]
+//
+// The ws modes ask by WebSocket: exec as v5.channel.k8s.io, port-forward as SPDY inside of it. Prints one
+// line of JSON, and ends with 0 whenever it could; what failed is in "error", an exit code in "code".
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/client-go/util/exec"
+)
+
+var (
+	mode        = flag.String("mode", "exec", "exec, wsexec, portforward or wsportforward")
+	address     = flag.String("url", "", "where to ask for the upgrade")
+	stdin       = flag.Int("stdin", 0, "bytes to send on stdin")
+	tty         = flag.Bool("tty", false, "ask for a terminal, and tell it two sizes")
+	remote      = flag.Int("remote", 0, "port to forward to")
+	connections = flag.Int("connections", 3, "connections through the forwarded port, at once")
+	length      = flag.Int("bytes", 1_000_000, "bytes to send on each, and to get back")
+	patience    = flag.Duration("timeout", 20*time.Second, "give up after this long")
+)
+
+// sum is what came: its length and digest.
+type sum struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (s *sum) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.data.Write(p)
+}
+
+func (s *sum) report() map[string]any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	digest := sha256.Sum256(s.data.Bytes())
+	text := s.data.String()
+	return map[string]any{"bytes": len(text), "sha256": hex.EncodeToString(digest[:]), "text": text[:min(len(text), 500)]}
+}
+
+// pattern is n bytes that differ from place to place, the same in every driver and test.
+func pattern(n, seed int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		out[i] = byte(i ^ i>>8 ^ i>>16 ^ seed)
+	}
+	return out
+}
+
+// sizes of a terminal, one after the other.
+type sizes []remotecommand.TerminalSize
+
+func (s *sizes) Next() *remotecommand.TerminalSize {
+	if len(*s) == 0 {
+		return nil
+	}
+	size := (*s)[0]
+	*s = (*s)[1:]
+	return &size
+}
+
+func main() {
+	flag.Parse()
+	out := map[string]any{"mode": *mode}
+	if err := run(out); err != nil {
+		out["error"] = err.Error()
+		var code exec.CodeExitError
+		if errors.As(err, &code) {
+			out["code"] = code.Code
+		}
+	}
+	json.NewEncoder(os.Stdout).Encode(out)
+}
+
+func run(out map[string]any) error {
+	target, err := url.Parse(*address)
+	if err != nil {
+		return err
+	}
+	config := &rest.Config{Host: target.Scheme + "://" + target.Host}
+	ctx, cancel := context.WithTimeout(context.Background(), *patience)
+	defer cancel()
+	switch *mode {
+	case "exec", "wsexec":
+		return command(ctx, config, target, out)
+	case "portforward", "wsportforward":
+		return forward(ctx, config, target, out)
+	}
+	return fmt.Errorf("no mode %q", *mode)
+}
+
+func command(ctx context.Context, config *rest.Config, target *url.URL, out map[string]any) (err error) {
+	var executor remotecommand.Executor
+	if *mode == "wsexec" {
+		executor, err = remotecommand.NewWebSocketExecutor(config, "GET", target.String())
+	} else {
+		executor, err = remotecommand.NewSPDYExecutor(config, "POST", target)
+	}
+	if err != nil {
+		return err
+	}
+	var stdout, stderr sum
+	options := remotecommand.StreamOptions{Stdin: bytes.NewReader(pattern(*stdin, 0)), Stdout: &stdout, Stderr: &stderr}
+	if *tty {
+		options.Tty, options.Stderr = true, nil
+		options.TerminalSizeQueue = &sizes{{Width: 80, Height: 24}, {Width: 132, Height: 43}}
+	}
+	err = executor.StreamWithContext(ctx, options)
+	out["stdout"], out["stderr"] = stdout.report(), stderr.report()
+	return err
+}
+
+func forward(ctx context.Context, config *rest.Config, target *url.URL, out map[string]any) error {
+	var dialer httpstream.Dialer
+	if *mode == "wsportforward" {
+		tunnel, err := portforward.NewSPDYOverWebsocketDialer(target, config)
+		if err != nil {
+			return err
+		}
+		dialer = tunnel
+	} else {
+		transport, upgrader, err := spdy.RoundTripperFor(config)
+		if err != nil {
+			return err
+		}
+		dialer = spdy.NewDialer(upgrader, &http.Client{Transport: transport}, "POST", target)
+	}
+	stop, ready := make(chan struct{}), make(chan struct{})
+	var said sum
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", *remote)}, stop, ready, &said, &said)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- forwarder.ForwardPorts() }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		return err
+	}
+	results := make([]any, *connections)
+	var all sync.WaitGroup
+	for i := range results {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			results[i] = echo(ports[0].Local, i)
+		}()
+	}
+	all.Wait()
+	close(stop)
+	err = <-ended
+	out["connections"], out["said"] = results, said.report()["text"]
+	return err
+}
+
+// echo sends a pattern through a forwarded port and reports what comes back.
+func echo(port uint16, seed int) map[string]any {
+	connection, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return map[string]any{"error": err.Error()}
+	}
+	defer connection.Close()
+	connection.SetDeadline(time.Now().Add(*patience))
+	go func() {
+		connection.Write(pattern(*length, seed))
+		connection.(*net.TCPConn).CloseWrite()
+	}()
+	var back sum
+	_, err = io.Copy(&back, connection)
+	report := back.report()
+	delete(report, "text")
+	if err != nil {
+		report["error"] = err.Error()
+	}
+	return report
+}
