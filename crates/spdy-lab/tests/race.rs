@@ -204,3 +204,21 @@ fn uncompressed_header_blocks_cost_packets_up() {
     );
     assert!(without[0].request_header_bytes_wire > with[0].request_header_bytes_wire * 2);
 }
+
+/// Closing once took a quarter of an hour where a RST was lost: the server went on repeating what nobody heard.
+#[test]
+fn over_a_lossy_link_the_wire_is_quiet_soon_after_load() {
+    let mut race = both_pages(2);
+    race.protocols = vec![RaceProtocol::Http, RaceProtocol::Https];
+    race.runs = 3;
+    for load in race.run(|_| ()) {
+        let rest_ms = load.time_on_wire_ms - load.load_ms;
+        assert!(
+            rest_ms < 30_000.0,
+            "{} by {}, seed {}: {rest_ms} ms from load to the last packet",
+            load.replica,
+            load.protocol,
+            load.seed
+        );
+    }
+}

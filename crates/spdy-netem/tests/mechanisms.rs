@@ -793,3 +793,36 @@ fn a_reset_ends_the_other_side_with_an_error() {
     assert!(world.server.poll_timeout().is_none() && world.client.poll_timeout().is_none());
     assert_eq!(world.server.write(now, b"more"), 0);
 }
+
+/// The client gives up while the answer is on its way, and its RST is lost. What arrives afterwards finds nobody
+/// and is answered by another RST, as systems do; the server would else repeat itself fifteen times.
+#[test]
+fn whoever_writes_to_an_endpoint_that_is_gone_is_reset_again() {
+    let [mut client, mut server] = {
+        let now = at_ms(0);
+        let tcp = TcpConfig::today();
+        [Tcp::connect(tcp, now), Tcp::listen(tcp, now)]
+    };
+    let now = at_ms(1);
+    for _ in 0..3 {
+        while let Some(segment) = client.poll_transmit(now) {
+            server.handle_segment(now, segment);
+        }
+        while let Some(segment) = server.poll_transmit(now) {
+            client.handle_segment(now, segment);
+        }
+    }
+    client.abort(now);
+    let lost = client.poll_transmit(now).expect("a RST");
+    assert!(lost.flags.rst && client.poll_transmit(now).is_none());
+
+    server.write(now, b"too late");
+    let stray = server.poll_transmit(now).expect("data");
+    client.handle_segment(now, stray);
+    let again = client.poll_transmit(now).expect("another RST");
+    assert!(again.flags.rst && client.poll_transmit(now).is_none());
+    server.handle_segment(now, again.clone());
+    assert_eq!(server.error(), Some(ErrorKind::ConnectionReset));
+    client.handle_segment(now, again);
+    assert!(client.poll_transmit(now).is_none(), "a RST is never answered");
+}

@@ -76,8 +76,16 @@ impl Tcp {
             State::Listen => self.handle_syn(&segment),
             State::SynSent => self.handle_syn_answer(now, &segment),
             State::SynReceived => self.handle_handshake_ack(now, segment),
-            State::Closed => {}
+            State::Closed => self.handle_stray(&segment),
             _ => self.handle_synchronised(now, segment),
+        }
+    }
+
+    /// Nobody is here any more, and the peer must hear so as often as it asks (RFC 9293 §3.10.7.1): if one RST
+    /// is lost, it would else repeat its last segment for a quarter of an hour.
+    fn handle_stray(&mut self, segment: &Segment) {
+        if segment.flags.ack && !segment.flags.rst {
+            self.reset_due = Some(segment.ack);
         }
     }
 
