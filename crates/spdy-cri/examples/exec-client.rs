@@ -1,0 +1,128 @@
+//! `kubectl exec`, without Kubernetes: runs a command at `cri-exec-server`, or at any URL that takes the
+//! upgrade, and ends with the command's exit code.
+//!
+//! ```text
+//! exec-client [-i] [-t] HOST:PORT COMMAND [ARGUMENT]...    asks cri-exec-server for a URL
+//! exec-client [-i] [-t] http://HOST:PORT/exec/TOKEN        uses that one
+//! ```
+//!
+//! `-i` passes stdin on, `-t` asks for a terminal and tells it the size in `COLUMNS` and `LINES`.
+
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use hyper_util::rt::TokioIo;
+use spdy::{SharedRuntime, TokioRuntime};
+use spdy_cri::client::{self, Options};
+use spdy_cri::{ExitCode, Input, Output, TerminalSize, Wanted};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+type Error = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() {
+    match run().await {
+        // Not by returning: a read of stdin that waits would hold the program.
+        Ok(code) => std::process::exit(code.0.into()),
+        Err(error) => {
+            complain(&error);
+            std::process::exit(1)
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a program says so where it fails")]
+fn complain(error: &Error) {
+    eprintln!("exec-client: {error}");
+}
+
+async fn run() -> Result<ExitCode, Error> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut flag = |name: &str| {
+        let given = arguments
+            .iter()
+            .take(2)
+            .position(|argument| argument == name);
+        given.map(|at| arguments.remove(at)).is_some()
+    };
+    let (stdin, tty) = (flag("-i"), flag("-t"));
+    let wanted = Wanted {
+        stdin,
+        stdout: true,
+        stderr: !tty,
+        tty,
+    };
+    let (target, command) = arguments
+        .split_first()
+        .ok_or("want [-i] [-t] HOST:PORT COMMAND..., or a url")?;
+    let url = match target.starts_with("http://") {
+        true => target.clone(),
+        false => new_url(target, command, wanted).await?,
+    };
+    let request = Request::post(&url).body(())?;
+    let authority = request.uri().authority().ok_or("the url names no host")?;
+    let socket = TcpStream::connect((authority.host(), authority.port_u16().unwrap_or(80))).await?;
+    socket.set_nodelay(true)?;
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let mut process = client::exec(socket, &request, wanted, Options::default(), runtime).await?;
+    if let Some(resize) = &mut process.resize {
+        let number = |name| std::env::var(name).ok()?.parse().ok();
+        let width = number("COLUMNS").unwrap_or(80);
+        let height = number("LINES").unwrap_or(24);
+        resize.resize(TerminalSize { width, height }).await?;
+    }
+    let feeding = tokio::spawn(feed(process.stdin.take()));
+    let (out, err) = (process.stdout.take(), process.stderr.take());
+    let (out, err) = tokio::join!(
+        print(out, tokio::io::stdout()),
+        print(err, tokio::io::stderr())
+    );
+    out.and(err)?;
+    let code = process.wait().await?;
+    feeding.abort();
+    Ok(code)
+}
+
+/// Asks `cri-exec-server` for a URL.
+async fn new_url(server: &str, command: &[String], wanted: Wanted) -> Result<String, Error> {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for part in command {
+        query.append_pair("command", part);
+    }
+    for (name, given) in [("stdin", wanted.stdin), ("tty", wanted.tty)] {
+        if given {
+            query.append_pair(name, "1");
+        }
+    }
+    let socket = TokioIo::new(TcpStream::connect(server).await?);
+    let (mut http, connection) = hyper::client::conn::http1::handshake(socket).await?;
+    tokio::spawn(connection);
+    let request = Request::get(format!("/new/exec?{}", query.finish()))
+        .header("host", server)
+        .body(Empty::<bytes::Bytes>::new())?;
+    let response = http.send_request(request).await?;
+    let status = response.status();
+    let body = response.into_body().collect().await?.to_bytes();
+    let text = String::from_utf8_lossy(&body).trim().to_owned();
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(format!("{server} says {status}: {text}").into()),
+    }
+}
+
+/// Our stdin to the command's, until it has an end or the command wants no more.
+async fn feed(to: Option<Output>) {
+    if let Some(mut to) = to {
+        let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut to).await;
+        let _ = to.shutdown().await;
+    }
+}
+
+/// The command's output to ours.
+async fn print(from: Option<Input>, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+    if let Some(mut from) = from {
+        tokio::io::copy(&mut from, &mut to).await?;
+        to.flush().await?;
+    }
+    Ok(())
+}
