@@ -522,3 +522,72 @@ async fn stop_ends_listener_sessions_and_commands() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn one_more_connection_than_there_may_be_waits_its_turn() {
+    let server = support::listening(Config {
+        max_connections: 1,
+        ..Config::default()
+    })
+    .await;
+    let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+    let address = url["http://".len()..]
+        .split('/')
+        .next()
+        .expect("a host")
+        .to_owned();
+    // It has the one place: its request was answered, and it may send another.
+    let mut first = tokio::net::TcpStream::connect(&address)
+        .await
+        .expect("a connection");
+    first
+        .write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .expect("written");
+    first.read_exact(&mut [0; 12]).await.expect("an answer");
+    let second = tokio::net::TcpStream::connect(&address)
+        .await
+        .expect("a backlog");
+    let request = post(&url);
+    let asking = client::exec(second, &request, PIPES, Options::default(), runtime());
+    let mut asking = std::pin::pin!(asking);
+    for _ in 0..10_000 {
+        assert!(
+            futures_util::poll!(&mut asking).is_pending(),
+            "nobody answers yet"
+        );
+        tokio::task::yield_now().await;
+    }
+    drop(first);
+    asking.await.expect("its turn");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_sends_no_head_is_closed_in_time() {
+    let server = toy(Config::default());
+    let mut io = dial(&server);
+    io.write_all(b"POST /exec/x HTTP/1.1\r\n")
+        .await
+        .expect("written");
+    let begun = tokio::time::Instant::now();
+    io.read_to_end(&mut Vec::new()).await.expect("an end");
+    let waited = begun.elapsed();
+    assert!(
+        (Duration::from_secs(29)..Duration::from_secs(32)).contains(&waited),
+        "{waited:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_refused() {
+    let server = toy(Config::default());
+    let mut io = dial(&server);
+    let head = format!(
+        "POST /exec/x HTTP/1.1\r\na: {}\r\n\r\n",
+        "y".repeat(Config::default().head_bytes)
+    );
+    let _ = io.write_all(head.as_bytes()).await;
+    let mut answer = String::new();
+    let _ = io.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}

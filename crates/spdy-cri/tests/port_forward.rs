@@ -106,6 +106,10 @@ async fn ports_that_were_not_asked_for_are_refused() {
 
 /// A client of raw streams.
 async fn raw(server: &StreamingServer<Toy>) -> Session {
+    raw_with(server, upgrade::client_builder()).await
+}
+
+async fn raw_with(server: &StreamingServer<Toy>, builder: spdy::client::Builder) -> Session {
     let url = server.port_forward_url(any_port()).expect("a url");
     let offers = ["portforward.k8s.io"];
     let upgraded = upgrade::connect(
@@ -117,7 +121,7 @@ async fn raw(server: &StreamingServer<Toy>) -> Session {
     )
     .await
     .expect("a switch");
-    let (session, connection) = upgrade::client_builder().handshake(upgraded.into_io(), runtime());
+    let (session, connection) = builder.handshake(upgraded.into_io(), runtime());
     connection.spawn();
     session
 }
@@ -297,5 +301,88 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
     match got {
         Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 403),
         other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn one_more_stream_than_a_session_may_have_is_refused() {
+    let server = toy(Config {
+        max_half_pairs: usize::MAX,
+        ..Config::default()
+    });
+    // Our clients keep to the same limit of their own accord; this one does not.
+    let mut builder = upgrade::client_builder();
+    builder.config_mut().assumed_peer_streams = upgrade::MAX_STREAMS + 1;
+    let session = raw_with(&server, builder).await;
+    let mut streams = Vec::new();
+    for id in 0..upgrade::MAX_STREAMS {
+        let id = id.to_string();
+        let label = [("streamtype", "error"), ("port", "80"), ("requestid", &*id)];
+        streams.push(open(&session, &label).await.expect("room"));
+    }
+    let label = [
+        ("streamtype", "error"),
+        ("port", "80"),
+        ("requestid", "more"),
+    ];
+    let error = open(&session, &label).await.expect_err("no room");
+    assert_eq!(error.reset_status(), Some(RstStatus::REFUSED_STREAM));
+    drop(streams.pop());
+    open(&session, &label).await.expect("room again");
+}
+
+#[tokio::test]
+async fn a_message_of_a_tunnel_that_is_too_long_ends_it() {
+    use spdy_cri::tunnel::{MAX_MESSAGE_BYTES, Tunnel};
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::Message;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+    for (length, fits) in [(MAX_MESSAGE_BYTES, true), (MAX_MESSAGE_BYTES + 1, false)] {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let mut peer = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
+        let mut tunnel = Tunnel::server(far).await;
+        let sending = tokio::spawn(async move {
+            let message = Message::Binary(vec![7; length].into());
+            let sent = futures_util::SinkExt::send(&mut peer, message).await;
+            let close = futures_util::SinkExt::close(&mut peer).await;
+            sent.and(close)
+        });
+        let mut got = Vec::new();
+        let read = tunnel.read_to_end(&mut got).await;
+        assert_eq!(read.is_ok(), fits, "{read:?}");
+        assert_eq!(got.len() == length, fits);
+        drop(tunnel);
+        let _ = sending.await.expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn text_in_a_tunnel_is_an_error_and_a_close_with_a_fault_is_no_end() {
+    use spdy_cri::tunnel::Tunnel;
+    use tokio_tungstenite::WebSocketStream;
+    use tokio_tungstenite::tungstenite::Message;
+    use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+    use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+    let close = |code| {
+        Message::Close(Some(CloseFrame {
+            code,
+            reason: "".into(),
+        }))
+    };
+    for (message, ends) in [
+        (Message::text("hello"), false),
+        (close(CloseCode::Error), false),
+        (close(CloseCode::Normal), true),
+        (Message::Close(None), true),
+    ] {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let mut peer = WebSocketStream::from_raw_socket(near, Role::Client, None).await;
+        let mut tunnel = Tunnel::server(far).await;
+        let shown = format!("{message:?}");
+        futures_util::SinkExt::send(&mut peer, message)
+            .await
+            .expect("sent");
+        let read = tunnel.read_to_end(&mut Vec::new()).await;
+        assert_eq!(read.is_ok(), ends, "{shown}: {read:?}");
     }
 }

@@ -1,0 +1,121 @@
+//! Ending a stream for a peer that never ends its half: nothing queued is lost, nothing stays open.
+
+use bytes::{Bytes, BytesMut};
+use spdy_clock::Instant;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Role};
+use spdy_session::event::{Event, ResetCause};
+use spdy_session::session::{Open, Session};
+
+const NOW: Instant = Instant::ZERO;
+const ID: StreamId = StreamId::new(1);
+
+/// A client and a server between which a stream is open.
+fn pair() -> (Session, Session) {
+    let mut client = Session::new(Config::new(Role::Client, Version::V31), NOW);
+    let mut server = Session::new(Config::new(Role::Server, Version::V31), NOW);
+    client
+        .open(&HeaderBlock::new(), Open::default())
+        .expect("room");
+    deliver(&mut client, &mut server);
+    (client, server)
+}
+
+/// Everything that `from` has to say, to `to`.
+fn deliver(from: &mut Session, to: &mut Session) {
+    let mut wire = BytesMut::new();
+    while from.poll_transmit(NOW, &mut wire) {}
+    to.handle_input(NOW, &wire);
+}
+
+/// What `session` heard of the stream: DATA in all, FIN, and how it was reset.
+fn heard(session: &mut Session) -> (usize, bool, Option<RstStatus>) {
+    let mut heard = (0, false, None);
+    while let Some(event) = session.poll_event() {
+        match event {
+            Event::Data { id, data, fin } => {
+                assert_eq!(heard.2, None, "DATA behind RST_STREAM");
+                heard.0 += data.len();
+                heard.1 |= fin;
+                session.consume(id, data.len());
+            }
+            Event::Reset {
+                cause: ResetCause::ByPeer(status),
+                ..
+            } => heard.2 = Some(status),
+            Event::Reply { fin, .. } => heard.1 |= fin,
+            _ => {}
+        }
+    }
+    heard
+}
+
+#[test]
+fn what_is_queued_goes_out_before_fin_and_fin_before_the_reset() {
+    let (mut client, mut server) = pair();
+    server.reply(ID, &HeaderBlock::new(), false);
+    server.send_data(ID, Bytes::from(vec![7; 50_000]), false);
+    server.finish_and_reset(ID, RstStatus::CANCEL);
+    assert!(
+        !server.send_data(ID, Bytes::from_static(b"more"), false),
+        "its half is closed"
+    );
+    deliver(&mut server, &mut client);
+    assert_eq!(heard(&mut client), (50_000, true, Some(RstStatus::CANCEL)));
+    server.shutdown(NOW);
+    assert!(server.is_closing());
+    let mut wire = BytesMut::new();
+    while server.poll_transmit(NOW, &mut wire) {}
+    assert!(server.is_closed(), "no stream is left to wait for");
+}
+
+#[test]
+fn a_closed_window_delays_the_end_and_does_not_cut_it() {
+    let (mut client, mut server) = pair();
+    server.reply(ID, &HeaderBlock::new(), false);
+    let all = 30_000_000; // more than any window
+    server.send_data(ID, Bytes::from(vec![7; all]), false);
+    server.finish_and_reset(ID, RstStatus::CANCEL);
+    deliver(&mut server, &mut client);
+    let (mut got, mut fin, mut reset) = heard(&mut client);
+    assert!(got < all && !fin && reset.is_none());
+    for _ in 0..100 {
+        deliver(&mut client, &mut server); // WINDOW_UPDATE
+        deliver(&mut server, &mut client);
+        let more = heard(&mut client);
+        (got, fin, reset) = (got + more.0, fin | more.1, reset.or(more.2));
+    }
+    assert_eq!((got, fin, reset), (all, true, Some(RstStatus::CANCEL)));
+}
+
+#[test]
+fn a_peer_that_has_closed_its_half_is_not_reset() {
+    let (mut client, mut server) = pair();
+    client.send_data(ID, Bytes::new(), true);
+    deliver(&mut client, &mut server);
+    server.reply(ID, &HeaderBlock::new(), false);
+    server.send_data(ID, Bytes::from_static(b"bye"), false);
+    server.finish_and_reset(ID, RstStatus::CANCEL);
+    deliver(&mut server, &mut client);
+    assert_eq!(heard(&mut client), (3, true, None));
+    assert_eq!(server.stats().resets_sent, 0);
+}
+
+#[test]
+fn a_half_that_is_closed_already_or_was_never_opened_is_reset_at_once() {
+    for answered in [true, false] {
+        let (mut client, mut server) = pair();
+        if answered {
+            server.reply(ID, &HeaderBlock::new(), true);
+            deliver(&mut server, &mut client);
+        }
+        server.finish_and_reset(ID, RstStatus::CANCEL);
+        deliver(&mut server, &mut client);
+        assert_eq!(heard(&mut client), (0, answered, Some(RstStatus::CANCEL)));
+        server.finish_and_reset(ID, RstStatus::CANCEL);
+        assert_eq!(server.stats().resets_sent, 1, "it is gone");
+    }
+}
