@@ -16,10 +16,11 @@
 //!
 //! - The parser of a document goes as far as its bytes have arrived, and stops where a synchronous script
 //!   stands until that script has been evaluated. The preload scanner does not stop.
-//! - A script that the parser meets (synchronous or deferred) waits for the style sheets that the page
-//!   named before it. An asynchronous one does not.
+//! - A script that the parser meets (synchronous or deferred) waits for the style sheets that its document
+//!   named before it, and for what those import. An asynchronous one does not.
 //! - Deferred scripts run in order once the parser is through; then DOMContentLoaded, when everything else
 //!   that it waits for is evaluated too.
+//! - A redirect is followed as soon as it is there: it waits for no turn and for no thread.
 //! - Load comes when everything that it waits for is evaluated, not before DOMContentLoaded.
 //! - Evaluating takes `compute` on the one main thread; what is ready first goes first.
 //!
@@ -34,7 +35,7 @@
 //! # use spdy_page::graph::{Node, PageGraph, Trigger};
 //! # use spdy_page::replica::Kind;
 //! # let node = |exchange, kind, trigger| Node { exchange, kind, trigger, delay: Duration::ZERO,
-//! #     blocks_parser_at: None, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
+//! #     is_redirect: false, blocks_parser_at: None, blocks_scripts: false, before_dom_content_loaded: exchange == 0,
 //! #     before_load: true, compute: Duration::ZERO };
 //! # let graph = PageGraph { nodes: vec![node(0, Kind::Document, Trigger::Start),
 //! #     node(1, Kind::Image, Trigger::Bytes { parent: 0, at_byte: 500 })] };
@@ -104,6 +105,9 @@ enum Due {
     Evaluated(usize),
 }
 
+/// Nodes by the document that they belong to.
+type ByDocument = BTreeMap<Option<usize>, Vec<usize>>;
+
 /// One load of one page. See the [module](self) for its rules.
 #[derive(Debug)]
 pub struct PageLoad<'a> {
@@ -115,6 +119,15 @@ pub struct PageLoad<'a> {
     by_done: Vec<Vec<usize>>,
     /// By document: the synchronous scripts that its parser has not passed, in the order of their offsets.
     barriers: Vec<VecDeque<usize>>,
+    /// The document that named each node, directly or by what it named.
+    document: Vec<Option<usize>>,
+    /// What stands for each node in that document's text: itself, or what named it from there.
+    anchor: Vec<usize>,
+    /// Whether that text names it, or a redirect of what it names.
+    in_text: Vec<bool>,
+    /// Sheets that scripts wait for, and deferred scripts.
+    sheets: ByDocument,
+    deferred: ByDocument,
     /// Loaded, and waiting for their turn.
     waiting: BTreeSet<usize>,
     due: BTreeMap<(Instant, u64), Due>,
@@ -141,6 +154,11 @@ impl<'a> PageLoad<'a> {
             by_bytes: vec![VecDeque::new(); nodes.len()],
             by_done: vec![Vec::new(); nodes.len()],
             barriers: vec![VecDeque::new(); nodes.len()],
+            document: vec![None; nodes.len()],
+            anchor: (0..nodes.len()).collect(),
+            in_text: vec![false; nodes.len()],
+            sheets: ByDocument::new(),
+            deferred: ByDocument::new(),
             waiting: BTreeSet::new(),
             due: BTreeMap::new(),
             sequence: 0,
@@ -158,10 +176,14 @@ impl<'a> PageLoad<'a> {
 
     /// Wires parents to children, and settles what can never be reached.
     fn link(&mut self) {
-        let mut reachable = reachable(self.nodes);
-        for (child, node) in self.nodes.iter().enumerate() {
-            if !std::mem::take(&mut reachable[child]) {
-                self.stages[child] = Stage::Settled;
+        let nodes = self.nodes;
+        self.stages.fill(Stage::Settled);
+        for child in reached(nodes) {
+            self.stages[child] = Stage::Unknown;
+            self.stand(child);
+        }
+        for (child, node) in nodes.iter().enumerate() {
+            if self.stages[child] == Stage::Settled {
                 continue;
             }
             self.before_dom_content_loaded += usize::from(node.before_dom_content_loaded);
@@ -169,15 +191,18 @@ impl<'a> PageLoad<'a> {
             match node.trigger {
                 Trigger::Start => {}
                 Trigger::Done { parent } => self.by_done[parent].push(child),
-                Trigger::Bytes { parent, .. } => {
-                    self.by_bytes[parent].push_back(child);
-                    if node.blocks_parser_at.is_some() {
-                        self.barriers[parent].push_back(child);
-                    }
-                }
+                Trigger::Bytes { parent, .. } => self.by_bytes[parent].push_back(child),
+            }
+            let document = self.document[child];
+            if node.blocks_scripts {
+                self.sheets.entry(document).or_default().push(child);
+            }
+            if let Some((document, _)) = self.barrier(child) {
+                self.barriers[document].push_back(child);
+            } else if is_deferred(node) {
+                self.deferred.entry(document).or_default().push(child);
             }
         }
-        let nodes = self.nodes;
         for children in &mut self.by_bytes {
             children
                 .make_contiguous()
@@ -187,6 +212,22 @@ impl<'a> PageLoad<'a> {
             scripts
                 .make_contiguous()
                 .sort_by_key(|&child| nodes[child].blocks_parser_at);
+        }
+    }
+
+    /// Finds whose page `node` is part of, and where it stands there. Its parent was asked before.
+    fn stand(&mut self, node: usize) {
+        let Some(parent) = parent_of(&self.nodes[node]) else {
+            return;
+        };
+        let above = &self.nodes[parent];
+        if above.kind == Kind::Document && !above.is_redirect {
+            self.document[node] = Some(parent);
+            self.in_text[node] = matches!(self.nodes[node].trigger, Trigger::Bytes { .. });
+        } else {
+            self.document[node] = self.document[parent];
+            self.anchor[node] = self.anchor[parent];
+            self.in_text[node] = above.is_redirect && self.in_text[parent];
         }
     }
 
@@ -357,54 +398,53 @@ impl<'a> PageLoad<'a> {
 
     fn is_its_turn(&self, node: usize) -> bool {
         let facts = &self.nodes[node];
-        match facts.trigger {
-            _ if facts.kind == Kind::Document => self.barriers[node].is_empty(),
-            Trigger::Bytes { parent, .. } if facts.blocks_parser_at.is_some() => {
-                let here = facts.blocks_parser_at <= Some(self.arrived[parent]);
-                here && self.barriers[parent].front() == Some(&node) && !self.waits_for_style(node)
-            }
-            _ if is_deferred(facts) => {
-                let parsed = self
-                    .document_of(node)
-                    .is_none_or(|document| self.stages[document] == Stage::Settled);
-                parsed && !self.waits_for_deferred(node) && !self.waits_for_style(node)
-            }
-            _ => true,
+        if facts.is_redirect {
+            return true;
         }
-    }
-
-    /// The document that named `node`, directly or by what it named.
-    fn document_of(&self, node: usize) -> Option<usize> {
-        let mut above = parent_of(&self.nodes[node]);
-        while let Some(parent) = above {
-            if self.nodes[parent].kind == Kind::Document {
-                break;
-            }
-            above = parent_of(&self.nodes[parent]);
+        if facts.kind == Kind::Document {
+            return self.barriers[node].is_empty();
         }
-        above
+        if let Some((document, at)) = self.barrier(node) {
+            let here = at <= self.arrived[document];
+            return here
+                && self.barriers[document].front() == Some(&node)
+                && !self.waits_for(&self.sheets, node);
+        }
+        if is_deferred(facts) {
+            let parsed =
+                self.document[node].is_none_or(|document| self.stages[document] == Stage::Settled);
+            return parsed
+                && !self.waits_for(&self.deferred, node)
+                && !self.waits_for(&self.sheets, node);
+        }
+        true
     }
 
-    /// Whether a deferred script that was named before `script` has not run yet.
-    fn waits_for_deferred(&self, script: usize) -> bool {
-        self.any_before(script, is_deferred)
+    /// The document whose parser stops for `node`, and where.
+    fn barrier(&self, node: usize) -> Option<(usize, u64)> {
+        let at = self.nodes[node].blocks_parser_at?;
+        Some((self.document[node].filter(|_| self.in_text[node])?, at))
     }
 
-    /// Whether a style sheet that was named before `script` is not in effect yet.
-    fn waits_for_style(&self, script: usize) -> bool {
-        self.any_before(script, |node| node.blocks_scripts)
-    }
-
-    /// Whether a node that stands before `script`, and is known, is not settled and is `such`.
-    fn any_before(&self, script: usize, such: impl Fn(&Node) -> bool) -> bool {
-        let mut before = self.nodes[..script].iter().zip(&self.stages);
-        before.any(|(node, stage)| (Stage::Known..Stage::Settled).contains(stage) && such(node))
+    /// Whether one of `others` that stands before `script` in the same document is known and not in effect yet. What
+    /// a sheet imports stands where that sheet does, and the target of a redirect where the redirect was named.
+    fn waits_for(&self, others: &ByDocument, script: usize) -> bool {
+        let place = |node: usize| (self.anchor[node], node);
+        let others = others.get(&self.document[script]);
+        others.into_iter().flatten().any(|&other| {
+            let is_open = (Stage::Known..Stage::Settled).contains(&self.stages[other]);
+            is_open && place(other) < place(script)
+        })
     }
 
     fn evaluate(&mut self, now: Instant, node: usize) {
         self.stages[node] = Stage::Evaluating;
-        let compute = self.nodes[node].compute;
-        if compute.is_zero() && self.main_thread_free <= now {
+        let Node {
+            compute,
+            is_redirect,
+            ..
+        } = self.nodes[node];
+        if is_redirect || compute.is_zero() && self.main_thread_free <= now {
             return self.evaluated(now, node);
         }
         self.main_thread_free = self.main_thread_free.max(now) + compute;
@@ -424,27 +464,26 @@ impl<'a> PageLoad<'a> {
         let facts = &self.nodes[node];
         self.before_dom_content_loaded -= usize::from(facts.before_dom_content_loaded);
         self.before_load -= usize::from(facts.before_load);
-        if let Trigger::Bytes { parent, .. } = facts.trigger {
-            self.barriers[parent].retain(|&script| script != node);
+        if let Some((document, _)) = self.barrier(node) {
+            self.barriers[document].retain(|&script| script != node);
         }
     }
 
-    /// Settles `node` and everything that only it would have named.
+    /// Settles `node` and everything that only it would have named, however long the chain.
     fn abandon(&mut self, node: usize) {
-        self.settle(node);
-        let by_bytes = std::mem::take(&mut self.by_bytes[node]);
-        let by_done = std::mem::take(&mut self.by_done[node]);
-        for child in by_bytes.into_iter().chain(by_done) {
-            self.abandon(child);
+        let mut lost = vec![node];
+        while let Some(node) = lost.pop() {
+            self.settle(node);
+            self.arrived[node] = u64::MAX; // its parser is as far as it will ever come
+            lost.extend(std::mem::take(&mut self.by_bytes[node]));
+            lost.append(&mut self.by_done[node]);
         }
     }
 }
 
 /// A script that runs when the parser is through: DOMContentLoaded waits for it, the parser does not.
 fn is_deferred(node: &Node) -> bool {
-    node.kind == Kind::Script
-        && node.before_dom_content_loaded
-        && (node.blocks_parser_at.is_none() || !matches!(node.trigger, Trigger::Bytes { .. }))
+    node.kind == Kind::Script && node.before_dom_content_loaded && node.blocks_parser_at.is_none()
 }
 
 fn parent_of(node: &Node) -> Option<usize> {
@@ -461,8 +500,8 @@ fn reveal_at(node: &Node) -> u64 {
     }
 }
 
-/// Which nodes a chain of triggers leads to from the start.
-fn reachable(nodes: &[Node]) -> Vec<bool> {
+/// The nodes that a chain of triggers leads to from the start, parents before their children.
+fn reached(nodes: &[Node]) -> Vec<usize> {
     let mut children = vec![Vec::new(); nodes.len()];
     let mut frontier = Vec::new();
     for (child, node) in nodes.iter().enumerate() {
@@ -472,10 +511,10 @@ fn reachable(nodes: &[Node]) -> Vec<bool> {
             Some(_) => {}
         }
     }
-    let mut reachable = vec![false; nodes.len()];
+    let mut reached = Vec::with_capacity(nodes.len());
     while let Some(node) = frontier.pop() {
-        reachable[node] = true;
+        reached.push(node);
         frontier.append(&mut children[node]);
     }
-    reachable
+    reached
 }

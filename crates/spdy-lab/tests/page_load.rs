@@ -21,6 +21,7 @@ fn node(kind: Kind, trigger: Trigger) -> Node {
         kind,
         trigger,
         delay: Duration::ZERO,
+        is_redirect: false,
         blocks_parser_at: None,
         blocks_scripts: false,
         before_dom_content_loaded: false,
@@ -311,6 +312,102 @@ fn a_frame_has_a_parser_of_its_own() {
     assert_eq!(run(page, &[]), want(&[0, 95, 190, 195], 100.0, 295.0));
 }
 
+/// The import stands behind the script in the graph, and before it in the page.
+#[test]
+fn a_script_waits_for_what_the_sheet_before_it_imports() {
+    // Sheet: 91 to 191; what it imports: to 291. The script is here at 192.
+    let page = vec![
+        document(),
+        style(at(100)),
+        sync_script(200),
+        style(Trigger::Done { parent: 1 }),
+        image(Trigger::Done { parent: 2 }),
+    ];
+    assert_eq!(run(page, &[]), want(&[0, 91, 92, 191, 291], 291.0, 391.0));
+}
+
+#[test]
+fn a_script_in_a_frame_does_not_wait_for_the_sheets_of_the_page_around_it() {
+    let frame = Node {
+        before_dom_content_loaded: false,
+        ..node(Kind::Document, at(500))
+    };
+    let inside = |at_byte| Trigger::Bytes { parent: 1, at_byte };
+    let script = Node {
+        blocks_parser_at: Some(500),
+        ..node(Kind::Script, inside(500))
+    };
+    let slow_sheet = Node {
+        delay: Duration::from_millis(400),
+        ..style(at(100))
+    };
+    let page = vec![
+        document(),
+        frame,
+        script,
+        slow_sheet,
+        image(Trigger::Done { parent: 2 }),
+    ];
+    let (first, second) = (page.clone(), vec![0, 3, 1, 2, 4]);
+    assert_eq!(run(first, &[]), want(&[0, 95, 190, 491, 290], 100.0, 591.0));
+    // In whatever order the graph has them.
+    let place = |node: usize| second.iter().position(|&old| old == node).unwrap();
+    let moved = second.iter().map(|&old| Node {
+        trigger: match page[old].trigger {
+            Trigger::Bytes { parent, at_byte } => Trigger::Bytes {
+                parent: place(parent),
+                at_byte,
+            },
+            Trigger::Done { parent } => Trigger::Done {
+                parent: place(parent),
+            },
+            Trigger::Start => Trigger::Start,
+        },
+        ..page[old].clone()
+    });
+    assert_eq!(
+        run(moved.collect(), &[]),
+        want(&[0, 491, 95, 190, 290], 100.0, 591.0)
+    );
+}
+
+#[test]
+fn a_synchronous_script_behind_a_redirect_holds_the_parser_and_the_redirect_does_not_wait() {
+    // The first script is here at 191. The redirect, at 192, is followed at once; what it leads to is here at 292.
+    let target = Node {
+        trigger: Trigger::Done { parent: 3 },
+        ..sync_script(200)
+    };
+    let page = vec![
+        document(),
+        compute(150, sync_script(100)),
+        target,
+        Node {
+            is_redirect: true,
+            ..node(Kind::Script, at(200))
+        },
+        image(Trigger::Done { parent: 2 }),
+        sync_script(300),
+    ];
+    let page_load = run(page, &[]);
+    assert_eq!(page_load.dom_content_loaded, 341.0);
+    assert_eq!(
+        page_load.wanted[2..],
+        [192, 92, 341, 93].map(|ms| Some(f64::from(ms)))
+    );
+}
+
+#[test]
+fn a_failed_chain_of_any_length_is_given_up() {
+    let chain = (0..200_000).map(|parent| image(Trigger::Done { parent }));
+    let page: Vec<_> = std::iter::once(document()).chain(chain).collect();
+    let graph = PageGraph { nodes: page };
+    let mut load = PageLoad::new(&graph);
+    load.start(Instant::ZERO);
+    load.handle_failed(Instant::ZERO, 0);
+    assert!(load.is_finished());
+}
+
 #[test]
 fn a_failed_script_lets_the_parser_go_on_and_names_nothing() {
     let page = vec![
@@ -396,7 +493,7 @@ mod laws {
             trigger,
             0..20_u64,
             0..20_u64,
-            any::<[bool; 4]>(),
+            any::<[bool; 5]>(),
         )
             .prop_map(|(kind, trigger, delay, work, flags)| {
                 let [
@@ -404,6 +501,7 @@ mod laws {
                     blocks_scripts,
                     before_dom_content_loaded,
                     before_load,
+                    is_redirect,
                 ] = flags;
                 let offset = match trigger {
                     Trigger::Bytes { at_byte, .. } if blocks_parser && kind == Kind::Script => {
@@ -413,6 +511,7 @@ mod laws {
                 };
                 Node {
                     delay: Duration::from_millis(delay),
+                    is_redirect,
                     blocks_parser_at: offset,
                     blocks_scripts: blocks_scripts && kind == Kind::Stylesheet,
                     before_dom_content_loaded,

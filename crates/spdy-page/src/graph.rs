@@ -67,7 +67,10 @@ pub struct Node {
     pub trigger: Trigger,
     /// Computation between trigger and request.
     pub delay: Duration,
-    /// The HTML parser stops at this offset of `parent`'s body until this is done (synchronous script).
+    /// It leads to another node (its one child) and is nothing itself: followed as soon as it is there.
+    pub is_redirect: bool,
+    /// The parser of the document that this belongs to stops at this offset of its body until this is done
+    /// (synchronous script, also one that redirects led to).
     pub blocks_parser_at: Option<u64>,
     /// Scripts after it wait for it (style sheet).
     pub blocks_scripts: bool,
@@ -168,6 +171,8 @@ pub(crate) struct Plan<'a> {
     by_url: HashMap<&'a str, VecDeque<usize>>,
     /// Where each redirect leads.
     pub(crate) location: Vec<Option<String>>,
+    /// Redirects whose target has its place under them.
+    leads_on: Vec<bool>,
     /// Placed scripts and sheets by the recorded time of their end.
     pub(crate) ends: BTreeSet<(Duration, usize)>,
     /// Texts of placed documents and scripts, for what only code in them names.
@@ -190,6 +195,7 @@ impl<'a> Plan<'a> {
             order: Vec::new(),
             by_url,
             location: exchanges.iter().map(location).collect(),
+            leads_on: vec![false; exchanges.len()],
             ends: BTreeSet::new(),
             texts: Vec::new(),
             last_script: None,
@@ -229,6 +235,7 @@ impl<'a> Plan<'a> {
                 },
             );
             cause = Cause::Done { parent: index };
+            self.leads_on[index] = index != start;
         }
         self.scan_placed();
     }
@@ -269,6 +276,7 @@ impl<'a> Plan<'a> {
                 if let Some(target) = self.unplaced(&location) {
                     let own = self.placed[index]
                         .unwrap_or_else(|| panic!("exchange {index} has no place"));
+                    self.leads_on[index] = true;
                     self.place(
                         target,
                         Placed {
@@ -415,7 +423,7 @@ impl<'a> Plan<'a> {
                 _ => (u64::MAX, places[child].delay),
             });
             queue.extend(own);
-            nodes.push(self.node(index, &places[index], causes[index], &node_of, load));
+            nodes.push(self.node(index, &places[index], &causes, &node_of, load));
         }
         assert_eq!(
             nodes.len(),
@@ -429,12 +437,13 @@ impl<'a> Plan<'a> {
         &self,
         index: usize,
         placed: &Placed,
-        cause: Cause,
+        causes: &[Cause],
         node_of: &[usize],
         load: Option<Duration>,
     ) -> Node {
         let exchange = &self.exchanges[index];
-        let trigger = match cause {
+        let is_redirect = self.leads_on[index];
+        let trigger = match causes[index] {
             Cause::Start => Trigger::Start,
             Cause::Bytes { parent, at_byte } => Trigger::Bytes {
                 parent: node_of[parent],
@@ -448,11 +457,21 @@ impl<'a> Plan<'a> {
             (Some(started), Some(load)) => started <= load,
             _ => true,
         };
-        let blocks_parser_at = match (trigger, placed.role) {
-            (Trigger::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) => Some(at_byte),
+        // The tag of a script is where the first of its redirects was named.
+        let mut named = index;
+        while let Cause::Done { parent } = causes[named]
+            && self.leads_on[parent]
+        {
+            named = parent;
+        }
+        let blocks_parser_at = match (causes[named], placed.role) {
+            (Cause::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) if !is_redirect => {
+                Some(at_byte)
+            }
             _ => None,
         };
         let cost = match exchange.kind {
+            _ if is_redirect => Duration::ZERO,
             Kind::Script => SCRIPT_COST_PER_KB,
             Kind::Stylesheet => STYLESHEET_COST_PER_KB,
             _ => Duration::ZERO,
@@ -465,6 +484,7 @@ impl<'a> Plan<'a> {
             kind: exchange.kind,
             trigger,
             delay: placed.delay,
+            is_redirect,
             blocks_parser_at,
             blocks_scripts: placed.role == Role::Stylesheet { blocking: true },
             before_dom_content_loaded: placed.before_dom_content_loaded,

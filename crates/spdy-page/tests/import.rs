@@ -479,3 +479,57 @@ fn sizes_that_promise_the_earth_are_refused_and_not_allocated() {
         );
     }
 }
+
+/// A page whose script, behind a redirect, once ran like a deferred one, and was not asked for before its turn.
+#[test]
+fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
+    let page = |path: &str, kind, body: &'static str| {
+        let url = url::Url::parse("http://a.test/").unwrap().join(path);
+        Exchange::synthetic(url.unwrap(), kind, "text/javascript", body)
+    };
+    let redirect = |path: &str, to: &str| Exchange {
+        response_head: format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
+            .into(),
+        ..page(path, Kind::Script, "")
+    };
+    let html = "<p>text</p><script src=/a.js></script><p>more</p>";
+    let mut document = page("/", Kind::Document, html);
+    document.response_head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".into();
+    let replica = Replica {
+        name: String::new(),
+        source: String::new(),
+        start: 0,
+        exchanges: vec![
+            document,
+            redirect("/a.js", "/b.js"),
+            redirect("/b.js", "/c.js"),
+            page("/c.js", Kind::Script, "go()"),
+        ],
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+    };
+    let graph = PageGraph::of(&replica);
+    common::assert_lawful(&replica, &graph, "redirected script");
+    let tag_ends = html.find("<p>more").unwrap() as u64;
+    let found: Vec<_> = graph
+        .nodes
+        .iter()
+        .map(|node| {
+            (
+                node.is_redirect,
+                node.blocks_parser_at,
+                node.compute.is_zero(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (false, None, true),
+            (true, None, true),
+            (true, None, true),
+            (false, Some(tag_ends), false),
+        ]
+    );
+}

@@ -1,6 +1,6 @@
 //! What holds of every replica and its graph, whatever it was made from.
 
-use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head::head_len;
 use spdy_page::replica::{Initiator, Replica};
 
@@ -68,8 +68,15 @@ pub(crate) fn assert_lawful(replica: &Replica, graph: &PageGraph, what: &str) {
             node.delay
         );
         if node.blocks_parser_at.is_some() {
+            let met = |node: &Node| matches!(node.trigger, Trigger::Bytes { .. });
+            let mut named = node;
+            while let Trigger::Done { parent } = named.trigger
+                && graph.nodes[parent].is_redirect
+            {
+                named = &graph.nodes[parent];
+            }
             assert!(
-                matches!(node.trigger, Trigger::Bytes { .. }),
+                met(named) && !node.is_redirect,
                 "{what}: node {place} blocks a parser that did not meet it"
             );
         }
