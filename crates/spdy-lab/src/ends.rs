@@ -25,11 +25,14 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         tls: protocol.is_secure().then(|| tls::client(options)),
         connection: ClientOptions {
             compression: options.spdy_compression,
+            frame_timeout: PATIENCE,
             ..ClientOptions::default()
         },
         connect_timeout: None,
         head_timeout: None,
         body_timeout: None,
+        idle_timeout: PATIENCE,
+        dns_ttl: PATIENCE,
         close_timeout: PATIENCE,
         ..Config::default()
     }
@@ -42,6 +45,10 @@ pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
         tls: protocol.is_secure().then(|| tls::server(protocol, options)),
         options: ServerOptions {
             handshake_timeout: PATIENCE,
+            idle_timeout: PATIENCE,
+            write_timeout: PATIENCE,
+            read_timeout: PATIENCE,
+            frame_timeout: PATIENCE,
             max_streams: options.max_concurrent_streams,
             compression: options.spdy_compression,
             ..ServerOptions::default()

@@ -7,6 +7,7 @@ use spdy_clock::Instant;
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
+use spdy_lab::sim::dns::NameLookups;
 use spdy_page::builtin;
 use url::Url;
 
@@ -221,4 +222,14 @@ fn over_a_lossy_link_the_wire_is_quiet_soon_after_load() {
             load.seed
         );
     }
+}
+
+/// What protects a server from slow peers in the world, 30 to 180 s of patience, once ended SPDY sessions here.
+#[test]
+fn nothing_gives_up_because_a_link_is_slow() {
+    let slow = RaceNetwork::parse("rate=2kbit,rtt=100ms").unwrap();
+    let mut race = Race::new(vec![builtin::flags()], vec![slow]);
+    race.protocols = vec![RaceProtocol::Spdy, RaceProtocol::H2];
+    race.options.name_lookups = NameLookups::Known;
+    expect_no_failures(&race.run(|_| ()));
 }

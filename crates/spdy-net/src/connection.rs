@@ -10,6 +10,7 @@
 //! pool's business (`spdy-client/src/pool.rs`).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Request, Response};
@@ -37,6 +38,8 @@ pub struct ClientOptions {
     pub session_window_bytes: u32,
     /// The largest response head taken, bytes.
     pub max_head_bytes: usize,
+    /// How long a SPDY control frame may stay unfinished.
+    pub frame_timeout: Duration,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
@@ -52,6 +55,7 @@ impl Default for ClientOptions {
             stream_window_bytes: 1024 * 1024,
             session_window_bytes: 10 * 1024 * 1024,
             max_head_bytes: 64 * 1024,
+            frame_timeout: Duration::from_secs(30),
             compression: Compression::Masked,
             flow_control: true,
             tap: None,

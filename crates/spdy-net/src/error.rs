@@ -98,6 +98,9 @@ pub struct ExchangeError {
     pub message: String,
     /// Whether to try again.
     pub retry: Retry,
+    /// The server refused it as one too many (REFUSED_STREAM): not again on the same connection before
+    /// another exchange has ended there.
+    pub refused: bool,
 }
 
 impl ExchangeError {
@@ -106,6 +109,13 @@ impl ExchangeError {
         Self {
             message: message.into(),
             retry,
+            refused: false,
         }
+    }
+
+    /// The same error of an exchange that was one too many, if it `was`.
+    pub(crate) fn refused(mut self, was: bool) -> Self {
+        self.refused = was;
+        self
     }
 }

@@ -7,7 +7,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
-use http::{HeaderMap, Request, Response, Uri, header};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::service::service_fn;
@@ -165,7 +166,7 @@ fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError
             ExchangeError::new(Retry::Never, format!("{target:?} is no target: {error}"))
         })?;
     }
-    head.version = http::Version::HTTP_11;
+    head.version = Version::HTTP_11;
     Ok(Request::from_parts(head, body))
 }
 
@@ -199,8 +200,11 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let service = service_fn(move |request: Request<Incoming>| {
         let handler = handler.clone();
         async move {
-            let request = arrived(request, secure);
-            Ok::<_, std::convert::Infallible>(handler.answer(request).await)
+            let response = match names_one_host(request.version(), request.headers()) {
+                true => handler.answer(arrived(request, secure)).await,
+                false => bad_request(),
+            };
+            Ok::<_, std::convert::Infallible>(response)
         }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -223,6 +227,31 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         }
     };
     ended.map_err(ConnectionError::Http1)
+}
+
+/// Whether a request names its host as it must: once, and in HTTP/1.1 at least once, though the name
+/// may be empty. Two servers in a row could take two names each its own way (RFC 9112 §3.2).
+fn names_one_host(version: Version, headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => version < Version::HTTP_11,
+        (Some(host), None) => host.is_empty() || is_host(host.as_bytes()),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// A host and maybe a port, without anyone's name in front (RFC 9110 §7.2).
+fn is_host(host: &[u8]) -> bool {
+    !host.contains(&b'@') && Authority::try_from(host).is_ok()
+}
+
+fn bad_request() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    // Whatever comes next on this connection was written by the same hand.
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
 }
 
 /// The request as handlers see it: absolute, and with how it came.

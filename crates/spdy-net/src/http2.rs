@@ -47,6 +47,16 @@ const SEND_BUFFER_BYTES: usize = 32 * 1024;
 /// The most handed to h2 at once, bytes: one frame of the default size.
 const CHUNK_BYTES: usize = 16 * 1024;
 
+/// The largest frame taken, bytes: the least that a peer may count on (RFC 9113 §4.2).
+const MAX_FRAME_BYTES: u32 = 16 * 1024;
+/// Requests reset by the client before the server looked at them; one more ends the connection
+/// (rapid reset, CVE-2023-44487).
+const MAX_UNSEEN_RESETS: usize = 20;
+/// Streams that a peer made us reset by breaking the rules; one more ends the connection.
+const MAX_SPOILED_STREAMS: usize = 256;
+/// Streams we reset that are remembered for a moment, since their last frames are under way.
+const REMEMBERED_RESETS: usize = 50;
+
 /// A client's HTTP/2 connection.
 #[derive(Clone)]
 pub(crate) struct Http2Client {
@@ -77,6 +87,9 @@ impl Http2Client {
             .initial_window_size(options.stream_window_bytes)
             .initial_connection_window_size(options.session_window_bytes)
             .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
+            .max_frame_size(MAX_FRAME_BYTES)
+            .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
+            .max_concurrent_reset_streams(REMEMBERED_RESETS)
             .initial_max_send_streams(ASSUMED_STREAMS)
             .handshake::<_, Bytes>(io)
             .await
@@ -226,7 +239,8 @@ fn lost(error: &h2::Error) -> ExchangeError {
         Some(Reason::CANCEL | Reason::INTERNAL_ERROR) if error.is_remote() => Retry::IfIdempotent,
         _ => Retry::Never,
     };
-    ExchangeError::new(retry, format!("h2: {error}"))
+    let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+    ExchangeError::new(retry, format!("h2: {error}")).refused(refused)
 }
 
 fn request_fields(head: &http::request::Parts) -> Vec<(String, String)> {
@@ -408,6 +422,10 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         .initial_connection_window_size(SERVER_CONNECTION_WINDOW)
         .max_concurrent_streams(options.max_streams)
         .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
+        .max_frame_size(MAX_FRAME_BYTES)
+        .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
+        .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
+        .max_concurrent_reset_streams(REMEMBERED_RESETS)
         .max_send_buffer_size(SEND_BUFFER_BYTES)
         .handshake::<_, Bytes>(io);
     let patience = options.handshake_timeout;
@@ -438,7 +456,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let busy = idle.exchange();
-                    let stall = Stall::new(runtime.clone(), options.write_timeout);
+                    let stall = Stall::of_writing(runtime.clone(), options.write_timeout);
                     let (handler, turns) = (handler.clone(), turns.clone());
                     let answer = answer(request, respond, secure, handler, turns, stall);
                     answers.push(async move {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use spdy::runtime::SharedRuntime;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::compress::Compression;
 use spdy_frame::version::Version;
 
@@ -18,7 +20,7 @@ use crate::handler::Handler;
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::stall::{Impatient, Stall};
+use crate::stall::{Impatient, PatientBody, Stall};
 use crate::tls::ServerTls;
 use crate::{http1, http2, negotiate, spdy_session};
 
@@ -32,6 +34,10 @@ pub struct ServerOptions {
     /// How long a client may take nothing of what is there for it, be it by not reading from the
     /// connection or by keeping its window closed.
     pub write_timeout: Duration,
+    /// How long a client may send nothing of a body that is waited for.
+    pub read_timeout: Duration,
+    /// How long a SPDY control frame may stay unfinished.
+    pub frame_timeout: Duration,
     /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
     pub max_head_bytes: usize,
     /// Exchanges open at once on one connection (SPDY, HTTP/2).
@@ -49,6 +55,8 @@ impl Default for ServerOptions {
             // nginx waits so long for another request on a session.
             idle_timeout: Duration::from_secs(180),
             write_timeout: Duration::from_secs(60),
+            read_timeout: Duration::from_secs(60),
+            frame_timeout: Duration::from_secs(30),
             max_head_bytes: 64 * 1024,
             max_streams: 100,
             compression: Compression::Masked,
@@ -84,8 +92,13 @@ pub async fn serve_connection(
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(Impatient::new(
         io,
-        Stall::new(runtime.clone(), options.write_timeout),
+        Stall::of_writing(runtime.clone(), options.write_timeout),
     ));
+    let handler = Arc::new(Patient {
+        handler,
+        runtime: runtime.clone(),
+        read_timeout: options.read_timeout,
+    });
     let terms = Terms {
         secure,
         handler,
@@ -102,6 +115,26 @@ pub async fn serve_connection(
             let may_be_31 = guessed && protocols.contains(&Protocol::Spdy(Version::V31));
             spdy_session::serve(io, version, may_be_31, terms).await
         }
+    }
+}
+
+/// A handler whose requests' bodies do not stand still for ever, whatever is spoken.
+struct Patient {
+    handler: Arc<dyn Handler>,
+    runtime: SharedRuntime,
+    read_timeout: Duration,
+}
+
+impl Handler for Patient {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let request = request.map(|body| {
+            if http_body::Body::is_end_stream(&body) {
+                return body;
+            }
+            let stall = Stall::of_reading(self.runtime.clone(), self.read_timeout);
+            Body::wrap(PatientBody::new(body, stall))
+        });
+        self.handler.answer(request)
     }
 }
 

@@ -6,6 +6,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 
 use crate::byte_count::HeaderBytes;
@@ -36,7 +37,9 @@ impl SpdyClient {
             .flow_control(options.flow_control)
             .initial_window_bytes(options.stream_window_bytes)
             .session_window_bytes(options.session_window_bytes);
-        limit_heads(builder.config_mut(), options.max_head_bytes);
+        let config = builder.config_mut();
+        config.frame_timeout = Some(options.frame_timeout);
+        limit_heads(config, options.max_head_bytes);
         if let Some(tap) = tap {
             builder = builder.observer(Arc::new(tap));
         }
@@ -91,7 +94,8 @@ fn lost(error: &spdy::Error) -> ExchangeError {
         (false, true) => Retry::IfIdempotent,
         (false, false) => Retry::Never,
     };
-    ExchangeError::new(retry, format!("spdy: {error}"))
+    let refused = matches!(error, spdy::Error::ResetByPeer { status, .. } if *status == RstStatus::REFUSED_STREAM);
+    ExchangeError::new(retry, format!("spdy: {error}")).refused(refused)
 }
 
 /// Serves `io` until its session ends; after the stop, or when nobody asks any more, it is ended by
@@ -117,6 +121,7 @@ pub(crate) async fn serve(
     config.detect_session_window = may_be_31;
     config.idle_timeout = Some(options.idle_timeout);
     config.write_timeout = Some(options.write_timeout);
+    config.frame_timeout = Some(options.frame_timeout);
     limit_heads(config, options.max_head_bytes);
     let service = move |mut request: Request<Body>| {
         let priority = request

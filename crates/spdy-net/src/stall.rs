@@ -1,10 +1,13 @@
-//! Peers that take nothing: how long a write may stand still.
+//! Peers that take nothing, or send nothing: how long a write may stand still, and a request's body.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -15,16 +18,29 @@ use crate::network::BoxIo;
 pub(crate) struct Stall {
     runtime: SharedRuntime,
     patience: Duration,
+    /// What the peer did nothing of: "took", "sent".
+    deed: &'static str,
     since: Option<Instant>,
     /// Set anew only when it rings: most waits are over long before.
     timer: Option<BoxFuture<()>>,
 }
 
 impl Stall {
-    pub(crate) fn new(runtime: SharedRuntime, patience: Duration) -> Self {
+    /// For a peer that takes nothing.
+    pub(crate) fn of_writing(runtime: SharedRuntime, patience: Duration) -> Self {
+        Self::new(runtime, patience, "took")
+    }
+
+    /// For a peer that sends nothing.
+    pub(crate) fn of_reading(runtime: SharedRuntime, patience: Duration) -> Self {
+        Self::new(runtime, patience, "sent")
+    }
+
+    fn new(runtime: SharedRuntime, patience: Duration, deed: &'static str) -> Self {
         Self {
             runtime,
             patience,
+            deed,
             since: None,
             timer: None,
         }
@@ -48,7 +64,7 @@ impl Stall {
             }
             self.timer = None;
             if self.runtime.now() >= deadline {
-                let why = format!("the peer took nothing for {:?}", self.patience);
+                let why = format!("the peer {} nothing for {:?}", self.deed, self.patience);
                 return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
             }
         }
@@ -127,5 +143,48 @@ impl AsyncWrite for Impatient {
         let this = &mut *self;
         let polled = Pin::new(&mut this.io).poll_shutdown(cx);
         this.stall.guard(cx, polled)
+    }
+}
+
+/// A request's body that fails when nothing of it comes for too long. Time that passes while nobody
+/// reads it does not count.
+pub(crate) struct PatientBody {
+    body: Body,
+    stall: Stall,
+}
+
+impl PatientBody {
+    pub(crate) fn new(body: Body, stall: Stall) -> Self {
+        Self { body, stall }
+    }
+}
+
+impl http_body::Body for PatientBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.body).poll_frame(cx);
+        if polled.is_ready() {
+            this.stall.moved();
+            return polled;
+        }
+        let Poll::Ready(error) = this.stall.poll(cx) else {
+            return Poll::Pending;
+        };
+        this.body = Body::empty(); // what it came on is let go
+        Poll::Ready(Some(Err(error.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
