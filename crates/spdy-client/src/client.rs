@@ -177,7 +177,8 @@ impl Client {
             &config.protocols,
             config.http1_connections,
             config.idle_timeout,
-        );
+        )
+        .speaking_plain(config.spoken_plain());
         let state = State {
             pool,
             next_request: 0,
@@ -510,9 +511,14 @@ impl Inner {
                 }
             },
         };
-        let failed = |source| Error::Exchange {
-            origin: origin.clone(),
-            source,
+        let failed = |source: ExchangeError| {
+            if source.refused {
+                self.lock().pool.refused(lease.id); // before the lease is free again
+            }
+            Error::Exchange {
+                origin: origin.clone(),
+                source,
+            }
         };
         let (mut head, body) = answer.map_err(failed)?.into_parts();
         self.lock().stats.response_header_bytes += response_head_bytes(&head) as u64;

@@ -10,8 +10,10 @@ use spdy_net::tls::ClientTls;
 /// Limits and choices, each with a default.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Offered by ALPN over TLS, best first; over plain TCP the first is spoken by prior knowledge.
+    /// Offered by ALPN over TLS, best first.
     pub protocols: Vec<Protocol>,
+    /// Spoken over plain TCP by prior knowledge; `None`: the first of `protocols`.
+    pub plain_protocol: Option<Protocol>,
     /// HTTP/1.1 connections to one origin at a time (6, as browsers).
     pub http1_connections: usize,
     /// Whom to believe, and how; `None` refuses https URLs.
@@ -38,10 +40,19 @@ pub struct Config {
     pub close_timeout: Duration,
 }
 
+impl Config {
+    /// What is spoken over plain TCP.
+    pub(crate) fn spoken_plain(&self) -> Protocol {
+        let first = self.protocols.first().copied();
+        self.plain_protocol.or(first).unwrap_or(Protocol::Http1)
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
             protocols: Protocol::ALL.to_vec(),
+            plain_protocol: None,
             http1_connections: 6,
             tls: None,
             connection: ClientOptions::default(),

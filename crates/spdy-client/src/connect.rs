@@ -11,7 +11,6 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::connection::Connection;
 use spdy_net::negotiate;
 use spdy_net::network::{BoxIo, SharedNetwork};
-use spdy_net::protocol::Protocol;
 
 use crate::config::Config;
 use crate::dns::Dns;
@@ -101,12 +100,7 @@ impl Connector {
         let protocol = match agreed {
             Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
                 .map_err(|error| failed(error.to_string()))?,
-            None => self
-                .config
-                .protocols
-                .first()
-                .copied()
-                .unwrap_or(Protocol::Http1),
+            None => self.config.spoken_plain(),
         };
         let options = &self.config.connection;
         let connection = Connection::start(io, protocol, number, options, &self.runtime).await;

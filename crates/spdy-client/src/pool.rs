@@ -86,6 +86,8 @@ enum State {
     Connecting,
     Up {
         limit: usize,
+        /// As many as were open when the server refused one more.
+        ceiling: usize,
         open: usize,
         idle_since: Instant,
     },
@@ -103,6 +105,7 @@ struct Connection {
 #[derive(Debug)]
 pub struct Pool {
     protocols: Vec<Protocol>,
+    plain_protocol: Option<Protocol>,
     http1_connections: usize,
     idle_timeout: Duration,
     hosts: BTreeMap<Origin, Host>,
@@ -119,6 +122,7 @@ impl Pool {
     pub fn new(protocols: &[Protocol], http1_connections: usize, idle_timeout: Duration) -> Self {
         Self {
             protocols: protocols.to_vec(),
+            plain_protocol: None,
             http1_connections: http1_connections.max(1),
             idle_timeout,
             hosts: BTreeMap::new(),
@@ -127,6 +131,13 @@ impl Pool {
             next_connection: 0,
             actions: VecDeque::new(),
         }
+    }
+
+    /// The same pool, of a client that speaks `protocol` where there is no TLS to agree on one.
+    #[must_use]
+    pub fn speaking_plain(mut self, protocol: Protocol) -> Self {
+        self.plain_protocol = Some(protocol);
+        self
     }
 
     /// The next thing to do.
@@ -172,6 +183,7 @@ impl Pool {
         };
         connection.state = State::Up {
             limit,
+            ceiling: usize::MAX,
             open: 0,
             idle_since: now,
         };
@@ -220,6 +232,18 @@ impl Pool {
         }) = self.connections.get_mut(&id)
         {
             *limit = new;
+        }
+    }
+
+    /// The server refused an exchange as one too many, before [`Self::ended`] is told of it. From now on
+    /// the connection takes no more than the others that are open on it, or one at a time.
+    pub fn refused(&mut self, id: ConnectionId) {
+        if let Some(Connection {
+            state: State::Up { ceiling, open, .. },
+            ..
+        }) = self.connections.get_mut(&id)
+        {
+            *ceiling = open.saturating_sub(1).clamp(1, *ceiling);
         }
     }
 
@@ -279,6 +303,9 @@ impl Pool {
 
     /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
     fn expected(&self, origin: &Origin) -> Speaks {
+        if let (false, Some(protocol)) = (origin.secure, self.plain_protocol) {
+            return protocol.into();
+        }
         let mut protocols = self
             .protocols
             .iter()
@@ -346,9 +373,10 @@ impl Pool {
                 .filter_map(|id| match self.connections[id].state {
                     State::Up {
                         limit,
+                        ceiling,
                         open,
                         idle_since,
-                    } if open < limit => Some((idle_since, open, *id)),
+                    } if open < limit.min(ceiling) => Some((idle_since, open, *id)),
                     _ => None,
                 });
             let Some((idle_since, open, id)) =

@@ -399,3 +399,48 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_server_that_refuses_one_too_many_is_given_no_more_before_another_ended() {
+    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    enqueue(&mut pool, &secure(), 0..3);
+    assert_eq!(actions(&mut pool), ["+0"]);
+    pool.connected(T0, 0, SPDY, usize::MAX);
+    assert_eq!(actions(&mut pool), ["0>0", "1>0", "2>0"]);
+    pool.refused(0);
+    pool.ended(T0, 0);
+    enqueue(&mut pool, &secure(), 3..5);
+    pool.set_limit(0, usize::MAX);
+    assert_eq!(
+        actions(&mut pool),
+        [""; 0],
+        "two are open, and a third was too many"
+    );
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["3>0"]);
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["4>0"]);
+}
+
+#[test]
+fn a_server_that_refuses_the_only_one_is_asked_one_at_a_time() {
+    let mut pool = Pool::new(&[SPDY], 6, IDLE);
+    enqueue(&mut pool, &secure(), 0..1);
+    pool.connected(T0, 0, SPDY, usize::MAX);
+    assert_eq!(actions(&mut pool), ["+0", "0>0"]);
+    pool.refused(0);
+    pool.ended(T0, 0);
+    enqueue(&mut pool, &secure(), 1..3);
+    assert_eq!(actions(&mut pool), ["1>0"]);
+    pool.ended(T0, 0);
+    assert_eq!(actions(&mut pool), ["2>0"]);
+}
+
+#[test]
+fn without_tls_the_plain_protocol_says_how_many_connections_there_are() {
+    let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).speaking_plain(Protocol::Http1);
+    enqueue(&mut pool, &plain(), 0..3);
+    assert_eq!(actions(&mut pool), ["+0", "+1", "+2"]);
+    enqueue(&mut pool, &secure(), 3..6);
+    assert_eq!(actions(&mut pool), ["+3"]);
+}

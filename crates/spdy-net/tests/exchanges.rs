@@ -359,6 +359,57 @@ async fn a_connection_without_requests_is_ended() {
 }
 
 #[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    // Once such a request stayed open for ever, and its connection with it.
+    for protocol in ALL {
+        let options = ServerOptions {
+            read_timeout: Duration::from_secs(7),
+            idle_timeout: Duration::from_secs(3_600),
+            ..ServerOptions::default()
+        };
+        let time = PushedTime::default();
+        let io = support::serve_in(
+            SharedRuntime::new(time.clone()),
+            &[protocol],
+            echo,
+            None,
+            options,
+            Latch::new(),
+        );
+        let client = ClientOptions::default();
+        let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
+            .await
+            .unwrap();
+        let first = futures_util::stream::iter([Ok::<_, spdy::BoxError>(http_body::Frame::data(
+            pattern(10),
+        ))]);
+        let stuck = futures_util::StreamExt::chain(first, futures_util::stream::pending());
+        let request = Request::post("http://localhost/")
+            .body(Body::wrap(http_body_util::StreamBody::new(stuck)))
+            .unwrap();
+        let mut answer = connection.send(request, Priority::HIGHEST);
+        for _ in 0..3 {
+            for _ in 0..100 {
+                assert!(
+                    (&mut answer).now_or_never().is_none(),
+                    "{protocol}: too early"
+                );
+                tokio::task::yield_now().await;
+            }
+            time.push(Duration::from_secs(2));
+        }
+        let response = loop {
+            if let Some(response) = (&mut answer).now_or_never() {
+                break response.unwrap_or_else(|error| panic!("{protocol}: {error}"));
+            }
+            time.push(Duration::from_secs(1));
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(response.status(), 400, "{protocol}");
+    }
+}
+
+#[tokio::test]
 async fn a_client_that_takes_nothing_is_given_up() {
     for protocol in ALL {
         let options = ServerOptions {
