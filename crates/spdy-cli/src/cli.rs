@@ -69,7 +69,7 @@ const ROOT_EXAMPLES: &str = examples! {
     "spdy race                                     the shipped pages over six networks"
     "spdy race page.har --network dsl --report page.html"
     "spdy serve portal --tls 127.0.0.1:8443"
-    "spdy fetch -v http://127.0.0.1:8080/"
+    "spdy fetch -v --protocol spdy/3.1 http://127.0.0.1:8080/"
     "spdy replica import page.har -o page.replica"
 };
 

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required = true)]
     urls: Vec<Uri>,
 
-    /// Speak only this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1. Else https:// offers all of them, and http:// speaks spdy/3.1 by prior knowledge
+    /// Speak only this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. Else https:// offers all of them, and http:// speaks http/1.1
     #[arg(short, long, value_name = "NAME")]
     protocol: Option<Protocol>,
 
@@ -165,10 +165,14 @@ struct ConnectionArgs {
     /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
     #[arg(long)]
     no_flow_control: bool,
+
+    /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2). Undertow's server takes what is over 65536 for its own window and stops an upload there
+    #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
+    window: u32,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
-    "spdy fetch -v http://127.0.0.1:8080/"
+    "spdy fetch -v --protocol spdy/3.1 http://127.0.0.1:8080/"
     "spdy fetch --cacert ca.pem https://localhost:8443/ https://localhost:8443/style.css"
     "spdy fetch --protocol h2 --insecure --json https://127.0.0.1:8443/"
     "spdy fetch --protocol http/1.1 -H 'range: bytes=0-99' http://127.0.0.1:8080/big -o part"
@@ -374,10 +378,13 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         protocols: args
             .protocol
             .map_or(Protocol::ALL.to_vec(), |only| vec![only]),
+        // What a server without TLS speaks, nobody can ask it; this is what most do.
+        plain_protocol: args.protocol.or(Some(Protocol::Http1)),
         tls,
         connection: ClientOptions {
             compression: args.connection.compression,
             flow_control: !args.connection.no_flow_control,
+            stream_window_bytes: args.connection.window,
             tap,
             ..ClientOptions::default()
         },

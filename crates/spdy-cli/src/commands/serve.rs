@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     plain: Option<SocketAddr>,
 
-    /// Spoken here, best first. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there, so the first of them counts
+    /// Spoken here, best first. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there: with both, a client counts as 3 until it gives the session credit. List one of them for clients that are late with that
     #[arg(
         short,
         long,
