@@ -11,6 +11,7 @@
 //! nothing but the page. Run `r` of a race with seed `s` has the seed `s + r`, the same for all protocols and
 //! networks: they meet the same chance, and any one load can be repeated alone.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +59,7 @@ pub struct Race {
     pub networks: Vec<RaceNetwork>,
     /// Protocols.
     pub protocols: Vec<RaceProtocol>,
-    /// Loads of each page over each network by each protocol.
+    /// Loads of each page over each network by each protocol, at least 1.
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
@@ -113,24 +114,23 @@ impl Race {
         self.replicas.len() * self.networks.len() * self.protocols.len() * self.runs as usize
     }
 
-    fn cells(&self) -> Vec<Cell> {
-        let mut cells = Vec::with_capacity(self.total());
-        for page in 0..self.replicas.len() {
-            for network in 0..self.networks.len() {
-                for &protocol in &self.protocols {
-                    cells.extend((0..self.runs).map(|run| Cell {
-                        page,
-                        network,
-                        protocol,
-                        run,
-                    }));
-                }
-            }
-        }
-        cells
+    /// The cell with this number; `None` past the last.
+    fn cell(&self, number: usize) -> Option<Cell> {
+        let (rest, run) = (number / self.runs as usize, number % self.runs as usize);
+        let (rest, protocol) = (rest / self.protocols.len(), rest % self.protocols.len());
+        let (page, network) = (rest / self.networks.len(), rest % self.networks.len());
+        (page < self.replicas.len()).then(|| Cell {
+            page,
+            network,
+            protocol: self.protocols[protocol],
+            run: run as u32, // below `runs`
+        })
     }
 
     /// Runs it, and calls `on_load` with each load as soon as all before it are done.
+    ///
+    /// `on_load` sees every waterfall. Of the loads that are returned, only the [typical](typical_run) one of all runs
+    /// of a page over a network by a protocol keeps its own: a thousand runs would else fill the memory.
     ///
     /// May be called from anywhere: loads run on threads of their own.
     ///
@@ -151,25 +151,26 @@ impl Race {
     /// As [`run`](Self::run).
     pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
         let pages: Vec<Page> = self.replicas.iter().cloned().map(Page::new).collect();
-        let cells = self.cells();
-        let total = cells.len();
+        let total = self.total();
         let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let threads = self.threads.unwrap_or_else(cores).get().min(total);
         let next = AtomicUsize::new(0);
-        let mut finished: Vec<Option<Load>> = vec![None; total];
-        let mut loads = Vec::with_capacity(total);
+        // Done before one that comes before them.
+        let mut early = BTreeMap::new();
+        let mut loads: Vec<Load> = Vec::new();
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for _ in 0..threads {
                 let sender = sender.clone();
-                let (pages, cells, next) = (&pages, &cells, &next);
+                let (pages, next) = (&pages, &next);
                 let work = move || {
                     loop {
                         let number = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(cell) = cells.get(number) else {
+                        if number >= total {
                             return;
-                        };
-                        let load = self.load(&pages[cell.page], *cell);
+                        }
+                        let cell = self.cell(number).expect("a number below the total");
+                        let load = self.load(&pages[cell.page], cell);
                         if sender.send((number, load)).is_err() {
                             return; // the race was given up
                         }
@@ -183,8 +184,8 @@ impl Race {
             }
             drop(sender);
             for (number, load) in receiver {
-                finished[number] = Some(load);
-                while let Some(load) = finished.get_mut(loads.len()).and_then(Option::take) {
+                early.insert(number, load);
+                while let Some(load) = early.remove(&loads.len()) {
                     loads.push(load);
                     if on_load(Progress {
                         done: loads.len(),
@@ -194,6 +195,10 @@ impl Race {
                     .is_break()
                     {
                         return; // and drops the receiver, which ends the threads
+                    }
+                    if loads.len().is_multiple_of(self.runs as usize) {
+                        let first = loads.len() - self.runs as usize;
+                        keep_typical_waterfall(&mut loads[first..]);
                     }
                 }
             }
@@ -222,5 +227,28 @@ impl Race {
             &self.options,
             seed,
         )
+    }
+}
+
+/// Which of `len` runs, fastest first, stands for all: the one in the middle, of an even number the faster of the
+/// two. It is a load that really happened.
+///
+/// # Panics
+///
+/// If `len` is zero.
+#[must_use]
+pub const fn typical_run(len: usize) -> usize {
+    (len - 1) / 2
+}
+
+/// Takes the waterfalls out of all runs but the typical one.
+fn keep_typical_waterfall(runs: &mut [Load]) {
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    order.sort_by(|&a, &b| runs[a].load_ms.total_cmp(&runs[b].load_ms));
+    let typical = order[typical_run(order.len())];
+    for (at, load) in runs.iter_mut().enumerate() {
+        if at != typical {
+            load.waterfall = Vec::new();
+        }
     }
 }

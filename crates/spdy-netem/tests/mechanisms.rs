@@ -824,5 +824,8 @@ fn whoever_writes_to_an_endpoint_that_is_gone_is_reset_again() {
     server.handle_segment(now, again.clone());
     assert_eq!(server.error(), Some(ErrorKind::ConnectionReset));
     client.handle_segment(now, again);
-    assert!(client.poll_transmit(now).is_none(), "a RST is never answered");
+    assert!(
+        client.poll_transmit(now).is_none(),
+        "a RST is never answered"
+    );
 }

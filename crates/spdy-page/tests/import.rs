@@ -511,7 +511,7 @@ fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
     };
     let graph = PageGraph::of(&replica);
     common::assert_lawful(&replica, &graph, "redirected script");
-    let tag_ends = html.find("<p>more").unwrap() as u64;
+    let tag_ends = html.find("</script>").unwrap() as u64;
     let found: Vec<_> = graph
         .nodes
         .iter()

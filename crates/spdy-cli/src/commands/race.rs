@@ -21,6 +21,9 @@ use crate::commands::{Outcome, Usage, race_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 
+/// Most runs: their results are held until the last is done.
+const MAX_RUNS: i64 = 100_000;
+
 /// What `spdy race` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -43,7 +46,7 @@ pub(crate) struct Args {
     protocols: Vec<RaceProtocol>,
 
     /// Loads of each page over each network by each protocol
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
     runs: u32,
 
     /// Seed of the first run; the second has the next number
@@ -66,7 +69,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Choices of a load")]
 struct Choices {
-    /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013
+    /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013 (its 38 streams at once are
+    /// no setting of his, but fitted to his results)
     #[arg(long, value_name = "NAME", default_value = "today", value_parser = Options::PRESETS)]
     preset: String,
 
@@ -315,20 +319,32 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
     let initial_window = options
         .initial_window
         .map_or_else(of_network, |window| format!("{window} segments"));
+    let tickets = if options.tls_resumption {
+        "taken up"
+    } else {
+        "not taken up"
+    };
+    let names = match options.name_lookups {
+        NameLookups::RoundTrip => "looked up, one round trip each",
+        NameLookups::Known => "known",
+    };
+    let fitted = choices.preset == "lulic" && choices.streams.is_none();
+    let streams = match options.max_concurrent_streams {
+        streams if fitted => format!("{streams}, fitted to Lulic's results and no setting of his"),
+        streams => streams.to_string(),
+    };
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
-        ("TLS", options.tls.to_string()),
+        ("TLS", format!("{}, sessions {tickets}", options.tls)),
+        ("host names", names.to_owned()),
         ("TCP", tcp),
         ("initial window", initial_window),
         (
             "HTTP/1.1 connections a host",
             options.http1_connections.to_string(),
         ),
-        (
-            "streams a session",
-            options.max_concurrent_streams.to_string(),
-        ),
+        ("streams a session", streams),
         ("SPDY headers", compression),
         ("program", format!("spdy {}", env!("CARGO_PKG_VERSION"))),
     ];

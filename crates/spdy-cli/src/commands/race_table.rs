@@ -111,8 +111,7 @@ fn cells(over: &OverNetwork<'_>, entrant: &Entrant<'_>, bar_width: usize) -> [Ce
         Some(ratio) if ratio > 1.0 + EVEN => BAD,
         _ => DIM,
     };
-    // A load with failures is a load of another page.
-    let mark = if load.failures.is_empty() { "" } else { "!" };
+    let mark = if entrant.is_whole() { "" } else { "!" };
     [
         Cell::number(format_args!("{mark}{:.0}", load.load_ms)),
         Cell::number(ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))).styled(style),

@@ -65,7 +65,7 @@ fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -
     }
     write!(
         out,
-        "<section><h2>Summary</h2><p>Load time of the median run. The fastest of each row is marked.</p>"
+        "<section><h2>Summary</h2><p>Load time of the median run (of an even number, the faster of the two in the middle). The fastest of each row is marked; ! stands where an exchange failed in any run.</p>"
     )?;
     tables::summary(out, standings)?;
     write!(
@@ -207,6 +207,21 @@ pub(super) mod tests {
             !page.contains("NaN") && !page.contains(">inf") && !page.contains("\"inf"),
             "a number is none"
         );
+    }
+
+    /// The quickest way through a page is to lose most of it.
+    #[test]
+    fn a_load_that_failed_in_any_run_is_marked_and_never_the_best() {
+        let mut broken = load("portal", "dsl", "spdy", 10.0);
+        broken.failures.push("lost".to_owned());
+        let loads = [
+            load("portal", "dsl", "http", 900.0),
+            load("portal", "dsl", "spdy", 9.0),
+            broken,
+        ];
+        let page = render(&loads, &[]);
+        assert!(page.contains("<td class=\"best\">900"), "{page}");
+        assert!(page.contains("<td>!9.0"), "{page}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Who came in when: loads, sorted by page, network and protocol.
 
 use crate::measure::Load;
+use crate::race::typical_run;
 
 /// The loads of a race by page, network and protocol, each in the order in which it first appears.
 #[derive(Clone, Debug)]
@@ -137,11 +138,12 @@ impl<'a> OverNetwork<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// The shortest typical load, in milliseconds.
+    /// The shortest typical load, in milliseconds, of those who loaded all of the page in every run.
     #[must_use]
     pub fn best_ms(&self) -> f64 {
         self.entrants
             .iter()
+            .filter(|entrant| entrant.is_whole())
             .map(|entrant| entrant.typical().load_ms)
             .fold(f64::INFINITY, f64::min)
     }
@@ -151,7 +153,13 @@ impl<'a> Entrant<'a> {
     /// The run in the middle (of an even number the faster of the two): a load that really happened.
     #[must_use]
     pub fn typical(&self) -> &'a Load {
-        self.loads[(self.loads.len() - 1) / 2]
+        self.loads[typical_run(self.loads.len())]
+    }
+
+    /// Whether no run failed in any exchange: a load with failures is a load of another page.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.loads.iter().all(|load| load.failures.is_empty())
     }
 
     /// The fastest run.

@@ -47,14 +47,14 @@ pub(super) fn summary(out: &mut String, standings: &Standings<'_>) -> fmt::Resul
                     continue;
                 };
                 let ms = entrant.typical().load_ms;
-                let best = if ms <= over.best_ms() {
-                    " class=\"best\""
-                } else {
-                    ""
+                let (best, mark) = match entrant.is_whole() {
+                    true if ms <= over.best_ms() => (" class=\"best\"", ""),
+                    true => ("", ""),
+                    false => ("", "!"),
                 };
                 write!(
                     out,
-                    "<td{best}>{}\u{202f}ms <span class=\"ratio\">{}</span></td>",
+                    "<td{best}>{mark}{}\u{202f}ms <span class=\"ratio\">{}</span></td>",
                     Millis(ms),
                     Ratio(over.ratio(entrant))
                 )?;
@@ -113,7 +113,8 @@ pub(super) fn wire(out: &mut String, page: &PageRace<'_>) -> fmt::Result {
             for bytes in [load.bytes_up, load.bytes_down] {
                 write!(out, "<td>{}</td>", Bytes(bytes))?;
             }
-            write!(out, "<td>{}</td></tr>", load.failures.len())?;
+            let failures: usize = entrant.loads.iter().map(|load| load.failures.len()).sum();
+            write!(out, "<td>{failures}</td></tr>")?;
         }
     }
     close(out)
