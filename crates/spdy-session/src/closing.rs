@@ -191,12 +191,13 @@ impl Session {
     /// Ends the session with its transport: there is nobody left to tell.
     pub(crate) fn lose_transport(&mut self) {
         self.closing.due = None;
-        self.outbound.clear();
         if self.closing.ended {
+            self.outbound.clear();
             return;
         }
         match self.streams.active() {
             0 => {
+                self.outbound.clear();
                 self.closing.ended = true;
                 self.events.push_back(Event::Closed { error: None });
             }

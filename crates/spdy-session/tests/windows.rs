@@ -43,6 +43,26 @@ fn exactly_the_initial_window_is_sent_without_credit() {
     }
 }
 
+/// Jetty's client went while an answer waited for its window, and the queued bytes were taken off a sum
+/// that was 0 already.
+#[test]
+fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order() {
+    for version in [Version::V3, Version::V31] {
+        let mut server = answering(version, 200_000);
+        server.wrote();
+        server.session.handle_eof(server.now);
+        assert_eq!(
+            server.heard(),
+            [
+                "Opened 1 fin",
+                "Reset 1: session lost",
+                "Closed: connection ended in the middle of 1 streams"
+            ],
+            "{version}"
+        );
+    }
+}
+
 #[test]
 fn spdy_3_needs_credit_for_the_stream_alone_and_ignores_that_of_stream_0() {
     let mut server = answering(Version::V3, 200_000);
