@@ -1,7 +1,7 @@
 //! The client and the server of one load: what ships, with the choices of a race.
 //!
-//! Nothing is left to a clock on the wall, and nothing gives up because a link is slow: a load may take its
-//! hour.
+//! Nothing is left to a clock on the wall, and no exchange is given up because a link is slow: a load may take its
+//! hour. Connections without an exchange are closed when those of the world would be.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,6 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         connect_timeout: None,
         head_timeout: None,
         body_timeout: None,
-        idle_timeout: PATIENCE,
         dns_ttl: PATIENCE,
         close_timeout: PATIENCE,
         ..Config::default()
@@ -45,7 +44,6 @@ pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
         tls: protocol.is_secure().then(|| tls::server(protocol, options)),
         options: ServerOptions {
             handshake_timeout: PATIENCE,
-            idle_timeout: PATIENCE,
             write_timeout: PATIENCE,
             read_timeout: PATIENCE,
             frame_timeout: PATIENCE,
