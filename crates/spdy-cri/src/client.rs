@@ -90,13 +90,20 @@ impl Streamer {
             channel.reply().await?;
             Ok(channel)
         };
-        let deadline = self.runtime.sleep_until(self.runtime.now() + self.timeout);
-        match select(Box::pin(opened), deadline).await {
-            Either::Left((opened, _)) => opened,
-            Either::Right(((), _)) => Err(ClientError::NoReply {
+        self.within(opened)
+            .await
+            .unwrap_or(Err(ClientError::NoReply {
                 stream: kind,
                 after: self.timeout,
-            }),
+            }))
+    }
+
+    /// What `work` gives, or nothing if it takes longer than an answer may.
+    async fn within<R>(&self, work: impl Future<Output = R>) -> Option<R> {
+        let deadline = self.runtime.sleep_until(self.runtime.now() + self.timeout);
+        match select(Box::pin(work), deadline).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(((), _)) => None,
         }
     }
 }
@@ -286,15 +293,24 @@ impl PortForward {
     ///
     /// # Errors
     ///
-    /// If the session has ended, or the server answers no stream. That nothing listens on `port` comes
-    /// later, from [`Forwarded::wait`].
+    /// If the session has ended, or the server answers no stream. That nothing listens on `port` may come
+    /// at once as [`ClientError::Remote`], but mostly comes later, from [`Forwarded::wait`].
     pub async fn connect(&self, port: u16) -> Result<Forwarded, ClientError> {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let headers = [(PORT, port.to_string()), (REQUEST_ID, id.to_string())];
         let mut error = self.streamer.open(ERROR, &headers).await?;
         error.finish()?; // only the server has something to say on it
-        let data = self.streamer.open(DATA, &headers).await?;
-        Ok(Forwarded { data, error })
+        match self.streamer.open(DATA, &headers).await {
+            Ok(data) => Ok(Forwarded { data, error }),
+            // The kubelet may find a port dead before it has answered the stream to it.
+            Err(ClientError::Session(why)) if why.reset_status().is_some() => {
+                match self.streamer.within(read_status(&mut error)).await {
+                    Some(Ok(text)) if !text.is_empty() => Err(remote(&text)),
+                    _ => Err(why.into()),
+                }
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether it takes no new connections.
@@ -323,9 +339,7 @@ impl Forwarded {
         drop(data);
         match read_status(&mut error).await? {
             text if text.is_empty() => Ok(()),
-            text => Err(ClientError::Remote {
-                message: String::from_utf8_lossy(&text).into_owned(),
-            }),
+            text => Err(remote(&text)),
         }
     }
 
@@ -334,6 +348,12 @@ impl Forwarded {
     pub fn into_parts(self) -> (Channel, Input) {
         (self.data, Input(self.error))
     }
+}
+
+/// What the server complains about.
+fn remote(text: &[u8]) -> ClientError {
+    let message = String::from_utf8_lossy(text).into_owned();
+    ClientError::Remote { message }
 }
 
 /// The error stream to its end.

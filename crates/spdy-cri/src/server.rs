@@ -1,7 +1,7 @@
 //! The server: tokens and URLs, HTTP by hyper, and a session for each upgrade.
 
-use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::header::{HeaderValue, UPGRADE};
 use http::uri::{PathAndQuery, Scheme};
@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use spdy::runtime::BoxFuture;
 use spdy::server::Accept;
-use spdy::upgrade::{self, Refusal};
+use spdy::upgrade::{self, CloseLast, Refusal};
 use spdy::{SharedRuntime, server};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -25,6 +25,8 @@ use crate::status::ExitCode;
 use crate::tokens::{RANDOM_BYTES, Tokens};
 use crate::{port_forward, remote_command, tunnel};
 
+/// How long to wait after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The least buffer hyper takes, bytes.
 const MIN_HEAD_BYTES: usize = 8192;
 
@@ -185,38 +187,37 @@ impl<H: Handler> StreamingServer<H> {
         self.0.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves whoever connects, until [`stop`](Self::stop).
-    ///
-    /// # Errors
-    ///
-    /// When the listener fails for good; a connection that fails before it was accepted is passed over.
-    pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
+    /// Serves whoever connects, until [`stop`](Self::stop). A connection that cannot be accepted, for want
+    /// of file descriptors too, is tried again after a moment.
+    pub async fn serve(&self, listener: TcpListener) {
         let room = Arc::new(Semaphore::new(self.0.config.max_connections));
         let mut stopped = self.0.stopped.subscribe();
-        loop {
-            let place = tokio::select! {
-                place = room.clone().acquire_owned() => place,
-                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
-            };
-            let Ok(place) = place else {
-                unreachable!("nobody closes the semaphore")
-            };
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = stopped.wait_for(|stopped| *stopped) => return Ok(()),
-            };
-            let socket = match accepted {
-                Ok((socket, _)) => socket,
-                Err(error) if is_of_one_connection(&error) => continue,
-                Err(error) => return Err(error),
-            };
-            // Small frames go both ways: waiting for more of them would make typing slow.
-            let _ = socket.set_nodelay(true);
-            let server = self.clone();
-            tokio::spawn(async move {
-                server.serve_connection(socket).await;
-                drop(place);
-            });
+        let runtime = &self.0.runtime;
+        let accepting = async {
+            loop {
+                let Ok(place) = room.clone().acquire_owned().await else {
+                    unreachable!("nobody closes the semaphore")
+                };
+                let socket = match listener.accept().await {
+                    Ok((socket, _)) => socket,
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        runtime.sleep_until(runtime.now() + ACCEPT_PAUSE).await;
+                        continue;
+                    }
+                };
+                // Small frames go both ways: waiting for more of them would make typing slow.
+                let _ = socket.set_nodelay(true);
+                let server = self.clone();
+                tokio::spawn(async move {
+                    server.serve_connection(socket).await;
+                    drop(place);
+                });
+            }
+        };
+        tokio::select! {
+            () = accepting => {}
+            _ = stopped.wait_for(|stopped| *stopped) => {}
         }
     }
 
@@ -335,10 +336,10 @@ impl<H: Handler> StreamingServer<H> {
         let builder = upgrade::server_builder();
         if agreed.in_websocket {
             let io = tunnel::Tunnel::server(io).await;
-            let (accept, connection) = builder.handshake(io, runtime);
+            let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
             self.drive(agreed, accept, connection).await;
         } else {
-            let (accept, connection) = builder.handshake(io, runtime);
+            let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
             self.drive(agreed, accept, connection).await;
         }
     }
@@ -396,16 +397,4 @@ impl<H: Handler> StreamingServer<H> {
 fn is_websocket<B>(request: &Request<B>) -> bool {
     let upgrade = request.headers().get(UPGRADE).map(HeaderValue::as_bytes);
     upgrade.is_some_and(|name| name.eq_ignore_ascii_case(b"websocket"))
-}
-
-/// Whether `accept` failed for one connection only, so that the next may succeed.
-fn is_of_one_connection(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-    [
-        ConnectionAborted,
-        ConnectionRefused,
-        ConnectionReset,
-        Interrupted,
-    ]
-    .contains(&error.kind())
 }

@@ -591,3 +591,47 @@ async fn a_head_that_is_too_long_is_refused() {
     let _ = io.read_to_string(&mut answer).await;
     assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
 }
+
+/// The API server's proxy closes both sides once one is closed, and with that resets a client that has just
+/// written: what it had yet to read was lost.
+#[tokio::test(start_paused = true)]
+async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_seconds() {
+    for client_closes in [true, false] {
+        let server = toy(Config::default());
+        let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let ended = tokio::spawn(async move { server.serve_connection(far).await });
+        let offers = ["v4.channel.k8s.io"];
+        let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
+            .await
+            .expect("a switch");
+        // The end of our side is ours to say: this one does not, though its session is over.
+        let kept = upgrade::CloseLast::new(upgraded.into_io());
+        let (session, connection) = upgrade::client_builder().handshake(kept, runtime());
+        let running = tokio::spawn(connection.run());
+        let mut streams = Vec::new();
+        for kind in ["error", "stdin", "stdout", "stderr"] {
+            streams.push(open(&session, kind).await.expect("a stream"));
+        }
+        let mut status = String::new();
+        streams[0]
+            .read_to_string(&mut status)
+            .await
+            .expect("an end");
+        session.closed().await;
+        let begun = tokio::time::Instant::now();
+        if client_closes {
+            running.abort();
+        }
+        ended.await.expect("no panic");
+        let waited = begun.elapsed();
+        if client_closes {
+            assert!(waited < Duration::from_secs(2), "{waited:?}");
+        } else {
+            assert!(
+                (Duration::from_secs(9)..Duration::from_secs(12)).contains(&waited),
+                "{waited:?}"
+            );
+        }
+    }
+}

@@ -232,7 +232,9 @@ async fn client_go_gets_output_that_is_larger_than_every_buffer() {
         assert_eq!(
             got["stdout"]["sha256"],
             sha256(&pattern(length, 0)),
-            "{road:?}"
+            "{road:?}: {} bytes, {}",
+            got["stdout"]["bytes"],
+            got["noise"]
         );
     }
     nothing_runs(&server).await;
@@ -493,8 +495,10 @@ async fn our_client_hears_from_the_kubelet_that_a_port_is_dead() {
     let port = dead_port().await;
     for road in ROADS {
         let forward = forward(&kubernetes, road).await;
-        let forwarded = forward.connect(port).await.expect("streams");
-        let error = forwarded.wait().await.expect_err("nobody listens");
+        let error = match forward.connect(port).await {
+            Ok(forwarded) => forwarded.wait().await.expect_err("nobody listens"),
+            Err(error) => error,
+        };
         assert!(
             error.to_string().contains("connection refused"),
             "{road:?}: {error}"

@@ -84,12 +84,13 @@ impl StreamRef {
         });
     }
 
-    /// Ready when the stream has a number.
+    /// Ready when the stream has a number. That it has failed since is no reason to keep it back: the
+    /// kubelet answers, speaks and resets within one read, and what it said must still be heard.
     pub(crate) fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<Result<StreamId, Error>> {
         let mut old = None;
         self.look(|entry| match (entry.id, &entry.failure) {
+            (id, _) if !id.is_zero() => Poll::Ready(Ok(id)),
             (_, Some(failure)) => Poll::Ready(Err(failure.clone())),
-            (id, None) if !id.is_zero() => Poll::Ready(Ok(id)),
             _ => {
                 register(&mut entry.reader, cx.waker(), &mut old);
                 Poll::Pending

@@ -19,7 +19,8 @@
 //! - their client throws away what comes in the same read as the 101, so a server says nothing, not even
 //!   SETTINGS, before the first frame came ([`Greeting::Never`]);
 //! - their server ends a stream by RST_STREAM(CANCEL) and not by FIN: [`Channel`] reads that as the end,
-//!   and ends its own streams so that both kinds of reader understand.
+//!   and ends its own streams so that both kinds of reader understand;
+//! - proxies between the two lose what is under way when a server closes first: [`CloseLast`].
 //!
 //! Two sides, each in two steps: agree ([`connect`]; [`read_offer`] or, where an HTTP server has read the
 //! request already, [`negotiate`]), then hand the connection to [`client_builder`] or [`server_builder`].
@@ -68,6 +69,7 @@
 //! ```
 
 mod channel;
+mod close_last;
 mod connect;
 mod error;
 mod head;
@@ -83,6 +85,7 @@ use spdy_session::config::{Config, Greeting};
 use crate::{client, server};
 
 pub use channel::Channel;
+pub use close_last::CloseLast;
 pub use connect::connect;
 pub use error::UpgradeError;
 pub use offer::{Accepted, Offer, Refusal, negotiate, read_offer};

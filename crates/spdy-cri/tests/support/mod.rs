@@ -181,7 +181,7 @@ pub(crate) async fn listening(config: Config) -> StreamingServer<Toy> {
     let server =
         StreamingServer::new(Toy::default(), &base, config, runtime()).expect("a base url");
     let serving = server.clone();
-    tokio::spawn(async move { serving.serve(listener).await.expect("a listener") });
+    tokio::spawn(async move { serving.serve(listener).await });
     server
 }
 
