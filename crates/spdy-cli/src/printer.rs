@@ -42,6 +42,21 @@ impl Display for StdoutClosed {
 
 impl std::error::Error for StdoutClosed {}
 
+/// An error and its causes on one line. Some errors tell their cause themselves: once is enough.
+fn chain(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if line.is_empty() {
+            line = cause;
+        } else if !line.ends_with(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
+}
+
 /// The one way to say something. Clones speak with one voice.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
@@ -137,7 +152,7 @@ impl Printer {
 
     /// Says why the command failed: the whole chain on one line.
     pub(crate) fn error(&self, error: &anyhow::Error) {
-        self.to_stderr(&format_args!("{BAD}error{BAD:#}: {error:#}"));
+        self.to_stderr(&format_args!("{BAD}error{BAD:#}: {}", chain(error)));
     }
 
     /// A bar of `steps` steps on stderr; hidden if quiet, or if stderr is no terminal.

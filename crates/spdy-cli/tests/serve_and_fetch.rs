@@ -245,6 +245,19 @@ fn frames_are_shown_in_both_directions() {
 }
 
 #[test]
+fn a_cause_is_told_once() {
+    let nix = "https://localhost:1/";
+    let output = Command::new(PROGRAM)
+        .args(["fetch", "--cacert", "nix.pem", nix])
+        .output()
+        .unwrap();
+    assert_eq!(
+        text(&output.stderr),
+        "error: cannot read nix.pem: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
 fn redirects_are_followed_only_if_asked_and_not_for_ever() {
     let served = Served::folder(&[]);
     let sub = served.http("/sub");

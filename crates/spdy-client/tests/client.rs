@@ -307,6 +307,87 @@ async fn retries_end() {
 }
 
 #[tokio::test]
+async fn what_is_wrong_with_a_body_is_told() {
+    for (answer, want) in [
+        (
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+            "Invalid chunk size line",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nshort",
+            "end of file before message length reached",
+        ),
+    ] {
+        let world = World::default();
+        says(&world, Box::leak(Box::new([answer])));
+        let client = client(&world, only(Protocol::Http1));
+        let response = client
+            .send(get("http://a.test/"), Priority::HIGHEST)
+            .await
+            .unwrap();
+        let error = read(response).await.unwrap_err().to_string();
+        assert!(error.contains(want), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_asked_for_another_protocol() {
+    let world = World::default();
+    says(
+        &world,
+        &["HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n"],
+    );
+    let client = client(&world, only(Protocol::Http1));
+    let error = client
+        .send(get("http://a.test/"), Priority::HIGHEST)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("nobody asked for"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_that_was_refused_waits_until_another_has_ended() {
+    // Once it was sent again at once, on the same session, and used up its attempts there.
+    let (asked, held) = (Arc::new(AtomicUsize::new(0)), Latch::new());
+    let world = World::default();
+    let (count, hold) = (asked.clone(), held.clone());
+    world.name("a.test", &["10.0.0.1"]).door(HTTP, move |io| {
+        // It sends no SETTINGS, so nobody is told of the limit.
+        let builder = spdy::upgrade::server_builder().max_concurrent_streams(1);
+        let (count, hold) = (count.clone(), hold.clone());
+        let service = move |_: Request<Body>| {
+            let (count, hold) = (count.clone(), hold.clone());
+            async move {
+                count.fetch_add(1, Ordering::Relaxed);
+                hold.wait().await;
+                Response::new(Body::full("ok"))
+            }
+        };
+        tokio::spawn(async move {
+            let _ = spdy::server::serve_until(io, builder, runtime(), service, Latch::new().wait())
+                .await;
+        });
+    });
+    let client = client(&world, only(Protocol::Spdy(Version::V31)));
+    let mut all: Vec<_> = (0..4)
+        .map(|_| client.send(get("http://a.test/"), Priority::HIGHEST))
+        .collect();
+    for _ in 0..1_000 {
+        for one in &mut all {
+            assert!(futures_util::FutureExt::now_or_never(one).is_none());
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    held.set();
+    for one in all {
+        let body = read(one.await.unwrap()).await.unwrap();
+        assert_eq!(body, "ok");
+    }
+    assert_eq!(asked.load(Ordering::Relaxed), 4);
+}
+
+#[tokio::test]
 async fn a_body_that_ends_short_is_an_error() {
     for answer in [
         "HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\nshort",

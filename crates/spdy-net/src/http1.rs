@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::{Either, select};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use spdy::body::Body;
+use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 
@@ -105,10 +106,15 @@ impl Http1Client {
                 lost(untouched, error.error())
             })?;
             let (head, body) = response.into_parts();
+            if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                let why = "http/1.1: the server switches to a protocol that nobody asked for";
+                return Err(ExchangeError::new(Retry::Never, why));
+            }
             // hyper ends the body of an answer to HEAD by itself; this only spares a boxed body.
             let body = match spdy_http::response::has_no_body(&method, head.status) {
                 true => Body::empty(),
-                false => Body::wrap(body),
+                // hyper's own words leave out the cause.
+                false => Body::wrap(body.map_err(|error| BoxError::from(chain(&error)))),
             };
             Ok(Response::from_parts(head, body))
         })

@@ -25,7 +25,8 @@ use crate::byte_count::{FrameWalk, Watch};
 const INITIAL_WINDOW: i64 = 65_535;
 /// SETTINGS_INITIAL_WINDOW_SIZE.
 const SETTING_INITIAL_WINDOW: u16 = 4;
-/// Credits kept for streams that nobody answers yet. A peer that sends more gets no better turn for it.
+/// Credits kept for streams that nobody answers yet, or that were answered: clients grant what they have
+/// read to the end. Past it the oldest go.
 const MAX_EARLY_CREDITS: usize = 1024;
 
 /// Precedence of a response (RFC 9218 §4).
@@ -235,7 +236,10 @@ impl Watch for WindowWatch {
                     for entry in entries.chunks_exact(6) {
                         if u16::from_be_bytes([entry[0], entry[1]]) == SETTING_INITIAL_WINDOW {
                             let window = [entry[2], entry[3], entry[4], entry[5]];
-                            turns.lock().initial_window = i64::from(u32::from_be_bytes(window));
+                            let mut state = turns.lock();
+                            state.initial_window = i64::from(u32::from_be_bytes(window));
+                            // A window that this closed holds up nobody any more.
+                            state.wake_all();
                         }
                     }
                 }
@@ -244,8 +248,11 @@ impl Watch for WindowWatch {
                     let mut state = turns.lock();
                     if let Some(open) = state.open.get_mut(&frame.stream_id) {
                         open.credit += delta;
-                    } else if state.early.len() < MAX_EARLY_CREDITS {
+                    } else {
                         *state.early.entry(frame.stream_id).or_default() += delta;
+                        if state.early.len() > MAX_EARLY_CREDITS {
+                            state.early.pop_first();
+                        }
                     }
                 }
                 // The end of a stream's life: what was kept for it is of no use.
@@ -317,6 +324,58 @@ mod tests {
             &[0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0, 1],
         );
         assert!(!ready(&other), "one byte of window is a turn");
+    }
+
+    fn watch(turns: &Turns) -> WindowWatch {
+        let mut watch = WindowWatch::new(turns.clone());
+        watch.passed(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        watch
+    }
+
+    fn window_update(watch: &mut WindowWatch, stream_id: u32, delta: u32) {
+        let frame = [
+            &[0, 0, 4, 8, 0][..],
+            &stream_id.to_be_bytes(),
+            &delta.to_be_bytes(),
+        ];
+        watch.passed(Direction::Received, &frame.concat());
+    }
+
+    #[test]
+    fn early_credit_counts_however_many_streams_got_late_credit_before() {
+        let turns = Turns::new();
+        let mut watch = watch(&turns);
+        for nth in 0..=MAX_EARLY_CREDITS as u32 {
+            window_update(&mut watch, 2 * nth + 1, 1);
+        }
+        window_update(&mut watch, 9_001, 100_000);
+        assert!(turns.lock().early.len() <= MAX_EARLY_CREDITS);
+        let (urgent, other) = (turns.open(9_001, of(0)), turns.open(9_003, of(7)));
+        assert!(ready(&urgent));
+        urgent.sent(65_535);
+        assert!(!ready(&other), "the urgent one has credit left");
+    }
+
+    #[test]
+    fn a_window_that_settings_close_lets_those_go_that_waited() {
+        struct Flag(std::sync::atomic::AtomicBool);
+        impl std::task::Wake for Flag {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        let turns = Turns::new();
+        let mut watch = watch(&turns);
+        let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
+        assert!(ready(&urgent));
+        urgent.sent(1_000);
+        let flag = Arc::new(Flag(false.into()));
+        let waker = Waker::from(flag.clone());
+        assert!(other.poll(&mut Context::from_waker(&waker)).is_pending());
+        let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 1, 0];
+        watch.passed(Direction::Received, &settings);
+        assert!(flag.0.load(std::sync::atomic::Ordering::Relaxed));
+        assert!(ready(&other));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! site/index.html         /            also /index.html
 //! site/a b/c.png          /a%20b/c.png
 //! site/docs/index.html    /docs/       and /docs is sent there
-//! site/.git/config        not served: hidden, as is any link out of the folder
+//! site/.git/config        not served: hidden, as is any link out of the folder, or to one it lies in
 //! ```
 //!
 //! Since a request is only ever looked up in a table of what was read, no target can lead out of it.
@@ -83,6 +83,7 @@ impl Directory {
         let canonical = root.canonicalize().map_err(|source| fault(root, source))?;
         let mut reading = Reading {
             root,
+            within: vec![canonical.clone()],
             canonical,
             limits,
             bytes: 0,
@@ -128,6 +129,9 @@ impl Directory {
 struct Reading<'a> {
     root: &'a Path,
     canonical: PathBuf,
+    /// The folders that are being read, each in the one before: a link to one of them would lead round
+    /// in circles.
+    within: Vec<PathBuf>,
     limits: &'a DirectoryLimits,
     bytes: u64,
     files: BTreeMap<Vec<u8>, Answer>,
@@ -148,13 +152,22 @@ impl Reading<'_> {
             let Some(name) = path.file_name().map(std::ffi::OsStr::as_encoded_bytes) else {
                 continue;
             };
-            if is_hidden(name) || self.leads_out(&path) {
+            if is_hidden(name) {
                 continue;
             }
+            let real = match path.canonicalize() {
+                Ok(real) if real.starts_with(&self.canonical) => real,
+                _ => continue, // a link that ends outside of the folder, or nowhere
+            };
             let key = [prefix, name].concat();
             let about = std::fs::metadata(&path).map_err(|source| fault(&path, source))?;
             if about.is_dir() {
+                if self.within.contains(&real) {
+                    continue;
+                }
+                self.within.push(real);
                 self.folder(&path, &[&key[..], b"/"].concat(), depth + 1)?;
+                self.within.pop();
             } else if about.is_file() {
                 self.file(&path, key, &about)?;
             }
@@ -185,12 +198,6 @@ impl Reading<'_> {
         }
         self.files.insert(key, answer);
         Ok(())
-    }
-
-    /// A link that ends outside of the folder, or nowhere.
-    fn leads_out(&self, path: &Path) -> bool {
-        path.canonicalize()
-            .map_or(true, |real| !real.starts_with(&self.canonical))
     }
 
     fn too_much(&self, what: &'static str, limit: u64) -> DirectoryError {

@@ -72,6 +72,32 @@ fn files_are_found_by_their_paths_and_nothing_else_is() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn links_that_lead_round_in_circles_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    // Once one was too deep to be served, and two of them were walked for ever.
+    let folder = folder();
+    let site = folder.path().join("site");
+    symlink(".", site.join("here")).unwrap();
+    symlink("..", site.join("docs/up")).unwrap();
+    symlink("a b", site.join("ab")).unwrap();
+    let directory = Directory::read(&site, &DirectoryLimits::default()).unwrap();
+    let site = Site::of_directory(directory);
+    let status = |target: &str| {
+        let response = ask(&site, Request::get(format!("http://any.name{target}")));
+        response.status().as_u16()
+    };
+    assert_eq!(
+        status("/ab/%C3%BC.css"),
+        200,
+        "a link within goes somewhere"
+    );
+    for target in ["/here", "/here/", "/docs/up/", "/docs/up/index.html"] {
+        assert_eq!(status(target), 404, "{target}");
+    }
+}
+
 #[test]
 fn a_folder_without_its_slash_is_sent_to_it() {
     let folder = folder();
