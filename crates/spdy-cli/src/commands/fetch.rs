@@ -21,7 +21,7 @@ use spdy_net::tap::Tap;
 use spdy_net::tls::{ClientTls, TlsOptions, TlsVersion};
 use spdy_net::verify::{Roots, Trust};
 
-use crate::commands::fetch_transfer::{Destination, Order, Transfer};
+use crate::commands::fetch_transfer::{Destination, Order, Transfer, Waiting};
 use crate::commands::fetch_view::View;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -403,10 +403,11 @@ async fn fetch(args: &Args, orders: Vec<Order>, printer: &Printer) -> anyhow::Re
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let client = Client::new(runtime.clone(), Arc::new(SystemNetwork), config(args, tap)?);
 
+    let waiting = Waiting::default();
     // All are asked for before the first is waited for; what is for stdout is told in order.
     let transfers: Vec<Transfer> = orders
         .into_iter()
-        .map(|order| Transfer::start(order, &client, &runtime, args.connection.max_time))
+        .map(|order| Transfer::start(order, &client, &runtime, args.connection.max_time, &waiting))
         .collect();
     let mut failed = false;
     for transfer in transfers {

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -88,12 +90,46 @@ struct Milliseconds {
     total: f64,
 }
 
+/// Bytes of all bodies together that may wait for their turn on stdout.
+const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
+
 /// A URL on its way.
 pub(crate) struct Transfer {
     fetched: JoinHandle<Fetched>,
-    /// What is for stdout, as it comes. Not bounded: a body that waits for its turn must not hold up
-    /// the session, whose window it would fill, and with it the body whose turn it is.
+    /// What is for stdout, as it comes. A body that waits for its turn must not hold up the session,
+    /// whose window it would fill, and with it the body whose turn it is: so the channel has no bound,
+    /// and too much of it is an error.
     pieces: mpsc::UnboundedReceiver<Bytes>,
+    waiting: Waiting,
+    has_turn: Arc<AtomicBool>,
+}
+
+/// Bytes that wait for stdout. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waiting(Arc<AtomicUsize>);
+
+/// The way of one body to stdout.
+struct ToStdout {
+    pieces: mpsc::UnboundedSender<Bytes>,
+    waiting: Waiting,
+    has_turn: Arc<AtomicBool>,
+}
+
+impl ToStdout {
+    /// Takes a piece. Whoever has the turn is read no faster than stdout takes it, as both go on in one
+    /// thread; the others must not bring too much.
+    fn send(&self, piece: Bytes) -> Result<(), String> {
+        let before = self.waiting.0.fetch_add(piece.len(), Ordering::Relaxed);
+        let too_much = before.saturating_add(piece.len()) > MAX_WAITING_BYTES;
+        if too_much && !self.has_turn.load(Ordering::Relaxed) {
+            self.waiting.0.fetch_sub(piece.len(), Ordering::Relaxed);
+            return Err(format!(
+                "more than {MAX_WAITING_BYTES} bytes wait for their turn on stdout; want -O or --output-dir"
+            ));
+        }
+        let _ = self.pieces.send(piece); // nobody may be left to read it
+        Ok(())
+    }
 }
 
 impl Transfer {
@@ -103,8 +139,15 @@ impl Transfer {
         client: &Client,
         runtime: &SharedRuntime,
         limit: Option<Duration>,
+        waiting: &Waiting,
     ) -> Self {
         let (sender, pieces) = mpsc::unbounded_channel();
+        let (waiting, has_turn) = (waiting.clone(), Arc::default());
+        let stdout = ToStdout {
+            pieces: sender,
+            waiting: waiting.clone(),
+            has_turn: Arc::clone(&has_turn),
+        };
         // Asked for here, not in the task: requests go in the order of the arguments.
         let began = runtime.now();
         let first = client.send(order.request(), order.priority);
@@ -114,7 +157,7 @@ impl Transfer {
                 url: order.url.to_string(),
                 ..Fetched::default()
             };
-            let fetching = fetch(&order, first, &client, &sender, &mut fetched);
+            let fetching = fetch(&order, first, &client, &stdout, &mut fetched);
             let outcome = match limit {
                 None => fetching.await,
                 Some(limit) => match tokio::time::timeout(limit, fetching).await {
@@ -128,13 +171,20 @@ impl Transfer {
             }
             fetched
         });
-        Self { fetched, pieces }
+        Self {
+            fetched,
+            pieces,
+            waiting,
+            has_turn,
+        }
     }
 
     /// Writes what is for stdout until there is no more, and says what came of it.
     pub(crate) async fn tell(mut self, printer: &Printer) -> anyhow::Result<Fetched> {
+        self.has_turn.store(true, Ordering::Relaxed);
         while let Some(piece) = self.pieces.recv().await {
             printer.bytes(&piece)?;
+            self.waiting.0.fetch_sub(piece.len(), Ordering::Relaxed);
         }
         Ok(self.fetched.await?)
     }
@@ -146,7 +196,7 @@ async fn fetch(
     order: &Order,
     first: Sending,
     client: &Client,
-    stdout: &mpsc::UnboundedSender<Bytes>,
+    stdout: &ToStdout,
     fetched: &mut Fetched,
 ) -> Result<(), String> {
     let mut order = order.clone();
@@ -167,7 +217,7 @@ async fn fetch(
     let (head, body) = response.into_parts();
     fetched.note(&head);
     if order.print_head {
-        let _ = stdout.send(head_text(&head).into());
+        stdout.send(head_text(&head).into())?;
     }
     receive(body, &order.destination, stdout, fetched).await
 }
@@ -176,7 +226,7 @@ async fn fetch(
 async fn receive(
     mut body: Body,
     destination: &Destination,
-    stdout: &mpsc::UnboundedSender<Bytes>,
+    stdout: &ToStdout,
     fetched: &mut Fetched,
 ) -> Result<(), String> {
     let mut file = match destination {
@@ -211,7 +261,7 @@ async fn receive(
             (Some((file, path)), _) => file
                 .write_all(&data)
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
-            (None, Destination::Stdout) => drop(stdout.send(data)), // nobody left to read it
+            (None, Destination::Stdout) => stdout.send(data)?,
             (None, _) => {}
         }
     }
@@ -333,5 +383,32 @@ impl Fetched {
                 total: 0.0,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_that_wait_for_stdout_are_kept_up_to_a_limit() {
+        let waiting = Waiting::default();
+        let body = || {
+            let (pieces, kept) = mpsc::unbounded_channel();
+            let (waiting, has_turn) = (waiting.clone(), Arc::default());
+            let way = ToStdout {
+                pieces,
+                waiting,
+                has_turn,
+            };
+            (way, kept)
+        };
+        let ((first, _a), (second, _b)) = (body(), body());
+        first.has_turn.store(true, Ordering::Relaxed);
+        let piece = |len| Bytes::from(vec![0; len]);
+        second.send(piece(MAX_WAITING_BYTES - 1)).unwrap();
+        first.send(piece(1)).unwrap();
+        first.send(piece(1)).expect("it is written as it comes");
+        assert!(second.send(piece(1)).is_err());
     }
 }
