@@ -1,9 +1,13 @@
 //! SPDY on both sides, by the crate `spdy`: the same doors as `http1.rs` and `http2.rs`.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use http::{Request, Response};
-use spdy::body::Body;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
@@ -62,7 +66,14 @@ impl SpdyClient {
         let response = self
             .session
             .request(Request::from_parts(head, body), priority);
-        Box::pin(async move { response.await.map_err(|error| lost(&error)) })
+        Box::pin(async move {
+            let (head, body) = response.await.map_err(|error| lost(&error))?.into_parts();
+            let body = match head.headers.contains_key(http::header::CONTENT_LENGTH) {
+                true => Body::wrap(Whole { body, told: false }),
+                false => body,
+            };
+            Ok(Response::from_parts(head, body))
+        })
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -84,6 +95,45 @@ impl SpdyClient {
             sent: stats.sent_block_wire_bytes,
             received: stats.received_block_wire_bytes,
         }
+    }
+}
+
+/// A response's body that fails at its end when its length is not what was declared, as it does in
+/// HTTP/1.1 and HTTP/2. All that came is passed on before.
+struct Whole {
+    body: Body,
+    /// The end was told, good or bad.
+    told: bool,
+}
+
+impl http_body::Body for Whole {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if self.told {
+            return Poll::Ready(None);
+        }
+        let polled = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let Some(Ok(_)) = polled {
+            return Poll::Ready(polled);
+        }
+        self.told = true;
+        Poll::Ready(match (polled, self.body.length_mismatch()) {
+            (None, Some(mismatch)) => Some(Err(Box::new(mismatch))),
+            (ended, _) => ended,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.told || (self.body.is_end_stream() && self.body.length_mismatch().is_none())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -359,6 +359,43 @@ async fn a_connection_without_requests_is_ended() {
 }
 
 #[tokio::test]
+async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
+    // Over SPDY it passed for whole: only FIN was looked at.
+    use http_body_util::BodyExt;
+    async fn lies(request: Request<Body>) -> Response<Body> {
+        let declared = request.uri().path().trim_start_matches('/').to_owned();
+        let body = futures_util::stream::iter([Ok::<_, std::io::Error>(pattern(10))]);
+        Response::builder()
+            .header("content-length", declared)
+            .body(Body::from_stream(body))
+            .unwrap()
+    }
+    for protocol in MULTIPLEXED {
+        if protocol == Protocol::Http2 {
+            continue; // h2 looks at what is sent as well
+        }
+        let connection = connection(protocol, lies).await;
+        for (declared, whole) in [("/10", true), ("/11", false), ("/9", false)] {
+            let response = connection
+                .send(get(declared), Priority::HIGHEST)
+                .await
+                .unwrap();
+            let (mut body, mut came, mut error) = (response.into_body(), 0, None);
+            while !http_body::Body::is_end_stream(&body) {
+                match body.frame().await {
+                    Some(Ok(frame)) => came += frame.into_data().map_or(0, |data| data.len()),
+                    Some(Err(why)) => error = Some(why.to_string()),
+                    None => break,
+                }
+            }
+            let want = format!("content-length is {}, and 10 bytes came", &declared[1..]);
+            assert_eq!(came, 10, "{protocol} {declared}");
+            assert_eq!(error, (!whole).then_some(want), "{protocol} {declared}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
     // Once such a request stayed open for ever, and its connection with it.
     for protocol in ALL {
