@@ -31,7 +31,7 @@ fn main() -> std::io::Result<()> {
             for _ in 0..BATCHES {
                 let begun = Instant::now();
                 race.run(|progress| {
-                    packets = progress.load.packets_up + progress.load.packets_down
+                    packets = progress.load.packets_up + progress.load.packets_down;
                 });
                 ms = ms.min(begun.elapsed().as_secs_f64() * 1e3 / f64::from(RUNS));
             }
