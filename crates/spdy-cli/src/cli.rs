@@ -2,7 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{completions, fetch, race, replica, serve};
+use crate::commands::{completions, fetch, inspect, race, replica, serve};
 use crate::help::examples;
 
 /// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
@@ -57,6 +57,9 @@ pub(crate) enum Command {
     /// Fetch URLs, all over as few connections as will do
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::Args),
+    /// Read SPDY out of a packet capture: frames, streams, windows, and what looks wrong
+    #[command(after_help = inspect::EXAMPLES, disable_version_flag = true)]
+    Inspect(inspect::Args),
     /// Make recorded pages, and look into them
     #[command(after_help = replica::EXAMPLES)]
     Replica(replica::Args),

@@ -15,14 +15,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spdy_client::client::Stats;
 use spdy_clock::Instant;
-use spdy_frame::frame::{Frame, SettingId};
-use spdy_frame::header_block::HeaderBlock;
-use spdy_net::tap::{Direction, Http2Frame, Seen, SpdySeen, Tap};
+use spdy_net::tap::{Direction, Http2Frame, Seen, Tap};
 
-use crate::printer::{BOLD, DIM, GOOD, Printer, WARN};
-
-/// Where headers are indented to.
-const INDENT: &str = "                 ";
+use crate::commands::frame_text::{self, block, bytes, counted, fin, header, visible};
+use crate::printer::{BOLD, DIM, Printer};
 
 /// Prints what passes.
 pub(crate) struct View {
@@ -59,25 +55,14 @@ impl View {
         what: &str,
         headers: &[String],
     ) {
-        let (arrow, style) = match direction {
-            Direction::Sent => ('>', WARN),
-            Direction::Received => ('<', GOOD),
-        };
         let several = self.connections.load(Ordering::Relaxed) > 1;
         let which = if several {
             format!("[{connection}] ")
         } else {
             String::new()
         };
-        let mut text = format!(
-            "{DIM}{:>9.3} ms{DIM:#} {style}{arrow}{style:#} {DIM}{which}{DIM:#}{what}",
-            at.as_millis_f64()
-        );
-        for header in headers {
-            text.push('\n');
-            text.push_str(INDENT);
-            text.push_str(header);
-        }
+        let to_server = direction == Direction::Sent;
+        let text = frame_text::line(at, to_server, &which, what, headers);
         self.printer.note(text);
     }
 }
@@ -92,7 +77,10 @@ impl Tap for View {
                     "{DIM}{ms:>9.3} ms * connection {connection} speaks{DIM:#} {BOLD}{protocol}{BOLD:#}"
                 ));
             }
-            Seen::Spdy(seen) => (spdy_frame(seen), seen.headers.map_or_else(Vec::new, block)),
+            Seen::Spdy(seen) => (
+                frame_text::frame(seen.frame, seen.plain_bytes),
+                seen.headers.map_or_else(Vec::new, block),
+            ),
             Seen::Http2Frame(frame) => (http2_frame(frame), Vec::new()),
             Seen::Http2Headers { stream_id, fields } => {
                 let fields = fields
@@ -105,139 +93,6 @@ impl Tap for View {
             Seen::Http1Body(len) => (format!("{BOLD}body{BOLD:#} {}", bytes(*len)), Vec::new()),
         };
         self.line(connection, at, direction, &what, &headers);
-    }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn bytes(len: usize) -> String {
-    counted(len as u64, "byte")
-}
-
-fn fin(fin: bool) -> &'static str {
-    if fin { ", fin" } else { "" }
-}
-
-/// `name: value`, without what a terminal would obey.
-fn header(name: &str, value: &str) -> String {
-    format!("{DIM}{}:{DIM:#} {}", visible(name), visible(value))
-}
-
-fn visible(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let escaped = c.is_control().then(|| c.escape_default());
-            let plain = (!c.is_control()).then_some(c);
-            escaped.into_iter().flatten().chain(plain)
-        })
-        .collect()
-}
-
-/// Each pair of a block on a line; values of one name, NUL between them, as several.
-fn block(block: &HeaderBlock) -> Vec<String> {
-    let mut lines = Vec::with_capacity(block.len());
-    for (name, values) in block.iter() {
-        let name = String::from_utf8_lossy(name);
-        for value in values.split(|&byte| byte == 0) {
-            lines.push(header(&name, &String::from_utf8_lossy(value)));
-        }
-    }
-    lines
-}
-
-fn spdy_frame(seen: &SpdySeen<'_>) -> String {
-    let name = format!("{BOLD}{}{BOLD:#}", seen.frame.kind());
-    let packed = |len: usize| format!(" {DIM}({} -> {} bytes){DIM:#}", seen.plain_bytes, len);
-    match seen.frame {
-        Frame::Data(data) => {
-            format!(
-                "{name} stream {}, {}{}",
-                data.stream_id,
-                bytes(data.payload.len()),
-                fin(data.fin)
-            )
-        }
-        Frame::CompressedData {
-            stream_id,
-            len_bytes,
-        } => {
-            format!(
-                "{name} stream {stream_id}, {}, compressed",
-                bytes(*len_bytes)
-            )
-        }
-        Frame::SynStream(frame) => {
-            let mut text = format!(
-                "{name} stream {}, priority {}",
-                frame.stream_id, frame.priority
-            );
-            if !frame.associated_to.is_zero() {
-                text.push_str(&format!(", associated to {}", frame.associated_to));
-            }
-            if frame.unidirectional {
-                text.push_str(", unidirectional");
-            }
-            text + fin(frame.fin) + &packed(frame.block.len())
-        }
-        Frame::SynReply(frame) => {
-            format!(
-                "{name} stream {}{}{}",
-                frame.stream_id,
-                fin(frame.fin),
-                packed(frame.block.len())
-            )
-        }
-        Frame::Headers(frame) => {
-            format!(
-                "{name} stream {}{}{}",
-                frame.stream_id,
-                fin(frame.fin),
-                packed(frame.block.len())
-            )
-        }
-        Frame::RstStream(frame) => format!("{name} stream {}, {}", frame.stream_id, frame.status),
-        Frame::Settings(frame) => {
-            let mut text = name;
-            if frame.clear {
-                text.push_str(" clear,");
-            }
-            let entries: Vec<_> = frame
-                .entries
-                .iter()
-                .map(|entry| format!("{} = {}", setting(entry.id), entry.value))
-                .collect();
-            format!("{text} {}", entries.join(", "))
-        }
-        Frame::Noop => name,
-        Frame::Ping(frame) => format!("{name} {}", frame.id),
-        Frame::GoAway(frame) => {
-            let status = frame
-                .status
-                .map_or_else(String::new, |status| format!(", {status}"));
-            format!("{name} last good stream {}{status}", frame.last_good)
-        }
-        Frame::WindowUpdate(frame) => match frame.stream_id.is_zero() {
-            true => format!("{name} session, +{}", frame.delta),
-            false => format!("{name} stream {}, +{}", frame.stream_id, frame.delta),
-        },
-        Frame::Skipped { len_bytes, .. } => format!("{name} {}, skipped", bytes(*len_bytes)),
-    }
-}
-
-/// The name of a setting (SPDY/3.1 §2.6.4).
-fn setting(id: SettingId) -> String {
-    match id {
-        SettingId::UPLOAD_BANDWIDTH => "UPLOAD_BANDWIDTH".to_owned(),
-        SettingId::DOWNLOAD_BANDWIDTH => "DOWNLOAD_BANDWIDTH".to_owned(),
-        SettingId::ROUND_TRIP_TIME => "ROUND_TRIP_TIME".to_owned(),
-        SettingId::MAX_CONCURRENT_STREAMS => "MAX_CONCURRENT_STREAMS".to_owned(),
-        SettingId::CURRENT_CWND => "CURRENT_CWND".to_owned(),
-        SettingId::DOWNLOAD_RETRANS_RATE => "DOWNLOAD_RETRANS_RATE".to_owned(),
-        SettingId::INITIAL_WINDOW_SIZE => "INITIAL_WINDOW_SIZE".to_owned(),
-        SettingId::CLIENT_CERTIFICATE_VECTOR_SIZE => "CLIENT_CERTIFICATE_VECTOR_SIZE".to_owned(),
-        SettingId(other) => format!("setting {other}"),
     }
 }
 

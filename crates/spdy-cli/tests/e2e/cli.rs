@@ -44,6 +44,7 @@ fn help_is_as_it_was() {
         "race",
         "serve",
         "fetch",
+        "inspect",
         "replica",
         "replica import",
         "replica show",

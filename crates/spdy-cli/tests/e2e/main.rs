@@ -6,6 +6,7 @@
 
 mod browsers;
 mod cli;
+mod inspect;
 mod interop;
 mod interop_netty;
 mod interop_node;

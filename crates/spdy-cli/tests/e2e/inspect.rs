@@ -1,0 +1,135 @@
+//! `spdy inspect` on what `spdy fetch` and `spdy serve` said to each other, plain and in TLS.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::capture::Relay;
+use crate::support::files::FILES;
+use crate::support::program::{Served, ended_with, spdy};
+
+/// A vector's file.
+fn vector(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/spec/live");
+    path.join(name).display().to_string()
+}
+
+fn stdout_of(arguments: &[&str]) -> String {
+    let output = ended_with(0, &mut spdy(arguments));
+    String::from_utf8(output.stdout).expect("text is UTF-8")
+}
+
+/// A fetch of 1 MB that was captured, and its key log.
+fn captured(folder: &Path, secure: bool) -> (PathBuf, PathBuf) {
+    let served = Served::start(&FILES.folder, &[]);
+    let relay = Relay::to(if secure { served.tls } else { served.plain });
+    let scheme = if secure { "https" } else { "http" };
+    let url = format!("{scheme}://{}/1m", relay.address);
+    let (pcap, keys) = (folder.join("fetch.pcap"), folder.join("keys.txt"));
+    let mut fetch = spdy(&[
+        "fetch",
+        "--insecure",
+        "--protocol",
+        "spdy/3.1",
+        "--output-dir",
+    ]);
+    fetch.env("SSLKEYLOGFILE", &keys);
+    ended_with(0, fetch.arg(folder).arg(&url));
+    relay.write_pcap(&pcap);
+    (pcap, keys)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+#[test]
+fn a_plain_fetch_is_read_from_its_capture() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (pcap, _) = captured(folder.path(), false);
+    let said = stdout_of(&["inspect", text(&pcap)]);
+    for wanted in [
+        "SPDY/3.1, by its first bytes",
+        "> [1] SYN_STREAM stream 1, priority",
+        "                 :path: /1m",
+        "< [1] SYN_REPLY stream 1",
+        "                 :status: 200",
+        "1048576 bytes of DATA",
+        "-> 200",
+    ] {
+        assert!(said.contains(wanted), "no {wanted:?} in {said}");
+    }
+    // Frames are not in the summary, the time line is.
+    let summary = stdout_of(&["inspect", text(&pcap), "--summary"]);
+    assert!(
+        !summary.contains("SYN_STREAM") && summary.contains("client fin"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (pcap, keys) = captured(folder.path(), true);
+    let said = stdout_of(&["inspect", text(&pcap), "--keylog", text(&keys), "--json"]);
+    let lines: Vec<Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect();
+    let session = lines.last().expect("there is a session");
+    assert_eq!(session["event"], "session", "{session}");
+    assert_eq!(session["version"], "SPDY/3.1");
+    assert_eq!(
+        (&session["found_by"], &session["tls"]),
+        (&"ALPN".into(), &true.into())
+    );
+    assert_eq!(session["bytes_to_client"], 1_048_576);
+    assert_eq!(session["missing_bytes"], serde_json::json!([0, 0]));
+    let frames = |kind: &str| lines.iter().filter(|line| line["type"] == kind).count();
+    assert_eq!((frames("SYN_STREAM"), frames("SYN_REPLY")), (1, 1));
+    let data: u64 = lines
+        .iter()
+        .filter(|line| line["type"] == "DATA")
+        .map(|line| line["len_bytes"].as_u64().expect("a length"))
+        .sum();
+    assert_eq!(data, 1_048_576);
+
+    let output = ended_with(1, &mut spdy(&["inspect", text(&pcap)]));
+    let (out, notes) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(out.contains("offering spdy/3.1"), "{out}");
+    assert!(notes.contains("see --keylog"), "{notes}");
+}
+
+#[test]
+fn raw_streams_of_a_kubernetes_exec_are_shown_with_their_data() {
+    let said = stdout_of(&[
+        "inspect",
+        "--client",
+        &vector("live_kubernetes_exec_upgrade.c2s.bin"),
+        "--server",
+        &vector("live_kubernetes_exec_upgrade.s2c.bin"),
+        "--data",
+    ]);
+    insta::assert_snapshot!("inspect_kubernetes", said);
+}
+
+#[test]
+fn a_damaged_capture_fails_and_tells_where() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("cut.pcap");
+    let head = [
+        0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0,
+    ];
+    std::fs::write(&file, [&head[..], &[0; 5]].concat()).expect("the folder can be written to");
+    let output = ended_with(1, &mut spdy(&["inspect", text(&file)]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("5 bytes into the record at byte 24"),
+        "{said}"
+    );
+    ended_with(2, &mut spdy(&["inspect"]));
+    ended_with(2, &mut spdy(&["inspect", "--client", "c2s.bin"]));
+}

@@ -1,0 +1,334 @@
+//! What is spoken on a connection, found out by its first bytes, layer in layer.
+//!
+//! ```text
+//! 16 03 ........ TLS ── opened ─▶ ALPN spdy/*, or another conversation inside
+//! GET / HTTP/1.1 HTTP ─ Upgrade: SPDY/3.1, answered 101 ─▶ SPDY
+//!                └───── CONNECT, answered 2xx ─▶ another conversation inside
+//! 80 02, 80 03 . SPDY
+//! anything else  not ours: forgotten
+//! ```
+
+use bytes::{Buf, Bytes, BytesMut};
+use spdy_clock::Instant;
+use spdy_frame::version::Version;
+
+use crate::direction::Direction;
+use crate::event::{Begun, Found, What};
+use crate::http1::{self, Head, Heads};
+use crate::limits::Limits;
+use crate::session::Session;
+use crate::timeline::Summary;
+use crate::tls::key_log::KeyLog;
+use crate::tls::{Opened, Tls};
+
+/// Conversations inside one another: CONNECT, TLS, Upgrade; TLS in TLS is the most that proxies do.
+const DEPTH: usize = 6;
+
+/// What a conversation is told with each piece.
+pub(crate) struct Around<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) keys: &'a KeyLog,
+    /// Read SPDY as this version, whatever the bytes say.
+    pub(crate) forced: Option<Version>,
+    /// Addresses, to be told when a session begins.
+    pub(crate) begun: Begun,
+    pub(crate) timed: bool,
+    pub(crate) out: Vec<(Instant, What)>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    depth: usize,
+    in_tls: bool,
+    layer: Layer,
+}
+
+#[derive(Debug)]
+enum Layer {
+    /// Not enough bytes yet.
+    Unknown([BytesMut; 2]),
+    Http(Box<Http>),
+    Tls(Box<(Tls, Conversation)>),
+    Spdy(Box<Session>),
+    Inner(Box<Conversation>),
+    NotOurs,
+}
+
+#[derive(Debug, Default)]
+struct Http {
+    client: Heads,
+    server: Heads,
+    asked: Option<Asked>,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Upgrade { target: String, body_bytes: u64 },
+    Tunnel,
+}
+
+impl Conversation {
+    pub(crate) fn new() -> Self {
+        Self::within(0, false)
+    }
+
+    fn within(depth: usize, in_tls: bool) -> Self {
+        let layer = match depth {
+            DEPTH.. => Layer::NotOurs,
+            _ => Layer::Unknown(Default::default()),
+        };
+        Self {
+            depth,
+            in_tls,
+            layer,
+        }
+    }
+
+    /// SPDY from the first byte, as the caller says.
+    pub(crate) fn begin_spdy(&mut self, at: Instant, version: Version, around: &mut Around<'_>) {
+        self.begin(at, Found::Told, version, Some(version), around);
+    }
+
+    /// Whether nothing of ours was found, and nothing will be.
+    pub(crate) fn is_not_ours(&self) -> bool {
+        match &self.layer {
+            Layer::NotOurs => true,
+            Layer::Inner(inner) => inner.is_not_ours(),
+            Layer::Tls(tls) => tls.1.is_not_ours(),
+            Layer::Unknown(_) | Layer::Http(_) | Layer::Spdy(_) => false,
+        }
+    }
+
+    fn begin(
+        &mut self,
+        at: Instant,
+        found: Found,
+        wire: Version,
+        version: Option<Version>,
+        around: &mut Around<'_>,
+    ) {
+        let wire = around.forced.unwrap_or(wire);
+        let begun = Begun {
+            version: around.forced.or(version),
+            found,
+            tls: self.in_tls,
+            ..around.begun.clone()
+        };
+        around.out.push((at, What::Began(begun.clone())));
+        let session = Session::new(wire, begun, around.timed, at, around.limits);
+        self.layer = Layer::Spdy(Box::new(session));
+    }
+
+    pub(crate) fn push(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        bytes: &[u8],
+        around: &mut Around<'_>,
+    ) {
+        match &mut self.layer {
+            Layer::NotOurs => {}
+            Layer::Inner(inner) => inner.push(at, direction, bytes, around),
+            Layer::Spdy(session) => session.push(at, direction, bytes, &mut around.out),
+            Layer::Unknown(held) => {
+                held[direction.index()].extend_from_slice(bytes);
+                self.find_out(at, direction, around);
+            }
+            Layer::Http(http) => {
+                let heads = match direction {
+                    Direction::ToServer => &mut http.client,
+                    Direction::ToClient => &mut http.server,
+                };
+                heads.input.extend_from_slice(bytes);
+                self.heads(at, around);
+            }
+            Layer::Tls(tls) => {
+                let mut opened = Vec::new();
+                tls.0.push(at, direction, bytes, around.keys, &mut opened);
+                self.opened(opened, around);
+            }
+        }
+    }
+
+    pub(crate) fn gap(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        len: u64,
+        around: &mut Around<'_>,
+    ) {
+        match &mut self.layer {
+            Layer::NotOurs | Layer::Http(_) => {}
+            Layer::Unknown(_) => self.layer = Layer::NotOurs,
+            Layer::Inner(inner) => inner.gap(at, direction, len, around),
+            Layer::Spdy(session) => session.gap(at, direction, len, &mut around.out),
+            Layer::Tls(tls) => {
+                let mut opened = Vec::new();
+                tls.0.gap(at, direction, len, &mut opened);
+                self.opened(opened, around);
+            }
+        }
+    }
+
+    /// Nothing more will come; the session's summary, if there was one.
+    pub(crate) fn finish(self, at: Instant, whole: bool) -> Option<Summary> {
+        match self.layer {
+            Layer::Spdy(session) => Some(session.finish(at, whole)),
+            Layer::Inner(inner) => inner.finish(at, whole),
+            Layer::Tls(tls) => tls.1.finish(at, whole),
+            _ => None,
+        }
+    }
+
+    /// Looks at the first bytes of `direction`.
+    fn find_out(&mut self, at: Instant, direction: Direction, around: &mut Around<'_>) {
+        let Layer::Unknown(held) = &mut self.layer else {
+            return;
+        };
+        let first = &held[direction.index()];
+        let spdy = match first[..] {
+            [] | [0x80] | [0x16] => return,
+            [0x80, 2 | 3] | [0x80, 2 | 3, _] => return,
+            // A type of the text's, so that other binary protocols are not taken for SPDY.
+            [0x80, 2, 0, 1..=10, ..] => Some((Version::V2, Some(Version::V2))),
+            [0x80, 3, 0, 1..=10, ..] => Some((Version::V31, None)),
+            _ => None,
+        };
+        let tls = first[0] == 0x16 && first[1] == 3;
+        let http = match direction {
+            Direction::ToServer => http1::begins_request(first),
+            Direction::ToClient if first.len() < 5 && b"HTTP/".starts_with(first) => None,
+            Direction::ToClient => Some(first.starts_with(b"HTTP/")),
+        };
+        let held = std::mem::take(held);
+        if let Some((wire, version)) = spdy {
+            self.begin(at, Found::FirstBytes, wire, version, around);
+        } else if tls {
+            let inner = Self::within(self.depth + 1, true);
+            let tls = Tls::new(around.limits.clone());
+            self.layer = Layer::Tls(Box::new((tls, inner)));
+        } else {
+            match http {
+                Some(true) => self.layer = Layer::Http(Box::default()),
+                Some(false) => self.layer = Layer::NotOurs,
+                None => {
+                    self.layer = Layer::Unknown(held);
+                    return;
+                }
+            }
+        }
+        for (direction, bytes) in Direction::BOTH.into_iter().zip(held) {
+            if !bytes.is_empty() {
+                self.push(at, direction, &bytes, around);
+            }
+        }
+    }
+
+    fn opened(&mut self, opened: Vec<Opened>, around: &mut Around<'_>) {
+        for opened in opened {
+            let Layer::Tls(tls) = &mut self.layer else {
+                return;
+            };
+            let (tls, inner) = &mut **tls;
+            match opened {
+                Opened::Alpn(at, name) => {
+                    let version = Version::ALL.into_iter().find(|v| v.alpn() == name);
+                    if let (Some(version), Layer::Unknown(_)) = (version, &inner.layer) {
+                        inner.begin(at, Found::Alpn, version, Some(version), around);
+                    } else if name == "h2" {
+                        inner.layer = Layer::NotOurs;
+                    }
+                }
+                Opened::Plain(at, direction, bytes) => inner.push(at, direction, &bytes, around),
+                Opened::Gap(at, direction, len) => inner.gap(at, direction, len, around),
+                Opened::Failed(at, why) => {
+                    if let Layer::Unknown(_) = &inner.layer {
+                        let (server_name, offered) = tls.offered();
+                        let what = What::Sealed {
+                            server_name: server_name.map(str::to_owned),
+                            offered: offered.to_vec(),
+                            why,
+                        };
+                        around.out.push((at, what));
+                        self.layer = Layer::NotOurs;
+                        return;
+                    }
+                    if !inner.is_not_ours() {
+                        around.out.push((at, What::Trouble(why)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn heads(&mut self, at: Instant, around: &mut Around<'_>) {
+        let limit = around.limits.http_head_bytes;
+        let Layer::Http(http) = &mut self.layer else {
+            return;
+        };
+        while http.asked.is_none() {
+            match http.client.poll(limit) {
+                Some(Head::AskUpgrade { target, body_bytes }) => {
+                    http.asked = Some(Asked::Upgrade { target, body_bytes });
+                }
+                Some(Head::AskTunnel) => http.asked = Some(Asked::Tunnel),
+                Some(Head::Answer { .. }) => {}
+                None => break,
+            }
+        }
+        if http.client.input.len() > around.limits.waiting_bytes {
+            self.layer = Layer::NotOurs;
+            return;
+        }
+        while let Some(head) = http.server.poll(limit) {
+            let Head::Answer {
+                status,
+                line,
+                to_spdy,
+            } = head
+            else {
+                continue;
+            };
+            match (&http.asked, status) {
+                // The request may be missing in the capture: 101 to SPDY says enough.
+                (asked, 101) if to_spdy => {
+                    let body = match asked {
+                        Some(Asked::Upgrade { body_bytes, .. }) => *body_bytes,
+                        _ => 0,
+                    };
+                    let (mut client, server) = http.rest();
+                    let body = usize::try_from(body).unwrap_or(usize::MAX);
+                    client.advance(body.min(client.len()));
+                    let version = Some(Version::V31);
+                    self.begin(at, Found::Upgrade, Version::V31, version, around);
+                    self.push(at, Direction::ToServer, &client, around);
+                    self.push(at, Direction::ToClient, &server, around);
+                    return;
+                }
+                (Some(Asked::Tunnel), 200..=299) => {
+                    let (client, server) = http.rest();
+                    let inner = Self::within(self.depth + 1, self.in_tls);
+                    self.layer = Layer::Inner(Box::new(inner));
+                    self.push(at, Direction::ToServer, &client, around);
+                    self.push(at, Direction::ToClient, &server, around);
+                    return;
+                }
+                (Some(Asked::Upgrade { target, .. }), _) => {
+                    let why = format!("{target} asked for an Upgrade to SPDY, answered: {line}");
+                    around.out.push((at, What::Trouble(why)));
+                    http.asked = None;
+                }
+                _ => http.asked = None,
+            }
+        }
+    }
+}
+
+impl Http {
+    fn rest(&mut self) -> (Bytes, Bytes) {
+        (
+            self.client.input.split().freeze(),
+            self.server.input.split().freeze(),
+        )
+    }
+}

@@ -1,0 +1,104 @@
+//! What an inspection tells, in the order of the capture.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use spdy_clock::Instant;
+use spdy_frame::frame::Frame;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::version::Version;
+
+use crate::direction::Direction;
+use crate::timeline::Summary;
+
+/// Something that was seen on a connection.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// Since the first packet of the capture; zero for raw streams.
+    pub at: Instant,
+    /// Number of the connection, from 1, in the order in which something was told of them.
+    pub connection: u64,
+    /// What it was.
+    pub what: What,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A SPDY session begins.
+    Began(Begun),
+    /// A frame of it is complete.
+    Frame(Box<FrameSeen>),
+    /// Something that keeps bytes from being read, in a sentence.
+    Trouble(String),
+    /// A TLS connection that cannot be opened, so that nobody knows what it carried.
+    Sealed {
+        /// The server name that the client asked for.
+        server_name: Option<String>,
+        /// Protocols that the client offered by ALPN.
+        offered: Vec<String>,
+        /// Why.
+        why: String,
+    },
+    /// The session is over, or the capture is.
+    Ended(Box<Summary>),
+}
+
+/// Who speaks SPDY, and how it was found out.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Begun {
+    /// The client's address; `None` for raw streams.
+    pub client: Option<SocketAddr>,
+    /// The server's address; `None` for raw streams.
+    pub server: Option<SocketAddr>,
+    /// The version; `None` while SPDY/3 and 3.1 cannot be told apart.
+    pub version: Option<Version>,
+    /// What told that this is SPDY.
+    pub found: Found,
+    /// Whether TLS was opened for it.
+    pub tls: bool,
+}
+
+/// What told that a connection is SPDY.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Found {
+    /// ALPN names it.
+    Alpn,
+    /// An HTTP/1.1 Upgrade was answered 101.
+    Upgrade,
+    /// The first bytes are a SPDY head.
+    FirstBytes,
+    /// The caller said so.
+    Told,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Alpn => "ALPN",
+            Self::Upgrade => "HTTP/1.1 Upgrade",
+            Self::FirstBytes => "its first bytes",
+            Self::Told => "command",
+        })
+    }
+}
+
+/// A frame, whole.
+#[derive(Clone, Debug)]
+pub struct FrameSeen {
+    /// Which way it went.
+    pub direction: Direction,
+    /// Where its head is in the session's bytes of this direction.
+    pub offset: u64,
+    /// The frame. The payload of DATA is its first bytes only: see
+    /// [`Limits::payload_shown_bytes`](crate::limits::Limits).
+    pub frame: Frame,
+    /// Payload bytes that its head announced.
+    pub len_bytes: usize,
+    /// Bytes of its payload that are not in the capture (DATA only).
+    pub missing_bytes: usize,
+    /// Its headers, of SYN_STREAM, SYN_REPLY and HEADERS; or why they cannot be read.
+    pub headers: Option<Result<HeaderBlock, String>>,
+    /// Plain length of its header block, bytes.
+    pub plain_bytes: usize,
+}

@@ -1,0 +1,103 @@
+//! HTTP/1.1 as far as it leads to SPDY: heads, `Upgrade: SPDY/3.1`, and CONNECT through a proxy.
+//!
+//! Bodies before an Upgrade are not followed. A head is what stands before an empty line, and its last
+//! request or status line counts; so the end of a body in front of it does no harm.
+
+use bytes::{Buf, BytesMut};
+
+/// A head that matters.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Head {
+    /// The client asks for SPDY. So many bytes of body follow.
+    AskUpgrade { target: String, body_bytes: u64 },
+    /// The client asks a proxy for a tunnel.
+    AskTunnel,
+    /// The server's answer; 1xx but 101 are not told.
+    Answer {
+        status: u16,
+        line: String,
+        to_spdy: bool,
+    },
+}
+
+/// Cuts one direction into heads.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    pub(crate) input: BytesMut,
+}
+
+impl Heads {
+    /// The next head that matters. What follows it stays in `input`.
+    pub(crate) fn poll(&mut self, limit: usize) -> Option<Head> {
+        loop {
+            let Some(end) = find(&self.input, b"\r\n\r\n") else {
+                if self.input.len() > limit {
+                    // A body, or no HTTP. The end of it may be the beginning of a head.
+                    self.input.advance(self.input.len() - limit / 2);
+                }
+                return None;
+            };
+            let text = String::from_utf8_lossy(&self.input[..end]).into_owned();
+            self.input.advance(end + 4);
+            if let Some(head) = read(&text) {
+                return Some(head);
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+fn read(text: &str) -> Option<Head> {
+    let lines: Vec<_> = text.split("\r\n").collect();
+    let is_first = |line: &&str| line.ends_with(" HTTP/1.1") || line.contains("HTTP/1.1 ");
+    let at = lines.iter().rposition(is_first)?;
+    let value = |wanted: &str| {
+        lines[at + 1..].iter().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.trim()
+                .eq_ignore_ascii_case(wanted)
+                .then(|| value.trim())
+        })
+    };
+    let to_spdy = value("upgrade").is_some_and(|value| {
+        let begins = value.get(..5).unwrap_or_default();
+        begins.eq_ignore_ascii_case("spdy/")
+    });
+    let line = lines[at];
+    if let Some(status_at) = line.find("HTTP/1.1 ") {
+        let status_line = &line[status_at..];
+        let status = status_line.get(9..12)?.parse().ok()?;
+        let told = status == 101 || status >= 200;
+        return told.then(|| Head::Answer {
+            status,
+            line: status_line.to_owned(),
+            to_spdy,
+        });
+    }
+    if line.starts_with("CONNECT ") {
+        return Some(Head::AskTunnel);
+    }
+    to_spdy.then(|| Head::AskUpgrade {
+        target: line.trim_end_matches(" HTTP/1.1").to_owned(),
+        body_bytes: value("content-length")
+            .and_then(|len| len.parse().ok())
+            .unwrap_or(0),
+    })
+}
+
+/// Whether bytes look like the beginning of a request; `None` if they are too few to tell.
+pub(crate) fn begins_request(bytes: &[u8]) -> Option<bool> {
+    for (at, byte) in bytes.iter().enumerate().take(20) {
+        match byte {
+            b'A'..=b'Z' => {}
+            b' ' => return Some(at >= 3),
+            _ => return Some(false),
+        }
+    }
+    (bytes.len() >= 20).then_some(false)
+}

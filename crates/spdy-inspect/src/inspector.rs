@@ -1,0 +1,395 @@
+//! The whole inspection: packets to connections, connections to conversations, and their events.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use spdy_clock::Instant;
+use spdy_frame::version::Version;
+
+use crate::capture::Record;
+use crate::conversation::{Around, Conversation};
+use crate::direction::Direction;
+use crate::event::{Begun, Event, Found, What};
+use crate::limits::Limits;
+use crate::packet::{self, Other, Segment};
+use crate::reassembly::{Piece, Reassembly};
+use crate::tls::key_log::KeyLog;
+
+/// What an inspection is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What it may hold.
+    pub limits: Limits,
+    /// Read SPDY as this version; `None` lets ALPN, Upgrade and the frames tell.
+    pub version: Option<Version>,
+    /// Secrets of TLS connections; a pcapng may bring more.
+    pub keys: KeyLog,
+}
+
+/// What a capture held, whether SPDY or not.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counts {
+    /// Packets.
+    pub packets: u64,
+    /// Segments of TCP among them.
+    pub segments: u64,
+    /// Pieces of IP packets, which are not put together.
+    pub fragments: u64,
+    /// Packets too short for their own headers.
+    pub damaged: u64,
+    /// Packets of which the capture kept only the beginning.
+    pub cut: u64,
+    /// Packets of a link type that is not read.
+    pub other_links: u64,
+    /// TCP connections.
+    pub connections: u64,
+    /// TCP connections that were given up for others, by [`Limits::connections`].
+    pub given_up: u64,
+}
+
+/// Client and server, as far as is known: the first sent the SYN, or has the higher port.
+type Ends = (SocketAddr, SocketAddr);
+
+/// Reads packets, or two raw streams, and tells what SPDY is in them.
+#[derive(Debug)]
+pub struct Inspector {
+    options: Options,
+    counts: Counts,
+    /// Time of the first packet, nanoseconds since 1970.
+    origin: Option<u64>,
+    now: Instant,
+    /// By ends in order of address; never iterated where order is told, but to finish.
+    connections: BTreeMap<Ends, Connection>,
+    held_bytes: usize,
+    told: u64,
+    events: VecDeque<Event>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    /// Given when there is something to tell.
+    number: Option<u64>,
+    ends: Ends,
+    /// The SYN was seen, so the roles are sure.
+    sure: bool,
+    last_packet: u64,
+    halves: [Reassembly; 2],
+    closed: [bool; 2],
+    conversation: Conversation,
+}
+
+impl Inspector {
+    /// An inspection of a capture.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            counts: Counts::default(),
+            origin: None,
+            now: Instant::ZERO,
+            connections: BTreeMap::new(),
+            held_bytes: 0,
+            told: 0,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Takes the next record of a capture. Drain [`poll_event`](Self::poll_event) after it.
+    pub fn record(&mut self, record: &Record) {
+        match record {
+            Record::Secrets(text) => {
+                self.options.keys.add(text, self.options.limits.secrets);
+            }
+            Record::Packet {
+                unix_nanos,
+                link,
+                bytes,
+                cut,
+            } => {
+                let origin = *self.origin.get_or_insert(*unix_nanos);
+                self.now = Instant::from_nanos(unix_nanos.saturating_sub(origin));
+                self.counts.packets += 1;
+                self.counts.cut += u64::from(*cut);
+                match packet::segment(*link, bytes) {
+                    Ok(segment) => self.segment(&segment),
+                    Err(Other::NotTcp) => {}
+                    Err(Other::Fragment) => self.counts.fragments += 1,
+                    Err(Other::Damaged) => self.counts.damaged += 1,
+                    Err(Other::Link) => self.counts.other_links += 1,
+                }
+            }
+        }
+    }
+
+    /// Takes two raw streams, whole: what the client wrote, and what the server wrote.
+    ///
+    /// They carry no time, so no stall can be told. Drain [`poll_event`](Self::poll_event) after it.
+    pub fn streams(&mut self, client: &[u8], server: &[u8]) {
+        // The caller holds the streams already: there is nothing to save by not waiting.
+        let mut options = self.options.clone();
+        options.limits.waiting_bytes = usize::MAX;
+        let mut conversation = Conversation::new();
+        let mut around = around(&options, None, false);
+        // A client that waits for 101, or for a ServerHello, is held until the server's bytes are here.
+        conversation.push(Instant::ZERO, Direction::ToServer, client, &mut around);
+        conversation.push(Instant::ZERO, Direction::ToClient, server, &mut around);
+        if let (true, Some(version)) = (conversation.is_not_ours(), self.options.version) {
+            conversation = Conversation::new();
+            conversation.begin_spdy(Instant::ZERO, version, &mut around);
+            conversation.push(Instant::ZERO, Direction::ToServer, client, &mut around);
+            conversation.push(Instant::ZERO, Direction::ToClient, server, &mut around);
+        }
+        let mut out = around.out;
+        if let Some(summary) = conversation.finish(Instant::ZERO, true) {
+            out.push((Instant::ZERO, What::Ended(Box::new(summary))));
+        }
+        let mut number = None;
+        self.tell(&mut number, out);
+    }
+
+    /// The next thing that was seen.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// To be called when the capture has ended: every hole is a gap now, every session is over.
+    pub fn finish(&mut self) {
+        while let Some((_, connection)) = self.connections.pop_first() {
+            self.end(connection, false);
+        }
+    }
+
+    fn tell(&mut self, number: &mut Option<u64>, out: Vec<(Instant, What)>) {
+        for (at, what) in out {
+            let connection = *number.get_or_insert_with(|| {
+                self.told += 1;
+                self.told
+            });
+            self.events.push_back(Event {
+                at,
+                connection,
+                what,
+            });
+        }
+    }
+
+    fn segment(&mut self, segment: &Segment<'_>) {
+        use packet::{ACK, FIN, RST, SYN};
+        self.counts.segments += 1;
+        let forward = (segment.from, segment.to);
+        let key = if segment.from <= segment.to {
+            forward
+        } else {
+            (segment.to, segment.from)
+        };
+        let (syn, ack) = (segment.flags & SYN != 0, segment.flags & ACK != 0);
+        if syn && let Some(known) = self.connections.get(&key) {
+            // The ports are used again: what was there before is over.
+            let half = &known.halves[known.direction(segment.from).index()];
+            if half.has_begun() && !half.is_at_start(segment.seq.wrapping_add(1)) {
+                let old = self.connections.remove(&key);
+                if let Some(old) = old {
+                    self.end(old, true);
+                }
+            }
+        }
+        if !self.connections.contains_key(&key) {
+            if !syn && segment.payload.is_empty() {
+                return;
+            }
+            self.make_room();
+            self.counts.connections += 1;
+            let client_sent = match (syn, ack) {
+                (true, ack) => !ack,
+                _ => segment.from.port() >= segment.to.port(),
+            };
+            let ends = match client_sent {
+                true => forward,
+                false => (segment.to, segment.from),
+            };
+            self.connections.insert(
+                key,
+                Connection {
+                    number: None,
+                    ends,
+                    sure: syn,
+                    last_packet: 0,
+                    halves: Default::default(),
+                    closed: [false; 2],
+                    conversation: Conversation::new(),
+                },
+            );
+        }
+        let Some(mut connection) = self.connections.remove(&key) else {
+            return;
+        };
+        connection.last_packet = self.counts.packets;
+        if !connection.sure && !segment.payload.is_empty() {
+            connection.sure = true;
+            if connection.is_backwards(segment) {
+                connection.ends = (connection.ends.1, connection.ends.0);
+                connection.halves.swap(0, 1);
+            }
+        }
+        let direction = connection.direction(segment.from);
+        let which = direction.index();
+        let held_before = connection.held_bytes();
+        let mut pieces = Vec::new();
+        let half = &mut connection.halves[which];
+        let seq = match syn {
+            true => {
+                half.begin(segment.seq.wrapping_add(1));
+                segment.seq.wrapping_add(1)
+            }
+            false => segment.seq,
+        };
+        // A connection that is not ours costs nothing but its place.
+        if !connection.conversation.is_not_ours() {
+            half.push(self.now, seq, segment.payload, &mut pieces);
+            if half.held_bytes() > self.options.limits.held_bytes {
+                half.give_up(&mut pieces);
+            }
+        }
+        let mut back = Vec::new();
+        if ack {
+            connection.halves[1 - which].acknowledged(segment.ack, &mut back);
+        }
+        let in_all = (self.held_bytes + connection.held_bytes()).saturating_sub(held_before);
+        if in_all > self.options.limits.held_bytes_in_all {
+            connection.halves[which].give_up(&mut pieces);
+        }
+        self.deliver(&mut connection, direction.back(), back);
+        self.deliver(&mut connection, direction, pieces);
+        if connection.conversation.is_not_ours() {
+            connection.halves.iter_mut().for_each(Reassembly::forget);
+        }
+        self.held_bytes = (self.held_bytes + connection.held_bytes()).saturating_sub(held_before);
+        connection.closed[which] |= segment.flags & FIN != 0;
+        let reset = segment.flags & RST != 0;
+        if reset || connection.closed == [true; 2] && connection.held_bytes() == 0 {
+            self.end(connection, true);
+        } else {
+            self.connections.insert(key, connection);
+        }
+    }
+
+    fn deliver(&mut self, connection: &mut Connection, direction: Direction, pieces: Vec<Piece>) {
+        if pieces.is_empty() {
+            return;
+        }
+        let mut around = around(&self.options, Some(connection.ends), true);
+        for piece in pieces {
+            match piece {
+                Piece::Bytes(at, bytes) => {
+                    connection
+                        .conversation
+                        .push(at, direction, &bytes, &mut around);
+                }
+                Piece::Gap { at, len, .. } => {
+                    connection.conversation.gap(at, direction, len, &mut around);
+                }
+            }
+        }
+        let out = around.out;
+        self.tell(&mut connection.number, out);
+    }
+
+    /// Ends a connection; `whole` if it did so itself.
+    fn end(&mut self, mut connection: Connection, whole: bool) {
+        let held = connection.held_bytes();
+        for direction in Direction::BOTH {
+            let mut pieces = Vec::new();
+            while connection.halves[direction.index()].held_bytes() > 0 {
+                connection.halves[direction.index()].give_up(&mut pieces);
+            }
+            self.deliver(&mut connection, direction, pieces);
+        }
+        self.held_bytes = self.held_bytes.saturating_sub(held);
+        let Connection {
+            mut number,
+            conversation,
+            halves,
+            ..
+        } = connection;
+        if let Some(mut summary) = conversation.finish(self.now, whole) {
+            summary.segments = [halves[0].segments, halves[1].segments];
+            self.tell(
+                &mut number,
+                vec![(self.now, What::Ended(Box::new(summary)))],
+            );
+        }
+    }
+
+    /// Gives up the connections that were idle longest, if there are too many.
+    fn make_room(&mut self) {
+        let limit = self.options.limits.connections.max(1);
+        if self.connections.len() < limit {
+            return;
+        }
+        let mut idle: Vec<_> = self
+            .connections
+            .iter()
+            .map(|(key, connection)| (connection.last_packet, *key))
+            .collect();
+        idle.sort_unstable();
+        idle.truncate((limit / 8).max(1));
+        for (_, key) in idle {
+            if let Some(connection) = self.connections.remove(&key) {
+                self.counts.given_up += 1;
+                self.end(connection, false);
+            }
+        }
+    }
+}
+
+impl Connection {
+    fn direction(&self, from: SocketAddr) -> Direction {
+        if from == self.ends.0 {
+            Direction::ToServer
+        } else {
+            Direction::ToClient
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.halves.iter().map(Reassembly::held_bytes).sum()
+    }
+
+    /// Whether the first bytes say that the roles are the other way round.
+    fn is_backwards(&self, segment: &Segment<'_>) -> bool {
+        let by_client = match *segment.payload {
+            // ClientHello, ServerHello; SYN_STREAM of an odd stream, SYN_REPLY to one.
+            [0x16, 3, _, _, _, kind @ (1 | 2), ..] => kind == 1,
+            [0x80, 2 | 3, 0, kind @ (1 | 2), _, _, _, _, _, _, _, id, ..] if id % 2 == 1 => {
+                kind == 1
+            }
+            _ if segment.payload.starts_with(b"HTTP/") => false,
+            _ if crate::http1::begins_request(segment.payload) == Some(true) => true,
+            _ => return false,
+        };
+        by_client != (self.direction(segment.from) == Direction::ToServer)
+    }
+}
+
+fn around(options: &Options, ends: Option<Ends>, timed: bool) -> Around<'_> {
+    Around {
+        limits: &options.limits,
+        keys: &options.keys,
+        forced: options.version,
+        begun: Begun {
+            client: ends.map(|ends| ends.0),
+            server: ends.map(|ends| ends.1),
+            version: None,
+            found: Found::FirstBytes,
+            tls: false,
+        },
+        timed,
+        out: Vec::new(),
+    }
+}

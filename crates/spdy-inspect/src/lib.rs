@@ -1,0 +1,29 @@
+//! SPDY out of a packet capture, for people who debug what is on the wire.
+//!
+//! Bytes go in, events come out; no socket, no file, no clock. Every layer hands the next one pieces
+//! of a byte stream, each with the time at which it was complete, and says where bytes are missing.
+//!
+//! ```text
+//! file ─▶ Reader ─▶ packet ─▶ Inspector ─▶ Reassembly ─▶ Conversation ─▶ Session ─▶ Event
+//!        pcap.rs    packet.rs              (each way)    HTTP, TLS, or    frames,     │
+//!        pcapng.rs                                       nothing of ours  TimeLine ─▶ Summary
+//! raw streams ──────────────────────────────────────────▶
+//! ```
+//!
+//! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
+//! grow has a name in [`limits`].
+
+pub mod capture;
+mod conversation;
+pub mod direction;
+pub mod event;
+mod http1;
+pub mod inspector;
+pub mod limits;
+mod packet;
+mod pcap;
+mod pcapng;
+mod reassembly;
+mod session;
+pub mod timeline;
+pub mod tls;

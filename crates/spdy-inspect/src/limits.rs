@@ -1,0 +1,54 @@
+//! What a capture can make us hold.
+
+/// Limits on one inspection.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest record or block of a capture file, bytes. Default 16 MiB.
+    pub record_bytes: usize,
+    /// Interfaces of a pcapng section. Default 1024.
+    pub interfaces: usize,
+    /// TCP connections followed at once; past it the eighth part that was idle longest is given up,
+    /// and what it held is told as if the capture had ended. A connection with SPDY on it costs some
+    /// 100 KB for its two inflaters. Default 4096.
+    pub connections: usize,
+    /// Bytes held behind a hole in one direction of a connection; past it the hole is told as a gap.
+    /// Default 4 MiB.
+    pub held_bytes: usize,
+    /// The same for all connections together. Default 64 MiB.
+    pub held_bytes_in_all: usize,
+    /// Bytes of one direction that wait for the other: for a ServerHello, for the answer to an
+    /// Upgrade. Default 1 MiB.
+    pub waiting_bytes: usize,
+    /// Longest HTTP/1.1 head before an Upgrade. Default 64 KiB.
+    pub http_head_bytes: usize,
+    /// Longest TLS handshake message. Default 128 KiB.
+    pub handshake_message_bytes: usize,
+    /// Secrets of a key log. Default 1,000,000.
+    pub secrets: usize,
+    /// Streams of a session that the time line tells apart; frames on later ones are still shown.
+    /// Default 16,384.
+    pub streams: usize,
+    /// Findings of a session that are told one by one; the rest are counted. Default 1000.
+    pub findings: usize,
+    /// First bytes of a DATA frame's payload that an event holds. Default 0: lengths only.
+    pub payload_shown_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            record_bytes: 16 << 20,
+            interfaces: 1024,
+            connections: 4096,
+            held_bytes: 4 << 20,
+            held_bytes_in_all: 64 << 20,
+            waiting_bytes: 1 << 20,
+            http_head_bytes: 64 << 10,
+            handshake_message_bytes: 128 << 10,
+            secrets: 1_000_000,
+            streams: 16_384,
+            findings: 1000,
+            payload_shown_bytes: 0,
+        }
+    }
+}

@@ -1,0 +1,816 @@
+//! Streams and windows of a session over time, and what looks wrong.
+//!
+//! ```text
+//! credit of a sender on a stream = initial window + WINDOW_UPDATEs - bytes of DATA   (SPDY/3.1 §2.6.8)
+//!
+//! DATA ─▶ credit 0 ─── stalled ───▶ WINDOW_UPDATE or SETTINGS ─▶ DATA     a stall, if DATA follows
+//! ```
+//!
+//! All times are those of the place of the capture: near the receiver a stall looks longer by the way of
+//! the WINDOW_UPDATE, near the sender it is what the sender felt.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use spdy_clock::Instant;
+use spdy_frame::frame::{Frame, SettingId};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::{GoAwayStatus, RstStatus};
+use spdy_frame::version::Version;
+
+use crate::direction::Direction;
+use crate::event::{Begun, FrameSeen};
+use crate::limits::Limits;
+use crate::reassembly::Segments;
+
+/// Every window at first, bytes (SPDY/3.1 §2.6.8).
+pub const INITIAL_WINDOW: i64 = 64 * 1024;
+
+/// A receiver that keeps windows has updated one by then. Half a window is what most wait for.
+const UPDATE_EXPECTED_BYTES: u64 = 64 * 1024;
+
+/// What became of a session.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Who spoke, and how it was found; `version` is what was found in the end.
+    pub begun: Begun,
+    /// The first byte.
+    pub began: Instant,
+    /// The last frame.
+    pub last_frame: Instant,
+    /// Whether times mean something: raw streams have none.
+    pub timed: bool,
+    /// Frames to the server, to the client.
+    pub frames: [u64; 2],
+    /// Bytes of DATA payload to the server, to the client.
+    pub data_bytes: [u64; 2],
+    /// Streams by id, as far as [`Limits::streams`] goes.
+    pub streams: BTreeMap<u32, StreamLine>,
+    /// Streams past the limit.
+    pub streams_left_out: u64,
+    /// Stalls of the session's window, by direction of the data.
+    pub session_stalls: [Stalls; 2],
+    /// WINDOW_UPDATE frames sent by the client, by the server.
+    pub window_updates: [u64; 2],
+    /// What looks wrong, in the order in which it was seen.
+    pub findings: Vec<Finding>,
+    /// Findings past [`Limits::findings`].
+    pub findings_left_out: u64,
+    /// What TCP did, to the server and to the client.
+    pub segments: [Segments; 2],
+}
+
+/// One stream.
+#[derive(Clone, Debug, Default)]
+pub struct StreamLine {
+    /// Its SYN_STREAM; `None` if that was not seen.
+    pub opened: Option<Instant>,
+    /// Who opened it.
+    pub opened_by: Option<Direction>,
+    /// What was asked: method and URL, or the headers that a stream without them has.
+    pub asked: String,
+    /// Its SYN_REPLY.
+    pub replied: Option<Instant>,
+    /// What was answered: the status.
+    pub answered: String,
+    /// FIN of the client, of the server.
+    pub finished: [Option<Instant>; 2],
+    /// RST_STREAM: when, whose, why.
+    pub reset: Option<(Instant, Direction, RstStatus)>,
+    /// Bytes of DATA payload to the server, to the client.
+    pub bytes: [u64; 2],
+    /// Times in which the client, the server, had no credit on this stream.
+    pub stalls: [Stalls; 2],
+    /// WINDOW_UPDATE and initial windows moved: what each sender was granted beyond the initial window.
+    granted: [i64; 2],
+    gauge: [Gauge; 2],
+    overrun_told: [bool; 2],
+}
+
+/// How often, and how long, a sender had no credit but data.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stalls {
+    /// Stalls after which more data followed.
+    pub count: u64,
+    /// How long they took in all, nanoseconds.
+    pub nanos: u64,
+    /// The longest, nanoseconds.
+    pub longest_nanos: u64,
+    /// Since when the sender has no credit at the end of the capture.
+    pub open_since: Option<Instant>,
+}
+
+/// Watches one window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Gauge {
+    empty_since: Option<Instant>,
+    /// When it was refilled, if data has not followed yet.
+    refilled: Option<Instant>,
+}
+
+impl Gauge {
+    /// The credit is `credit` at `at`, after a window moved.
+    fn moved(&mut self, at: Instant, credit: i64) {
+        if let (true, Some(since), None) = (credit > 0, self.empty_since, self.refilled) {
+            self.refilled = Some(at.max(since));
+        }
+    }
+
+    /// Data was sent, and `credit` is left.
+    fn sent(
+        &mut self,
+        at: Instant,
+        credit: i64,
+        stalls: &mut Stalls,
+    ) -> Option<(Instant, Instant)> {
+        let stall = self.empty_since.zip(self.refilled);
+        if let Some((from, to)) = stall {
+            let nanos = to.as_nanos().saturating_sub(from.as_nanos());
+            stalls.count += 1;
+            stalls.nanos = stalls.nanos.saturating_add(nanos);
+            stalls.longest_nanos = stalls.longest_nanos.max(nanos);
+            *self = Self::default();
+        }
+        if credit <= 0 && self.empty_since.is_none() {
+            self.empty_since = Some(at);
+        }
+        stall
+    }
+
+    fn open_since(&self) -> Option<Instant> {
+        self.empty_since.filter(|_| self.refilled.is_none())
+    }
+}
+
+/// What looks wrong.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// A sender with data had no credit.
+    Stall {
+        /// The stream; `None` for the session's window.
+        stream: Option<u32>,
+        /// Way of the data.
+        direction: Direction,
+        /// When the credit was used up.
+        from: Instant,
+        /// When there was some again; `None` if never.
+        to: Option<Instant>,
+    },
+    /// More was sent than the window allows.
+    Overrun {
+        /// The stream; `None` for the session's window.
+        stream: Option<u32>,
+        /// Way of the data.
+        direction: Direction,
+        /// Bytes beyond the credit, at first.
+        bytes: u64,
+        /// When.
+        at: Instant,
+    },
+    /// A receiver that never sent WINDOW_UPDATE, though it got more than a window.
+    NoWindowUpdates {
+        /// Way of the data.
+        direction: Direction,
+        /// Bytes of DATA that it got.
+        bytes: u64,
+    },
+    /// RST_STREAM.
+    Reset {
+        /// The stream.
+        stream: u32,
+        /// Way of the frame.
+        direction: Direction,
+        /// Why.
+        status: RstStatus,
+        /// When.
+        at: Instant,
+    },
+    /// GOAWAY with a status that is not OK, or that leaves streams behind.
+    GoAway {
+        /// Way of the frame.
+        direction: Direction,
+        /// The last stream that its sender took.
+        last_good: u32,
+        /// Why; SPDY/2 does not say.
+        status: Option<GoAwayStatus>,
+        /// Streams that its sender will not answer.
+        left_behind: u64,
+        /// When.
+        at: Instant,
+    },
+    /// A frame on a stream that was never opened.
+    UnknownStream {
+        /// The stream.
+        stream: u32,
+        /// Way of the frame.
+        direction: Direction,
+        /// When.
+        at: Instant,
+    },
+    /// A stream that was asked for in full and never answered, though the connection ended.
+    NeverReplied {
+        /// The stream.
+        stream: u32,
+    },
+    /// Headers that cannot be read.
+    Headers {
+        /// The stream.
+        stream: u32,
+        /// Way of the frame.
+        direction: Direction,
+        /// Why.
+        why: String,
+    },
+    /// Bytes that are no frame; the direction is not read on.
+    Fault {
+        /// When.
+        at: Instant,
+        /// Way of the bytes.
+        direction: Direction,
+        /// Where, in the session's bytes of this direction.
+        offset: u64,
+        /// Why.
+        why: String,
+    },
+    /// Bytes that are not in the capture.
+    Gap {
+        /// When.
+        at: Instant,
+        /// Way of the bytes.
+        direction: Direction,
+        /// Where, in the session's bytes of this direction.
+        offset: u64,
+        /// How many.
+        len: u64,
+        /// All of them in the payload of one DATA frame.
+        harmless: bool,
+    },
+    /// The direction ends inside a frame.
+    CutInFrame {
+        /// Way of the bytes.
+        direction: Direction,
+        /// Where, in the session's bytes of this direction.
+        offset: u64,
+    },
+}
+
+fn window(stream: Option<u32>) -> String {
+    stream.map_or_else(|| "session".to_owned(), |id| format!("stream {id}"))
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = |at: &Instant| format!("{:.3} ms", at.as_millis_f64());
+        match self {
+            Self::Stall {
+                stream,
+                direction,
+                from,
+                to: Some(to),
+            } => write!(
+                f,
+                "{}: the {} had no credit for {:.3} ms, from {}",
+                window(*stream),
+                direction.sender(),
+                to.as_millis_f64() - from.as_millis_f64(),
+                ms(from)
+            ),
+            Self::Stall {
+                stream,
+                direction,
+                from,
+                to: None,
+            } => write!(
+                f,
+                "{}: the {} had no credit from {} on, and the {} gave none",
+                window(*stream),
+                direction.sender(),
+                ms(from),
+                direction.receiver()
+            ),
+            Self::Overrun {
+                stream,
+                direction,
+                bytes,
+                at,
+            } => write!(
+                f,
+                "{}: the {} sent {bytes} bytes beyond the window at {}",
+                window(*stream),
+                direction.sender(),
+                ms(at)
+            ),
+            Self::NoWindowUpdates { direction, bytes } => write!(
+                f,
+                "the {} got {bytes} bytes of DATA and sent no WINDOW_UPDATE: a peer without flow control, as Kubernetes' (moby/spdystream)",
+                direction.receiver()
+            ),
+            Self::Reset {
+                stream,
+                direction,
+                status,
+                at,
+            } => write!(
+                f,
+                "stream {stream}: the {} reset it with {status} at {}",
+                direction.sender(),
+                ms(at)
+            ),
+            Self::GoAway {
+                direction,
+                last_good,
+                status,
+                left_behind,
+                at,
+            } => {
+                let status = status.map_or_else(String::new, |status| format!(" with {status}"));
+                write!(
+                    f,
+                    "the {} went away{status} at {}: last good stream {last_good}, {left_behind} later ones are left behind",
+                    direction.sender(),
+                    ms(at)
+                )
+            }
+            Self::UnknownStream {
+                stream,
+                direction,
+                at,
+            } => write!(
+                f,
+                "stream {stream}: a frame of the {} at {}, but nobody was seen to open it",
+                direction.sender(),
+                ms(at)
+            ),
+            Self::NeverReplied { stream } => {
+                write!(f, "stream {stream}: asked for in full, never replied")
+            }
+            Self::Headers {
+                stream,
+                direction,
+                why,
+            } => write!(
+                f,
+                "stream {stream}: headers of the {} cannot be read: {why}",
+                direction.sender()
+            ),
+            Self::Fault {
+                direction,
+                offset,
+                why,
+                ..
+            } => write!(
+                f,
+                "no frame from the {} at byte {offset} of the session: {why}; nothing after it is read",
+                direction.sender()
+            ),
+            Self::Gap {
+                direction,
+                offset,
+                len,
+                harmless,
+                ..
+            } => write!(
+                f,
+                "{len} bytes from the {} at byte {offset} of the session are not in the capture{}",
+                direction.sender(),
+                match harmless {
+                    true => " (DATA payload: frames are read on)",
+                    false => ": nothing after them is read",
+                }
+            ),
+            Self::CutInFrame { direction, offset } => write!(
+                f,
+                "what the {} sent ends inside a frame, at byte {offset} of the session",
+                direction.sender()
+            ),
+        }
+    }
+}
+
+/// Watches a session.
+#[derive(Debug)]
+pub(crate) struct TimeLine {
+    summary: Summary,
+    limits: Limits,
+    has_windows: bool,
+    /// Initial window of streams, by direction of the data.
+    initial: [i64; 2],
+    /// When it was set.
+    initial_at: [Instant; 2],
+    /// Credit of the session, by direction of the data, should this be SPDY/3.1.
+    session_credit: [i64; 2],
+    session_gauge: [Gauge; 2],
+    session_overrun_told: [bool; 2],
+    session_findings: Vec<Finding>,
+    headers_told: [bool; 2],
+    /// The highest stream past the limit, so that each is counted once.
+    highest_left_out: u32,
+    goaways: Vec<Finding>,
+}
+
+impl TimeLine {
+    pub(crate) fn new(
+        begun: Begun,
+        wire: Version,
+        timed: bool,
+        at: Instant,
+        limits: &Limits,
+    ) -> Self {
+        Self {
+            summary: Summary {
+                begun,
+                began: at,
+                last_frame: at,
+                timed,
+                frames: [0; 2],
+                data_bytes: [0; 2],
+                streams: BTreeMap::new(),
+                streams_left_out: 0,
+                session_stalls: Default::default(),
+                window_updates: [0; 2],
+                findings: Vec::new(),
+                findings_left_out: 0,
+                segments: Default::default(),
+            },
+            limits: limits.clone(),
+            has_windows: wire.has_stream_windows(),
+            initial: [INITIAL_WINDOW; 2],
+            initial_at: [at; 2],
+            session_credit: [INITIAL_WINDOW; 2],
+            session_gauge: Default::default(),
+            session_overrun_told: [false; 2],
+            session_findings: Vec::new(),
+            headers_told: [false; 2],
+            highest_left_out: 0,
+            goaways: Vec::new(),
+        }
+    }
+
+    pub(crate) fn find(&mut self, finding: Finding) {
+        if self.summary.findings.len() < self.limits.findings {
+            self.summary.findings.push(finding);
+        } else {
+            self.summary.findings_left_out += 1;
+        }
+    }
+
+    /// The line of a stream; a stream that was not seen to open gets one too, and a finding.
+    fn stream(&mut self, at: Instant, id: u32, seen: &FrameSeen) -> Option<&mut StreamLine> {
+        let streams = &self.summary.streams;
+        if !streams.contains_key(&id) {
+            if streams.len() >= self.limits.streams {
+                if id > self.highest_left_out {
+                    self.highest_left_out = id;
+                    self.summary.streams_left_out += 1;
+                }
+                return None;
+            }
+            if !matches!(seen.frame, Frame::SynStream(_)) {
+                self.find(Finding::UnknownStream {
+                    stream: id,
+                    direction: seen.direction,
+                    at,
+                });
+            }
+        }
+        Some(self.summary.streams.entry(id).or_default())
+    }
+
+    pub(crate) fn frame(&mut self, at: Instant, seen: &FrameSeen) {
+        let direction = seen.direction;
+        let which = direction.index();
+        self.summary.frames[which] += 1;
+        self.summary.last_frame = at;
+        match &seen.frame {
+            Frame::SynStream(frame) => {
+                let id = frame.stream_id.value();
+                let asked = text_of(seen, asked);
+                if let Some(line) = self.stream(at, id, seen) {
+                    line.opened = line.opened.or(Some(at));
+                    line.opened_by = line.opened_by.or(Some(direction));
+                    line.asked = asked;
+                    if frame.unidirectional {
+                        line.finished[direction.back().index()] = Some(at);
+                    }
+                }
+                self.fin(at, id, seen, frame.fin);
+                self.headers(id, seen);
+            }
+            Frame::SynReply(frame) => {
+                let id = frame.stream_id.value();
+                let answered = text_of(seen, answered);
+                if let Some(line) = self.stream(at, id, seen) {
+                    line.replied = line.replied.or(Some(at));
+                    line.answered = answered;
+                }
+                self.fin(at, id, seen, frame.fin);
+                self.headers(id, seen);
+            }
+            Frame::Headers(frame) => {
+                let id = frame.stream_id.value();
+                let answered = text_of(seen, answered);
+                if let Some(line) = self.stream(at, id, seen)
+                    && line.answered.is_empty()
+                {
+                    line.answered = answered;
+                }
+                self.fin(at, id, seen, frame.fin);
+                self.headers(id, seen);
+            }
+            Frame::Data(frame) => {
+                self.data(at, frame.stream_id.value(), seen);
+                self.fin(at, frame.stream_id.value(), seen, frame.fin);
+            }
+            Frame::CompressedData { stream_id, .. } => self.data(at, stream_id.value(), seen),
+            Frame::RstStream(frame) => {
+                let (stream, status) = (frame.stream_id.value(), frame.status);
+                if let Some(line) = self.stream(at, stream, seen) {
+                    line.reset = line.reset.or(Some((at, direction, status)));
+                }
+                self.find(Finding::Reset {
+                    stream,
+                    direction,
+                    status,
+                    at,
+                });
+            }
+            Frame::Settings(frame) => {
+                if let Some(value) = frame.value(SettingId::INITIAL_WINDOW_SIZE) {
+                    // Streams see it at their next DATA: there may be thousands of them.
+                    let data = direction.back().index();
+                    self.initial[data] = i64::from(value);
+                    self.initial_at[data] = at;
+                }
+            }
+            Frame::WindowUpdate(frame) => {
+                self.window_update(at, seen, frame.stream_id.value(), i64::from(frame.delta));
+            }
+            Frame::GoAway(frame) => {
+                let last_good = frame.last_good.value();
+                self.goaways.push(Finding::GoAway {
+                    direction,
+                    last_good,
+                    status: frame.status,
+                    left_behind: 0,
+                    at,
+                });
+                // A peer that repeats itself says no more than at first.
+                self.goaways.truncate(2);
+            }
+            Frame::Noop | Frame::Ping(_) | Frame::Skipped { .. } => {}
+        }
+    }
+
+    fn headers(&mut self, stream: u32, seen: &FrameSeen) {
+        let told = &mut self.headers_told[seen.direction.index()];
+        if let Some(Err(why)) = &seen.headers
+            && !*told
+        {
+            // Once a direction: later blocks fall with the first.
+            *told = true;
+            self.find(Finding::Headers {
+                stream,
+                direction: seen.direction,
+                why: why.clone(),
+            });
+        }
+    }
+
+    fn fin(&mut self, at: Instant, id: u32, seen: &FrameSeen, fin: bool) {
+        if fin && let Some(line) = self.stream(at, id, seen) {
+            let finished = &mut line.finished[seen.direction.index()];
+            *finished = finished.or(Some(at));
+        }
+    }
+
+    fn data(&mut self, at: Instant, id: u32, seen: &FrameSeen) {
+        let direction = seen.direction;
+        let which = direction.index();
+        let len = seen.len_bytes as u64;
+        self.summary.data_bytes[which] += len;
+        let counts = self.has_windows && self.summary.timed && len > 0;
+        if counts {
+            self.session_data(at, direction, len as i64);
+        }
+        let (initial, initial_at) = (self.initial[which], self.initial_at[which]);
+        let Some(line) = self.stream(at, id, seen) else {
+            return;
+        };
+        line.bytes[which] += len;
+        if !counts {
+            return;
+        }
+        let credit = line.credit(which, initial);
+        // SETTINGS may have opened the windows of all streams at once.
+        line.gauge[which].moved(initial_at, credit + len as i64);
+        let stall = line.gauge[which].sent(at, credit, &mut line.stalls[which]);
+        let overrun = credit < 0 && !std::mem::replace(&mut line.overrun_told[which], credit < 0);
+        if let Some((from, to)) = stall {
+            self.find(Finding::Stall {
+                stream: Some(id),
+                direction,
+                from,
+                to: Some(to),
+            });
+        }
+        if overrun {
+            self.find(Finding::Overrun {
+                stream: Some(id),
+                direction,
+                bytes: credit.unsigned_abs(),
+                at,
+            });
+        }
+    }
+
+    /// What DATA does to the session's window. Told at the end, when it is known whether there is one.
+    fn session_data(&mut self, at: Instant, direction: Direction, len: i64) {
+        let which = direction.index();
+        self.session_credit[which] = self.session_credit[which].saturating_sub(len);
+        let credit = self.session_credit[which];
+        let stalls = &mut self.summary.session_stalls[which];
+        let stall = self.session_gauge[which].sent(at, credit, stalls);
+        if self.session_findings.len() < self.limits.findings {
+            self.session_findings
+                .extend(stall.map(|(from, to)| Finding::Stall {
+                    stream: None,
+                    direction,
+                    from,
+                    to: Some(to),
+                }));
+        }
+        if credit < 0 && !std::mem::replace(&mut self.session_overrun_told[which], true) {
+            self.session_findings.push(Finding::Overrun {
+                stream: None,
+                direction,
+                bytes: credit.unsigned_abs(),
+                at,
+            });
+        }
+    }
+
+    fn window_update(&mut self, at: Instant, seen: &FrameSeen, id: u32, delta: i64) {
+        let data = seen.direction.back().index();
+        self.summary.window_updates[seen.direction.index()] += 1;
+        if id == 0 {
+            if self.summary.begun.version.is_none() {
+                self.summary.begun.version = Some(Version::V31);
+            }
+            let credit = &mut self.session_credit[data];
+            *credit = credit.saturating_add(delta);
+            self.session_gauge[data].moved(at, *credit);
+            return;
+        }
+        let initial = self.initial[data];
+        if let Some(line) = self.stream(at, id, seen) {
+            line.granted[data] = line.granted[data].saturating_add(delta);
+            let credit = line.credit(data, initial);
+            line.gauge[data].moved(at, credit);
+        }
+    }
+
+    pub(crate) fn finish(mut self, at: Instant, whole: bool) -> Summary {
+        // Frames of SPDY/3 and 3.1 look alike; without a window of the session it is SPDY/3.
+        let version = *self.summary.begun.version.get_or_insert(Version::V3);
+        let mut later = Vec::new();
+        if version.has_session_window() {
+            later.append(&mut self.session_findings);
+            for direction in Direction::BOTH {
+                let which = direction.index();
+                let open = self.session_gauge[which].open_since();
+                let waits = self.summary.streams.values().any(|line| line.sends(which));
+                if let Some(from) = open.filter(|_| waits) {
+                    self.summary.session_stalls[which].open_since = Some(from);
+                    later.push(Finding::Stall {
+                        stream: None,
+                        direction,
+                        from,
+                        to: None,
+                    });
+                }
+            }
+        } else {
+            self.summary.session_stalls = Default::default();
+        }
+        for direction in Direction::BOTH {
+            let which = direction.index();
+            let initial = self.initial[which];
+            for (id, line) in &mut self.summary.streams {
+                let waits = line.sends(which) && line.credit(which, initial) <= 0;
+                let open = line.gauge[which].open_since().filter(|_| waits);
+                line.stalls[which].open_since = open;
+                if let Some(from) = open {
+                    later.push(Finding::Stall {
+                        stream: Some(*id),
+                        direction,
+                        from,
+                        to: None,
+                    });
+                }
+            }
+            let (bytes, updates) = (
+                self.summary.data_bytes[which],
+                self.summary.window_updates[direction.back().index()],
+            );
+            if self.has_windows && updates == 0 && bytes > UPDATE_EXPECTED_BYTES {
+                later.push(Finding::NoWindowUpdates { direction, bytes });
+            }
+        }
+        for (id, line) in &self.summary.streams {
+            let asker = line.opened_by.map(Direction::index);
+            let asked = asker.is_some_and(|asker| line.finished[asker].is_some());
+            let answerable = asker.is_some_and(|asker| line.finished[1 - asker].is_none());
+            if whole && asked && answerable && line.replied.is_none() && line.reset.is_none() {
+                later.push(Finding::NeverReplied { stream: *id });
+            }
+        }
+        for mut goaway in std::mem::take(&mut self.goaways) {
+            let Finding::GoAway {
+                direction,
+                last_good,
+                status,
+                left_behind,
+                ..
+            } = &mut goaway
+            else {
+                continue;
+            };
+            // Streams of the other side, later than the last that was taken.
+            let other = direction.back();
+            let lost = |(id, line): &(&u32, &StreamLine)| {
+                **id > *last_good && line.opened_by == Some(other) && line.replied.is_none()
+            };
+            *left_behind = self.summary.streams.iter().filter(lost).count() as u64;
+            if *left_behind > 0 || status.is_some_and(|status| status != GoAwayStatus::OK) {
+                later.push(goaway);
+            }
+        }
+        for finding in later {
+            self.find(finding);
+        }
+        if self.summary.last_frame < self.summary.began {
+            self.summary.last_frame = at;
+        }
+        self.summary
+    }
+}
+
+impl StreamLine {
+    fn credit(&self, which: usize, initial: i64) -> i64 {
+        let sent = i64::try_from(self.bytes[which]).unwrap_or(i64::MAX);
+        initial
+            .saturating_add(self.granted[which])
+            .saturating_sub(sent)
+    }
+
+    /// Whether the sender of `which` may still have data.
+    fn sends(&self, which: usize) -> bool {
+        self.finished[which].is_none() && self.reset.is_none()
+    }
+}
+
+fn text_of(seen: &FrameSeen, of: impl Fn(&HeaderBlock) -> String) -> String {
+    match &seen.headers {
+        Some(Ok(block)) => of(block),
+        _ => String::new(),
+    }
+}
+
+/// Longest text of what was asked or answered, characters.
+const TEXT_CHARS: usize = 200;
+
+fn first(block: &HeaderBlock, names: [&str; 2]) -> Option<String> {
+    let value = names.iter().find_map(|name| block.value(name))?;
+    Some(
+        String::from_utf8_lossy(value)
+            .chars()
+            .take(TEXT_CHARS)
+            .collect(),
+    )
+}
+
+/// SPDY/3 spells names with a colon, SPDY/2 without.
+fn asked(block: &HeaderBlock) -> String {
+    let method = first(block, [":method", "method"]);
+    let path = first(block, [":path", "url"]);
+    let host = first(block, [":host", "host"]);
+    match (method, path) {
+        (Some(method), Some(path)) => format!("{method} {}{path}", host.unwrap_or_default()),
+        _ => {
+            let pair = |(name, value): (&bytes::Bytes, &bytes::Bytes)| {
+                format!(
+                    "{}={}",
+                    String::from_utf8_lossy(name),
+                    String::from_utf8_lossy(value)
+                )
+            };
+            let pairs: Vec<_> = block.iter().take(8).map(pair).collect();
+            pairs.join(" ").chars().take(TEXT_CHARS).collect()
+        }
+    }
+}
+
+fn answered(block: &HeaderBlock) -> String {
+    first(block, [":status", "status"]).unwrap_or_default()
+}

@@ -1,0 +1,193 @@
+//! Capture files: formats, links, and what the network did to segments.
+
+use spdy_inspect::capture::{CaptureError, Reader};
+use spdy_inspect::direction::Direction::{ToClient, ToServer};
+use spdy_inspect::inspector::Options;
+use spdy_inspect::limits::Limits;
+use spdy_testkit::live;
+
+use crate::support::Told;
+use crate::support::file::{block, pcap, pcapng};
+use crate::support::tcp::{LINKS, Wire};
+
+fn connection() -> live::Connection {
+    live::all()
+        .into_iter()
+        .find(|connection| connection.id.contains("kubernetes"))
+        .expect("the vector is there")
+}
+
+fn whole(half: &live::Direction) -> Vec<u8> {
+    [&half.http_head[..], &half.bytes].concat()
+}
+
+/// The recorded exec as packets, its segments of `mss` bytes.
+fn wire(link: u32, v6: bool, mss: usize) -> Wire {
+    let connection = connection();
+    let mut wire = Wire::new(link, v6);
+    wire.connect();
+    wire.send(ToServer, &whole(&connection.client), mss);
+    wire.send(ToClient, &whole(&connection.server), mss);
+    wire.close();
+    wire
+}
+
+fn outline() -> Vec<String> {
+    let wire = wire(101, false, 1000);
+    let told = Told::of_file(
+        &pcap(&wire.packets, 101, false, true),
+        Options::default(),
+        1 << 20,
+    );
+    let outline = told.outline();
+    assert_eq!(outline.len(), 15, "{outline:#?}");
+    outline
+}
+
+#[test]
+fn every_form_of_file_reads_the_same_in_any_pieces() {
+    let want = outline();
+    let wire = wire(1, false, 100);
+    for piece in [1, 7, 4096] {
+        for (big_endian, nanos) in [(false, false), (false, true), (true, false), (true, true)] {
+            let file = pcap(&wire.packets, 1, big_endian, nanos);
+            let told = Told::of_file(&file, Options::default(), piece);
+            assert_eq!(told.outline(), want, "{big_endian} {nanos} {piece}");
+        }
+        let told = Told::of_file(&pcapng(&wire.packets, 1, None), Options::default(), piece);
+        assert_eq!(told.outline(), want, "pcapng {piece}");
+    }
+}
+
+#[test]
+fn every_link_and_both_versions_of_ip_are_read() {
+    let want = outline();
+    for link in LINKS {
+        for v6 in [false, true] {
+            if (link, v6) == (228, true) {
+                continue;
+            }
+            let wire = wire(link, v6, 50);
+            let file = pcap(&wire.packets, link, false, true);
+            let told = Told::of_file(&file, Options::default(), 4096);
+            assert_eq!(told.outline(), want, "link {link}, v6 {v6}");
+        }
+    }
+}
+
+#[test]
+fn segments_out_of_order_repeated_and_overlapping_read_the_same() {
+    let want = outline();
+    let mut wire = wire(101, true, 40);
+    // Behind the handshake and before the FINs: swap neighbours, and send every third again.
+    let data = 3..wire.packets.len() - 2;
+    let mut packets = wire.packets[..3].to_vec();
+    for pair in wire.packets[data].chunks(2) {
+        packets.extend(pair.iter().rev().cloned());
+        packets.push(pair[0].clone());
+    }
+    packets.extend(wire.packets.split_off(wire.packets.len() - 2));
+    let told = Told::of_file(&pcap(&packets, 101, false, true), Options::default(), 4096);
+    assert_eq!(told.outline(), want);
+    let [to_server, to_client] = told.summary().segments;
+    assert!(
+        to_server.out_of_order > 0 && to_server.retransmitted > 0,
+        "{to_server:?}"
+    );
+    assert_eq!((to_server.missing_bytes, to_client.missing_bytes), (0, 0));
+}
+
+#[test]
+fn a_connection_without_its_syn_still_knows_its_client() {
+    let want = outline();
+    let wire = wire(101, false, 10_000);
+    let told = Told::of_file(
+        &pcap(&wire.packets[3..], 101, false, true),
+        Options::default(),
+        4096,
+    );
+    assert_eq!(told.outline(), want);
+    let client = told
+        .summary()
+        .begun
+        .client
+        .expect("a capture has addresses");
+    assert_eq!(client.port(), 40_000);
+}
+
+#[test]
+fn damaged_files_are_told_with_the_place_of_the_damage() {
+    let read = |file: &[u8]| {
+        let mut reader = Reader::new(Limits::default());
+        reader.push(file);
+        loop {
+            match reader.poll() {
+                Ok(Some(_)) => {}
+                Ok(None) => break reader.finish(),
+                Err(error) => break Err(error),
+            }
+        }
+    };
+    assert_eq!(read(b"GIF89a"), Err(CaptureError::Magic { got: *b"GIF8" }));
+
+    let good = pcap(&[(0, vec![1; 30])], 1, false, true);
+    assert_eq!(read(&good), Ok(()));
+    let cut = CaptureError::Truncated { at: 24, have: 45 };
+    assert_eq!(read(&good[..good.len() - 1]), Err(cut));
+    assert!(matches!(
+        read(&good[..3]),
+        Err(CaptureError::Truncated { at: 0, have: 3 })
+    ));
+
+    let limit = Limits::default().record_bytes as u64;
+    let mut long = good.clone();
+    long[32..36].copy_from_slice(&(limit as u32 + 1).to_le_bytes());
+    let got = limit + 1;
+    assert_eq!(
+        read(&long),
+        Err(CaptureError::RecordLength { at: 24, got, limit })
+    );
+
+    let section = pcapng(&[], 1, None);
+    let mut stray = section.clone();
+    stray.extend(block(
+        6,
+        &[9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ));
+    let at = section.len() as u64;
+    assert_eq!(
+        read(&stray),
+        Err(CaptureError::Interface {
+            at,
+            got: 9,
+            known: 1
+        })
+    );
+    let mut uneven = section.clone();
+    uneven.extend(block(77, &[0; 8]));
+    let last = uneven.len() - 1;
+    uneven[last] = 1;
+    assert!(
+        matches!(read(&uneven), Err(CaptureError::Block { at: place, kind: 77, .. }) if place == at)
+    );
+}
+
+#[test]
+fn interfaces_past_their_limit_are_refused() {
+    let limits = Limits {
+        interfaces: 2,
+        ..Limits::default()
+    };
+    let mut file = pcapng(&[], 1, None);
+    let interface = block(1, &[1, 0, 0, 0, 0, 0, 0, 0]);
+    file.extend(&interface);
+    let mut reader = Reader::new(limits.clone());
+    reader.push(&file);
+    assert_eq!(reader.poll(), Ok(None));
+    reader.push(&interface);
+    let at = file.len() as u64;
+    assert_eq!(
+        reader.poll(),
+        Err(CaptureError::TooManyInterfaces { at, limit: 2 })
+    );
+}

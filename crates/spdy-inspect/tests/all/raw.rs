@@ -1,0 +1,229 @@
+//! Raw streams: connections recorded between independent implementations (`vectors/spec/live/`).
+
+use spdy_frame::frame::Frame;
+use spdy_frame::version::Version;
+use spdy_inspect::direction::Direction;
+use spdy_inspect::event::{Found, FrameSeen, What};
+use spdy_inspect::inspector::{Inspector, Options};
+use spdy_testkit::fields::{Fields, Header};
+use spdy_testkit::{live, sequences};
+
+use crate::support::Told;
+
+/// Type and stream, and the headers or the length of the payload.
+type Meaning = (String, u32, Vec<Header>, usize);
+
+fn wanted(fields: &Fields) -> Meaning {
+    let (name, stream, headers, len) = match fields {
+        Fields::Data {
+            stream_id, data, ..
+        } => ("DATA", *stream_id, vec![], data.len()),
+        Fields::SynStream {
+            stream_id, headers, ..
+        } => ("SYN_STREAM", *stream_id, headers.clone(), 0),
+        Fields::SynReply {
+            stream_id, headers, ..
+        } => ("SYN_REPLY", *stream_id, headers.clone(), 0),
+        Fields::Headers {
+            stream_id, headers, ..
+        } => ("HEADERS", *stream_id, headers.clone(), 0),
+        Fields::RstStream { stream_id, .. } => ("RST_STREAM", *stream_id, vec![], 0),
+        Fields::Settings { .. } => ("SETTINGS", 0, vec![], 0),
+        Fields::Noop {} => ("NOOP", 0, vec![], 0),
+        Fields::Ping { ping_id } => ("PING", *ping_id, vec![], 0),
+        Fields::Goaway {
+            last_good_stream_id,
+            ..
+        } => ("GOAWAY", *last_good_stream_id, vec![], 0),
+        other => (
+            match format!("{other:?}").split([' ', '{']).next() {
+                Some("WindowUpdate") => "WINDOW_UPDATE",
+                _ => "skipped",
+            },
+            0,
+            vec![],
+            0,
+        ),
+    };
+    (name.to_owned(), stream, headers, len)
+}
+
+fn got(seen: &FrameSeen) -> Meaning {
+    let mut name = seen.frame.kind().to_string();
+    let (stream, len) = match &seen.frame {
+        Frame::Data(frame) => (frame.stream_id.value(), seen.len_bytes),
+        Frame::SynStream(frame) => (frame.stream_id.value(), 0),
+        Frame::SynReply(frame) => (frame.stream_id.value(), 0),
+        Frame::Headers(frame) => (frame.stream_id.value(), 0),
+        Frame::RstStream(frame) => (frame.stream_id.value(), 0),
+        Frame::Ping(frame) => (frame.id, 0),
+        Frame::GoAway(frame) => (frame.last_good.value(), 0),
+        Frame::Skipped { .. } => {
+            name = "skipped".to_owned();
+            (0, 0)
+        }
+        _ => (0, 0),
+    };
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("vectors are text");
+    let mut headers = Vec::new();
+    if let Some(block) = &seen.headers {
+        for (name, values) in block.as_ref().expect("vectors have sound headers").iter() {
+            let values = values.split(|byte| *byte == 0).map(text).collect();
+            headers.push((text(name), values));
+        }
+    }
+    (name, stream, headers, len)
+}
+
+fn streams(client: &[u8], server: &[u8], options: Options) -> Told {
+    let mut inspector = Inspector::new(options);
+    inspector.streams(client, server);
+    Told::of(inspector)
+}
+
+#[test]
+fn every_recorded_connection_reads_as_its_frames_say() {
+    for connection in live::all() {
+        let whole = |half: &live::Direction| [&half.http_head[..], &half.bytes].concat();
+        let (client, server) = (whole(&connection.client), whole(&connection.server));
+        let told = streams(&client, &server, Options::default());
+        for (direction, half) in [
+            (Direction::ToServer, &connection.client),
+            (Direction::ToClient, &connection.server),
+        ] {
+            let seen = told.frames().into_iter();
+            let seen: Vec<_> = seen
+                .filter(|seen| seen.direction == direction)
+                .map(got)
+                .collect();
+            let want: Vec<_> = half.frames.iter().map(wanted).collect();
+            assert_eq!(seen, want, "{} {direction}", connection.id);
+        }
+        let wire = if connection.version.starts_with('2') {
+            2
+        } else {
+            3
+        };
+        let version = told
+            .summary()
+            .begun
+            .version
+            .expect("it is known at the end");
+        assert_eq!(version.wire(), wire, "{}", connection.id);
+    }
+}
+
+#[test]
+fn one_way_sessions_are_read_as_far_as_they_are_sound() {
+    let mut checked = 0;
+    for sequence in sequences::all() {
+        let version = Version::ALL
+            .into_iter()
+            .find(|version| version.alpn() == format!("spdy/{}", sequence.version));
+        let options = Options {
+            version,
+            ..Options::default()
+        };
+        let told = streams(&sequence.bytes, &[], options);
+        let seen: Vec<_> = told.frames().into_iter().map(got).collect();
+        let want: Vec<_> = sequence
+            .frames
+            .iter()
+            .map(|frame| wanted(&frame.fields))
+            .collect();
+        assert_eq!(seen, want, "{}", sequence.id);
+        checked += seen.len();
+    }
+    assert!(checked > 100, "only {checked} frames");
+}
+
+#[test]
+fn a_kubernetes_exec_is_followed_through_its_upgrade() {
+    let exec = live::all()
+        .into_iter()
+        .find(|connection| connection.id.contains("kubernetes"))
+        .expect("the vector is there");
+    let client = [&exec.client.http_head[..], &exec.client.bytes].concat();
+    let server = [&exec.server.http_head[..], &exec.server.bytes].concat();
+    let told = streams(&client, &server, Options::default());
+    let begun = &told.summary().begun;
+    assert_eq!(
+        (begun.found, begun.version),
+        (Found::Upgrade, Some(Version::V31))
+    );
+    let asked: Vec<_> = told
+        .summary()
+        .streams
+        .values()
+        .map(|line| &line.asked[..])
+        .collect();
+    assert_eq!(
+        asked,
+        ["streamtype=error", "streamtype=stdin", "streamtype=stdout"]
+    );
+}
+
+#[test]
+fn an_upgrade_that_is_refused_is_told_with_the_answer() {
+    let ask = b"POST /exec HTTP/1.1\r\nHost: h\r\nUpgrade: SPDY/3.1\r\n\r\n";
+    let refuse = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+    let told = streams(ask, refuse, Options::default());
+    match &told.events[..] {
+        [event] => match &event.what {
+            What::Trouble(why) => {
+                assert!(why.contains("POST /exec") && why.contains("403"), "{why}");
+            }
+            other => panic!("want trouble, got {other:?}"),
+        },
+        other => panic!("want one event, got {other:#?}"),
+    }
+}
+
+#[test]
+fn an_upgrade_behind_connect_and_other_requests_is_found() {
+    let exec = live::all()
+        .into_iter()
+        .find(|connection| connection.id.contains("kubernetes"))
+        .expect("the vector is there");
+    let client = [
+        &b"CONNECT api:443 HTTP/1.1\r\nHost: api\r\n\r\nGET /healthz HTTP/1.1\r\nHost: api\r\n\r\n"
+            [..],
+        &exec.client.http_head,
+        &exec.client.bytes,
+    ]
+    .concat();
+    let server = [
+        &b"HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"[..],
+        &exec.server.http_head,
+        &exec.server.bytes,
+    ]
+    .concat();
+    let mut inspector = Inspector::new(Options::default());
+    inspector.streams(&client, &server);
+    let told = Told::of(inspector);
+    assert_eq!(
+        told.frames().len(),
+        exec.client.frames.len() + exec.server.frames.len()
+    );
+}
+
+#[test]
+fn bytes_that_are_no_frame_are_told_with_their_place() {
+    let mut bytes = live::all()
+        .into_iter()
+        .find(|connection| connection.version == "3.1")
+        .expect("a recorded SPDY/3.1")
+        .client
+        .bytes;
+    let whole = bytes.len();
+    bytes.extend([0x80, 9, 0, 1, 0, 0, 0, 0]);
+    let told = streams(&bytes, &[], Options::default());
+    let findings = told.findings();
+    let place = format!("at byte {whole} of the session");
+    assert!(
+        findings
+            .iter()
+            .any(|text| text.contains(&place) && text.contains("version 9")),
+        "{findings:?}"
+    );
+}

@@ -1,0 +1,97 @@
+//! Captures of connections: what two peers wrote, as the packets and the files it could have been.
+
+pub(crate) mod file;
+pub(crate) mod frames;
+pub(crate) mod tcp;
+
+use spdy_inspect::capture::Reader;
+use spdy_inspect::event::{Event, FrameSeen, What};
+use spdy_inspect::inspector::{Inspector, Options};
+use spdy_inspect::limits::Limits;
+use spdy_inspect::timeline::Summary;
+
+/// Everything that was told.
+pub(crate) struct Told {
+    pub(crate) events: Vec<Event>,
+}
+
+impl Told {
+    pub(crate) fn of(mut inspector: Inspector) -> Self {
+        inspector.finish();
+        let mut events = Vec::new();
+        while let Some(event) = inspector.poll_event() {
+            events.push(event);
+        }
+        Self { events }
+    }
+
+    /// What `file` holds, read in pieces of `piece` bytes.
+    pub(crate) fn of_file(file: &[u8], options: Options, piece: usize) -> Self {
+        let mut inspector = Inspector::new(options);
+        let mut reader = Reader::new(Limits::default());
+        for piece in file.chunks(piece) {
+            reader.push(piece);
+            while let Some(record) = reader.poll().expect("the file is sound") {
+                inspector.record(&record);
+            }
+        }
+        reader.finish().expect("the file is whole");
+        Self::of(inspector)
+    }
+
+    pub(crate) fn frames(&self) -> Vec<&FrameSeen> {
+        let frame = |event: &'_ Event| matches!(event.what, What::Frame(_));
+        let frames = self.events.iter().filter(|event| frame(event));
+        frames
+            .map(|event| match &event.what {
+                What::Frame(seen) => &**seen,
+                _ => unreachable!("only frames are left"),
+            })
+            .collect()
+    }
+
+    /// Of the only session.
+    pub(crate) fn summary(&self) -> &Summary {
+        let mut summaries = self.events.iter().filter_map(|event| match &event.what {
+            What::Ended(summary) => Some(&**summary),
+            _ => None,
+        });
+        match (summaries.next(), summaries.next()) {
+            (Some(summary), None) => summary,
+            (first, second) => panic!(
+                "want one session, got {} and more: {:#?}",
+                u8::from(first.is_some()) + u8::from(second.is_some()),
+                self.events
+            ),
+        }
+    }
+
+    /// What looks wrong, as text.
+    pub(crate) fn findings(&self) -> Vec<String> {
+        self.summary()
+            .findings
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    }
+
+    /// Frames without their times and their offsets in the capture, to compare.
+    pub(crate) fn outline(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self
+            .frames()
+            .iter()
+            .map(|seen| {
+                format!(
+                    "{} {:08} {} {} {:?}",
+                    seen.direction,
+                    seen.offset,
+                    seen.frame.kind(),
+                    seen.len_bytes,
+                    seen.headers
+                )
+            })
+            .collect();
+        lines.sort();
+        lines
+    }
+}

@@ -1,0 +1,236 @@
+//! Time lines: when streams lived, how long senders waited, and what looks wrong.
+
+use spdy_frame::frame::{Frame, GoAway, RstStream};
+use spdy_frame::status::{GoAwayStatus, RstStatus};
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_inspect::direction::Direction::{ToClient, ToServer};
+use spdy_inspect::inspector::Options;
+use spdy_inspect::limits::Limits;
+
+use crate::support::Told;
+use crate::support::file::pcap;
+use crate::support::frames::Writer;
+use crate::support::tcp::Wire;
+
+const MS: u64 = 1_000_000;
+
+struct Talk {
+    wire: Wire,
+    start: u64,
+    client: Writer,
+    server: Writer,
+}
+
+impl Talk {
+    fn new() -> Self {
+        let mut wire = Wire::new(101, false);
+        wire.connect();
+        Self {
+            start: 1_700_000_000_000_000_000,
+            wire,
+            client: Writer::new(Version::V31),
+            server: Writer::new(Version::V31),
+        }
+    }
+
+    /// What follows happens at `ms` from the first packet.
+    fn at(&mut self, ms: u64) -> &mut Self {
+        self.wire.now = self.start + ms * MS;
+        self
+    }
+
+    fn up(&mut self, bytes: &[u8]) {
+        self.wire.send(ToServer, bytes, 60_000);
+    }
+
+    fn down(&mut self, bytes: &[u8]) {
+        self.wire.send(ToClient, bytes, 60_000);
+    }
+
+    fn told(&self, options: Options) -> Told {
+        Told::of_file(
+            &pcap(&self.wire.packets, 101, false, true),
+            options,
+            1 << 20,
+        )
+    }
+}
+
+#[test]
+fn a_stream_has_its_times_and_bytes() {
+    let mut talk = Talk::new();
+    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
+    talk.at(10).up(&open);
+    talk.at(20).down(&reply);
+    let data = talk.server.data(1, 700, true);
+    talk.at(30).down(&data);
+    talk.wire.close();
+    let told = talk.told(Options::default());
+    let line = &told.summary().streams[&1];
+    let ms = |at: Option<spdy_clock::Instant>| at.map(|at| at.as_nanos() / MS);
+    assert_eq!(
+        (ms(line.opened), ms(line.replied), line.finished.map(ms)),
+        (Some(10), Some(20), [Some(10), Some(30)])
+    );
+    assert_eq!((line.bytes, &line.answered[..]), ([0, 700], "200 OK"));
+    assert_eq!(line.asked, "GET site.test/index.html");
+    assert_eq!(told.findings(), Vec::<String>::new());
+    // Nobody opened the session's window, so nothing tells SPDY/3.1.
+    assert_eq!(told.summary().begun.version, Some(Version::V3));
+}
+
+#[test]
+fn a_sender_without_credit_is_a_stall_if_data_follows() {
+    let mut talk = Talk::new();
+    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
+    talk.at(0).up(&open);
+    talk.at(10).down(&reply);
+    let (full, rest) = (
+        talk.server.data(1, 65_536, false),
+        talk.server.data(1, 10, true),
+    );
+    talk.at(20).down(&full);
+    let updates = [talk.client.update(0, 65_536), talk.client.update(1, 65_536)].concat();
+    talk.at(120).up(&updates);
+    talk.at(130).down(&rest);
+    talk.wire.close();
+    let told = talk.told(Options::default());
+    let line = &told.summary().streams[&1];
+    assert_eq!(line.stalls[1].count, 1);
+    // The second of the two segments of the full window used it up.
+    assert_eq!(line.stalls[1].nanos, 100 * MS - 1000);
+    assert_eq!(told.summary().begun.version, Some(Version::V31));
+    assert_eq!(told.summary().session_stalls[1].count, 1);
+    let findings = told.findings();
+    assert!(
+        findings
+            .iter()
+            .any(|text| text.starts_with("stream 1: the server had no credit for 99.999 ms")),
+        "{findings:?}"
+    );
+    assert!(
+        findings
+            .iter()
+            .any(|text| text.starts_with("session: the server had no credit")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_window_used_up_exactly_at_the_end_is_no_stall() {
+    let mut talk = Talk::new();
+    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
+    talk.up(&open);
+    talk.down(&reply);
+    let data = talk.server.data(1, 65_536, true);
+    talk.down(&data);
+    talk.wire.close();
+    assert_eq!(
+        talk.told(Options::default()).findings(),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn a_window_that_nobody_opens_again_is_told_as_open() {
+    let mut talk = Talk::new();
+    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
+    talk.up(&open);
+    talk.down(&reply);
+    let data = talk.server.data(1, 65_536, false);
+    talk.at(50).down(&data);
+    let told = talk.told(Options::default());
+    assert!(told.summary().streams[&1].stalls[1].open_since.is_some());
+    let findings = told.findings();
+    assert!(
+        findings
+            .iter()
+            .any(|text| text.contains("and the client gave none")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn a_peer_without_flow_control_is_told_as_such() {
+    let mut talk = Talk::new();
+    let (open, reply) = (talk.client.open(1, true), talk.server.reply(1, false));
+    talk.up(&open);
+    talk.down(&reply);
+    let data = talk.server.data(1, 65_537, true);
+    talk.down(&data);
+    talk.wire.close();
+    let findings = talk.told(Options::default()).findings();
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    assert!(
+        findings[0].starts_with("stream 1: the server sent 1 bytes beyond the window"),
+        "{findings:?}"
+    );
+    assert!(
+        findings[1].contains("sent no WINDOW_UPDATE"),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn resets_and_goaways_that_leave_streams_behind_are_told() {
+    let mut talk = Talk::new();
+    let open = [talk.client.open(1, true), talk.client.open(3, true)].concat();
+    talk.up(&open);
+    let end = [
+        talk.server.frame(&Frame::RstStream(RstStream {
+            stream_id: StreamId::new(1),
+            status: RstStatus::REFUSED_STREAM,
+        })),
+        talk.server.frame(&Frame::GoAway(GoAway {
+            last_good: StreamId::new(1),
+            status: Some(GoAwayStatus::OK),
+        })),
+    ]
+    .concat();
+    talk.down(&end);
+    talk.wire.close();
+    let findings = talk.told(Options::default()).findings();
+    assert!(
+        findings[0].contains("reset it with REFUSED_STREAM"),
+        "{findings:?}"
+    );
+    assert!(
+        findings
+            .iter()
+            .any(|text| text.contains("went away with OK") && text.contains("1 later ones")),
+        "{findings:?}"
+    );
+    assert!(
+        findings
+            .iter()
+            .any(|text| text.contains("stream 3: asked for in full, never replied")),
+        "{findings:?}"
+    );
+}
+
+#[test]
+fn streams_and_findings_past_their_limits_are_counted() {
+    let mut talk = Talk::new();
+    for id in [1, 3, 5] {
+        let open = talk.client.open(id, true);
+        talk.up(&open);
+        let reset = talk.server.frame(&Frame::RstStream(RstStream {
+            stream_id: StreamId::new(id),
+            status: RstStatus::CANCEL,
+        }));
+        talk.down(&reset);
+    }
+    talk.wire.close();
+    let told = talk.told(Options {
+        limits: Limits {
+            streams: 2,
+            findings: 2,
+            ..Limits::default()
+        },
+        ..Options::default()
+    });
+    let summary = told.summary();
+    assert_eq!((summary.streams.len(), summary.streams_left_out), (2, 1));
+    assert_eq!((summary.findings.len(), summary.findings_left_out), (2, 1));
+}

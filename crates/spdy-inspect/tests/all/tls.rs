@@ -1,0 +1,313 @@
+//! TLS: rustls against itself in memory, SPDY inside, the records in a capture, the secrets beside it.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use spdy_frame::version::Version;
+use spdy_inspect::direction::Direction::{ToClient, ToServer};
+use spdy_inspect::event::{Found, What};
+use spdy_inspect::inspector::Options;
+use spdy_inspect::limits::Limits;
+use spdy_inspect::tls::key_log::KeyLog;
+
+use crate::support::Told;
+use crate::support::file::{pcap, pcapng};
+use crate::support::frames::Writer;
+use crate::support::tcp::Wire;
+
+/// Writes down what `SSLKEYLOGFILE` would hold.
+#[derive(Debug, Default)]
+struct Secrets(Mutex<String>);
+
+impl rustls::KeyLog for Secrets {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
+        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
+        self.0.lock().expect("nobody panicked").push_str(&line);
+    }
+}
+
+struct Talk {
+    client: ClientConnection,
+    server: ServerConnection,
+    wire: Wire,
+    /// Where the records of a flight to the client are dropped from the capture: nth send.
+    lose: Option<usize>,
+    sends: usize,
+}
+
+impl Talk {
+    /// Moves records until nobody has any.
+    fn turn(&mut self) {
+        loop {
+            let (mut up, mut down) = (Vec::new(), Vec::new());
+            while self.client.wants_write() {
+                self.client.write_tls(&mut up).expect("a vector takes all");
+            }
+            self.wire.send(ToServer, &up, 1000);
+            let mut rest = &up[..];
+            while !rest.is_empty() {
+                self.server.read_tls(&mut rest).expect("a slice gives all");
+                self.server
+                    .process_new_packets()
+                    .expect("the handshake goes well");
+            }
+            while self.server.wants_write() {
+                self.server
+                    .write_tls(&mut down)
+                    .expect("a vector takes all");
+            }
+            for piece in down.chunks(1000) {
+                self.sends += 1;
+                if self.lose == Some(self.sends) {
+                    self.wire.skip(ToClient, piece.len());
+                } else {
+                    self.wire.send(ToClient, piece, 1000);
+                }
+            }
+            let mut rest = &down[..];
+            while !rest.is_empty() {
+                self.client.read_tls(&mut rest).expect("a slice gives all");
+                self.client
+                    .process_new_packets()
+                    .expect("the handshake goes well");
+            }
+            if up.is_empty() && down.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn up(&mut self, bytes: &[u8]) {
+        self.client
+            .writer()
+            .write_all(bytes)
+            .expect("it is buffered");
+        self.turn();
+        let mut got = vec![0; bytes.len()];
+        self.server
+            .reader()
+            .read_exact(&mut got)
+            .expect("it arrived");
+    }
+
+    fn down(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(16_000) {
+            self.server
+                .writer()
+                .write_all(bytes)
+                .expect("it is buffered");
+            self.turn();
+            let mut got = vec![0; bytes.len()];
+            self.client
+                .reader()
+                .read_exact(&mut got)
+                .expect("it arrived");
+        }
+    }
+}
+
+/// Two peers of one version and suite, the client offering `alpn`.
+fn talk(
+    version: &'static rustls::SupportedProtocolVersion,
+    suite: rustls::SupportedCipherSuite,
+    alpn: Option<&str>,
+) -> (Talk, Arc<Secrets>) {
+    let made = rcgen::generate_simple_self_signed(["site.test".to_owned()]).expect("a certificate");
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![suite];
+    let provider = Arc::new(provider);
+    let protocols: Vec<_> = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[version])
+        .expect("the suite is of the version")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .expect("the key is the certificate's");
+    server.alpn_protocols.clone_from(&protocols);
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("it may be a root");
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .expect("the suite is of the version")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols = protocols;
+    let secrets = Arc::new(Secrets::default());
+    client.key_log = Arc::clone(&secrets) as Arc<dyn rustls::KeyLog>;
+    let name = ServerName::try_from("site.test").expect("a name");
+    let mut wire = Wire::new(1, false);
+    wire.connect();
+    let mut talk = Talk {
+        client: ClientConnection::new(Arc::new(client), name).expect("a client"),
+        server: ServerConnection::new(Arc::new(server)).expect("a server"),
+        wire,
+        lose: None,
+        sends: 0,
+    };
+    talk.turn();
+    assert!(!talk.client.is_handshaking() && !talk.server.is_handshaking());
+    (talk, secrets)
+}
+
+/// A request and an answer of 40,000 bytes.
+fn speak(talk: &mut Talk) {
+    let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
+    talk.up(&client.open(1, true));
+    talk.down(&[server.reply(1, false), server.data(1, 40_000, true)].concat());
+    talk.up(&client.update(0, 40_000));
+    talk.wire.close();
+}
+
+fn suites() -> Vec<(
+    &'static rustls::SupportedProtocolVersion,
+    rustls::SupportedCipherSuite,
+)> {
+    use rustls::crypto::aws_lc_rs::cipher_suite as suite;
+    vec![
+        (&rustls::version::TLS13, suite::TLS13_AES_128_GCM_SHA256),
+        (&rustls::version::TLS13, suite::TLS13_AES_256_GCM_SHA384),
+        (
+            &rustls::version::TLS13,
+            suite::TLS13_CHACHA20_POLY1305_SHA256,
+        ),
+        (
+            &rustls::version::TLS12,
+            suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        ),
+        (
+            &rustls::version::TLS12,
+            suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        ),
+        (
+            &rustls::version::TLS12,
+            suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        ),
+    ]
+}
+
+fn options(secrets: &Secrets) -> Options {
+    let mut keys = KeyLog::default();
+    let text = secrets.0.lock().expect("nobody panicked");
+    assert!(keys.add(text.as_bytes(), 100) > 0, "{text}");
+    Options {
+        keys,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn spdy_in_tls_is_read_by_a_key_log_in_every_suite() {
+    for (version, suite) in suites() {
+        let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+        speak(&mut talk);
+        let file = pcap(&talk.wire.packets, 1, false, true);
+        let told = Told::of_file(&file, options(&secrets), 1 << 20);
+        let begun = &told.summary().begun;
+        assert_eq!((begun.found, begun.tls), (Found::Alpn, true), "{suite:?}");
+        assert_eq!(begun.version, Some(Version::V31), "{suite:?}");
+        assert_eq!(told.summary().streams[&1].bytes, [0, 40_000], "{suite:?}");
+        assert_eq!(told.findings(), Vec::<String>::new(), "{suite:?}");
+    }
+}
+
+#[test]
+fn secrets_in_the_pcapng_are_used() {
+    let (version, suite) = suites()[0];
+    let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+    speak(&mut talk);
+    let text = secrets.0.lock().expect("nobody panicked").clone();
+    let file = pcapng(&talk.wire.packets, 1, Some(text.as_bytes()));
+    let told = Told::of_file(&file, Options::default(), 999);
+    assert_eq!(told.frames().len(), 4);
+}
+
+#[test]
+fn spdy_that_no_alpn_names_is_found_inside_tls() {
+    let (version, suite) = suites()[3];
+    let (mut talk, secrets) = talk(version, suite, None);
+    let upgrade = b"GET /exec HTTP/1.1\r\nHost: site.test\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\n\r\n";
+    talk.up(upgrade);
+    talk.down(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    speak(&mut talk);
+    let file = pcap(&talk.wire.packets, 1, false, true);
+    let told = Told::of_file(&file, options(&secrets), 1 << 20);
+    let begun = &told.summary().begun;
+    assert_eq!((begun.found, begun.tls), (Found::Upgrade, true));
+    assert_eq!(told.frames().len(), 4);
+}
+
+#[test]
+fn tls_without_its_secret_is_told_with_what_it_offered() {
+    for (version, suite) in suites() {
+        let (mut talk, _) = talk(version, suite, Some("spdy/3.1"));
+        speak(&mut talk);
+        let told = Told::of_file(
+            &pcap(&talk.wire.packets, 1, false, true),
+            Options::default(),
+            4096,
+        );
+        match &told.events[..] {
+            [event] => match &event.what {
+                What::Sealed {
+                    server_name,
+                    offered,
+                    why,
+                } => {
+                    assert_eq!(server_name.as_deref(), Some("site.test"));
+                    assert_eq!(offered, &["spdy/3.1"]);
+                    assert!(why.contains("key log"), "{why}");
+                }
+                other => panic!("want it sealed, got {other:?}"),
+            },
+            // SPDY/3.1 by the ALPN of a ServerHello of TLS 1.2, which is in the open.
+            events => {
+                let text = format!("{events:?}");
+                assert!(
+                    text.contains("Began") && text.contains("key log"),
+                    "{suite:?} {text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_segment_lost_inside_a_record_of_data_does_no_harm() {
+    for (version, suite) in suites() {
+        let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+        // In the middle of the answer's second record: its head is needed, and the first has the reply.
+        talk.lose = Some(talk.sends + 20);
+        speak(&mut talk);
+        let file = pcap(&talk.wire.packets, 1, false, true);
+        let told = Told::of_file(&file, options(&secrets), 1 << 20);
+        let frames = told.frames();
+        assert_eq!(frames.len(), 4, "{suite:?} {:?}", told.findings());
+        let missing: usize = frames.iter().map(|seen| seen.missing_bytes).sum();
+        assert_eq!(missing, 16_000, "{suite:?}: the record goes as a whole");
+    }
+}
+
+#[test]
+fn key_logs_are_read_past_what_is_damaged_and_up_to_the_limit() {
+    let random = "ab".repeat(32);
+    let secret = "cd".repeat(48);
+    let line = format!("CLIENT_RANDOM {random} {secret}\n");
+    let text = format!(
+        "# a comment\r\nCLIENT_RANDOM zz zz\nEXPORTER_SECRET {random} {secret}\nCLIENT_RANDOM\n{line}"
+    );
+    let mut keys = KeyLog::default();
+    assert_eq!(keys.add(text.as_bytes(), Limits::default().secrets), 1);
+    let other = format!("CLIENT_RANDOM {} {secret}\n", "ef".repeat(32));
+    assert_eq!(keys.add(other.as_bytes(), 1), 0, "one past the limit");
+    assert_eq!(keys.len(), 1);
+}
