@@ -1,9 +1,9 @@
 // Fetches every URL at once over one session of moby/spdystream and prints what came as JSON.
 //
-//	client [--repeat N] [--post FILE] [--seconds N] URL...
+//	client [--repeat N] [--post FILE] [--seconds N] [--pushes N] URL...
 //
 // http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0 if every
-// URL was answered to its end. The library shows nobody the headers of a SYN_REPLY, so each status is 0.
+// URL was answered to its end, and with --pushes when so many pushes were. The library shows nobody the headers of a SYN_REPLY, so each status is 0.
 package main
 
 import (
@@ -43,6 +43,7 @@ type report struct {
 func main() {
 	repeat := flag.Int("repeat", 1, "ask for the list so often")
 	post := flag.String("post", "", "file to POST to every URL")
+	pushes := flag.Int("pushes", 0, "wait for so many pushes: the library may tell of them after the answers")
 	seconds := flag.Int("seconds", 60, "give up after so long")
 	flag.Parse()
 	var urls []*url.URL
@@ -72,6 +73,7 @@ func main() {
 	}
 	var lock sync.Mutex // of out, while streams write to it
 	var streams sync.WaitGroup
+	streams.Add(*pushes)
 	session, err := connect(urls[0])
 	if err != nil {
 		log.Fatal(err)
@@ -80,14 +82,16 @@ func main() {
 		head := pushed.Headers()
 		pushed.SendReply(http.Header{}, true) // what is not replied to gets no DATA
 		go pushed.ReceiveHeader()             // HEADERS that nobody takes hold up the DATA behind them
-		streams.Add(1)
 		go func() {
-			defer streams.Done()
 			one := response{URL: head.Get(":path")}
 			one.digest(pushed)
 			lock.Lock()
 			out.Pushed = append(out.Pushed, one)
+			expected := len(out.Pushed) <= *pushes
 			lock.Unlock()
+			if expected {
+				streams.Done()
+			}
 		}()
 	})
 	for index, to := range urls {

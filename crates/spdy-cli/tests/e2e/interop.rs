@@ -1,13 +1,51 @@
 //! What every independent peer must be able to do with us, and we with it.
+//!
+//! ```text
+//!                      our server                           our client
+//! GET, 100 at once     spdy serve  <-- the peer's client    spdy fetch --> the peer's server
+//! POST                 Site        <-- the peer's client    spdy fetch --> the peer's server
+//! push                 Site        --> the peer's client    get_with_pushes <-- the peer's server
+//! ```
+//!
+//! A method of [`Meeting`] is one of these tests; `meetings!` says which of them a peer can pass. What a
+//! peer cannot, and what is seen then, is in `docs/interop.md`.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
+use spdy_frame::version::Version;
+use spdy_net::protocol::Protocol;
 
 use crate::support::certificate::CERTIFICATE;
 use crate::support::files::{FILES, File, sha256};
-use crate::support::peers::{Peer, wanted};
+use crate::support::peers::{Fetched, Peer, wanted};
 use crate::support::program::{Served, ended_with, spdy};
+use crate::support::pushed::get_with_pushes;
+use crate::support::site::Site;
+
+/// Makes a module of tests for each way to meet a peer.
+macro_rules! meetings {
+    ($($name:ident = $meeting:expr => $($test:ident)+;)+) => {$(
+        mod $name {
+            use super::*;
+            $(
+                #[test]
+                fn $test() {
+                    $meeting.$test();
+                }
+            )+
+        }
+    )+};
+}
+pub(crate) use meetings;
+
+/// The page of the tests of pushes.
+const PAGE: &str = "128";
+/// What is pushed beside it, by name and size.
+const PUSHES: [&str; 2] = ["10k", "1m"];
+/// What is pushed to clients, whose windows may be of 64 KiB and their readers slow to come.
+const SMALL_PUSHES: [&str; 2] = ["0", "10k"];
 
 /// Every file once, from 0 B to 20 MB.
 pub(crate) fn every_file() -> Vec<&'static File> {
@@ -29,96 +67,307 @@ pub(crate) fn a_hundred() -> Vec<&'static File> {
     files
 }
 
-/// `peer`'s client asks `spdy serve` for `files`, all at once over one session.
-pub(crate) fn serve_answers(peer: Peer, secure: bool, files: fn() -> Vec<&'static File>) {
-    if !wanted() {
-        return;
+fn named(name: &str) -> &'static File {
+    let file = FILES.files.iter().find(|file| file.name == name);
+    file.unwrap_or_else(|| panic!("there is no file {name}"))
+}
+
+/// A peer, what is spoken with it, and whether over TLS.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meeting {
+    peer: Peer,
+    protocol: &'static str,
+    secure: bool,
+}
+
+impl Meeting {
+    /// By prior knowledge, over TCP.
+    pub(crate) const fn plain(peer: Peer, protocol: &'static str) -> Self {
+        Self {
+            peer,
+            protocol,
+            secure: false,
+        }
     }
-    let files = files();
-    let served = Served::start(&FILES.folder, &[]);
-    let origin = served.origin(secure);
-    let urls: Vec<_> = files
-        .iter()
-        .map(|file| format!("{origin}/{}", file.name))
-        .collect();
-    let fetched = peer.fetch(&urls);
-    assert_eq!(fetched.errors, [] as [&str; 0], "{peer:?} from {origin}");
-    assert_eq!(
-        fetched.protocol.as_deref(),
-        Some("spdy/3.1"),
-        "{peer:?} from {origin}"
-    );
-    assert_eq!(fetched.responses.len(), files.len());
-    for (response, file) in fetched.responses.iter().zip(files) {
-        let got = (
-            response.status,
-            response.bytes,
-            response.sha256.as_deref(),
-            response.error.as_deref(),
+
+    /// By ALPN.
+    pub(crate) const fn tls(peer: Peer, protocol: &'static str) -> Self {
+        Self {
+            peer,
+            protocol,
+            secure: true,
+        }
+    }
+
+    fn version(self) -> Version {
+        match self.as_protocol() {
+            Protocol::Spdy(version) => version,
+            other => panic!("{other:?} is no SPDY"),
+        }
+    }
+
+    fn as_protocol(self) -> Protocol {
+        self.protocol.parse().expect("a protocol of ours")
+    }
+
+    fn urls(origin: &str, files: &[&'static File]) -> Vec<String> {
+        let url = |file: &&File| format!("{origin}/{}", file.name);
+        files.iter().map(url).collect()
+    }
+
+    // ---- the peer's client, our server ----
+
+    pub(crate) fn its_client_gets_every_file(self) {
+        self.serve_answers(&every_file());
+    }
+
+    pub(crate) fn its_client_gets_a_hundred_at_once(self) {
+        self.serve_answers(&a_hundred());
+    }
+
+    /// The peer's client asks `spdy serve` for `files`, all at once over one session.
+    fn serve_answers(self, files: &[&'static File]) {
+        if !wanted() {
+            return;
+        }
+        let mut options = vec!["--protocols", self.protocol];
+        options.extend(self.peer.options_of_serve());
+        let served = Served::start(&FILES.folder, &options);
+        let origin = served.origin(self.secure);
+        let fetched = self
+            .peer
+            .fetch(self.protocol, &Self::urls(&origin, files), &[]);
+        self.expect_answers(&fetched, files);
+    }
+
+    fn expect_answers(self, fetched: &Fetched, files: &[&'static File]) {
+        assert_eq!(fetched.errors, [] as [&str; 0], "{self:?}");
+        assert_eq!(fetched.protocol.as_deref(), Some(self.protocol), "{self:?}");
+        assert_eq!(fetched.responses.len(), files.len(), "{self:?}");
+        for (response, file) in fetched.responses.iter().zip(files) {
+            let got = (
+                response.status,
+                response.bytes,
+                response.sha256.as_deref(),
+                response.error.as_deref(),
+            );
+            let want = (
+                self.peer.sees(200),
+                file.len,
+                Some(file.sha256.as_str()),
+                None,
+            );
+            assert_eq!(got, want, "{self:?} from {}", response.url);
+        }
+    }
+
+    fn site(self) -> (Site, String) {
+        let site = Site::start(
+            self.as_protocol(),
+            self.secure,
+            self.peer.has_flow_control(),
         );
-        assert_eq!(
-            got,
-            (200, file.len, Some(file.sha256.as_str()), None),
-            "{peer:?} from {}",
-            response.url
-        );
+        let scheme = if self.secure { "https" } else { "http" };
+        let origin = format!("{scheme}://{}", site.address);
+        (site, origin)
+    }
+
+    /// The peer's client posts each file to our server, which answers with what came.
+    pub(crate) fn its_client_gets_its_posts_back(self) {
+        self.its_client_posts(&every_file());
+    }
+
+    /// Likewise, up to 10 KB.
+    pub(crate) fn its_client_gets_its_small_posts_back(self) {
+        let mut small = every_file();
+        small.retain(|file| file.len <= 10 << 10);
+        self.its_client_posts(&small);
+    }
+
+    fn its_client_posts(self, files: &[&'static File]) {
+        if !wanted() {
+            return;
+        }
+        let (_site, origin) = self.site();
+        for file in files {
+            let fetched = self.post(&origin, file, &[]);
+            self.expect_answers(&fetched, &[file]);
+        }
+    }
+
+    fn post(self, origin: &str, file: &File, more: &[String]) -> Fetched {
+        let path = FILES.folder.join(file.name);
+        let mut options = vec!["--post".to_owned(), path.display().to_string()];
+        options.extend_from_slice(more);
+        let url = format!("{origin}/echo");
+        self.peer.fetch(self.protocol, &[url], &options)
+    }
+
+    /// Of the answer to an upload of 1 MiB, 64 KiB come.
+    pub(crate) fn stops_at_a_window_of_the_answer(self) {
+        let (_site, origin) = self.site();
+        let fetched = self.post(&origin, named("1m"), &["--seconds".into(), "2".into()]);
+        assert_eq!(fetched.errors, ["not done after 2 s"], "{self:?}");
+        assert_eq!(fetched.responses[0].bytes, 65_536, "{self:?}");
+    }
+
+    fn push_to_its_client(self) -> (Site, Fetched) {
+        let (site, origin) = self.site();
+        let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
+        let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
+        let fetched = self.peer.fetch(self.protocol, &[url], &options);
+        (site, fetched)
+    }
+
+    pub(crate) fn its_client_takes_our_pushes(self) {
+        if !wanted() {
+            return;
+        }
+        let (site, fetched) = self.push_to_its_client();
+        self.expect_answers(&fetched, &[named(PAGE)]);
+        // A path, or in SPDY/2 a whole URL.
+        let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
+        let mut came: Vec<_> = fetched
+            .pushed
+            .iter()
+            .map(|push| {
+                let hash = push.sha256.as_deref();
+                (path(&push.url), push.bytes, hash, push.error.as_deref())
+            })
+            .collect();
+        came.sort_unstable();
+        let pushed = SMALL_PUSHES.map(named);
+        let want = pushed.map(|file| {
+            let path = format!("/{}", file.name);
+            (path, file.len, Some(file.sha256.as_str()), None)
+        });
+        assert_eq!(came, want, "{self:?}");
+        let ended = SMALL_PUSHES.map(|name| (name.to_owned(), None));
+        assert_eq!(site.pushes(), ended, "{self:?}");
+    }
+
+    /// It wants none: the page comes all the same, and the session stays.
+    pub(crate) fn its_client_gets_the_page_beside_pushes_it_does_not_want(self) {
+        if !wanted() {
+            return;
+        }
+        let (_site, fetched) = self.push_to_its_client();
+        self.expect_answers(&fetched, &[named(PAGE)]);
+        let taken = fetched.pushed.iter().filter(|push| push.sha256.is_some());
+        assert_eq!(taken.count(), 0, "{self:?}: {:?}", fetched.pushed);
+    }
+
+    // ---- our client, the peer's server ----
+
+    pub(crate) fn fetch_gets_every_file(self) {
+        self.fetch_gets(&every_file());
+    }
+
+    pub(crate) fn fetch_gets_a_hundred_at_once(self) {
+        self.fetch_gets(&a_hundred());
+    }
+
+    /// `spdy fetch` with what this peer needs.
+    fn fetch(self) -> Command {
+        let mut command = spdy(&["fetch", "--protocol", self.protocol, "--json"]);
+        command.args(self.peer.options_of_fetch());
+        if self.secure {
+            command.arg("--cacert").arg(&CERTIFICATE.authority);
+        }
+        command
+    }
+
+    /// Runs `command` to its end, and reads what it tells of each URL.
+    fn results(self, command: &mut Command) -> Vec<Value> {
+        let output = ended_with(0, command);
+        let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+        let results: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of JSON"))
+            .collect();
+        for result in &results {
+            let got = (
+                &result["status"],
+                &result["protocol"],
+                &result["connection"],
+            );
+            let want = (&200.into(), &self.protocol.into(), &0.into());
+            assert_eq!(got, want, "{self:?}: {result}");
+        }
+        results
+    }
+
+    /// `spdy fetch` asks the peer's server for `files`, all at once over one session.
+    fn fetch_gets(self, files: &[&'static File]) {
+        if !wanted() {
+            return;
+        }
+        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let urls = Self::urls(&origin, files);
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mut command = self.fetch();
+        command.arg("--output-dir").arg(folder.path()).args(&urls);
+        let results = self.results(&mut command);
+        assert_eq!(results.len(), urls.len(), "{self:?}: {results:?}");
+
+        // What it wrote, and what it says of it, without regard to the order in which the bodies came.
+        let mut wanted: Vec<_> = files
+            .iter()
+            .map(|file| (file.len, file.sha256.clone()))
+            .collect();
+        let mut told: Vec<_> = results.iter().map(told).collect();
+        let entries = fs::read_dir(folder.path()).expect("the folder is there");
+        let bodies =
+            entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file"));
+        let mut written: Vec<_> = bodies.map(|body| (body.len(), sha256(&body))).collect();
+        for list in [&mut wanted, &mut told, &mut written] {
+            list.sort();
+        }
+        assert_eq!(told, wanted, "{self:?}, as told");
+        assert_eq!(written, wanted, "{self:?}, as written");
+    }
+
+    /// `spdy fetch` posts each file, and gets it back.
+    pub(crate) fn fetch_gets_its_posts_back(self) {
+        self.fetch_posts(&every_file());
+    }
+
+    fn fetch_posts(self, files: &[&'static File]) {
+        if !wanted() {
+            return;
+        }
+        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        for file in files {
+            let body = format!("@{}", FILES.folder.join(file.name).display());
+            let mut command = self.fetch();
+            command.args(["--data", &body, &format!("{origin}/echo")]);
+            let came: Vec<_> = self.results(&mut command).iter().map(told).collect();
+            assert_eq!(came, [(file.len, file.sha256.clone())], "{self:?}");
+        }
+    }
+
+    /// The peer's server pushes, and our client takes it.
+    pub(crate) fn its_pushes_come(self) {
+        if !wanted() {
+            return;
+        }
+        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let target = format!("/{PAGE}?push={}", PUSHES.join(","));
+        let flow_control = self.peer.has_flow_control();
+        let (page, came) =
+            get_with_pushes(&origin, self.version(), flow_control, &target, PUSHES.len());
+        let of = |file: &File| (200, file.len, file.sha256.clone());
+        assert_eq!((page.1, page.2, page.3), of(named(PAGE)), "{self:?}");
+        let want = PUSHES.map(|name| {
+            let (status, len, hash) = of(named(name));
+            (format!("/{name}"), status, len, hash)
+        });
+        assert_eq!(came, want, "{self:?}");
     }
 }
 
-/// `spdy fetch` asks `peer`'s server for `files`, all at once over one session.
-pub(crate) fn fetch_gets(peer: Peer, secure: bool, files: fn() -> Vec<&'static File>) {
-    if !wanted() {
-        return;
-    }
-    let files = files();
-    let (_running, origin) = peer.serve(secure);
-    let urls: Vec<_> = files
-        .iter()
-        .map(|file| format!("{origin}/{}", file.name))
-        .collect();
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json", "--output-dir"]);
-    command.arg(folder.path());
-    if secure {
-        command.arg("--cacert").arg(&CERTIFICATE.authority);
-    }
-    let output = ended_with(0, command.args(&urls));
-    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
-    let results: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line of JSON"))
-        .collect();
-    assert_eq!(results.len(), urls.len(), "{text}");
-    for result in &results {
-        let got = (
-            &result["status"],
-            &result["protocol"],
-            &result["connection"],
-        );
-        assert_eq!(
-            got,
-            (&200.into(), &"spdy/3.1".into(), &0.into()),
-            "{peer:?}: {result}"
-        );
-    }
-
-    // What it wrote, and what it says of it, without regard to the order in which the bodies came.
-    let mut wanted: Vec<_> = files
-        .iter()
-        .map(|file| (file.len, file.sha256.clone()))
-        .collect();
-    let number = |result: &Value| result["bytes"].as_u64().expect("a number") as usize;
-    let hash = |result: &Value| result["sha256"].as_str().expect("a hash").to_owned();
-    let mut told: Vec<_> = results
-        .iter()
-        .map(|result| (number(result), hash(result)))
-        .collect();
-    let entries = fs::read_dir(folder.path()).expect("the folder is there");
-    let bodies = entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file"));
-    let mut written: Vec<_> = bodies.map(|body| (body.len(), sha256(&body))).collect();
-    for list in [&mut wanted, &mut told, &mut written] {
-        list.sort();
-    }
-    assert_eq!(told, wanted, "{peer:?} from {origin}, as told");
-    assert_eq!(written, wanted, "{peer:?} from {origin}, as written");
+/// Bytes and hash, as `spdy fetch` tells them.
+fn told(result: &Value) -> (usize, String) {
+    let bytes = result["bytes"].as_u64().expect("a number") as usize;
+    (bytes, result["sha256"].as_str().expect("a hash").to_owned())
 }

@@ -1,47 +1,27 @@
 //! Both roles against Netty.
 
-use crate::interop::{a_hundred, every_file, fetch_gets, serve_answers};
+use crate::interop::{Meeting, meetings};
 use crate::support::peers::Peer;
 
-const PLAIN: bool = false;
-const TLS: bool = true;
-
-#[test]
-fn its_client_gets_every_file_from_serve() {
-    serve_answers(Peer::Netty, PLAIN, every_file);
-}
-
-#[test]
-fn its_client_gets_every_file_from_serve_over_tls() {
-    serve_answers(Peer::Netty, TLS, every_file);
-}
-
-#[test]
-fn its_client_gets_a_hundred_at_once_from_serve() {
-    serve_answers(Peer::Netty, PLAIN, a_hundred);
-}
-
-#[test]
-fn its_client_gets_a_hundred_at_once_from_serve_over_tls() {
-    serve_answers(Peer::Netty, TLS, a_hundred);
-}
-
-#[test]
-fn fetch_gets_every_file_from_its_server() {
-    fetch_gets(Peer::Netty, PLAIN, every_file);
-}
-
-#[test]
-fn fetch_gets_every_file_from_its_server_over_tls() {
-    fetch_gets(Peer::Netty, TLS, every_file);
-}
-
-#[test]
-fn fetch_gets_a_hundred_at_once_from_its_server() {
-    fetch_gets(Peer::Netty, PLAIN, a_hundred);
-}
-
-#[test]
-fn fetch_gets_a_hundred_at_once_from_its_server_over_tls() {
-    fetch_gets(Peer::Netty, TLS, a_hundred);
+// Its client wants the version again in the HEADERS of a push, where a name given before is an error
+// (SPDY/3.1 §2.6.7), and resets what has it but once.
+meetings! {
+    spdy_31 = Meeting::plain(Peer::Netty, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+    spdy_31_over_tls = Meeting::tls(Peer::Netty, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
 }

@@ -1,47 +1,53 @@
-//! Both roles against node-spdy.
+//! Both roles against node-spdy, which speaks all three versions.
 
-use crate::interop::{a_hundred, every_file, fetch_gets, serve_answers};
+use crate::interop::{Meeting, meetings};
 use crate::support::peers::Peer;
 
-const PLAIN: bool = false;
-const TLS: bool = true;
-
-#[test]
-fn its_client_gets_every_file_from_serve() {
-    serve_answers(Peer::Node, PLAIN, every_file);
-}
-
-#[test]
-fn its_client_gets_every_file_from_serve_over_tls() {
-    serve_answers(Peer::Node, TLS, every_file);
-}
-
-#[test]
-fn its_client_gets_a_hundred_at_once_from_serve() {
-    serve_answers(Peer::Node, PLAIN, a_hundred);
-}
-
-#[test]
-fn its_client_gets_a_hundred_at_once_from_serve_over_tls() {
-    serve_answers(Peer::Node, TLS, a_hundred);
-}
-
-#[test]
-fn fetch_gets_every_file_from_its_server() {
-    fetch_gets(Peer::Node, PLAIN, every_file);
-}
-
-#[test]
-fn fetch_gets_every_file_from_its_server_over_tls() {
-    fetch_gets(Peer::Node, TLS, every_file);
-}
-
-#[test]
-fn fetch_gets_a_hundred_at_once_from_its_server() {
-    fetch_gets(Peer::Node, PLAIN, a_hundred);
-}
-
-#[test]
-fn fetch_gets_a_hundred_at_once_from_its_server_over_tls() {
-    fetch_gets(Peer::Node, TLS, a_hundred);
+// Its pushes say `https`, whatever they come by: only over TLS are they of their page's origin.
+meetings! {
+    spdy_31 = Meeting::plain(Peer::Node, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+    spdy_31_over_tls = Meeting::tls(Peer::Node, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+    spdy_3 = Meeting::plain(Peer::Node, "spdy/3") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+    spdy_3_over_tls = Meeting::tls(Peer::Node, "spdy/3") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+    spdy_2 = Meeting::plain(Peer::Node, "spdy/2") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+    spdy_2_over_tls = Meeting::tls(Peer::Node, "spdy/2") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
 }

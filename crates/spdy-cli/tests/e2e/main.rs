@@ -8,6 +8,8 @@ mod browsers;
 mod cli;
 mod inspect;
 mod interop;
+mod interop_jvm;
+mod interop_moby;
 mod interop_netty;
 mod interop_node;
 mod support;

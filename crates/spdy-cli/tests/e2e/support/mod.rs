@@ -5,3 +5,5 @@ pub(crate) mod certificate;
 pub(crate) mod files;
 pub(crate) mod peers;
 pub(crate) mod program;
+pub(crate) mod pushed;
+pub(crate) mod site;

@@ -1,6 +1,6 @@
 //! Independent implementations, by the drivers in `interop/`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
@@ -16,6 +16,16 @@ pub(crate) enum Peer {
     Node,
     /// Netty 4.1.
     Netty,
+    /// moby/spdystream 0.5.
+    Moby,
+    /// OkHttp 2.7; its server is made of its own connections.
+    OkHttp,
+    /// The server that comes with OkHttp 2.7 for tests.
+    MockWebServer,
+    /// Jetty 9.2.
+    Jetty,
+    /// Undertow 1.3.
+    Undertow,
 }
 
 /// What a driver's client prints.
@@ -23,6 +33,7 @@ pub(crate) enum Peer {
 pub(crate) struct Fetched {
     pub(crate) protocol: Option<String>,
     pub(crate) responses: Vec<Response>,
+    pub(crate) pushed: Vec<Response>,
     pub(crate) errors: Vec<String>,
 }
 
@@ -62,12 +73,13 @@ pub(crate) fn is_installed(name: &str) -> bool {
 
 impl Peer {
     /// Starts its server over the [`FILES`]; gives the origin of its URLs.
-    pub(crate) fn serve(self, secure: bool) -> (Running, String) {
+    pub(crate) fn serve(self, protocol: &str, secure: bool) -> (Running, String) {
         let mut command = self.driver(Role::Server);
         command
             .arg("--root")
             .arg(&FILES.folder)
-            .args(["--port", "0"]);
+            .args(["--port", "0"])
+            .args(self.kind_options(protocol));
         if secure {
             command
                 .arg("--cert")
@@ -87,9 +99,13 @@ impl Peer {
     }
 
     /// Fetches `urls` by its client, all at once over one session.
-    pub(crate) fn fetch(self, urls: &[String]) -> Fetched {
+    /// It gives up after 20 s, unless `options` say otherwise.
+    pub(crate) fn fetch(self, protocol: &str, urls: &[String], options: &[String]) -> Fetched {
         let mut command = self.driver(Role::Client);
         let output = command
+            .args(self.kind_options(protocol))
+            .args(["--seconds", "20"])
+            .args(options)
             .args(urls)
             .output()
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
@@ -101,6 +117,50 @@ impl Peer {
                 String::from_utf8_lossy(&output.stderr)
             )
         })
+    }
+
+    /// What its drivers are told of what they are to be, if they can be several things.
+    fn kind_options(self, protocol: &str) -> Vec<&str> {
+        match self {
+            Self::Node | Self::Jetty => vec!["--protocol", protocol],
+            Self::MockWebServer => vec!["--mock", "yes"],
+            Self::Netty | Self::Moby | Self::OkHttp | Self::Undertow => Vec::new(),
+        }
+    }
+
+    /// Whether it grants windows and keeps to them.
+    pub(crate) fn has_flow_control(self) -> bool {
+        self != Self::Moby
+    }
+
+    /// What its client must be told to stay until it has `pushes`; the others know by themselves.
+    pub(crate) fn option_of_pushes(self, pushes: usize) -> Vec<String> {
+        match self {
+            Self::Moby => vec!["--pushes".to_owned(), pushes.to_string()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What `spdy serve` must be told for its client.
+    pub(crate) fn options_of_serve(self) -> &'static [&'static str] {
+        match self {
+            Self::Moby => &["--no-flow-control"],
+            _ => &[],
+        }
+    }
+
+    /// What `spdy fetch` must be told for its server.
+    pub(crate) fn options_of_fetch(self) -> &'static [&'static str] {
+        match self {
+            Self::Moby => &["--no-flow-control"],
+            Self::Undertow => &["--window", "65536"],
+            _ => &[],
+        }
+    }
+
+    /// What its client tells of a response's status: spdystream shows nobody the headers of SYN_REPLY.
+    pub(crate) fn sees(self, status: u16) -> u16 {
+        if self == Self::Moby { 0 } else { status }
     }
 
     fn driver(self, role: Role) -> Command {
@@ -120,25 +180,40 @@ impl Peer {
                 }));
                 command
             }
-            Self::Netty => {
-                let target = interop.join("netty/target");
-                let classpath = std::fs::read_to_string(target.join("classpath.txt"));
-                require("Netty", classpath.is_ok() && is_installed("java"));
-                let classes: PathBuf = target.join("classes");
-                let mut command = Command::new("java");
-                command.arg("-cp").arg(format!(
-                    "{}:{}",
-                    classes.display(),
-                    classpath.unwrap_or_default().trim()
-                ));
-                command.arg(match role {
-                    Role::Server => "spdy.interop.Server",
-                    Role::Client => "spdy.interop.Client",
+            Self::Moby => {
+                let program = interop.join("moby/target").join(match role {
+                    Role::Server => "server",
+                    Role::Client => "client",
                 });
-                command
+                require("spdystream", program.is_file());
+                Command::new(program)
             }
+            Self::Netty => java(&interop.join("netty/target"), "spdy.interop", role),
+            Self::OkHttp | Self::MockWebServer => {
+                java(&interop.join("jvm/target"), "spdy.interop.okhttp", role)
+            }
+            Self::Jetty => java(&interop.join("jvm/target"), "spdy.interop.jetty", role),
+            Self::Undertow => java(&interop.join("jvm/target"), "spdy.interop.undertow", role),
         }
     }
+}
+
+/// The driver in `package`, built by Maven to `target`.
+fn java(target: &Path, package: &str, role: Role) -> Command {
+    let classpath = std::fs::read_to_string(target.join("classpath.txt"));
+    require(package, classpath.is_ok() && is_installed("java"));
+    let classes = target.join("classes");
+    let classpath = classpath.unwrap_or_default();
+    let mut command = Command::new("java");
+    // Many start at once on few cores, and each lives for a second: no time for the second compiler.
+    command.args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp"]);
+    command.arg(format!("{}:{}", classes.display(), classpath.trim()));
+    let main = match role {
+        Role::Server => "Server",
+        Role::Client => "Client",
+    };
+    command.arg(format!("{package}.{main}"));
+    command
 }
 
 #[derive(Clone, Copy)]

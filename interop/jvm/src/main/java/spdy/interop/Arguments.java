@@ -9,7 +9,7 @@ import java.util.Map;
 public final class Arguments {
     /** What every server takes. */
     public static final Map<String, String> OF_A_SERVER =
-            Map.of("root", ".", "port", "0", "protocol", "spdy/3.1", "cert", "", "key", "");
+            Map.of("root", ".", "port", "0", "protocol", "spdy/3.1", "cert", "", "key", "", "mock", "");
     /** What every client takes. */
     public static final Map<String, String> OF_A_CLIENT =
             Map.of("repeat", "1", "post", "", "seconds", "60", "protocol", "spdy/3.1");

@@ -1,6 +1,7 @@
 package spdy.interop;
 
 import io.netty.bootstrap.Bootstrap;
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
@@ -10,11 +11,15 @@ import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.nio.NioSocketChannel;
 import io.netty.handler.codec.http.DefaultFullHttpRequest;
+import io.netty.handler.codec.http.DefaultHttpContent;
+import io.netty.handler.codec.http.DefaultHttpRequest;
+import io.netty.handler.codec.http.DefaultLastHttpContent;
 import io.netty.handler.codec.http.FullHttpMessage;
 import io.netty.handler.codec.http.FullHttpRequest;
 import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.spdy.SpdyHttpHeaders;
 import io.netty.handler.ssl.SslContext;
@@ -185,7 +190,7 @@ public final class Client {
             }
             asked = true;
             for (int index = 0; index < exchanges.size(); index++) {
-                context.write(request(exchanges.get(index).url, streamOf(index)));
+                ask(context, exchanges.get(index).url, streamOf(index));
             }
             context.flush();
         }
@@ -195,13 +200,12 @@ public final class Client {
             return 2 * index + 1;
         }
 
-        private FullHttpRequest request(URI url, int stream) {
+        private void ask(ChannelHandlerContext context, URI url, int stream) {
             String target = url.getRawPath() + (url.getRawQuery() == null ? "" : "?" + url.getRawQuery());
-            FullHttpRequest request = new DefaultFullHttpRequest(
-                    HttpVersion.HTTP_1_1,
-                    body == null ? HttpMethod.GET : HttpMethod.POST,
-                    target,
-                    body == null ? Unpooled.EMPTY_BUFFER : Unpooled.wrappedBuffer(body));
+            HttpMethod method = body == null ? HttpMethod.GET : HttpMethod.POST;
+            HttpRequest request = body == null
+                    ? new DefaultFullHttpRequest(HttpVersion.HTTP_1_1, method, target)
+                    : new DefaultHttpRequest(HttpVersion.HTTP_1_1, method, target);
             request.headers()
                     .set(HttpHeaderNames.HOST, url.getAuthority())
                     .set(HttpHeaderNames.ACCEPT, "*/*")
@@ -209,10 +213,17 @@ public final class Client {
                     .set(SpdyHttpHeaders.Names.SCHEME, url.getScheme())
                     .set(SpdyHttpHeaders.Names.STREAM_ID, stream)
                     .set(SpdyHttpHeaders.Names.PRIORITY, stream % 8);
-            if (body != null) {
-                request.headers().set(HttpHeaderNames.CONTENT_LENGTH, body.length);
+            if (body == null) {
+                context.write(request);
+                return;
             }
-            return request;
+            request.headers().set(HttpHeaderNames.CONTENT_LENGTH, body.length);
+            context.write(request);
+            ByteBuf rest = Unpooled.wrappedBuffer(body);
+            while (rest.readableBytes() > Server.MAX_CHUNK_BYTES) {
+                context.write(new DefaultHttpContent(rest.readRetainedSlice(Server.MAX_CHUNK_BYTES)));
+            }
+            context.write(new DefaultLastHttpContent(rest));
         }
 
         @Override

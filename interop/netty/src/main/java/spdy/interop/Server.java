@@ -43,7 +43,7 @@ import java.util.Map;
  */
 public final class Server {
     /** The encoder makes one DATA frame of a chunk, and a frame holds less than 16 MiB. */
-    private static final int MAX_CHUNK_BYTES = 8 << 20;
+    static final int MAX_CHUNK_BYTES = 8 << 20;
 
     private Server() {}
 
@@ -51,7 +51,8 @@ public final class Server {
         Options options = new Options(args, Map.of("root", ".", "port", "0", "cert", "", "key", ""));
         Path root = Path.of(options.text("root")).toRealPath();
         SslContext tls = null;
-        if (options.has("cert")) {
+        boolean secure = options.has("cert");
+        if (secure) {
             tls = SslContextBuilder.forServer(new File(options.text("cert")), new File(options.text("key")))
                     .applicationProtocolConfig(Pipeline.alpn())
                     .build();
@@ -60,13 +61,13 @@ public final class Server {
                 .group(new NioEventLoopGroup(2))
                 .channel(NioServerSocketChannel.class)
                 .childOption(ChannelOption.TCP_NODELAY, true)
-                .childHandler(new Pipeline(tls, true, () -> new Answers(root)))
+                .childHandler(new Pipeline(tls, true, () -> new Answers(root, secure)))
                 .bind("127.0.0.1", options.number("port"))
                 .sync()
                 .channel();
         int port = ((InetSocketAddress) listener.localAddress()).getPort();
         System.out.printf(
-                "{\"peer\":\"netty\",\"port\":%d,\"protocol\":\"%s\",\"tls\":%b}%n", port, Pipeline.PROTOCOL, tls != null);
+                "{\"peer\":\"netty\",\"port\":%d,\"protocol\":\"%s\",\"tls\":%b}%n", port, Pipeline.PROTOCOL, secure);
         listener.closeFuture().sync();
     }
 
@@ -74,9 +75,12 @@ public final class Server {
         private final Path root;
         /** A server's streams are even. */
         private int nextPush = 2;
+        /** The decoder drops the scheme that a request came with. */
+        private final String scheme;
 
-        Answers(Path root) {
+        Answers(Path root, boolean secure) {
             this.root = root;
+            scheme = secure ? "https" : "http";
         }
 
         @Override
@@ -107,7 +111,7 @@ public final class Server {
             HttpRequest promise = new DefaultFullHttpRequest(HttpVersion.HTTP_1_1, HttpMethod.GET, "/" + name);
             promise.headers()
                     .set(HttpHeaderNames.HOST, beside.headers().get(HttpHeaderNames.HOST))
-                    .set(SpdyHttpHeaders.Names.SCHEME, beside.headers().get(SpdyHttpHeaders.Names.SCHEME, "http"))
+                    .set(SpdyHttpHeaders.Names.SCHEME, scheme)
                     .set(SpdyHttpHeaders.Names.ASSOCIATED_TO_STREAM_ID, stream)
                     .set(SpdyHttpHeaders.Names.STREAM_ID, nextPush);
             context.write(promise);

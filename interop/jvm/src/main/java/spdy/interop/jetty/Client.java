@@ -1,8 +1,6 @@
 package spdy.interop.jetty;
 
 import java.net.InetSocketAddress;
-import java.util.concurrent.TimeUnit;
-import org.eclipse.jetty.spdy.api.ByteBufferDataInfo;
 import org.eclipse.jetty.spdy.api.DataInfo;
 import org.eclipse.jetty.spdy.api.GoAwayResultInfo;
 import org.eclipse.jetty.spdy.api.HeadersInfo;
@@ -16,7 +14,6 @@ import org.eclipse.jetty.spdy.api.StreamFrameListener;
 import org.eclipse.jetty.spdy.api.SynInfo;
 import org.eclipse.jetty.spdy.client.SPDYClient;
 import org.eclipse.jetty.spdy.http.HTTPSPDYHeader;
-import org.eclipse.jetty.util.Callback;
 import org.eclipse.jetty.util.Fields;
 import org.eclipse.jetty.util.log.Log;
 import org.eclipse.jetty.util.log.StdErrLog;
@@ -73,10 +70,7 @@ public final class Client {
                     new Receiving(exchange, exchanges, version));
             session.setAttribute("stream " + stream.getId(), exchange);
             if (exchanges.body != null) {
-                stream.data(
-                        new ByteBufferDataInfo(
-                                60, TimeUnit.SECONDS, java.nio.ByteBuffer.wrap(exchanges.body), true),
-                        new Callback.Adapter());
+                Server.send(stream, exchanges.body);
             }
         }
         exchanges.report();

@@ -1,36 +1,43 @@
 package spdy.interop.jetty;
 
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.InputStream;
-import java.util.LinkedHashSet;
-import java.util.Set;
-import javax.servlet.ServletException;
-import javax.servlet.http.HttpServletRequest;
-import javax.servlet.http.HttpServletResponse;
-import org.eclipse.jetty.server.HttpConfiguration;
-import org.eclipse.jetty.server.Request;
+import java.nio.ByteBuffer;
+import java.util.concurrent.TimeUnit;
 import org.eclipse.jetty.server.ServerConnector;
-import org.eclipse.jetty.server.handler.AbstractHandler;
+import org.eclipse.jetty.spdy.api.ByteBufferDataInfo;
+import org.eclipse.jetty.spdy.api.DataInfo;
+import org.eclipse.jetty.spdy.api.HeadersInfo;
+import org.eclipse.jetty.spdy.api.PushInfo;
+import org.eclipse.jetty.spdy.api.ReplyInfo;
 import org.eclipse.jetty.spdy.api.SPDY;
 import org.eclipse.jetty.spdy.api.Stream;
+import org.eclipse.jetty.spdy.api.StreamFrameListener;
+import org.eclipse.jetty.spdy.api.SynInfo;
+import org.eclipse.jetty.spdy.api.server.ServerSessionFrameListener;
 import org.eclipse.jetty.spdy.http.HTTPSPDYHeader;
-import org.eclipse.jetty.spdy.server.http.HTTPSPDYServerConnectionFactory;
-import org.eclipse.jetty.spdy.server.http.PushStrategy;
+import org.eclipse.jetty.spdy.server.SPDYServerConnectionFactory;
+import org.eclipse.jetty.util.Callback;
 import org.eclipse.jetty.util.Fields;
+import org.eclipse.jetty.util.Promise;
 import org.eclipse.jetty.util.log.Log;
 import org.eclipse.jetty.util.log.StdErrLog;
 import spdy.interop.Arguments;
 import spdy.interop.Folder;
 
 /**
- * A folder served over SPDY/2 or SPDY/3 by Jetty's HTTP over SPDY, plain.
+ * A folder served over SPDY/2 or SPDY/3 by Jetty's streams, plain.
  *
  * <pre>java spdy.interop.jetty.Server --root DIR --protocol spdy/3|spdy/2 [--port 0]</pre>
  *
  * The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
  * /b and /c beside /a.
+ *
+ * <p>Jetty's own HTTP over these streams is left out: it loses bytes of large request bodies, its own client's too.
  */
 public final class Server {
+    private static final int MAX_DATA_BYTES = 8 << 20;
+
     private Server() {}
 
     public static void main(String[] args) throws Exception {
@@ -41,16 +48,34 @@ public final class Server {
         Log.setLog(new StdErrLog()); // says what goes wrong, and no more
         ((StdErrLog) Log.getRootLogger()).setLevel(StdErrLog.LEVEL_WARN);
 
-        PushStrategy asked = (stream, request, response) -> pushes(stream, request);
         org.eclipse.jetty.server.Server server = new org.eclipse.jetty.server.Server();
-        ServerConnector connector = new ServerConnector(
-                server, new HTTPSPDYServerConnectionFactory(version, new HttpConfiguration(), asked));
+        Answers answers = new Answers(folder, version);
+        ServerConnector connector = new ServerConnector(server, new SPDYServerConnectionFactory(version, answers));
         connector.setHost("127.0.0.1");
         connector.setPort(arguments.number("port"));
         server.addConnector(connector);
-        server.setHandler(new Answers(folder));
         server.start();
         Folder.ready("jetty", connector.getLocalPort(), protocol, false);
+    }
+
+    /** Sends a body, piece after piece: Jetty cuts nothing in SPDY/2, and a frame holds less than 16 MiB. */
+    static void send(Stream stream, byte[] body) {
+        send(stream, ByteBuffer.wrap(body));
+    }
+
+    private static void send(Stream stream, ByteBuffer rest) {
+        ByteBuffer piece = rest.slice();
+        piece.limit(Math.min(piece.remaining(), MAX_DATA_BYTES));
+        rest.position(rest.position() + piece.remaining());
+        boolean last = !rest.hasRemaining();
+        stream.data(new ByteBufferDataInfo(60, TimeUnit.SECONDS, piece, last), new Callback.Adapter() {
+            @Override
+            public void succeeded() {
+                if (!last) {
+                    send(stream, rest);
+                }
+            }
+        });
     }
 
     /** The version that Jetty knows under the name of ALPN. */
@@ -62,38 +87,91 @@ public final class Server {
         };
     }
 
-    private static Set<String> pushes(Stream stream, Fields request) {
-        short version = stream.getSession().getVersion();
-        Fields.Field target = request.get(HTTPSPDYHeader.URI.name(version));
-        return new LinkedHashSet<>(Folder.pushes(target.getValue()));
-    }
-
-    private static final class Answers extends AbstractHandler {
+    private static final class Answers extends ServerSessionFrameListener.Adapter {
         private final Folder folder;
+        private final short version;
 
-        Answers(Folder folder) {
+        Answers(Folder folder, short version) {
             this.folder = folder;
+            this.version = version;
         }
 
         @Override
-        public void handle(String target, Request base, HttpServletRequest request, HttpServletResponse response)
-                throws IOException, ServletException {
-            byte[] body;
-            if (request.getMethod().equals("POST")) {
-                try (InputStream sent = request.getInputStream()) {
-                    body = sent.readAllBytes();
+        public StreamFrameListener onSyn(Stream stream, SynInfo syn) {
+            Fields request = syn.getHeaders();
+            String target = value(request, HTTPSPDYHeader.URI);
+            if (!value(request, HTTPSPDYHeader.METHOD).equals("POST")) {
+                Folder.pushes(target).forEach(path -> push(stream, request, path));
+                answer(stream, file(target));
+                return null;
+            }
+            ByteArrayOutputStream came = new ByteArrayOutputStream();
+            return new StreamFrameListener.Adapter() {
+                @Override
+                public void onData(Stream stream, DataInfo data) {
+                    came.writeBytes(data.asBytes(true));
+                    if (data.isClose()) {
+                        answer(stream, came.toByteArray());
+                    }
                 }
-            } else {
-                body = folder.file(target);
+            };
+        }
+
+        private void answer(Stream stream, byte[] body) {
+            byte[] sent = body == null ? new byte[0] : body;
+            Fields head = status(body == null ? "404 Not Found" : "200 OK", sent);
+            stream.reply(new ReplyInfo(head, false), new Callback.Adapter());
+            send(stream, sent);
+        }
+
+        /** The URL in SYN_STREAM, the status in HEADERS. */
+        private void push(Stream stream, Fields request, String path) {
+            byte[] body = file(path);
+            Fields promise = new Fields();
+            String scheme = value(request, HTTPSPDYHeader.SCHEME);
+            String host = value(request, HTTPSPDYHeader.HOST);
+            // In SPDY/2 a push is named by its whole URL.
+            String url = version == SPDY.V2 ? scheme + "://" + host + path : path;
+            promise.put(HTTPSPDYHeader.METHOD.name(version), "GET");
+            promise.put(HTTPSPDYHeader.URI.name(version), url);
+            promise.put(HTTPSPDYHeader.VERSION.name(version), "HTTP/1.1");
+            promise.put(HTTPSPDYHeader.SCHEME.name(version), scheme);
+            promise.put(HTTPSPDYHeader.HOST.name(version), host);
+            stream.push(new PushInfo(promise, false), new Promise.Adapter<Stream>() {
+                @Override
+                public void succeeded(Stream pushed) {
+                    pushed.headers(new HeadersInfo(status("200 OK", body), false), new Callback.Adapter());
+                    send(pushed, body);
+                }
+
+                @Override
+                public void failed(Throwable why) {
+                    System.err.println("push of " + path + ": " + why);
+                }
+            });
+        }
+
+        private Fields status(String text, byte[] body) {
+            Fields head = new Fields();
+            head.put(HTTPSPDYHeader.STATUS.name(version), text);
+            head.put(HTTPSPDYHeader.VERSION.name(version), "HTTP/1.1");
+            head.put("content-type", "application/octet-stream");
+            head.put("content-length", Integer.toString(body.length));
+            return head;
+        }
+
+        private String value(Fields request, HTTPSPDYHeader name) {
+            Fields.Field field = request.get(name.name(version));
+            return field == null ? "" : field.getValue();
+        }
+
+        private byte[] file(String target) {
+            try {
+                return folder.file(target);
+            } catch (IOException e) {
+                System.err.println(target + ": " + e);
+                return null;
             }
-            if (body == null) {
-                response.setStatus(404);
-                body = new byte[0];
-            }
-            response.setContentType("application/octet-stream");
-            response.setContentLength(body.length);
-            response.getOutputStream().write(body);
-            base.setHandled(true);
         }
     }
 }

@@ -17,6 +17,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+import javax.net.ssl.SSLSocketFactory;
 import okio.Buffer;
 import okio.BufferedSink;
 import okio.Okio;
@@ -24,10 +27,10 @@ import spdy.interop.Arguments;
 import spdy.interop.Folder;
 
 /**
- * A folder served over SPDY/3.1 by OkHttp: MockWebServer over TLS, its FramedConnection where there is none,
- * since MockWebServer speaks SPDY only when ALPN says so.
+ * A folder served over SPDY/3.1 by OkHttp's FramedConnection, plain or (with a certificate) by TLS and ALPN; with
+ * {@code --mock yes} by its MockWebServer, over TLS alone.
  *
- * <pre>java spdy.interop.okhttp.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
+ * <pre>java spdy.interop.okhttp.Server --root DIR [--port 0] [--cert FILE --key FILE [--mock yes]]</pre>
  *
  * The first line of stdout is JSON and tells the port. POST is answered with what came. It cannot push: the
  * library refuses to in SPDY.
@@ -39,19 +42,21 @@ public final class Server {
         Arguments arguments = new Arguments(args, Arguments.OF_A_SERVER);
         Folder folder = new Folder(arguments.text("root"));
         int port = arguments.number("port");
+        SSLSocketFactory tls = null;
         if (arguments.has("cert")) {
-            mock(folder, port, arguments);
+            tls = Tls.ofAServer(arguments.text("cert"), arguments.text("key"));
+        }
+        if (arguments.has("mock")) {
+            mock(folder, port, tls);
         } else {
-            plain(folder, port);
+            framed(folder, port, tls);
         }
     }
 
-    private static void mock(Folder folder, int port, Arguments arguments) throws Exception {
-        // It hangs at the end of a request over TLS 1.3.
-        System.setProperty("jdk.tls.server.protocols", "TLSv1.2");
+    private static void mock(Folder folder, int port, SSLSocketFactory tls) throws IOException {
         Logger.getLogger(MockWebServer.class.getName()).setLevel(Level.WARNING);
         MockWebServer server = new MockWebServer();
-        server.useHttps(Tls.ofAServer(arguments.text("cert"), arguments.text("key")), false);
+        server.useHttps(tls, false);
         server.setProtocols(List.of(Protocol.SPDY_3, Protocol.HTTP_1_1));
         server.setDispatcher(new Dispatcher() {
             @Override
@@ -71,26 +76,46 @@ public final class Server {
         Folder.ready("okhttp", server.getPort(), "spdy/3.1", true);
     }
 
-    private static void plain(Folder folder, int port) throws IOException {
-        ExecutorService answering = Executors.newCachedThreadPool();
+    private static void framed(Folder folder, int port, SSLSocketFactory tls) throws IOException {
+        ExecutorService working = Executors.newCachedThreadPool();
         try (ServerSocket listener = new ServerSocket(port, 50, InetAddress.getByName("127.0.0.1"))) {
-            Folder.ready("okhttp", listener.getLocalPort(), "spdy/3.1", false);
+            Folder.ready("okhttp", listener.getLocalPort(), "spdy/3.1", tls != null);
             while (true) {
                 Socket socket = listener.accept();
-                socket.setTcpNoDelay(true);
-                FramedConnection connection = new FramedConnection.Builder(false)
-                        .socket(socket)
-                        .protocol(Protocol.SPDY_3)
-                        .listener(new FramedConnection.Listener() {
-                            @Override
-                            public void onStream(FramedStream stream) {
-                                answering.execute(() -> answer(folder, stream));
-                            }
-                        })
-                        .build();
-                connection.sendConnectionPreface();
+                working.execute(() -> {
+                    try {
+                        speak(folder, tls == null ? socket : secured(socket, tls), working);
+                    } catch (IOException e) {
+                        System.err.println("connection: " + e);
+                    }
+                });
             }
         }
+    }
+
+    private static Socket secured(Socket socket, SSLSocketFactory tls) throws IOException {
+        SSLSocket secured = (SSLSocket) tls.createSocket(socket, null, socket.getPort(), true);
+        secured.setUseClientMode(false);
+        SSLParameters parameters = secured.getSSLParameters();
+        parameters.setApplicationProtocols(new String[] {Protocol.SPDY_3.toString()});
+        secured.setSSLParameters(parameters);
+        secured.startHandshake();
+        return secured;
+    }
+
+    private static void speak(Folder folder, Socket socket, ExecutorService working) throws IOException {
+        socket.setTcpNoDelay(true);
+        FramedConnection connection = new FramedConnection.Builder(false)
+                .socket(socket)
+                .protocol(Protocol.SPDY_3)
+                .listener(new FramedConnection.Listener() {
+                    @Override
+                    public void onStream(FramedStream stream) {
+                        working.execute(() -> answer(folder, stream));
+                    }
+                })
+                .build();
+        connection.sendConnectionPreface();
     }
 
     private static void answer(Folder folder, FramedStream stream) {

@@ -17,7 +17,7 @@ import javax.net.ssl.SSLSocketFactory;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509TrustManager;
 
-/** TLS 1.2 sockets for both roles. */
+/** TLS 1.2 sockets for both roles: OkHttp 2.7 knows no later version by name, and falls over it. */
 final class Tls {
     private Tls() {}
 
@@ -55,7 +55,10 @@ final class Tls {
     }
 
     private static SSLSocketFactory sockets(KeyManagerFactory keys, TrustManager[] trust) throws Exception {
-        SSLContext context = SSLContext.getInstance("TLSv1.2");
+        // A context of this name is of the versions in this property; one of "TLSv1.2" is so for clients alone.
+        System.setProperty("jdk.tls.server.protocols", "TLSv1.2");
+        System.setProperty("jdk.tls.client.protocols", "TLSv1.2");
+        SSLContext context = SSLContext.getInstance("TLS");
         context.init(keys == null ? null : keys.getKeyManagers(), trust, new SecureRandom());
         return context.getSocketFactory();
     }

@@ -85,6 +85,12 @@ public final class Client {
                     return;
                 }
             }
+            // Shut down with a frame still queued, it puts FIN on that one and sends another with FIN after it.
+            if (!channel.flush()) {
+                channel.getWriteSetter().set(writable -> send(exchange, body, writable));
+                channel.resumeWrites();
+                return;
+            }
             channel.suspendWrites();
             channel.shutdownWrites();
             if (!channel.flush()) {

@@ -1,0 +1,100 @@
+//! Both roles against OkHttp, Jetty and Undertow.
+
+use crate::interop::{Meeting, meetings};
+use crate::support::files::FILES;
+use crate::support::peers::{Peer, wanted};
+use crate::support::program::{ended_with, spdy};
+
+meetings! {
+    okhttp = Meeting::plain(Peer::OkHttp, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+    okhttp_over_tls = Meeting::tls(Peer::OkHttp, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+    jetty_spdy_3 = Meeting::plain(Peer::Jetty, "spdy/3") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_small_posts_back
+        its_client_takes_our_pushes
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+    jetty_spdy_2 = Meeting::plain(Peer::Jetty, "spdy/2") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+    undertow = Meeting::plain(Peer::Undertow, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+}
+
+/// Once its send window is used up to the last byte, Jetty holds back the stream's WINDOW_UPDATE as well, and
+/// nobody grants credit for a stream whose FIN has come.
+#[test]
+fn jettys_client_takes_64_kib_of_the_answer_to_an_upload_of_whole_windows() {
+    if !wanted() {
+        return;
+    }
+    Meeting::plain(Peer::Jetty, "spdy/3").stops_at_a_window_of_the_answer();
+}
+
+/// It writes `Content-Length` so, and a name in upper case is a stream error.
+#[test]
+fn fetch_resets_what_mock_web_server_answers() {
+    if !wanted() {
+        return;
+    }
+    let (_running, origin) = Peer::MockWebServer.serve("spdy/3.1", true);
+    let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json", "--insecure"]);
+    let output = ended_with(1, command.arg(format!("{origin}/128")));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("stream 1 was reset here: PROTOCOL_ERROR"),
+        "{text}"
+    );
+}
+
+/// Undertow takes our window for its own too, and sends no WINDOW_UPDATE while it believes to have more than
+/// 64 KiB: what `--window 65536` is for.
+#[test]
+fn an_upload_to_undertow_stops_where_the_window_is_over_64_kib() {
+    if !wanted() {
+        return;
+    }
+    let (_running, origin) = Peer::Undertow.serve("spdy/3.1", false);
+    let body = format!("@{}", FILES.folder.join("1m").display());
+    let mut command = spdy(&[
+        "fetch",
+        "--protocol",
+        "spdy/3.1",
+        "--json",
+        "--max-time",
+        "2",
+    ]);
+    command.args(["--data", &body, &format!("{origin}/echo")]);
+    let output = ended_with(1, &mut command);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("not done within 2s"), "{text}");
+}

@@ -1,0 +1,39 @@
+//! Both roles against moby/spdystream, the SPDY of Docker and Kubernetes, which has no flow control.
+
+use crate::interop::{Meeting, meetings};
+use crate::support::files::FILES;
+use crate::support::peers::{Peer, wanted};
+use crate::support::program::Served;
+
+meetings! {
+    plain = Meeting::plain(Peer::Moby, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+    tls = Meeting::tls(Peer::Moby, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come;
+}
+
+/// It never grants anything, so who keeps to windows stops at their first 64 KiB.
+#[test]
+fn with_flow_control_serve_sends_its_client_no_more_than_a_window() {
+    if !wanted() {
+        return;
+    }
+    let served = Served::start(&FILES.folder, &["--protocols", "spdy/3.1"]);
+    let url = format!("{}/1m", served.origin(false));
+    let fetched = Peer::Moby.fetch("spdy/3.1", &[url], &["--seconds".into(), "2".into()]);
+    assert_eq!(fetched.errors, ["not done after 2 s"]);
+}

@@ -1,0 +1,143 @@
+//! A server of our own in the test's process, for what `spdy serve` has no use for: it answers POST with what
+//! came, and pushes what a query asks for.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::BodyExt;
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy::server::Pusher;
+use spdy_frame::priority::Priority;
+use spdy_net::certificates::Identity;
+use spdy_net::latch::Latch;
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::tls::{ServerTls, TlsOptions};
+use tokio::runtime::Runtime;
+
+use super::certificate::CERTIFICATE;
+use super::files::FILES;
+
+/// How a push ended: its path, and why it was not sent to its end.
+pub(crate) type PushEnd = (String, Option<String>);
+
+/// The server; it ends with this value.
+pub(crate) struct Site {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    pushes: Arc<Mutex<Vec<PushEnd>>>,
+    _runtime: Runtime,
+}
+
+impl Site {
+    /// Speaks `protocol` alone, over TLS if `secure`.
+    pub(crate) fn start(protocol: Protocol, secure: bool, flow_control: bool) -> Self {
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let tls = secure.then(|| {
+            let identity = Identity::from_files(&CERTIFICATE.chain, &CERTIFICATE.key)
+                .expect("the certificate can be read");
+            ServerTls::new(&identity, &[protocol], &TlsOptions::default())
+                .expect("TLS can be set up")
+        });
+        let pushes = Arc::new(Mutex::new(Vec::new()));
+        let ends = Arc::clone(&pushes);
+        let handler = Arc::new(move |request| answer(request, Arc::clone(&ends)));
+        let _within = runtime.enter();
+        let listener =
+            Listener::bind(([127, 0, 0, 1], 0).into()).expect("loopback has a free port");
+        let address = listener.address();
+        let (shared, stop) = (SharedRuntime::new(TokioRuntime::start()), Latch::new());
+        let options = ServerOptions {
+            flow_control,
+            ..ServerOptions::default()
+        };
+        let never = stop.clone();
+        runtime.spawn(
+            listener.run(ListenOptions::default(), stop, move |io, _from| {
+                let (handler, tls, options) = (Arc::clone(&handler), tls.clone(), options.clone());
+                let (shared, never) = (shared.clone(), never.clone());
+                async move {
+                    let tls = tls.as_ref();
+                    // How it ended is the client's to tell.
+                    let _ =
+                        serve_connection(io, handler, &[protocol], tls, &options, &shared, &never)
+                            .await;
+                }
+            }),
+        );
+        Self {
+            address,
+            pushes,
+            _runtime: runtime,
+        }
+    }
+
+    /// The pushes that have ended, by path.
+    pub(crate) fn pushes(&self) -> Vec<PushEnd> {
+        let mut ended = self.pushes.lock().expect("nobody panicked").clone();
+        ended.sort();
+        ended
+    }
+}
+
+async fn answer(request: Request<Body>, pushes: Arc<Mutex<Vec<PushEnd>>>) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    if head.method == Method::POST {
+        return match body.collect().await {
+            Ok(body) => Response::new(Body::full(body.to_bytes())),
+            Err(_) => with_status(StatusCode::BAD_REQUEST),
+        };
+    }
+    let names = head
+        .uri
+        .query()
+        .and_then(|query| query.strip_prefix("push="));
+    for name in names.into_iter().flat_map(|names| names.split(',')) {
+        let end = push(&head, name).await.err();
+        pushes
+            .lock()
+            .expect("nobody panicked")
+            .push((name.to_owned(), end));
+    }
+    match file(head.uri.path().trim_start_matches('/')) {
+        Some(body) => Response::new(Body::full(body)),
+        None => with_status(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Pushes the file `name` beside the answer to `head`; done when all of it was handed to the session, whose
+/// windows have room for what the tests push.
+async fn push(head: &http::request::Parts, name: &str) -> Result<(), String> {
+    let pusher = head
+        .extensions
+        .get::<Pusher>()
+        .ok_or("there are no pushes here")?;
+    let mut parts = head.uri.clone().into_parts();
+    parts.path_and_query = Some(format!("/{name}").parse().expect("a name of ours"));
+    let uri = Uri::from_parts(parts).map_err(|error| error.to_string())?;
+    let promise = Request::builder().uri(uri).body(()).expect("it has a URI");
+    let responder = pusher
+        .push(&promise, Priority::HIGHEST)
+        .map_err(|error| error.to_string())?;
+    let body = file(name).expect("only what is there is asked for");
+    let sent = responder.respond(Response::new(Body::full(body))).await;
+    sent.map_err(|error| error.to_string())
+}
+
+fn file(name: &str) -> Option<Bytes> {
+    let known = FILES.files.iter().any(|file| file.name == name);
+    known.then(|| {
+        let bytes = std::fs::read(FILES.folder.join(name)).expect("the files were made");
+        Bytes::from(bytes)
+    })
+}
+
+fn with_status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
