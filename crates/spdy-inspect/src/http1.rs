@@ -24,19 +24,24 @@ pub(crate) enum Head {
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     pub(crate) input: BytesMut,
+    /// Bytes at the front of `input` in which no head ends.
+    searched: usize,
 }
 
 impl Heads {
     /// The next head that matters. What follows it stays in `input`.
     pub(crate) fn poll(&mut self, limit: usize) -> Option<Head> {
         loop {
-            let Some(end) = find(&self.input, b"\r\n\r\n") else {
+            let found = find(&self.input[self.searched..], b"\r\n\r\n");
+            let Some(end) = found.map(|end| self.searched + end) else {
                 if self.input.len() > limit {
                     // A body, or no HTTP. The end of it may be the beginning of a head.
                     self.input.advance(self.input.len() - limit / 2);
                 }
+                self.searched = self.input.len().saturating_sub(3);
                 return None;
             };
+            self.searched = 0;
             let text = String::from_utf8_lossy(&self.input[..end]).into_owned();
             self.input.advance(end + 4);
             if let Some(head) = read(&text) {

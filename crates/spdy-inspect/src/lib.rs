@@ -17,6 +17,7 @@ pub mod capture;
 mod conversation;
 pub mod direction;
 pub mod event;
+pub mod finding;
 mod http1;
 pub mod inspector;
 pub mod limits;

@@ -23,8 +23,9 @@ use spdy_frame::version::Version;
 
 use crate::direction::Direction;
 use crate::event::{Begun, FrameSeen, What};
+use crate::finding::Finding;
 use crate::limits::Limits;
-use crate::timeline::{Finding, Summary, TimeLine};
+use crate::timeline::{Summary, TimeLine};
 
 #[derive(Debug)]
 pub(crate) struct Session {

@@ -1,6 +1,4 @@
-//! What `spdy inspect` shows: frames as `spdy fetch -v` does, then a time line for each session.
-
-use std::collections::BTreeMap;
+//! What `spdy inspect` shows: frames as `spdy fetch -v` does, and a time line when a session ends.
 
 use serde_json::{Value, json};
 use spdy_clock::Instant;
@@ -14,13 +12,12 @@ use crate::commands::frame_text::{self, counted, visible};
 use crate::printer::{BAD, BOLD, DIM, Printer, WARN};
 use crate::table::{Cell, Table};
 
-/// Prints events as they come, and the sessions' time lines at the end.
+/// Prints events as they come; nothing of a session is kept beyond its end.
 pub(crate) struct View<'a> {
     printer: &'a Printer,
     json: bool,
     summary_only: bool,
-    /// By number of the connection. A connection has one session.
-    summaries: BTreeMap<u64, Summary>,
+    sessions: u64,
     sealed: u64,
 }
 
@@ -30,14 +27,14 @@ impl<'a> View<'a> {
             printer,
             json,
             summary_only,
-            summaries: BTreeMap::new(),
+            sessions: 0,
             sealed: 0,
         }
     }
 
     /// Sessions that were seen to their end.
-    pub(crate) fn sessions(&self) -> usize {
-        self.summaries.len()
+    pub(crate) fn sessions(&self) -> u64 {
+        self.sessions
     }
 
     /// Shows what there is to show.
@@ -93,61 +90,50 @@ impl<'a> View<'a> {
                 aside(format!("{WARN}{}{WARN:#}", visible(&text)))
             }
             What::Ended(summary) => {
+                self.sessions += 1;
                 if self.json {
-                    self.printer.json(&summary_json(connection, &summary))?;
+                    return self.printer.json(&summary_json(connection, &summary));
                 }
-                self.summaries.insert(connection, *summary);
-                Ok(())
+                self.time_line(connection, &summary)
             }
             What::Began(_) => Ok(()),
         }
     }
 
-    /// The time lines, and what else the capture was.
-    pub(crate) fn sum_up(&self, counts: &Counts) -> anyhow::Result<()> {
-        if !self.json {
-            for (connection, summary) in &self.summaries {
-                self.time_line(*connection, summary)?;
-            }
-        }
+    /// What else the capture was.
+    pub(crate) fn sum_up(&self, counts: &Counts) {
         let note = |text: String| {
             self.printer
-                .note(format_args!("{WARN}note{WARN:#}: {text}"))
+                .note(format_args!("{WARN}note{WARN:#}: {text}"));
         };
-        if self.summaries.is_empty() {
+        if self.sessions == 0 {
             note("no SPDY session found".to_owned());
         }
         let told = [
-            (
-                self.sealed,
-                "TLS connection could not be opened (see --keylog)",
-            ),
+            (self.sealed, "TLS connection", "not opened (see --keylog)"),
             (
                 counts.cut,
-                "packet kept only in part (capture with a longer snapshot length)",
+                "packet",
+                "kept only in part: capture with a longer snapshot length",
             ),
-            (counts.fragments, "IP fragment left out"),
-            (counts.damaged, "packet too short for its own headers"),
-            (counts.other_links, "packet of a link type that is not read"),
+            (counts.fragments, "IP fragment", "left out"),
+            (counts.damaged, "packet", "too short for its own headers"),
+            (
+                counts.other_links,
+                "packet",
+                "of a link type that is not read",
+            ),
             (
                 counts.given_up,
-                "connection given up for others: too many at once",
+                "connection",
+                "given up for others: too many at once",
             ),
         ];
-        for (count, what) in told {
+        for (count, noun, rest) in told {
             if count > 0 {
-                let (noun, rest) = what.split_once(' ').unwrap_or((what, ""));
-                let (noun, rest) = match noun {
-                    "TLS" | "IP" => {
-                        let (second, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-                        (format!("{noun} {second}"), rest)
-                    }
-                    noun => (noun.to_owned(), rest),
-                };
-                note(format!("{} {rest}", counted(count, &noun)));
+                note(format!("{} {rest}", counted(count, noun)));
             }
         }
-        Ok(())
     }
 
     fn time_line(&self, connection: u64, summary: &Summary) -> anyhow::Result<()> {

@@ -5,10 +5,13 @@ use spdy_frame::version::Version;
 use spdy_inspect::direction::Direction;
 use spdy_inspect::event::{Found, FrameSeen, What};
 use spdy_inspect::inspector::{Inspector, Options};
+use spdy_inspect::limits::Limits;
 use spdy_testkit::fields::{Fields, Header};
 use spdy_testkit::{live, sequences};
 
 use crate::support::Told;
+use crate::support::file::pcap;
+use crate::support::tcp::Wire;
 
 /// Type and stream, and the headers or the length of the payload.
 type Meaning = (String, u32, Vec<Header>, usize);
@@ -225,5 +228,41 @@ fn bytes_that_are_no_frame_are_told_with_their_place() {
             .iter()
             .any(|text| text.contains(&place) && text.contains("version 9")),
         "{findings:?}"
+    );
+}
+
+#[test]
+fn a_head_before_an_upgrade_is_limited() {
+    let limits = Limits {
+        http_head_bytes: 200,
+        ..Limits::default()
+    };
+    let answered = |padding: usize| {
+        let head = format!(
+            "GET /exec HTTP/1.1\r\nUpgrade: SPDY/3.1\r\nX: {}",
+            "x".repeat(padding)
+        );
+        let mut wire = Wire::new(101, false);
+        wire.connect();
+        wire.send(Direction::ToServer, head.as_bytes(), 10_000);
+        wire.send(Direction::ToServer, b"\r\n\r\n", 10_000);
+        wire.send(
+            Direction::ToClient,
+            b"HTTP/1.1 403 Forbidden\r\n\r\n",
+            10_000,
+        );
+        let options = Options {
+            limits: limits.clone(),
+            ..Options::default()
+        };
+        let told = Told::of_file(&pcap(&wire.packets, 101, false, true), options, 4096);
+        told.events.len()
+    };
+    let fixed = "GET /exec HTTP/1.1\r\nUpgrade: SPDY/3.1\r\nX: ".len();
+    assert_eq!(answered(200 - fixed), 1, "the refusal is told");
+    assert_eq!(
+        answered(201 - fixed),
+        0,
+        "the beginning of the head is gone"
     );
 }

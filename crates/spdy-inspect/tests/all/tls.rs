@@ -247,6 +247,68 @@ fn spdy_that_no_alpn_names_is_found_inside_tls() {
 }
 
 #[test]
+fn keys_that_change_on_the_way_are_followed() {
+    let (version, suite) = suites()[1];
+    let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+    let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
+    for id in [1, 3, 5] {
+        talk.up(&client.open(id, true));
+        talk.down(&server.reply(id, true));
+        talk.client
+            .refresh_traffic_keys()
+            .expect("the handshake is done");
+        talk.turn();
+    }
+    let file = pcap(&talk.wire.packets, 1, false, true);
+    let told = Told::of_file(&file, options(&secrets), 1 << 20);
+    assert_eq!(told.frames().len(), 6, "{:?}", told.findings());
+}
+
+#[test]
+fn what_waits_and_handshake_messages_are_limited() {
+    let why = |limits: Limits, bytes: &[u8]| {
+        let mut wire = Wire::new(1, false);
+        wire.connect();
+        wire.send(ToServer, bytes, 1000);
+        let options = Options {
+            limits,
+            ..Options::default()
+        };
+        let told = Told::of_file(&pcap(&wire.packets, 1, false, true), options, 4096);
+        told.events
+            .iter()
+            .map(|event| format!("{:?}", event.what))
+            .collect::<String>()
+    };
+    // A message that is longer than its record.
+    let message = |len: u16| {
+        let [a, b] = len.to_be_bytes();
+        [0x16, 3, 1, 0, 6, 1, 0, a, b, 0, 0]
+    };
+    let limits = Limits {
+        handshake_message_bytes: 500,
+        ..Limits::default()
+    };
+    assert_eq!(why(limits.clone(), &message(500)), "");
+    assert!(why(limits, &message(501)).contains("message of 501 bytes, limit 500"));
+
+    // Records of a client whose server says nothing.
+    let (mut talk, _) = talk(suites()[0].0, suites()[0].1, None);
+    let mut hello = Vec::new();
+    let (_, first) = talk.wire.packets.swap_remove(3);
+    hello.extend_from_slice(&first[14 + 4 + 20 + 20..]);
+    let limits = Limits {
+        waiting_bytes: 105,
+        ..Limits::default()
+    };
+    hello.extend([0x17, 3, 3, 0, 100]);
+    hello.extend([0; 100]);
+    assert_eq!(why(limits.clone(), &hello), "");
+    hello.push(0x17);
+    assert!(why(limits, &hello).contains("without the beginning"));
+}
+
+#[test]
 fn tls_without_its_secret_is_told_with_what_it_offered() {
     for (version, suite) in suites() {
         let (mut talk, _) = talk(version, suite, Some("spdy/3.1"));
