@@ -58,6 +58,11 @@ pub(crate) enum Command {
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::Args),
     /// Read SPDY out of a packet capture: frames, streams, windows, and what looks wrong
+    ///
+    /// SPDY is found on any port: by ALPN, by an HTTP/1.1 Upgrade (also behind CONNECT), or by its first bytes.
+    /// Times and stalls are those of the place of the capture; raw streams have none. Left out are SPDY inside
+    /// WebSocket, TLS with other ciphers than AES-GCM and ChaCha20-Poly1305, early data, and fragments of IP.
+    /// The exit code is 1 if there is no SPDY.
     #[command(after_help = inspect::EXAMPLES, disable_version_flag = true)]
     Inspect(inspect::Args),
     /// Make recorded pages, and look into them
