@@ -211,10 +211,11 @@ impl Meeting {
         assert_eq!(fetched.responses[0].bytes, 65_536, "{self:?}");
     }
 
-    fn push_to_its_client(self) -> (Site, Fetched) {
+    fn push_to_its_client(self, seconds: u32) -> (Site, Fetched) {
         let (site, origin) = self.site();
         let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
-        let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
+        let mut options = self.peer.option_of_pushes(SMALL_PUSHES.len());
+        options.extend(["--seconds".to_owned(), seconds.to_string()]);
         let fetched = self.peer.fetch(self.protocol, &[url], &options);
         (site, fetched)
     }
@@ -223,7 +224,7 @@ impl Meeting {
         if !wanted() {
             return;
         }
-        let (site, fetched) = self.push_to_its_client();
+        let (site, fetched) = self.push_to_its_client(20);
         self.expect_answers(&fetched, &[named(PAGE)]);
         // A path, or in SPDY/2 a whole URL.
         let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
@@ -251,10 +252,23 @@ impl Meeting {
         if !wanted() {
             return;
         }
-        let (_site, fetched) = self.push_to_its_client();
+        let (_site, fetched) = self.push_to_its_client(20);
         self.expect_answers(&fetched, &[named(PAGE)]);
         let taken = fetched.pushed.iter().filter(|push| push.sha256.is_some());
         assert_eq!(taken.count(), 0, "{self:?}: {:?}", fetched.pushed);
+    }
+
+    /// It wants the status in the SYN_STREAM of a push, and ends its session without it.
+    pub(crate) fn its_client_is_lost_at_our_pushes(self) {
+        if !wanted() {
+            return;
+        }
+        let (_site, fetched) = self.push_to_its_client(2);
+        let errors = fetched.errors.join("\n");
+        assert!(
+            errors.contains("Missing `:status`"),
+            "{self:?}: {fetched:?}"
+        );
     }
 
     // ---- our client, the peer's server ----

@@ -9,6 +9,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
+        its_client_is_lost_at_our_pushes
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
@@ -16,6 +17,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
+        its_client_is_lost_at_our_pushes
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -24,6 +26,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
+        its_client_is_lost_at_our_pushes
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
@@ -31,6 +34,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
+        its_client_is_lost_at_our_pushes
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -39,6 +43,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
+        its_client_is_lost_at_our_pushes
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
@@ -46,6 +51,7 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
+        its_client_is_lost_at_our_pushes
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
