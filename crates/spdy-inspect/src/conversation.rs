@@ -72,6 +72,15 @@ impl Conversation {
         Self::within(0, false)
     }
 
+    /// One that has nothing to say any more.
+    pub(crate) const fn over() -> Self {
+        Self {
+            depth: 0,
+            in_tls: false,
+            layer: Layer::NotOurs,
+        }
+    }
+
     fn within(depth: usize, in_tls: bool) -> Self {
         let layer = match depth {
             DEPTH.. => Layer::NotOurs,

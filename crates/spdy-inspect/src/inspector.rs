@@ -160,8 +160,8 @@ impl Inspector {
 
     /// To be called when the capture has ended: every hole is a gap now, every session is over.
     pub fn finish(&mut self) {
-        while let Some((_, connection)) = self.connections.pop_first() {
-            self.end(connection, false);
+        while let Some((_, mut connection)) = self.connections.pop_first() {
+            self.end(&mut connection, false);
         }
     }
 
@@ -194,8 +194,8 @@ impl Inspector {
             let half = &known.halves[known.direction(segment.from).index()];
             if half.has_begun() && !half.is_at_start(segment.seq.wrapping_add(1)) {
                 let old = self.connections.remove(&key);
-                if let Some(old) = old {
-                    self.end(old, true);
+                if let Some(mut old) = old {
+                    self.end(&mut old, true);
                 }
             }
         }
@@ -273,10 +273,10 @@ impl Inspector {
         connection.closed[which] |= segment.flags & FIN != 0;
         let reset = segment.flags & RST != 0;
         if reset || connection.closed == [true; 2] && connection.held_bytes() == 0 {
-            self.end(connection, true);
-        } else {
-            self.connections.insert(key, connection);
+            self.end(&mut connection, true);
         }
+        // It keeps its place when it has ended: what is sent again is no connection of its own.
+        self.connections.insert(key, connection);
     }
 
     fn deliver(&mut self, connection: &mut Connection, direction: Direction, pieces: Vec<Piece>) {
@@ -301,28 +301,21 @@ impl Inspector {
     }
 
     /// Ends a connection; `whole` if it did so itself.
-    fn end(&mut self, mut connection: Connection, whole: bool) {
+    fn end(&mut self, connection: &mut Connection, whole: bool) {
         let held = connection.held_bytes();
         for direction in Direction::BOTH {
             let mut pieces = Vec::new();
             while connection.halves[direction.index()].held_bytes() > 0 {
                 connection.halves[direction.index()].give_up(&mut pieces);
             }
-            self.deliver(&mut connection, direction, pieces);
+            self.deliver(connection, direction, pieces);
         }
         self.held_bytes = self.held_bytes.saturating_sub(held);
-        let Connection {
-            mut number,
-            conversation,
-            halves,
-            ..
-        } = connection;
+        let conversation = std::mem::replace(&mut connection.conversation, Conversation::over());
         if let Some(mut summary) = conversation.finish(self.now, whole) {
-            summary.segments = [halves[0].segments, halves[1].segments];
-            self.tell(
-                &mut number,
-                vec![(self.now, What::Ended(Box::new(summary)))],
-            );
+            summary.segments = [0, 1].map(|which| connection.halves[which].segments);
+            let ended = What::Ended(Box::new(summary));
+            self.tell(&mut connection.number, vec![(self.now, ended)]);
         }
     }
 
@@ -340,9 +333,11 @@ impl Inspector {
         idle.sort_unstable();
         idle.truncate((limit / 8).max(1));
         for (_, key) in idle {
-            if let Some(connection) = self.connections.remove(&key) {
-                self.counts.given_up += 1;
-                self.end(connection, false);
+            if let Some(mut connection) = self.connections.remove(&key) {
+                // What is over, or not ours, is no loss.
+                let lost = !connection.conversation.is_not_ours();
+                self.counts.given_up += u64::from(lost);
+                self.end(&mut connection, false);
             }
         }
     }

@@ -116,6 +116,32 @@ fn a_connection_without_its_syn_still_knows_its_client() {
 }
 
 #[test]
+fn what_is_sent_again_after_the_end_is_no_session_and_ports_may_be_used_again() {
+    let want = outline();
+    let mut first = wire(101, false, 10_000);
+    let again = first.packets[3].clone();
+    first.packets.push(again);
+    let once = Told::of_file(
+        &pcap(&first.packets, 101, false, true),
+        Options::default(),
+        4096,
+    );
+    assert_eq!(once.outline(), want);
+    assert_eq!(once.summary().segments[0].retransmitted, 0, "it had ended");
+
+    // The same ports, with other sequence numbers.
+    let mut second = wire(101, false, 10_000);
+    for (_, packet) in &mut second.packets {
+        packet[24] ^= 0x40;
+        packet[28] ^= 0x40;
+    }
+    first.packets.extend(second.packets);
+    let file = pcap(&first.packets, 101, false, true);
+    let twice = Told::of_file(&file, Options::default(), 4096);
+    assert_eq!(twice.frames().len(), 2 * want.len());
+}
+
+#[test]
 fn damaged_files_are_told_with_the_place_of_the_damage() {
     let read = |file: &[u8]| {
         let mut reader = Reader::new(Limits::default());
