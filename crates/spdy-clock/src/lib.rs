@@ -1,7 +1,7 @@
 //! The time of a run.
 //!
-//! Everything above counts time as an [`Instant`](instant::Instant): nanoseconds since the origin of
-//! a run. In real time a [`WallClock`](wall::WallClock) says where in the run we are; in virtual time
+//! Everything above counts time as an [`Instant`]: nanoseconds since the origin of
+//! a run. In real time a [`WallClock`] says where in the run we are; in virtual time
 //! an event loop does. No other crate of the pure half reads a clock.
 
 pub mod instant;
