@@ -34,7 +34,6 @@ pub mod negotiate;
 pub mod network;
 pub mod pins;
 pub mod protocol;
-mod rewind;
 pub mod serve;
 mod spdy_session;
 mod stall;

@@ -18,13 +18,13 @@ use std::time::Duration;
 use bytes::BytesMut;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
+use spdy::upgrade::Rewound;
 use spdy_frame::version::Version;
 use tokio::io::AsyncReadExt;
 
 use crate::error::ConnectionError;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::rewind::Rewind;
 
 /// What an HTTP/2 client writes first (RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -128,7 +128,7 @@ pub async fn sniff(
         }
     };
     let protocol = choose(verdict, protocols)?;
-    Ok((Box::new(Rewind::new(seen, io)), protocol))
+    Ok((Box::new(Rewound::new(seen.freeze(), io)), protocol))
 }
 
 /// What a client speaks on a connection whose ALPN came to `chosen`, given what it `offered`.
