@@ -37,6 +37,8 @@ pub struct Settings {
     /// When read: in the order of the wire, the first of each id, and no more of them than
     /// [`Limits::settings_entries`](crate::decoder::Limits). Unknown ids stand among them.
     pub entries: Vec<Setting>,
+    /// When read: entries that came past that limit, and were not looked at. Never written.
+    pub ignored: usize,
 }
 
 /// One entry. Values are absolute, and unsigned.
@@ -154,6 +156,7 @@ impl Settings {
         Ok(Self {
             clear: head.flags & FLAG_CLEAR != 0,
             entries,
+            ignored: count as usize - looked_at,
         })
     }
 

@@ -184,6 +184,9 @@ impl Session {
         if self.closing.ended {
             return;
         }
+        if let Some(limit) = error.limit() {
+            self.stats.limits.count(limit);
+        }
         self.closing.due = Some(error.status());
         self.lose_streams(error);
     }

@@ -5,7 +5,8 @@
 
 use spdy_clock::Instant;
 
-use crate::error::{Flood, SessionError};
+use crate::error::SessionError;
+use crate::limit::Limit;
 use crate::session::Session;
 
 /// Since when each thing has been waited for.
@@ -21,6 +22,8 @@ pub(crate) struct Deadlines {
     idle: Option<Instant>,
     /// More RST_STREAM frames are queued than we go on reading with.
     stuffed: Option<Instant>,
+    /// More events are queued than we go on reading with. The owner is at fault, so nothing is due for it.
+    unheard: bool,
 }
 
 impl Deadlines {
@@ -31,6 +34,7 @@ impl Deadlines {
             waiting: None,
             idle: Some(now),
             stuffed: None,
+            unheard: false,
         }
     }
 
@@ -73,7 +77,15 @@ impl Session {
         );
         note(&mut self.deadlines.idle, self.streams.active() == 0, now);
         let stuffed = self.outbound.resets.len() > self.config.control_queue_frames;
+        if stuffed && self.deadlines.stuffed.is_none() {
+            self.stats.limits.count(Limit::ControlQueue);
+        }
         note(&mut self.deadlines.stuffed, stuffed, now);
+        let unheard = self.events.len() > self.config.event_queue;
+        if unheard && !self.deadlines.unheard {
+            self.stats.limits.count(Limit::EventQueue);
+        }
+        self.deadlines.unheard = unheard;
     }
 
     /// The next instant at which [`expire`](Self::expire) has something to do.
@@ -137,17 +149,10 @@ impl Session {
         if let Some(waited) = over(self.deadlines.waiting, self.config.write_timeout) {
             return self.fail(SessionError::WriteTimeout { waited });
         }
-        if over(
-            self.deadlines.stuffed,
-            Some(self.config.control_queue_timeout),
-        )
-        .is_some()
-        {
-            let limit = self.config.control_queue_frames as u32;
-            return self.fail(SessionError::Flood {
-                flood: Flood::ControlQueue,
-                limit,
-            });
+        let patience = Some(self.config.control_queue_timeout);
+        if let Some(waited) = over(self.deadlines.stuffed, patience) {
+            let limit = self.config.control_queue_frames;
+            return self.fail(SessionError::ControlQueueTimeout { limit, waited });
         }
         if let Some(waited) = over(self.closing.draining, self.config.drain_timeout) {
             let open_streams = self.streams.active();
@@ -157,6 +162,7 @@ impl Session {
             });
         }
         if over(self.deadlines.idle, self.config.idle_timeout).is_some() {
+            self.stats.limits.count(Limit::IdleTimeout);
             return self.end();
         }
         self.keep_alive();

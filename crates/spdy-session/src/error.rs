@@ -7,6 +7,8 @@ use spdy_frame::error::{FrameError, InflateError};
 use spdy_frame::status::GoAwayStatus;
 use spdy_frame::stream_id::StreamId;
 
+use crate::limit::Limit;
+
 /// What a peer did too often.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Flood {
@@ -24,6 +26,22 @@ pub enum Flood {
     StrayFrames,
     /// Frames that made us queue RST_STREAM while nothing could be written.
     ControlQueue,
+}
+
+impl Flood {
+    /// The limit on it.
+    #[must_use]
+    pub const fn limit(self) -> Limit {
+        match self {
+            Self::EmptyFrames => Limit::EmptyFrames,
+            Self::Settings => Limit::SettingsFrames,
+            Self::Pings => Limit::PingEchoes,
+            Self::RefusedStreams => Limit::RefusedStreams,
+            Self::SpoiledStreams => Limit::SpoiledStreams,
+            Self::StrayFrames => Limit::StrayFrames,
+            Self::ControlQueue => Limit::ControlQueue,
+        }
+    }
 }
 
 impl fmt::Display for Flood {
@@ -106,6 +124,14 @@ pub enum SessionError {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// RST_STREAM frames stood in the queue for too long, and with them the reading.
+    #[error("more than {limit} RST_STREAM frames queued for {waited:?}")]
+    ControlQueueTimeout {
+        /// How many may wait while we read on.
+        limit: usize,
+        /// How long they waited.
+        waited: Duration,
+    },
     /// Output waited and none of it could leave.
     #[error("DATA waits, and none was taken for {waited:?}")]
     WriteTimeout {
@@ -142,6 +168,28 @@ impl SessionError {
             Self::Aborted => GoAwayStatus::INTERNAL_ERROR,
             Self::Truncated { .. } | Self::DrainTimeout { .. } => GoAwayStatus::OK,
             _ => GoAwayStatus::PROTOCOL_ERROR,
+        }
+    }
+
+    /// The limit that the peer went past, if the session ended for one: what a log should name.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Frame(error) => Limit::of_frame(error),
+            Self::Inflate(error) => Limit::of_inflate(error),
+            Self::SessionWindow { .. } => Some(Limit::SessionWindow),
+            Self::Flood { flood, .. } => Some(flood.limit()),
+            Self::FrameTimeout { .. } => Some(Limit::FrameTimeout),
+            Self::WriteTimeout { .. } => Some(Limit::WriteTimeout),
+            Self::ControlQueueTimeout { .. } => Some(Limit::ControlQueueTimeout),
+            Self::KeepaliveTimeout { .. } => Some(Limit::KeepaliveTimeout),
+            Self::DrainTimeout { .. } => Some(Limit::DrainTimeout),
+            Self::Truncated { .. }
+            | Self::Parity { .. }
+            | Self::Order { .. }
+            | Self::SessionGrant { .. }
+            | Self::InitialWindow { .. }
+            | Self::Aborted => None,
         }
     }
 }

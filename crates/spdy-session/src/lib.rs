@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`session::Session`] is the whole door; [`config::Config`] holds every limit and choice;
-//! [`event::Event`] is all that an owner hears. What a frame's bytes mean is the business of
+//! [`event::Event`] is all that an owner hears; [`limit::Limit`] names what a peer can run into. What a frame's bytes mean is the business of
 //! `spdy-frame`; what headers mean is the business of `spdy-http`.
 
 mod closing;
@@ -26,5 +26,6 @@ mod window;
 pub mod config;
 pub mod error;
 pub mod event;
+pub mod limit;
 pub mod observe;
 pub mod session;

@@ -15,6 +15,7 @@ use spdy_frame::version::Version;
 use crate::config::Role;
 use crate::error::{Flood, SessionError};
 use crate::event::Event;
+use crate::limit::Limit;
 use crate::observe::Direction;
 use crate::ping::Pinged;
 use crate::session::Session;
@@ -82,6 +83,9 @@ impl Session {
         let inflated = self.inflater.inflate(block)?;
         self.stats.received_block_plain_bytes += inflated.plain_bytes as u64;
         self.stats.received_block_wire_bytes += block.len() as u64;
+        if let Some(limit) = inflated.headers.as_ref().err().and_then(Limit::of_block) {
+            self.stats.limits.count(limit);
+        }
         let headers = inflated.headers.as_ref().ok();
         self.observe(Direction::Received, frame, headers, inflated.plain_bytes);
         Ok(inflated.headers)
@@ -91,6 +95,9 @@ impl Session {
     /// already bounded the entries and taken the first of each id.
     fn on_settings(&mut self, settings: &Settings) -> Result<(), SessionError> {
         self.budget.settings_frame(self.now)?;
+        if settings.ignored > 0 {
+            self.stats.limits.count(Limit::SettingsEntries);
+        }
         for entry in &settings.entries {
             // a client returns what the *server* once said, not what it wants itself (choice, nginx)
             let returned = entry.flags & Setting::PERSISTED != 0;

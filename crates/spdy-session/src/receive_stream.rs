@@ -11,6 +11,7 @@ use spdy_frame::version::Version;
 use crate::config::{PushPolicy, Role};
 use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
+use crate::limit::Limit;
 use crate::receive::Block;
 use crate::session::{Open, Session};
 use crate::stream::{Answer, Arrival, Misstep, State};
@@ -40,6 +41,9 @@ impl Session {
             }
         };
         if let Some(status) = self.push_fault(syn) {
+            if self.config.push == PushPolicy::Refuse {
+                self.stats.limits.count(Limit::ConcurrentStreams); // of which we announced 0
+            }
             self.refuse(id, status);
             return self.budget.refused_stream(self.now);
         }
@@ -50,6 +54,9 @@ impl Session {
         }
         // after GOAWAY the text lets us ignore it; an answer is friendlier and as safe (choice)
         let full = self.streams.theirs_active() >= self.config.peer_streams() as usize;
+        if full {
+            self.stats.limits.count(Limit::ConcurrentStreams);
+        }
         if self.closing.refuses_streams(self.config.version) || full {
             self.refuse(id, RstStatus::REFUSED_STREAM);
             return self.budget.refused_stream(self.now);
@@ -193,9 +200,11 @@ impl Session {
             stream.headers_seen += 1;
             stream.header_bytes += bytes;
             if stream.headers_seen > self.config.headers_per_stream {
+                self.stats.limits.count(Limit::HeadersPerStream);
                 return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
             }
             if stream.header_bytes > limit {
+                self.stats.limits.count(Limit::HeaderBytesPerStream);
                 let got = stream.header_bytes;
                 let status = self.block_status(&BlockError::TooLong { limit, got });
                 return self.stream_error(id, status);
@@ -269,6 +278,7 @@ impl Session {
                             self.arrived(id);
                             return Ok(());
                         }
+                        self.stats.limits.count(Limit::StreamWindow);
                         RstStatus::FLOW_CONTROL_ERROR
                     }
                     Err(misstep) => {

@@ -47,6 +47,7 @@ use crate::config::{Config, Role};
 use crate::deadline::Deadlines;
 use crate::event::Event;
 use crate::flood::Budget;
+use crate::limit::Hits;
 use crate::observe::{Direction, Seen};
 use crate::outbound::Outbound;
 use crate::ping::Pings;
@@ -95,6 +96,8 @@ pub struct Stats {
     pub sent_data_bytes: u64,
     /// DATA payload that came, whatever became of it, bytes.
     pub received_data_bytes: u64,
+    /// The limits that the peer met.
+    pub limits: Hits,
 }
 
 /// One endpoint of a SPDY session: no socket, no clock, no task.

@@ -3,11 +3,12 @@
 mod support;
 
 use bytes::BytesMut;
-use spdy_frame::frame::{Frame, Headers, SettingId, SynStream};
+use spdy_frame::frame::{Frame, Headers, Setting, SettingId, Settings, SynStream};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
+use spdy_session::limit::Limit;
 use support::{Script, bytes, id, ms, some_headers};
 
 /// The server's last word, and why.
@@ -193,7 +194,7 @@ fn a_reset_queue_that_stays_full_ends_the_session() {
     server.pass(ms(1));
     assert_eq!(
         ended_by(&mut server).unwrap(),
-        "more than 10 RST_STREAM frames queued"
+        "more than 10 RST_STREAM frames queued for 30s"
     );
 }
 
@@ -344,4 +345,35 @@ fn header_blocks_for_a_stream_that_just_closed_are_counted() {
         ended_by(&mut server).unwrap(),
         "more than 1000 frames for unknown streams"
     );
+}
+
+/// What a limit that was met is called, and how often it was.
+fn hits(script: &Script) -> String {
+    script.session.stats().limits.to_string()
+}
+
+#[test]
+fn whoever_reads_the_counters_sees_which_limit_was_met() {
+    let mut server = Script::server();
+    assert_eq!(hits(&server), "none");
+    let mut headers = HeaderBlock::new();
+    headers.push("long", vec![b'x'; 32 * 1024 + 1]);
+    let block = server.block(&headers);
+    server.syn_with(1, block);
+    let entries = (0..65).map(|n| Setting::new(SettingId(100 + n), 0));
+    let settings = Settings {
+        entries: entries.collect(),
+        ..Settings::default()
+    };
+    server.send(&Frame::Settings(settings));
+    for n in 0..102 {
+        server.syn(2 * n + 3);
+    }
+    assert_eq!(
+        hits(&server),
+        "max_concurrent_streams 2, settings_entries 1, block_value_bytes 1"
+    );
+    (0..1001).for_each(|_| server.data(3, 0, false));
+    let error = server.session.stats().limits;
+    assert_eq!(error.of(Limit::EmptyFrames), 1);
 }

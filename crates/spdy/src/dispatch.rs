@@ -10,12 +10,22 @@ use spdy_frame::version::Version;
 use spdy_http::length::LengthCheck;
 use spdy_http::push::{Promise, decode_promise, is_same_origin};
 use spdy_session::config::Role;
-use spdy_session::error::OpenError;
+use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
 
 use crate::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::error::Error;
 use crate::shared::State;
+
+/// Says which limit ended a session. Peers that vanish meet deadlines every day; one that goes past any
+/// other limit is of interest to whoever runs the server.
+fn tell_limit(error: &SessionError) {
+    match error.limit() {
+        Some(limit) if limit.is_deadline() => tracing::debug!(%limit, %error, "session ended"),
+        Some(limit) => tracing::warn!(%limit, %error, "the peer went past a limit; session ended"),
+        None => {}
+    }
+}
 
 impl State {
     /// Hands out all that happened; `false` if nothing did. Wakers are collected into `woken`, to be
@@ -67,6 +77,9 @@ impl State {
                     self.fail_waiting(woken);
                 }
                 Event::Closed { error } => {
+                    if let Some(error) = &error {
+                        tell_limit(error);
+                    }
                     let error = error
                         .map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
                     self.end(error.map_or(Ok(()), Err), woken);

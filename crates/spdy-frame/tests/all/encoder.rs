@@ -20,16 +20,16 @@ fn settings_are_written_by_ascending_id_and_once() {
     let wire = encode(
         Version::V31,
         &[Frame::Settings(Settings {
-            clear: false,
             entries,
+            ..Settings::default()
         })],
     );
     let sorted = vec![entry(4, 40), entry(7, 70)];
     let want = encode(
         Version::V31,
         &[Frame::Settings(Settings {
-            clear: false,
             entries: sorted,
+            ..Settings::default()
         })],
     );
     assert_eq!(wire, want);

@@ -42,6 +42,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             Settings {
                 clear,
                 entries: entries.into_iter().map(entry).collect(),
+                ignored: 0,
             }
         })
 }

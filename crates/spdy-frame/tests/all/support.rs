@@ -192,6 +192,7 @@ pub(crate) fn expected(version: Version, fields: &Fields) -> Meaning {
                     value: e.value,
                 })
                 .collect(),
+            ignored: 0,
         }),
         Fields::Noop {} => Frame::Noop,
         Fields::Ping { ping_id } => Frame::Ping(Ping { id: *ping_id }),
