@@ -1,12 +1,13 @@
 //! What a server pushes: which URL a stream answers, and who may answer for it (SPDY/3.1 §3.3).
 //!
 //! ```text
-//! two blocks (ours)      SYN_STREAM  :method :path :version :host :scheme     HEADERS  :status ...
-//! one block (node)       SYN_STREAM  :scheme :host :path :status :version ...
+//! two blocks      SYN_STREAM  :method :path :version :host :scheme     HEADERS  :status ...
+//! version twice   SYN_STREAM  :method :path :version :host :scheme     HEADERS  :status :version ...
+//! one block       SYN_STREAM  :method :path :version :host :scheme :status ...
 //! ```
 //!
-//! Netty's client resets the one form and node's the other, so there is no form for all; both are read,
-//! and two blocks are written, which more clients take.
+//! Netty's client resets the last form and node's ends its session at the others, so there is no form for
+//! all. Every one is read; which one is written is a [`PushForm`].
 
 use http::request::Parts;
 use http::uri::Scheme;
@@ -17,7 +18,28 @@ use spdy_frame::version::Version;
 use crate::block_writer::BlockWriter;
 use crate::names::Names;
 use crate::request::{BadRequest, FirstLine, RequestError, path_of, without_default_port};
-use crate::response::{BadResponse, encode_without_version, has_status, read};
+use crate::response::{BadResponse, encode, encode_without_version, has_status, read, write_into};
+
+/// How a push is written.
+///
+/// | client | two blocks | version twice | one block |
+/// | --- | --- | --- | --- |
+/// | node-spdy 4.0.2 | ends the session | ends the session | **takes it** |
+/// | Netty 4.1 | resets it | **takes it** | resets it |
+/// | Jetty 9.2, spdystream 0.5 | **takes it** | **takes it** | **takes it** |
+/// | Chromium, by its source | takes it | resets it | takes it |
+/// | OkHttp 2.7, Undertow 1.3 | never want one | | |
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum PushForm {
+    /// The URL in SYN_STREAM, the status and its headers in HEADERS. The client hears of the URL before the
+    /// answer is known; no name comes twice, as SPDY/3.1 §2.6.7 wants it.
+    #[default]
+    TwoBlocks,
+    /// The same with the version in both, which Netty asks for.
+    VersionTwice,
+    /// All in SYN_STREAM, which is then written only when the answer's head is known.
+    OneBlock,
+}
 
 /// What a pushed SYN_STREAM says.
 #[derive(Clone, Debug)]
@@ -52,6 +74,29 @@ pub enum BadPush {
 ///
 /// [`RequestError`], if the URI is not absolute.
 pub fn encode_promise(version: Version, uri: &Uri) -> Result<HeaderBlock, RequestError> {
+    let mut block = BlockWriter::for_headers(&http::HeaderMap::new());
+    write_url(version, uri, &mut block)?;
+    Ok(block.finish())
+}
+
+/// The one block of a push in one block: the URL, and the response.
+///
+/// # Errors
+///
+/// As [`encode_promise`].
+pub fn encode_whole(
+    version: Version,
+    uri: &Uri,
+    head: &response::Parts,
+) -> Result<HeaderBlock, RequestError> {
+    let mut block = BlockWriter::for_headers(&head.headers);
+    write_url(version, uri, &mut block)?;
+    write_into(version, head, false, &mut block);
+    Ok(block.finish())
+}
+
+/// The pairs that say what is pushed, and the version.
+fn write_url(version: Version, uri: &Uri, block: &mut BlockWriter) -> Result<(), RequestError> {
     let names = Names::of(version);
     let scheme = uri.scheme_str().ok_or_else(|| RequestError::NoScheme {
         uri: uri.to_string(),
@@ -60,7 +105,6 @@ pub fn encode_promise(version: Version, uri: &Uri) -> Result<HeaderBlock, Reques
     let host =
         without_default_port(scheme, authority.rsplit('@').next().unwrap_or(authority)).as_bytes();
     let path = path_of(uri);
-    let mut block = BlockWriter::for_headers(&http::HeaderMap::new());
     block.pair(names.method, &[b"GET"]);
     match version {
         Version::V2 => block.pair(names.path, &[scheme.as_bytes(), b"://", host, path]),
@@ -69,13 +113,16 @@ pub fn encode_promise(version: Version, uri: &Uri) -> Result<HeaderBlock, Reques
     block.pair(names.version, &[b"HTTP/1.1"]);
     block.pair(names.host, &[host]);
     block.pair(names.scheme, &[scheme.as_bytes()]);
-    Ok(block.finish())
+    Ok(())
 }
 
-/// The block of the HEADERS that follows: status and headers; the version was already given.
+/// The block of the HEADERS that follows: status and headers, and the version once more where `form` wants it.
 #[must_use]
-pub fn encode_response(version: Version, head: &response::Parts) -> HeaderBlock {
-    encode_without_version(version, head)
+pub fn encode_response(version: Version, form: PushForm, head: &response::Parts) -> HeaderBlock {
+    match form {
+        PushForm::VersionTwice => encode(version, head),
+        PushForm::TwoBlocks | PushForm::OneBlock => encode_without_version(version, head),
+    }
 }
 
 /// What a pushed SYN_STREAM says, in either form.

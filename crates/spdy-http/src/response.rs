@@ -65,8 +65,19 @@ pub(crate) fn encode_without_version(version: Version, head: &Parts) -> HeaderBl
 }
 
 fn write(version: Version, head: &Parts, with_version: bool) -> HeaderBlock {
-    let names = Names::of(version);
     let mut block = BlockWriter::for_headers(&head.headers);
+    write_into(version, head, with_version, &mut block);
+    block.finish()
+}
+
+/// The pairs of a response, behind what is already in `block`.
+pub(crate) fn write_into(
+    version: Version,
+    head: &Parts,
+    with_version: bool,
+    block: &mut BlockWriter,
+) {
+    let names = Names::of(version);
     let reason = head.status.canonical_reason().unwrap_or("Unknown");
     block.pair(
         names.status,
@@ -76,7 +87,6 @@ fn write(version: Version, head: &Parts, with_version: bool) -> HeaderBlock {
         block.pair(names.version, &[b"HTTP/1.1"]);
     }
     block.headers(version, &head.headers);
-    block.finish()
 }
 
 /// The response of a header block. Hop-by-hop headers are left out.

@@ -386,7 +386,8 @@ fn trailers_go_there_and_back() {
 
 mod push {
     use spdy_http::push::{
-        BadPush, decode_promise, decode_response, encode_promise, encode_response, is_same_origin,
+        BadPush, PushForm, decode_promise, decode_response, encode_promise, encode_response,
+        encode_whole, is_same_origin,
     };
 
     use super::*;
@@ -402,7 +403,8 @@ mod push {
             );
             let read = decode_promise(version, &promise).expect("a promise");
             assert_eq!((read.request.uri, read.response.is_none()), (uri, true));
-            let second = encode_response(version, &response(200, &[("a", "1")]));
+            let answer = response(200, &[("a", "1")]);
+            let second = encode_response(version, PushForm::TwoBlocks, &answer);
             assert!(second.iter().all(|(name, _)| {
                 promise
                     .value(std::str::from_utf8(name).expect("ascii"))
@@ -414,6 +416,35 @@ mod push {
                     .headers["a"],
                 "1"
             );
+        }
+    }
+
+    #[test]
+    fn netty_finds_the_version_in_both_blocks() {
+        for (version, name) in [(Version::V2, "version"), (Version::V31, ":version")] {
+            let uri: Uri = "https://example.org/a".parse().expect("valid");
+            let first = encode_promise(version, &uri).expect("a promise");
+            let second = encode_response(version, PushForm::VersionTwice, &response(200, &[]));
+            for block in [first, second] {
+                assert_eq!(block.value(name).expect("a version"), "HTTP/1.1");
+            }
+        }
+    }
+
+    #[test]
+    fn a_push_in_one_block_goes_there_and_back_and_has_no_name_twice() {
+        for version in Version::ALL {
+            let uri: Uri = "https://example.org/a?b".parse().expect("valid");
+            let answer = response(203, &[("a", "1"), ("host", "x"), ("connection", "a")]);
+            let whole = encode_whole(version, &uri, &answer).expect("a block");
+            let limits = spdy_frame::header_block::BlockLimits::default();
+            whole
+                .check(version, &limits)
+                .expect("a block as it must be");
+            let read = decode_promise(version, &whole).expect("a promise");
+            assert_eq!(read.request.uri, uri, "{version}");
+            let response = read.response.expect("a response");
+            assert_eq!((response.status.as_u16(), response.headers.len()), (203, 0));
         }
     }
 

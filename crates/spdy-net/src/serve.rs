@@ -12,6 +12,7 @@ use futures_util::future::{Either, select};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy::server::PushForm;
 use spdy_frame::compress::Compression;
 use spdy_frame::version::Version;
 
@@ -46,6 +47,8 @@ pub struct ServerOptions {
     pub compression: Compression,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
+    /// How SPDY's pushes are written.
+    pub push_form: PushForm,
 }
 
 impl Default for ServerOptions {
@@ -61,6 +64,7 @@ impl Default for ServerOptions {
             max_streams: 100,
             compression: Compression::Masked,
             flow_control: true,
+            push_form: PushForm::default(),
         }
     }
 }

@@ -166,7 +166,8 @@ pub(crate) async fn serve(
     let mut builder = spdy::server::Builder::new(version)
         .compression(options.compression)
         .flow_control(options.flow_control)
-        .max_concurrent_streams(options.max_streams);
+        .max_concurrent_streams(options.max_streams)
+        .push_form(options.push_form);
     let config = builder.config_mut();
     config.detect_session_window = may_be_31;
     config.idle_timeout = Some(options.idle_timeout);

@@ -28,7 +28,7 @@ use crate::error::Error;
 use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
 use crate::sendable;
-use crate::shared::Shared;
+use crate::shared::{Choices, Shared};
 use crate::stream::Stream;
 use crate::stream_ref::StreamRef;
 
@@ -64,7 +64,11 @@ impl Builder {
         T: AsyncRead + AsyncWrite + Unpin,
     {
         self.config.push = PushPolicy::Refuse;
-        let shared = Shared::new(self.config, runtime, self.send_trailers, false);
+        let choices = Choices {
+            send_trailers: self.send_trailers,
+            ..Choices::default()
+        };
+        let shared = Shared::new(self.config, runtime, choices);
         (Session::first(&shared), Connection::new(io, shared))
     }
 
@@ -80,7 +84,12 @@ impl Builder {
         T: AsyncRead + AsyncWrite + Unpin,
     {
         self.config.push = PushPolicy::Accept;
-        let shared = Shared::new(self.config, runtime, self.send_trailers, true);
+        let choices = Choices {
+            send_trailers: self.send_trailers,
+            accepts: true,
+            ..Choices::default()
+        };
+        let shared = Shared::new(self.config, runtime, choices);
         (
             Session::first(&shared),
             Pushes::new(shared.clone()),

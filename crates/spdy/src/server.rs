@@ -1,6 +1,7 @@
 //! The server side of a session: requests in, responses and pushes out.
 
 mod incoming;
+mod push;
 mod responder;
 mod serve;
 
@@ -19,18 +20,21 @@ use crate::builder::session_options;
 use crate::entry::register;
 use crate::error::Error;
 use crate::runtime::SharedRuntime;
-use crate::shared::{Shared, State};
+use crate::shared::{Choices, Shared, State};
 
 pub use crate::server::incoming::Incoming;
-pub use crate::server::responder::{Pusher, Responder};
+pub use crate::server::push::Pusher;
+pub use crate::server::responder::{Responder, Sending};
 pub use crate::server::serve::{serve, serve_until};
 pub use crate::session_driver::Connection;
+pub use spdy_http::push::PushForm;
 
 /// How a server session is set up.
 #[derive(Clone)]
 pub struct Builder {
     config: Config,
     send_trailers: bool,
+    push_form: PushForm,
 }
 
 session_options!(Builder);
@@ -42,7 +46,15 @@ impl Builder {
         Self {
             config: Config::new(Role::Server, version),
             send_trailers: false,
+            push_form: PushForm::default(),
         }
+    }
+
+    /// How pushes are written: no form is for every client. Default: two blocks.
+    #[must_use]
+    pub fn push_form(mut self, form: PushForm) -> Self {
+        self.push_form = form;
+        self
     }
 
     /// A session over `io`. Nothing moves until the connection is run.
@@ -51,7 +63,12 @@ impl Builder {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        let shared = Shared::new(self.config, runtime, self.send_trailers, true);
+        let choices = Choices {
+            send_trailers: self.send_trailers,
+            push_form: self.push_form,
+            accepts: true,
+        };
+        let shared = Shared::new(self.config, runtime, choices);
         (
             Accept {
                 shared: shared.clone(),

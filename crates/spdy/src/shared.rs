@@ -26,6 +26,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
+use spdy_http::push::PushForm;
 use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::session::{Open, Session as Machine};
@@ -43,6 +44,19 @@ pub(crate) struct Shared {
     pub(crate) role: Role,
     /// Whether bodies' trailers are sent.
     pub(crate) send_trailers: bool,
+    /// How a server's pushes are written.
+    pub(crate) push_form: PushForm,
+}
+
+/// What the builders choose beside the machine's configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Choices {
+    /// Whether bodies' trailers are sent.
+    pub(crate) send_trailers: bool,
+    /// How a server's pushes are written.
+    pub(crate) push_form: PushForm,
+    /// Somebody takes the streams that the peer opens.
+    pub(crate) accepts: bool,
 }
 
 impl std::fmt::Debug for Shared {
@@ -55,13 +69,8 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Shared {
-    /// A session that has not begun. `accepts`: somebody takes the streams that the peer opens.
-    pub(crate) fn new(
-        config: Config,
-        runtime: SharedRuntime,
-        send_trailers: bool,
-        accepts: bool,
-    ) -> Arc<Self> {
+    /// A session that has not begun.
+    pub(crate) fn new(config: Config, runtime: SharedRuntime, choices: Choices) -> Arc<Self> {
         let (version, role) = (config.version, config.role);
         let state = State {
             machine: Machine::new(config, runtime.now()),
@@ -71,7 +80,7 @@ impl Shared {
             next_ticket: 0,
             incoming: VecDeque::new(),
             incoming_waker: None,
-            accepts,
+            accepts: choices.accepts,
             driver: None,
             owners: 0,
             draining: false,
@@ -86,7 +95,8 @@ impl Shared {
             runtime,
             version,
             role,
-            send_trailers,
+            send_trailers: choices.send_trailers,
+            push_form: choices.push_form,
         })
     }
 
@@ -261,15 +271,43 @@ impl State {
                 self.next_ticket += 1;
                 Ok(key)
             }
-            Some(Err(OpenError::Full { limit })) => Err(Error::TooManyStreams { limit }),
-            Some(Err(OpenError::ParentGone { .. })) => Err(Error::PushRefused {
-                why: "the request was answered, or given up",
-            }),
-            Some(Err(OpenError::Closing)) => {
-                self.closing = true;
-                Err(Error::Closing)
-            }
+            Some(Err(error)) => Err(self.not_opened(error)),
             None => unreachable!("only what may wait is overtaken"),
+        }
+    }
+
+    /// Opens the stream of an entry that is there already; it does not wait.
+    pub(crate) fn open_entry(
+        &mut self,
+        key: usize,
+        headers: &HeaderBlock,
+        open: Open,
+    ) -> Result<(), Error> {
+        if self.ended.is_some() || self.draining || self.closing {
+            return Err(Error::Closing);
+        }
+        let id = match self.machine.open(headers, open) {
+            Ok(id) => id,
+            Err(error) => return Err(self.not_opened(error)),
+        };
+        let entry = &mut self.entries[key];
+        entry.id = id;
+        entry.fin_sent = open.fin;
+        entry.fin_received = open.unidirectional;
+        self.by_id.insert(id, key);
+        Ok(())
+    }
+
+    fn not_opened(&mut self, error: OpenError) -> Error {
+        match error {
+            OpenError::Full { limit } => Error::TooManyStreams { limit },
+            OpenError::ParentGone { .. } => Error::PushRefused {
+                why: "the request was answered, or given up",
+            },
+            OpenError::Closing => {
+                self.closing = true;
+                Error::Closing
+            }
         }
     }
 
@@ -377,7 +415,7 @@ mod tests {
 
     fn session() -> Arc<Shared> {
         let config = Config::new(Role::Client, Version::V31);
-        Shared::new(config, SharedRuntime::new(Standing), false, false)
+        Shared::new(config, SharedRuntime::new(Standing), Choices::default())
     }
 
     /// Every wait for the end left a waker, and with it its task, until the session was over.

@@ -3,6 +3,7 @@
 mod support;
 
 use http::{Request, Response};
+use spdy::server::PushForm;
 use spdy::{Body, Error, Priority, RstStatus, Version, client, server};
 use support::{bytes_of, get, pipe, runtime, served};
 
@@ -15,9 +16,18 @@ fn pushed(path: &str) -> Request<()> {
 #[tokio::test]
 async fn a_push_is_told_before_its_page_and_read_beside_it() {
     for version in Version::ALL {
+        for form in [PushForm::TwoBlocks, PushForm::VersionTwice] {
+            told_before_its_page(version, form).await;
+        }
+    }
+}
+
+async fn told_before_its_page(version: Version, form: PushForm) {
+    {
         let (near, far) = pipe();
         let runtime = runtime();
-        let (mut accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
+        let builder = server::Builder::new(version).push_form(form);
+        let (mut accept, serving) = builder.handshake(far, runtime.clone());
         serving.spawn();
         let server = tokio::spawn(async move {
             let (request, responder) = accept
@@ -157,4 +167,50 @@ async fn another_origin_is_pushed_by_no_server_and_taken_by_no_client() {
         later.given_up().await.reset_status(),
         Some(RstStatus::CANCEL)
     );
+}
+
+#[tokio::test]
+async fn a_push_in_one_block_is_told_with_its_answer_and_only_before_the_end_of_the_page() {
+    for version in Version::ALL {
+        let (near, far) = pipe();
+        let runtime = runtime();
+        let builder = server::Builder::new(version).push_form(PushForm::OneBlock);
+        let (mut accept, serving) = builder.handshake(far, runtime.clone());
+        serving.spawn();
+        let (session, mut pushes, connection) =
+            client::Builder::new(version).handshake_with_pushes(near, runtime);
+        connection.spawn();
+        let page = session.request(get("/page"), Priority::HIGHEST);
+        let (request, responder) = accept.next().await.unwrap().into_request().unwrap();
+        let untold = responder.push(&pushed("/never"), Priority::LOWEST).unwrap();
+        let late = responder.push(&pushed("/late"), Priority::LOWEST).unwrap();
+        assert!(untold.id().is_zero());
+        drop(untold); // it was never there
+        let pusher = request.extensions().get::<server::Pusher>().unwrap();
+        for (path, body) in [("/style.css", "body {}"), ("/empty", "")] {
+            let answer = Response::builder().header("content-type", "text/css");
+            let answer = answer.body(Body::full(body)).unwrap();
+            let rest = pusher.push_response(&pushed(path), Priority::new(2), answer);
+            rest.expect("a push").await.expect("sent");
+        }
+        responder
+            .respond(Response::new(Body::full("page")))
+            .await
+            .unwrap();
+        let late = late.respond(Response::new(Body::empty())).await;
+        assert!(matches!(late, Err(Error::PushRefused { .. })), "{late:?}");
+
+        assert_eq!(bytes_of(page.await.unwrap()).await, "page");
+        for (path, body) in [("/style.css", "body {}"), ("/empty", "")] {
+            let push = pushes.next().await.expect("a push");
+            assert_eq!(
+                (push.request().uri.path(), push.associated_to().value()),
+                (path, 1)
+            );
+            let response = push.response().await.unwrap();
+            assert_eq!(response.headers()["content-type"], "text/css");
+            assert_eq!(bytes_of(response).await, body, "{version}");
+        }
+        assert_eq!(session.active_streams(), 0, "{version}");
+    }
 }

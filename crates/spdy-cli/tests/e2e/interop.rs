@@ -14,6 +14,7 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
+use spdy::server::PushForm;
 use spdy_frame::version::Version;
 use spdy_net::protocol::Protocol;
 
@@ -161,11 +162,12 @@ impl Meeting {
         }
     }
 
-    fn site(self) -> (Site, String) {
+    fn site(self, push_form: PushForm) -> (Site, String) {
         let site = Site::start(
             self.as_protocol(),
             self.secure,
             self.peer.has_flow_control(),
+            push_form,
         );
         let scheme = if self.secure { "https" } else { "http" };
         let origin = format!("{scheme}://{}", site.address);
@@ -188,7 +190,7 @@ impl Meeting {
         if !wanted() {
             return;
         }
-        let (_site, origin) = self.site();
+        let (_site, origin) = self.site(PushForm::default());
         for file in files {
             let fetched = self.post(&origin, file, &[]);
             self.expect_answers(&fetched, &[file]);
@@ -205,14 +207,14 @@ impl Meeting {
 
     /// Of the answer to an upload of 1 MiB, 64 KiB come.
     pub(crate) fn stops_at_a_window_of_the_answer(self) {
-        let (_site, origin) = self.site();
+        let (_site, origin) = self.site(PushForm::default());
         let fetched = self.post(&origin, named("1m"), &["--seconds".into(), "2".into()]);
         assert_eq!(fetched.errors, ["not done after 2 s"], "{self:?}");
         assert_eq!(fetched.responses[0].bytes, 65_536, "{self:?}");
     }
 
-    fn push_to_its_client(self, seconds: u32) -> (Site, Fetched) {
-        let (site, origin) = self.site();
+    fn push_to_its_client(self, form: PushForm, seconds: u32) -> (Site, Fetched) {
+        let (site, origin) = self.site(form);
         let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
         let mut options = self.peer.option_of_pushes(SMALL_PUSHES.len());
         options.extend(["--seconds".to_owned(), seconds.to_string()]);
@@ -220,11 +222,26 @@ impl Meeting {
         (site, fetched)
     }
 
+    /// In the form that it wants.
     pub(crate) fn its_client_takes_our_pushes(self) {
+        self.takes_pushes(self.peer.push_form());
+    }
+
+    /// In one block too.
+    pub(crate) fn its_client_takes_our_pushes_in_one_block(self) {
+        self.takes_pushes(PushForm::OneBlock);
+    }
+
+    /// In two blocks with the version in both too.
+    pub(crate) fn its_client_takes_our_pushes_with_the_version_twice(self) {
+        self.takes_pushes(PushForm::VersionTwice);
+    }
+
+    fn takes_pushes(self, form: PushForm) {
         if !wanted() {
             return;
         }
-        let (site, fetched) = self.push_to_its_client(20);
+        let (site, fetched) = self.push_to_its_client(form, 20);
         self.expect_answers(&fetched, &[named(PAGE)]);
         // A path, or in SPDY/2 a whole URL.
         let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
@@ -247,23 +264,40 @@ impl Meeting {
         assert_eq!(site.pushes(), ended, "{self:?}");
     }
 
-    /// It wants none: the page comes all the same, and the session stays.
+    /// It wants none, in any form: the page comes all the same, and the session stays.
     pub(crate) fn its_client_gets_the_page_beside_pushes_it_does_not_want(self) {
+        for form in [
+            PushForm::TwoBlocks,
+            PushForm::VersionTwice,
+            PushForm::OneBlock,
+        ] {
+            self.wants_no_pushes(form);
+        }
+    }
+
+    /// It resets them in another form than its own: the page comes all the same, and the session stays.
+    pub(crate) fn its_client_gets_the_page_beside_pushes_in_another_form(self) {
+        for form in [PushForm::TwoBlocks, PushForm::OneBlock] {
+            self.wants_no_pushes(form);
+        }
+    }
+
+    fn wants_no_pushes(self, form: PushForm) {
         if !wanted() {
             return;
         }
-        let (_site, fetched) = self.push_to_its_client(20);
+        let (_site, fetched) = self.push_to_its_client(form, 20);
         self.expect_answers(&fetched, &[named(PAGE)]);
         let taken = fetched.pushed.iter().filter(|push| push.sha256.is_some());
         assert_eq!(taken.count(), 0, "{self:?}: {:?}", fetched.pushed);
     }
 
     /// It wants the status in the SYN_STREAM of a push, and ends its session without it.
-    pub(crate) fn its_client_is_lost_at_our_pushes(self) {
+    pub(crate) fn its_client_is_lost_at_our_pushes_in_two_blocks(self) {
         if !wanted() {
             return;
         }
-        let (_site, fetched) = self.push_to_its_client(2);
+        let (_site, fetched) = self.push_to_its_client(PushForm::TwoBlocks, 2);
         let errors = fetched.errors.join("\n");
         assert!(
             errors.contains("Missing `:status`"),

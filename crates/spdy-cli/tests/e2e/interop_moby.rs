@@ -11,6 +11,8 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_takes_our_pushes_in_one_block
+        its_client_takes_our_pushes_with_the_version_twice
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -20,6 +22,8 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_takes_our_pushes_in_one_block
+        its_client_takes_our_pushes_with_the_version_twice
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back

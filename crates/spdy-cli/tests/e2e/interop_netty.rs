@@ -3,14 +3,15 @@
 use crate::interop::{Meeting, meetings};
 use crate::support::peers::Peer;
 
-// Its client wants the version again in the HEADERS of a push, where a name given before is an error
-// (SPDY/3.1 §2.6.7), and resets what has it but once.
+// Its client wants the version again in the HEADERS of a push, and resets what has it but once: a form of its
+// own, since a name given before is an error (SPDY/3.1 §2.6.7).
 meetings! {
     spdy_31 = Meeting::plain(Peer::Netty, "spdy/3.1") =>
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_gets_the_page_beside_pushes_it_does_not_want
+        its_client_takes_our_pushes
+        its_client_gets_the_page_beside_pushes_in_another_form
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -19,7 +20,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_gets_the_page_beside_pushes_it_does_not_want
+        its_client_takes_our_pushes
+        its_client_gets_the_page_beside_pushes_in_another_form
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back

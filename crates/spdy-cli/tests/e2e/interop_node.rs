@@ -9,7 +9,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_is_lost_at_our_pushes
+        its_client_takes_our_pushes
+        its_client_is_lost_at_our_pushes_in_two_blocks
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
@@ -17,7 +18,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_is_lost_at_our_pushes
+        its_client_takes_our_pushes
+        its_client_is_lost_at_our_pushes_in_two_blocks
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -26,7 +28,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_is_lost_at_our_pushes
+        its_client_takes_our_pushes
+        its_client_is_lost_at_our_pushes_in_two_blocks
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
@@ -34,7 +37,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_is_lost_at_our_pushes
+        its_client_takes_our_pushes
+        its_client_is_lost_at_our_pushes_in_two_blocks
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
@@ -43,7 +47,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_is_lost_at_our_pushes
+        its_client_takes_our_pushes
+        its_client_is_lost_at_our_pushes_in_two_blocks
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
@@ -51,7 +56,8 @@ meetings! {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
-        its_client_is_lost_at_our_pushes
+        its_client_takes_our_pushes
+        its_client_is_lost_at_our_pushes_in_two_blocks
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back

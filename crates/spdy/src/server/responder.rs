@@ -1,7 +1,7 @@
 //! Answers a request, and pushes what will be asked for next.
 
-use std::future::poll_fn;
-use std::sync::Arc;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -11,16 +11,32 @@ use http_body::Body as _;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
+#[cfg(doc)]
+use spdy_http::push::PushForm;
 use spdy_http::{push, response};
-use spdy_session::session::Open;
 
 use crate::body::{Body, BoxError};
-use crate::entry::Entry;
 use crate::error::Error;
 use crate::send_body::SendBody;
 use crate::sendable;
-use crate::shared::Shared;
+use crate::server::push::push_beside;
 use crate::stream_ref::StreamRef;
+
+/// The rest of an answer on its way; done when its last byte was handed to the session.
+#[derive(Debug)]
+#[must_use = "dropping it cancels the stream"]
+pub struct Sending(Option<SendBody>);
+
+impl Future for Sending {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Some(rest) => Pin::new(rest).poll(cx),
+            None => Poll::Ready(Ok(())),
+        }
+    }
+}
 
 /// Answers one request, or one push. Dropped unused it resets the stream with INTERNAL_ERROR.
 #[derive(Debug)]
@@ -33,11 +49,16 @@ pub struct Responder {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Kind {
+pub(super) enum Kind {
     /// Answered by SYN_REPLY.
     Reply { head: bool },
     /// Answered by HEADERS: SYN_STREAM was ours.
     Push,
+    /// A push in one block, not told yet: answered by SYN_STREAM.
+    Untold {
+        parent: StreamId,
+        priority: Priority,
+    },
 }
 
 impl Responder {
@@ -52,6 +73,16 @@ impl Responder {
         }
     }
 
+    /// Answers a push of ours.
+    pub(super) fn of_push(stream: StreamRef, id: StreamId, kind: Kind, uri: Uri) -> Self {
+        Self {
+            stream: Some(stream),
+            id,
+            kind,
+            uri,
+        }
+    }
+
     fn stream(&self) -> &StreamRef {
         let Some(stream) = &self.stream else {
             unreachable!("taken only by the answer")
@@ -59,7 +90,7 @@ impl Responder {
         stream
     }
 
-    /// The stream.
+    /// The stream; 0 for a push in one block, which has none until it is answered.
     #[must_use]
     pub fn id(&self) -> StreamId {
         self.id
@@ -87,6 +118,20 @@ impl Responder {
         }
     }
 
+    /// As [`respond`](Self::respond), at once: the head, and of the body what is at hand and finds room. The
+    /// rest is sent by the future, which, dropped, cancels the stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`respond`](Self::respond), for what is seen at once.
+    pub fn start<B>(mut self, response: Response<B>) -> Result<Sending, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.begin(response).map(Sending)
+    }
+
     /// Sends the head, and of the body what is at hand and finds room; gives the rest.
     pub(super) fn begin<B>(&mut self, response: Response<B>) -> Result<Option<SendBody>, Error>
     where
@@ -112,7 +157,8 @@ impl Responder {
         let version = stream.shared.version;
         let block = match kind {
             Kind::Reply { .. } => response::encode(version, &head),
-            Kind::Push => push::encode_response(version, &head),
+            Kind::Push => push::encode_response(version, stream.shared.push_form, &head),
+            Kind::Untold { .. } => push::encode_whole(version, &self.uri, &head)?,
         };
         if let Err(error) = sendable::check_length(version, &block) {
             stream.reset(RstStatus::INTERNAL_ERROR);
@@ -128,17 +174,26 @@ impl Responder {
             entry.answered = true;
             let mut fin = first.is_empty() && body.is_end_stream();
             let bad_length = entry.mismatch.is_some();
-            let sent = if bad_length {
-                fin = true;
-                let (mut bad, ()) = Response::new(()).into_parts();
-                bad.status = StatusCode::BAD_REQUEST;
-                state
-                    .machine
-                    .reply(id, &response::encode(version, &bad), true)
-            } else if kind == Kind::Push {
-                state.machine.headers(id, &block, fin)
-            } else {
-                state.machine.reply(id, &block, fin)
+            let sent = match kind {
+                Kind::Reply { .. } if bad_length => {
+                    fin = true;
+                    let (mut bad, ()) = Response::new(()).into_parts();
+                    bad.status = StatusCode::BAD_REQUEST;
+                    state
+                        .machine
+                        .reply(id, &response::encode(version, &bad), true)
+                }
+                Kind::Reply { .. } => state.machine.reply(id, &block, fin),
+                Kind::Push => state.machine.headers(id, &block, fin),
+                Kind::Untold { parent, priority } => {
+                    state.tell_push(key, &block, parent, priority)?;
+                    if fin {
+                        let id = state.entries[key].id;
+                        state.machine.send_data(id, Bytes::new(), true)
+                    } else {
+                        true
+                    }
+                }
             };
             if !sent {
                 return Err(Error::SendClosed { id });
@@ -160,14 +215,15 @@ impl Responder {
     }
 
     /// Pushes the answer to `request`, a GET whose URI has the origin of the request answered here. Call
-    /// it before [`respond`](Self::respond): what is pushed must be told before it can be asked for.
+    /// it before [`respond`](Self::respond): what is pushed must be told before it can be asked for. In
+    /// [one block](PushForm::OneBlock) it is told with its answer, so that has to come before as well.
     ///
     /// # Errors
     ///
     /// [`Error::PushRefused`] if the request may not be pushed; [`Error::TooManyStreams`] if the client
     /// takes no more, or none; [`Error::Closing`] if the session ends.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
-        if self.kind == Kind::Push {
+        if !matches!(self.kind, Kind::Reply { .. }) {
             return Err(Error::PushRefused {
                 why: "a push has no pushes",
             });
@@ -182,7 +238,8 @@ impl Responder {
         }
     }
 
-    /// Ready when the peer gave the stream up, or the session was lost: nobody waits for an answer.
+    /// Ready when the peer gave the stream up, or the session was lost: nobody waits for an answer. Of a push
+    /// in one block the peer does not know before its answer, and so cannot give it up.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         self.stream().poll_failure(cx)
     }
@@ -199,78 +256,4 @@ impl Drop for Responder {
             stream.reset(RstStatus::INTERNAL_ERROR);
         }
     }
-}
-
-/// Pushes beside the answer to a request; found in the request's extensions.
-#[derive(Clone, Debug)]
-pub struct Pusher {
-    shared: Arc<Shared>,
-    parent: StreamId,
-    uri: Uri,
-}
-
-impl Pusher {
-    pub(super) fn new(shared: Arc<Shared>, parent: StreamId, uri: &Uri) -> Self {
-        Self {
-            shared,
-            parent,
-            uri: uri.clone(),
-        }
-    }
-
-    /// As [`Responder::push`].
-    ///
-    /// # Errors
-    ///
-    /// As there; [`Error::PushRefused`] as well when the request was answered to its end.
-    pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
-        push_beside(&self.shared, self.parent, &self.uri, request, priority)
-    }
-}
-
-fn push_beside(
-    shared: &Arc<Shared>,
-    parent: StreamId,
-    parent_uri: &Uri,
-    request: &Request<()>,
-    priority: Priority,
-) -> Result<Responder, Error> {
-    if *request.method() != Method::GET {
-        return Err(Error::PushRefused {
-            why: "only GET is pushed",
-        });
-    }
-    if !push::is_same_origin(parent_uri, request.uri()) {
-        return Err(Error::PushRefused {
-            why: "the url is of another origin",
-        });
-    }
-    let block = push::encode_promise(shared.version, request.uri())?;
-    sendable::check_length(shared.version, &block)?;
-    let open = Open {
-        priority,
-        associated_to: parent,
-        unidirectional: true,
-        fin: false,
-    };
-    let key = shared.command(|state| {
-        let alive = state
-            .by_id
-            .get(&parent)
-            .is_some_and(|key| !state.entries[*key].fin_sent);
-        if !alive {
-            return Err(Error::PushRefused {
-                why: "the request was answered, or given up",
-            });
-        }
-        state.open(Entry::new(StreamId::ZERO, 1), block, open, false)
-    })?;
-    let stream = StreamRef::of_counted(shared.clone(), key);
-    let id = stream.id();
-    Ok(Responder {
-        stream: Some(stream),
-        id,
-        kind: Kind::Push,
-        uri: request.uri().clone(),
-    })
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde::Deserialize;
+use spdy::server::PushForm;
 
 use super::certificate::CERTIFICATE;
 use super::files::FILES;
@@ -131,6 +132,17 @@ impl Peer {
     /// Whether it grants windows and keeps to them.
     pub(crate) fn has_flow_control(self) -> bool {
         self != Self::Moby
+    }
+
+    /// How its client wants a push to be written.
+    pub(crate) fn push_form(self) -> PushForm {
+        match self {
+            Self::Node => PushForm::OneBlock,
+            Self::Netty => PushForm::VersionTwice,
+            Self::Moby | Self::OkHttp | Self::MockWebServer | Self::Jetty | Self::Undertow => {
+                PushForm::TwoBlocks
+            }
+        }
     }
 
     /// What its client must be told to stay until it has `pushes`; the others know by themselves.

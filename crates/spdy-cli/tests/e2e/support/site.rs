@@ -9,7 +9,7 @@ use http::{Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
 use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy::server::Pusher;
+use spdy::server::{PushForm, Pusher};
 use spdy_frame::priority::Priority;
 use spdy_net::certificates::Identity;
 use spdy_net::latch::Latch;
@@ -34,8 +34,13 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Speaks `protocol` alone, over TLS if `secure`.
-    pub(crate) fn start(protocol: Protocol, secure: bool, flow_control: bool) -> Self {
+    /// Speaks `protocol` alone, over TLS if `secure`, and pushes in `push_form`.
+    pub(crate) fn start(
+        protocol: Protocol,
+        secure: bool,
+        flow_control: bool,
+        push_form: PushForm,
+    ) -> Self {
         let runtime = Runtime::new().expect("a runtime can be made");
         let tls = secure.then(|| {
             let identity = Identity::from_files(&CERTIFICATE.chain, &CERTIFICATE.key)
@@ -53,6 +58,7 @@ impl Site {
         let (shared, stop) = (SharedRuntime::new(TokioRuntime::start()), Latch::new());
         let options = ServerOptions {
             flow_control,
+            push_form,
             ..ServerOptions::default()
         };
         let never = stop.clone();

@@ -1,0 +1,143 @@
+//! Pushes: what will be asked for next, sent before it is (SPDY/3.1 §3.3).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, Uri};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::stream_id::StreamId;
+use spdy_http::push::{self, PushForm};
+use spdy_session::session::Open;
+
+use crate::body::BoxError;
+use crate::entry::Entry;
+use crate::error::Error;
+use crate::sendable;
+use crate::server::responder::{Kind, Responder, Sending};
+use crate::shared::{Shared, State};
+use crate::stream_ref::StreamRef;
+
+/// Pushes beside the answer to a request; found in the request's extensions.
+#[derive(Clone, Debug)]
+pub struct Pusher {
+    shared: Arc<Shared>,
+    parent: StreamId,
+    uri: Uri,
+}
+
+impl Pusher {
+    pub(super) fn new(shared: Arc<Shared>, parent: StreamId, uri: &Uri) -> Self {
+        Self {
+            shared,
+            parent,
+            uri: uri.clone(),
+        }
+    }
+
+    /// As [`Responder::push`].
+    ///
+    /// # Errors
+    ///
+    /// As there; [`Error::PushRefused`] as well when the request was answered to its end.
+    pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
+        push_beside(&self.shared, self.parent, &self.uri, request, priority)
+    }
+
+    /// Pushes `response` as the answer to `request`: in any [form](PushForm) it is told when this returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push) and [`Responder::start`].
+    pub fn push_response<B>(
+        &self,
+        request: &Request<()>,
+        priority: Priority,
+        response: Response<B>,
+    ) -> Result<Sending, Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        self.push(request, priority)?.start(response)
+    }
+}
+
+/// Opens the stream of a push, or, in one block, only a place for it.
+pub(super) fn push_beside(
+    shared: &Arc<Shared>,
+    parent: StreamId,
+    parent_uri: &Uri,
+    request: &Request<()>,
+    priority: Priority,
+) -> Result<Responder, Error> {
+    if *request.method() != Method::GET {
+        return Err(Error::PushRefused {
+            why: "only GET is pushed",
+        });
+    }
+    if !push::is_same_origin(parent_uri, request.uri()) {
+        return Err(Error::PushRefused {
+            why: "the url is of another origin",
+        });
+    }
+    let (stream, kind) = match shared.push_form {
+        PushForm::TwoBlocks | PushForm::VersionTwice => {
+            let block = push::encode_promise(shared.version, request.uri())?;
+            sendable::check_length(shared.version, &block)?;
+            let key = shared.command(|state| {
+                state.check_parent(parent)?;
+                let key = state.entries.insert(Entry::new(StreamId::ZERO, 1));
+                let told = state.tell_push(key, &block, parent, priority);
+                told.inspect_err(|_| drop(state.entries.remove(key)))?;
+                Ok::<_, Error>(key)
+            })?;
+            (StreamRef::of_counted(shared.clone(), key), Kind::Push)
+        }
+        PushForm::OneBlock => {
+            let key = shared.look(|state| {
+                state.check_parent(parent)?;
+                Ok::<_, Error>(state.entries.insert(Entry::new(StreamId::ZERO, 1)))
+            })?;
+            let stream = StreamRef::of_counted(shared.clone(), key);
+            (stream, Kind::Untold { parent, priority })
+        }
+    };
+    let id = stream.id();
+    let uri = request.uri().clone();
+    Ok(Responder::of_push(stream, id, kind, uri))
+}
+
+impl State {
+    /// Whether pushes may still stand before the end of the answer to `parent`.
+    fn check_parent(&self, parent: StreamId) -> Result<(), Error> {
+        let alive = self
+            .by_id
+            .get(&parent)
+            .is_some_and(|key| !self.entries[*key].fin_sent);
+        if alive {
+            return Ok(());
+        }
+        Err(Error::PushRefused {
+            why: "the request was answered, or given up",
+        })
+    }
+
+    /// Writes the SYN_STREAM of the push `key`, which gets its number.
+    pub(super) fn tell_push(
+        &mut self,
+        key: usize,
+        block: &HeaderBlock,
+        parent: StreamId,
+        priority: Priority,
+    ) -> Result<(), Error> {
+        self.check_parent(parent)?;
+        let open = Open {
+            priority,
+            associated_to: parent,
+            unidirectional: true,
+            fin: false,
+        };
+        self.open_entry(key, block, open)
+    }
+}
