@@ -364,7 +364,8 @@ async fn a_request_that_was_refused_waits_until_another_has_ended() {
             }
         };
         tokio::spawn(async move {
-            let _ = spdy::server::serve_until(io, builder, runtime(), service, Latch::new().wait())
+            let _ = builder
+                .serve_until(io, runtime(), service, Latch::new().wait())
                 .await;
         });
     });

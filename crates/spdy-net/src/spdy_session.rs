@@ -188,7 +188,8 @@ pub(crate) async fn serve(
         });
         handler.answer(request)
     };
-    spdy::server::serve_until(io, builder, runtime.clone(), service, stop.wait())
+    builder
+        .serve_until(io, runtime.clone(), service, stop.wait())
         .await
         .map_err(|error| ConnectionError::Spdy(error.to_string()))
 }

@@ -7,7 +7,7 @@
 use std::io::Write;
 
 use http::{Request, Uri};
-use spdy::{Body, Priority, SharedRuntime, TokioRuntime, Version, client};
+use spdy::{Body, Priority, client};
 use tokio::net::TcpStream;
 
 /// The longest body taken, bytes.
@@ -27,8 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let socket = TcpStream::connect((server, port)).await?;
     socket.set_nodelay(true)?;
 
-    let runtime = SharedRuntime::new(TokioRuntime::start());
-    let (session, connection) = client::Builder::new(Version::V31).handshake(socket, runtime);
+    let (session, connection) = client::handshake(socket);
     connection.spawn();
     let mut responses = Vec::new();
     for url in &urls {

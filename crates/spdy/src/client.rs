@@ -36,7 +36,34 @@ pub use crate::client::push::{Push, Pushes};
 pub use crate::client::response::ResponseFuture;
 pub use crate::session_driver::Connection;
 
-/// How a client session is set up.
+/// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`].
+///
+/// Nothing moves until the [`Connection`] is run: [`spawn`](Connection::spawn) it, or await
+/// [`run`](Connection::run) beside the requests.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), spdy::Error> {
+/// # let (io, far) = tokio::io::duplex(4096);
+/// # tokio::spawn(spdy::server::serve(far, |_| async { http::Response::new(spdy::Body::from("hello")) }));
+/// let (session, connection) = spdy::client::handshake(io);
+/// connection.spawn();
+/// let request = http::Request::get("http://example.org/").body(spdy::Body::empty()).expect("a valid url");
+/// let response = session.request(request, spdy::Priority::HIGHEST).await?;
+/// assert_eq!(response.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+#[cfg(feature = "tokio-runtime")]
+#[must_use]
+pub fn handshake<T>(io: T) -> (Session, Connection<T>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    Builder::default().handshake(io, SharedRuntime::tokio())
+}
+
+/// How a client session is set up. `Default` is SPDY/3.1.
 #[derive(Clone)]
 pub struct Builder {
     config: Config,
@@ -95,6 +122,12 @@ impl Builder {
             Pushes::new(shared.clone()),
             Connection::new(io, shared),
         )
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new(Version::V31)
     }
 }
 

@@ -6,20 +6,19 @@
 //!
 //! ```
 //! use http::{Request, Response};
-//! use spdy::{Body, Priority, SharedRuntime, TokioRuntime, Version, client, server};
+//! use spdy::{Body, Priority, client, server};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), spdy::Error> {
-//! let runtime = SharedRuntime::new(TokioRuntime::start());
 //! let (near, far) = tokio::io::duplex(64 * 1024);
 //!
 //! // A server is a function from request to response.
-//! tokio::spawn(server::serve(far, server::Builder::new(Version::V31), runtime.clone(), |request: Request<Body>| async move {
+//! tokio::spawn(server::serve(far, |request: Request<Body>| async move {
 //!     Response::new(Body::from(format!("you asked for {}", request.uri().path()).into_bytes()))
 //! }));
 //!
 //! // A client opens a session, and asks as much as it likes at once.
-//! let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
+//! let (session, connection) = client::handshake(near);
 //! connection.spawn();
 //! let get = |path| Request::get(format!("http://example.org{path}")).body(Body::empty()).expect("a valid url");
 //! let (page, style) = tokio::join!(
@@ -72,6 +71,8 @@ mod session_driver;
 mod shared;
 pub mod stream;
 mod stream_ref;
+#[cfg(feature = "tower")]
+pub mod tower;
 pub mod upgrade;
 
 pub use body::{Body, BoxError};

@@ -7,6 +7,8 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+#[cfg(feature = "tokio-runtime")]
+use std::sync::OnceLock;
 
 use spdy_clock::Instant;
 #[cfg(feature = "tokio-runtime")]
@@ -33,6 +35,16 @@ impl SharedRuntime {
     /// Wraps `runtime`.
     pub fn new(runtime: impl Runtime) -> Self {
         Self(Arc::new(runtime))
+    }
+
+    /// Tokio's, one for the whole program: all sessions that use it count time from the same origin.
+    #[cfg(feature = "tokio-runtime")]
+    #[must_use]
+    pub fn tokio() -> Self {
+        static RUNTIME: OnceLock<SharedRuntime> = OnceLock::new();
+        RUNTIME
+            .get_or_init(|| Self::new(TokioRuntime::start()))
+            .clone()
     }
 }
 

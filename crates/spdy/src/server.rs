@@ -25,11 +25,41 @@ use crate::shared::{Choices, Shared, State};
 pub use crate::server::incoming::Incoming;
 pub use crate::server::push::Pusher;
 pub use crate::server::responder::{Responder, Sending};
+#[cfg(feature = "tokio-runtime")]
 pub use crate::server::serve::{serve, serve_until};
 pub use crate::session_driver::Connection;
 pub use spdy_http::push::PushForm;
 
-/// How a server session is set up.
+/// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`]. To answer requests
+/// and nothing else, [`serve`] is shorter; this is for streams taken one by one.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// # let (near, io) = tokio::io::duplex(4096);
+/// # let (session, connection) = spdy::client::handshake(near);
+/// # connection.spawn();
+/// # let request = http::Request::get("http://example.org/a").body(spdy::Body::empty()).expect("a valid url");
+/// # let asked = session.request(request, spdy::Priority::HIGHEST);
+/// let (mut accept, connection) = spdy::server::handshake(io);
+/// connection.spawn();
+/// let incoming = accept.next().await.expect("a client that asks");
+/// let (request, responder) = incoming.into_request().expect("an http request");
+/// assert_eq!(request.uri().path(), "/a");
+/// responder.respond(http::Response::new(spdy::Body::from("hello"))).await.expect("a client that listens");
+/// # assert_eq!(asked.await.expect("an answer").status(), 200);
+/// # }
+/// ```
+#[cfg(feature = "tokio-runtime")]
+#[must_use]
+pub fn handshake<T>(io: T) -> (Accept, Connection<T>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    Builder::default().handshake(io, SharedRuntime::tokio())
+}
+
+/// How a server session is set up. `Default` is SPDY/3.1.
 #[derive(Clone)]
 pub struct Builder {
     config: Config,
@@ -75,6 +105,12 @@ impl Builder {
             },
             Connection::new(io, shared),
         )
+    }
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new(Version::V31)
     }
 }
 

@@ -1,11 +1,11 @@
 //! A raw stream: `AsyncRead + AsyncWrite`, with headers.
 
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
@@ -166,6 +166,17 @@ impl Stream {
         Poll::Ready(Ok(true))
     }
 
+    /// Hands over `data`, for which there was room a moment ago; gives how much of it was taken.
+    fn poll_write_out(&self, cx: &mut Context<'_>, mut data: Bytes) -> Poll<io::Result<usize>> {
+        let length = data.len();
+        match self.stream.poll_send(cx, &mut data, false) {
+            Poll::Ready(sent) => Poll::Ready(sent.map(|()| length).map_err(Into::into)),
+            // The peer shrank its window in between.
+            Poll::Pending if data.len() == length => Poll::Pending,
+            Poll::Pending => Poll::Ready(Ok(length - data.len())),
+        }
+    }
+
     /// The current DATA was used up.
     fn give_back(&mut self) {
         self.stream.consume(std::mem::take(&mut self.current_len));
@@ -201,13 +212,33 @@ impl AsyncWrite for Stream {
         }
         let room = ready!(self.stream.poll_capacity(cx))?;
         let length = room.min(buf.len());
-        let mut data = Bytes::copy_from_slice(&buf[..length]);
-        match self.stream.poll_send(cx, &mut data, false) {
-            Poll::Ready(sent) => Poll::Ready(sent.map(|()| length).map_err(Into::into)),
-            // The peer shrank its window in between.
-            Poll::Pending if data.len() == length => Poll::Pending,
-            Poll::Pending => Poll::Ready(Ok(length - data.len())),
+        self.poll_write_out(cx, Bytes::copy_from_slice(&buf[..length]))
+    }
+
+    /// All that there is room for goes out as one: small pieces do not become small frames.
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let wanted = bufs
+            .iter()
+            .fold(0, |sum: usize, buf| sum.saturating_add(buf.len()));
+        if wanted == 0 {
+            return Poll::Ready(Ok(0));
         }
+        let mut room = ready!(self.stream.poll_capacity(cx))?.min(wanted);
+        let mut data = BytesMut::with_capacity(room);
+        for buf in bufs {
+            let piece = &buf[..room.min(buf.len())];
+            data.extend_from_slice(piece);
+            room -= piece.len();
+        }
+        self.poll_write_out(cx, data.freeze())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
     }
 
     /// What was written is the session's to send; there is nothing to wait for here.

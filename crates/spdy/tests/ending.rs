@@ -14,9 +14,8 @@ async fn a_server_that_shuts_down_finishes_what_it_began() {
     let runtime = runtime();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let service = |_| async { Response::new(Body::full(pattern(1_000_000))) };
-    let serving = tokio::spawn(server::serve_until(
+    let serving = tokio::spawn(server::Builder::new(Version::V31).serve_until(
         far,
-        server::Builder::new(Version::V31),
         runtime.clone(),
         service,
         async move {
@@ -110,12 +109,11 @@ async fn a_body_cut_off_is_an_error_and_not_an_end() {
     let (near, far) = pipe();
     let (near_proxy, far_proxy) = pipe();
     let runtime = runtime();
-    tokio::spawn(server::serve(
-        far,
-        server::Builder::new(Version::V31),
-        runtime.clone(),
-        |_| async { Response::new(Body::full(pattern(500_000))) },
-    ));
+    tokio::spawn(
+        server::Builder::new(Version::V31).serve(far, runtime.clone(), |_| async {
+            Response::new(Body::full(pattern(500_000)))
+        }),
+    );
     // Between them stands a wire that is cut after 100,000 bytes.
     let cutter = tokio::spawn(async move {
         let (mut from_server, mut to_server) = tokio::io::split(near);
@@ -186,9 +184,8 @@ impl ExpectOrTruncated for Result<(), Error> {
 #[tokio::test]
 async fn nonsense_on_the_wire_ends_the_session_with_a_goaway() {
     let (mut near, far) = pipe();
-    let serving = tokio::spawn(server::serve(
+    let serving = tokio::spawn(server::Builder::new(Version::V31).serve(
         far,
-        server::Builder::new(Version::V31),
         runtime(),
         |_| async { Response::new(Body::empty()) },
     ));

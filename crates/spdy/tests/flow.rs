@@ -253,16 +253,11 @@ async fn a_response_of_another_length_is_delivered_and_flagged() {
 async fn headers_that_are_no_request_get_400() {
     let (near, far) = pipe();
     let runtime = runtime();
-    let serving = server::serve(
-        far,
-        server::Builder::new(Version::V31),
-        runtime.clone(),
-        |_| async {
-            panic!("the service must not see it");
-            #[allow(unreachable_code, reason = "it gives the future its type")]
-            Response::new(Body::empty())
-        },
-    );
+    let serving = server::Builder::new(Version::V31).serve(far, runtime.clone(), |_| async {
+        panic!("the service must not see it");
+        #[allow(unreachable_code, reason = "it gives the future its type")]
+        Response::new(Body::empty())
+    });
     tokio::spawn(serving);
     let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
     connection.spawn();

@@ -109,9 +109,8 @@ fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
     let mut hand = Hand::new();
     hand.syn(1, 0, false, &ASK);
     hand.frame(&Frame::Ping(Ping { id: 1 }));
-    let serving = server::serve(
+    let serving = server::Builder::new(VERSION).serve(
         TakesNothing(hand.wire.freeze()),
-        server::Builder::new(VERSION),
         runtime.clone(),
         |_| std::future::pending::<Response<Body>>(),
     );
@@ -221,15 +220,10 @@ fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
     let (near, far) = wire(&world, Duration::ZERO);
     let served = Arc::<Mutex<usize>>::default();
     let count = served.clone();
-    let serving = server::serve(
-        far,
-        server::Builder::new(VERSION),
-        runtime.clone(),
-        move |_| {
-            *count.lock().expect("one thread") += 1;
-            std::future::ready(Response::new(Body::empty()))
-        },
-    );
+    let serving = server::Builder::new(VERSION).serve(far, runtime.clone(), move |_| {
+        *count.lock().expect("one thread") += 1;
+        std::future::ready(Response::new(Body::empty()))
+    });
     runtime.spawn(Box::pin(async move { drop(serving.await) }));
     let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
     connection.spawn();

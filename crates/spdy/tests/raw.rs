@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::io::IoSlice;
+
 use bytes::Bytes;
+use futures_util::FutureExt;
 use spdy::client::OpenOptions;
 use spdy::{Error, HeaderBlock, RstStatus, Stream, Version, client, server};
 use support::{pattern, pipe, runtime};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
     pairs.iter().copied().collect()
@@ -90,6 +93,31 @@ async fn pieces_are_handed_on_without_their_borders_being_promised() {
         got.extend_from_slice(&data.expect("no error"));
     }
     assert_eq!(got, b"hello world");
+}
+
+#[tokio::test]
+async fn slices_written_together_travel_as_one_frame_and_no_more_than_there_is_room_for() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    assert!(near.is_write_vectored());
+    let frames = session.stats().frames_sent;
+    let slices = [&b"hello "[..], b"", b"wor", b"ld"].map(IoSlice::new);
+    let written = near.write_vectored(&slices).await.expect("written");
+    assert_eq!(written, 11);
+    assert_eq!(
+        far.receive().await.expect("data").expect("no error"),
+        "hello world"
+    );
+    assert_eq!(session.stats().frames_sent, frames + 1);
+
+    // Nobody reads: the window of 64 KiB and the buffer of as much are all there is.
+    let (long, mut taken) = (pattern(100_000), 0);
+    let slices = [&long[..], &long[..]].map(IoSlice::new);
+    while let Some(wrote) = near.write_vectored(&slices).now_or_never() {
+        taken += wrote.expect("written");
+        tokio::task::yield_now().await;
+    }
+    assert!((65_536..=2 * 65_536).contains(&taken), "{taken} bytes");
 }
 
 #[tokio::test]
@@ -256,15 +284,10 @@ async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
     let (near, far) = pipe();
     let runtime = runtime();
     let answer = value.clone();
-    let serving = server::serve(
-        far,
-        server::Builder::new(Version::V2),
-        runtime.clone(),
-        move |_| {
-            let response = http::Response::builder().header("x", &answer);
-            std::future::ready(response.body(spdy::Body::empty()).expect("valid"))
-        },
-    );
+    let serving = server::Builder::new(Version::V2).serve(far, runtime.clone(), move |_| {
+        let response = http::Response::builder().header("x", &answer);
+        std::future::ready(response.body(spdy::Body::empty()).expect("valid"))
+    });
     tokio::spawn(serving);
     let (session, connection) = client::Builder::new(Version::V2).handshake(near, runtime);
     connection.spawn();

@@ -39,12 +39,7 @@ fn load() -> Vec<(String, Instant)> {
             Response::new(Body::full(vec![b'x'; 100_000]))
         }
     };
-    let serving = server::serve(
-        far,
-        server::Builder::new(Version::V31),
-        runtime.clone(),
-        service,
-    );
+    let serving = server::Builder::new(Version::V31).serve(far, runtime.clone(), service);
     let server_note = note.clone();
     runtime.spawn(Box::pin(async move {
         serving.await.expect("an orderly end");

@@ -1,5 +1,6 @@
 //! A whole server in one future.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -17,22 +18,25 @@ use crate::send_body::SendBody;
 use crate::server::responder::Responder;
 use crate::server::{Accept, Builder};
 
-/// Serves `io` until its session ends: `service` is called for every request.
+/// Serves SPDY/3.1 over `io` on tokio's runtime until the session ends: `service` is called for every
+/// request. [`Builder::serve`] says more, and takes other versions, limits and runtimes.
 ///
-/// An answer that is ready at once is written with the others of its batch; one that has to wait goes on
-/// as a task of the `runtime`. When the peer gives a request up its future is dropped. A request that is
-/// none was answered with 400, and the service does not see it. A service that panics resets its own stream
-/// with INTERNAL_ERROR, no other.
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> std::io::Result<()> {
+/// let listener = tokio::net::TcpListener::bind("127.0.0.1:6121").await?;
+/// loop {
+///     let (socket, _) = listener.accept().await?;
+///     tokio::spawn(spdy::server::serve(socket, |_request| async { http::Response::new(spdy::Body::from("hello")) }));
+/// }
+/// # }
+/// ```
 ///
 /// # Errors
 ///
 /// How the session ended, unless in order.
-pub async fn serve<T, S, F, B>(
-    io: T,
-    builder: Builder,
-    runtime: SharedRuntime,
-    service: S,
-) -> Result<(), Error>
+#[cfg(feature = "tokio-runtime")]
+pub async fn serve<T, S, F, B>(io: T, service: S) -> Result<(), Error>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
     S: FnMut(Request<Body>) -> F + Send,
@@ -40,7 +44,8 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    serve_until(io, builder, runtime, service, std::future::pending()).await
+    let builder = Builder::default();
+    builder.serve(io, SharedRuntime::tokio(), service).await
 }
 
 /// As [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
@@ -48,11 +53,10 @@ where
 /// # Errors
 ///
 /// As [`serve`].
+#[cfg(feature = "tokio-runtime")]
 pub async fn serve_until<T, S, F, B>(
     io: T,
-    builder: Builder,
-    runtime: SharedRuntime,
-    mut service: S,
+    service: S,
     stop: impl Future<Output = ()> + Send,
 ) -> Result<(), Error>
 where
@@ -62,28 +66,104 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let (mut accept, mut connection) = builder.handshake(io, runtime.clone());
-    let mut stop = pin!(stop.fuse());
-    poll_fn(|cx| {
-        if stop.as_mut().poll(cx).is_ready() {
-            accept.handle().shutdown();
-        }
-        connection.poll_run(cx, |cx| answer_all(&mut accept, &runtime, &mut service, cx))
-    })
-    .await
+    let builder = Builder::default();
+    let runtime = SharedRuntime::tokio();
+    builder.serve_until(io, runtime, service, stop).await
+}
+
+impl Builder {
+    /// Serves `io` until its session ends: `service` is called for every request.
+    ///
+    /// An answer that is ready at once is written with the others of its batch; one that has to wait goes
+    /// on as a task of the `runtime`. When the peer gives a request up its future is dropped. A request
+    /// that is none was answered with 400, and the service does not see it. A service that panics resets
+    /// its own stream with INTERNAL_ERROR, no other.
+    ///
+    /// # Errors
+    ///
+    /// How the session ended, unless in order.
+    pub async fn serve<T, S, F, B>(
+        self,
+        io: T,
+        runtime: SharedRuntime,
+        service: S,
+    ) -> Result<(), Error>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+        S: FnMut(Request<Body>) -> F + Send,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let stop = std::future::pending();
+        self.serve_until(io, runtime, service, stop).await
+    }
+
+    /// As [`serve`](Self::serve); when `stop` completes the session is shut down (GOAWAY) and ends with its
+    /// last stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`](Self::serve).
+    pub async fn serve_until<T, S, F, B>(
+        self,
+        io: T,
+        runtime: SharedRuntime,
+        mut service: S,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), Error>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+        S: FnMut(Request<Body>) -> F + Send,
+        F: Future<Output = Response<B>> + Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let service = |request| service(request).map(Ok::<_, Infallible>);
+        self.serve_fallible(io, runtime, service, stop).await
+    }
+
+    /// As [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
+    /// INTERNAL_ERROR.
+    pub(crate) async fn serve_fallible<T, S, F, B, E>(
+        self,
+        io: T,
+        runtime: SharedRuntime,
+        mut service: S,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), Error>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+        S: FnMut(Request<Body>) -> F + Send,
+        F: Future<Output = Result<Response<B>, E>> + Send + 'static,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+        E: Into<BoxError>,
+    {
+        let (mut accept, mut connection) = self.handshake(io, runtime.clone());
+        let mut stop = pin!(stop.fuse());
+        poll_fn(|cx| {
+            if stop.as_mut().poll(cx).is_ready() {
+                accept.handle().shutdown();
+            }
+            connection.poll_run(cx, |cx| answer_all(&mut accept, &runtime, &mut service, cx))
+        })
+        .await
+    }
 }
 
 /// Calls the service for every stream that came.
-fn answer_all<S, F, B>(
+fn answer_all<S, F, B, E>(
     accept: &mut Accept,
     runtime: &SharedRuntime,
     service: &mut S,
     cx: &mut Context<'_>,
 ) where
     S: FnMut(Request<Body>) -> F,
-    F: Future<Output = Response<B>> + Send + 'static,
+    F: Future<Output = Result<Response<B>, E>> + Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
+    E: Into<BoxError>,
 {
     while let Some(incoming) = accept.try_next() {
         let Ok((request, responder)) = incoming.into_request() else {
@@ -118,11 +198,12 @@ struct Exchange<F> {
     rest: Option<SendBody>,
 }
 
-impl<F, B> Future for Exchange<F>
+impl<F, B, E> Future for Exchange<F>
 where
-    F: Future<Output = Response<B>>,
+    F: Future<Output = Result<Response<B>, E>>,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
+    E: Into<BoxError>,
 {
     type Output = ();
 
@@ -130,10 +211,15 @@ where
         let this = &mut *self;
         if let Some(mut responder) = this.responder.take() {
             match this.answering.as_mut().poll(cx) {
-                Poll::Ready(response) => match responder.begin(response) {
+                Poll::Ready(Ok(response)) => match responder.begin(response) {
                     Ok(rest) => this.rest = rest,
                     Err(error) => tracing::debug!(%error, "request was not answered"),
                 },
+                Poll::Ready(Err(error)) => {
+                    // Dropped unused, the responder resets the stream.
+                    tracing::warn!(error = %error.into(), "the service failed");
+                    return Poll::Ready(());
+                }
                 // Nobody waits any more: the service need not go on.
                 Poll::Pending if responder.poll_reset(cx).is_ready() => return Poll::Ready(()),
                 Poll::Pending => {

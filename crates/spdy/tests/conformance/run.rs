@@ -148,9 +148,8 @@ pub(crate) fn run(case: &Case) -> Run {
 
 /// A server with the paths that the inputs ask for.
 fn serve(io: End, version: Version, runtime: &SharedRuntime) {
-    let serving = server::serve(
+    let serving = server::Builder::new(version).serve(
         io,
-        server::Builder::new(version),
         runtime.clone(),
         |request: Request<Body>| async move {
             match request.uri().path() {

@@ -57,7 +57,7 @@ where
 {
     let (near, far) = pipe();
     let runtime = runtime();
-    let serving = tokio::spawn(server::serve(far, server, runtime.clone(), service));
+    let serving = tokio::spawn(server.serve(far, runtime.clone(), service));
     let (session, connection) = client.handshake(near, runtime);
     connection.spawn();
     (session, serving)

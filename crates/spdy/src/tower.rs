@@ -1,0 +1,173 @@
+//! Tower on both sides: any `tower::Service` as a server, and a client session as one (feature `tower`).
+//!
+//! ```text
+//!  http::Request<Body> --> S: tower::Service --> http::Response<B>      serve(io, S)
+//!  http::Request<B>    --> client::Session   --> http::Response<Body>   itself a tower::Service
+//! ```
+//!
+//! An axum application, over plain TCP (over TLS, give [`serve`] the stream that ALPN said `spdy/3.1` on):
+//!
+//! ```no_run
+//! # #[tokio::main]
+//! # async fn main() -> std::io::Result<()> {
+//! let app = axum::Router::new().route("/", axum::routing::get(|| async { "hello" }));
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:6121").await?;
+//! loop {
+//!     tokio::spawn(spdy::tower::serve(listener.accept().await?.0, app.clone()));
+//! }
+//! # }
+//! ```
+//!
+//! # What tower asks for
+//!
+//! Every request gets a clone of the service; the clone is polled until it is ready and then called, within
+//! the request's own future. So a service that is not ready (a `ConcurrencyLimit`, say) holds back its own
+//! requests and nobody else's, and no more of them wait than `max_concurrent_streams`. A service that
+//! panics, and one that fails, resets its own stream with INTERNAL_ERROR, no other.
+//!
+//! The client is always ready until its session ends: a request that has to wait does so in the session's
+//! queue, by priority. Put a `ConcurrencyLimit` over it where that queue must have an end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use spdy_frame::priority::Priority;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_service::Service;
+
+use crate::body::{Body, BoxError};
+use crate::client::{ResponseFuture, Session};
+use crate::error::Error;
+use crate::runtime::SharedRuntime;
+use crate::server::Builder;
+
+/// Serves SPDY/3.1 over `io` on tokio's runtime until the session ends: a clone of `service` is called for
+/// every request. [`Builder::serve_service`] takes other versions, limits and runtimes.
+///
+/// # Errors
+///
+/// How the session ended, unless in order.
+#[cfg(feature = "tokio-runtime")]
+pub async fn serve<T, S, B>(io: T, service: S) -> Result<(), Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    serve_until(io, service, std::future::pending()).await
+}
+
+/// As [`serve`]; when `stop` completes the session is shut down (GOAWAY) and ends with its last stream.
+///
+/// # Errors
+///
+/// As [`serve`].
+#[cfg(feature = "tokio-runtime")]
+pub async fn serve_until<T, S, B>(
+    io: T,
+    service: S,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<(), Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let builder = Builder::default();
+    let runtime = SharedRuntime::tokio();
+    builder.serve_service(io, runtime, service, stop).await
+}
+
+impl Builder {
+    /// Serves `io` with a `tower::Service` until its session ends; when `stop` completes it is shut down
+    /// (GOAWAY) and ends with its last stream. How the service is called: [`crate::tower`].
+    ///
+    /// # Errors
+    ///
+    /// How the session ended, unless in order.
+    pub async fn serve_service<T, S, B>(
+        self,
+        io: T,
+        runtime: SharedRuntime,
+        service: S,
+        stop: impl Future<Output = ()> + Send,
+    ) -> Result<(), Error>
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send,
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let call = move |request| Calling {
+            service: service.clone(),
+            request: Some(request),
+            answering: None,
+        };
+        self.serve_fallible(io, runtime, call, stop).await
+    }
+}
+
+/// One request: until its clone of the service is ready, and then until that has answered.
+struct Calling<S: Service<Request<Body>>> {
+    service: S,
+    /// There until the service is called.
+    request: Option<Request<Body>>,
+    /// There from then on.
+    answering: Option<Pin<Box<S::Future>>>,
+}
+
+/// What is pinned stands in a box of its own.
+impl<S: Service<Request<Body>>> Unpin for Calling<S> {}
+
+impl<S: Service<Request<Body>>> Future for Calling<S> {
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        if this.request.is_some() {
+            ready!(this.service.poll_ready(cx))?;
+        }
+        if let Some(request) = this.request.take() {
+            this.answering = Some(Box::pin(this.service.call(request)));
+        }
+        match &mut this.answering {
+            Some(answering) => answering.as_mut().poll(cx),
+            None => unreachable!("polled again after the call panicked"),
+        }
+    }
+}
+
+/// Sends with the [`Priority`] that is in the request's extensions; without one, 0, the most urgent.
+impl<B> Service<Request<B>> for Session
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Error;
+    type Future = ResponseFuture;
+
+    /// Ready while the session takes requests, else [`Error::Closing`].
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(match self.is_closing() {
+            true => Err(Error::Closing),
+            false => Ok(()),
+        })
+    }
+
+    fn call(&mut self, request: Request<B>) -> ResponseFuture {
+        let priority = request.extensions().get::<Priority>().copied();
+        self.request(request, priority.unwrap_or_default())
+    }
+}

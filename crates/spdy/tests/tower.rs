@@ -1,0 +1,217 @@
+//! Tower services as servers, and a session under tower's layers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::routing::{get, post};
+use http::{Request, Response, StatusCode};
+use spdy::client::{self, Session};
+use spdy::{Body, Error, RstStatus};
+use tokio::sync::Notify;
+use tower::retry::Policy;
+use tower::util::{ServiceExt, service_fn};
+use tower::{Service, ServiceBuilder};
+
+/// Bytes that the pipe between client and server holds.
+const PIPE_BYTES: usize = 64 * 1024;
+
+fn session_with<S, B>(service: S) -> Session
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<spdy::BoxError>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<spdy::BoxError>,
+{
+    let (near, far) = tokio::io::duplex(PIPE_BYTES);
+    tokio::spawn(spdy::tower::serve(far, service));
+    let (session, connection) = client::handshake(near);
+    connection.spawn();
+    session
+}
+
+fn asking(path: &str) -> Request<Body> {
+    Request::get(format!("http://example.org{path}"))
+        .body(Body::empty())
+        .expect("a valid url")
+}
+
+async fn text(response: Response<Body>) -> String {
+    let bytes = response.into_body().collect_up_to(1 << 20).await;
+    String::from_utf8(bytes.expect("a body").to_vec()).expect("text")
+}
+
+#[tokio::test]
+async fn an_axum_app_answers_over_spdy() {
+    let app = Router::new()
+        .route(
+            "/hello/{name}",
+            get(|Path(name): Path<String>| async move { format!("hello {name}") }),
+        )
+        .route(
+            "/length",
+            post(|body: axum::body::Bytes| async move { body.len().to_string() }),
+        );
+    let session = session_with(app);
+    let names = (0..100).map(|number| {
+        let mut session = session.clone();
+        async move {
+            let response = session.call(asking(&format!("/hello/{number}"))).await;
+            assert_eq!(
+                text(response.expect("an answer")).await,
+                format!("hello {number}")
+            );
+        }
+    });
+    futures_util::future::join_all(names).await;
+    let upload = Request::post("http://example.org/length").body(Body::full(vec![7; 300_000]));
+    let upload = upload.expect("a valid url");
+    let response = session.clone().oneshot(upload).await.expect("an answer");
+    assert_eq!(text(response).await, "300000");
+    let missing = session.clone().oneshot(asking("/nothing")).await;
+    assert_eq!(missing.expect("an answer").status(), StatusCode::NOT_FOUND);
+}
+
+/// A `ConcurrencyLimit` that is called before it is ready panics, so this shows that `poll_ready` is heeded.
+#[tokio::test]
+async fn a_limit_of_tower_holds_over_all_streams_of_a_session() {
+    let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (counted, highest) = (now.clone(), most.clone());
+    let service = ServiceBuilder::new()
+        .concurrency_limit(3)
+        .service(service_fn(move |_: Request<Body>| {
+            let (now, most) = (counted.clone(), highest.clone());
+            async move {
+                most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+                for _ in 0..5 {
+                    tokio::task::yield_now().await;
+                }
+                now.fetch_sub(1, Ordering::Relaxed);
+                Ok::<_, Infallible>(Response::new(Body::empty()))
+            }
+        }));
+    let session = session_with(service);
+    let all = (0..50).map(|_| session.clone().oneshot(asking("/")));
+    for answer in futures_util::future::join_all(all).await {
+        assert_eq!(answer.expect("an answer").status(), StatusCode::OK);
+    }
+    assert_eq!(most.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_service_that_fails_or_panics_loses_its_own_stream_only() {
+    let session = session_with(service_fn(|request: Request<Body>| async move {
+        match request.uri().path() {
+            "/fails" => Err("no answer to give"),
+            "/panics" => panic!("on purpose"),
+            _ => Ok(Response::new(Body::from("fine"))),
+        }
+    }));
+    for path in ["/fails", "/panics"] {
+        let lost = session.clone().oneshot(asking(path)).await;
+        let status = lost.expect_err(path).reset_status();
+        assert_eq!(status, Some(RstStatus::INTERNAL_ERROR), "{path}");
+        let fine = session.clone().oneshot(asking("/")).await;
+        assert_eq!(text(fine.expect("an answer")).await, "fine");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_of_tower_over_the_client_gives_the_request_up() {
+    /// Notes that the request it belongs to was given up.
+    struct Given(Arc<Notify>);
+    impl Drop for Given {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let given_up = Arc::new(Notify::new());
+    let note = given_up.clone();
+    let session = session_with(service_fn(move |_: Request<Body>| {
+        let given = Given(note.clone());
+        async move {
+            std::future::pending::<()>().await;
+            drop(given);
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        }
+    }));
+    let client = ServiceBuilder::new()
+        .timeout(Duration::from_secs(3))
+        .service(session.clone());
+    let error = client.oneshot(asking("/")).await.expect_err("no answer");
+    assert!(error.is::<tower::timeout::error::Elapsed>(), "{error}");
+    given_up.notified().await;
+    assert_eq!(session.active_streams(), 0);
+}
+
+/// Sends again what the peer did not look at.
+#[derive(Clone)]
+struct Again {
+    left: usize,
+}
+
+impl Policy<Request<Body>, Response<Body>, Error> for Again {
+    type Future = std::future::Ready<()>;
+
+    fn retry(
+        &mut self,
+        _: &mut Request<Body>,
+        result: &mut Result<Response<Body>, Error>,
+    ) -> Option<Self::Future> {
+        let again = matches!(result, Err(error) if error.is_retry_safe()) && self.left > 0;
+        self.left -= usize::from(again);
+        again.then(|| std::future::ready(()))
+    }
+
+    fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        let body = request.body().try_clone()?;
+        let mut again = Request::new(body);
+        *again.method_mut() = request.method().clone();
+        *again.uri_mut() = request.uri().clone();
+        *again.headers_mut() = request.headers().clone();
+        Some(again)
+    }
+}
+
+#[tokio::test]
+async fn a_retry_of_tower_over_the_client_sends_a_refused_request_again() {
+    let (near, far) = tokio::io::duplex(PIPE_BYTES);
+    let (mut accept, connection) = spdy::server::handshake(far);
+    connection.spawn();
+    let (session, connection) = client::handshake(near);
+    connection.spawn();
+    let refusing = tokio::spawn(async move {
+        for _ in 0..2 {
+            let refused = accept.next().await.expect("a request");
+            refused.reject(RstStatus::REFUSED_STREAM);
+        }
+        let taken = accept.next().await.expect("the third time");
+        let (_, responder) = taken.into_request().expect("a request");
+        let answer = Response::new(Body::from("at last"));
+        responder.respond(answer).await.expect("a client");
+        accept
+    });
+    let client = ServiceBuilder::new()
+        .retry(Again { left: 2 })
+        .service(session);
+    let response = client.oneshot(asking("/")).await.expect("an answer");
+    assert_eq!(text(response).await, "at last");
+    refusing.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn a_session_that_ends_is_no_longer_ready() {
+    let mut session = session_with(Router::<()>::new());
+    assert!(
+        ServiceExt::<Request<Body>>::ready(&mut session)
+            .await
+            .is_ok()
+    );
+    session.shutdown();
+    let not_ready = ServiceExt::<Request<Body>>::ready(&mut session).await;
+    assert!(matches!(not_ready, Err(Error::Closing)));
+}
