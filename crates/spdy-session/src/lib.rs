@@ -21,6 +21,7 @@ mod receive_stream;
 mod scheduler;
 mod stream;
 mod streams;
+pub mod tally;
 mod window;
 
 pub mod config;

@@ -25,6 +25,7 @@ use spdy_frame::frame::{
 };
 use spdy_frame::head::{DataHead, FLAG_FIN};
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::kind::Kind;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
@@ -114,7 +115,7 @@ impl Session {
     pub(crate) fn queue_greeting(&mut self) {
         let now = match self.config.greeting {
             Greeting::AtOnce => true,
-            Greeting::AfterPeer => self.stats.frames_received > 0,
+            Greeting::AfterPeer => self.stats.frames_received.total() > 0,
             Greeting::Never => false,
         };
         if !now || self.outbound.greeted {
@@ -222,7 +223,7 @@ impl Session {
             return self.put(&Frame::WindowUpdate(grant), out);
         }
         if let Some((stream_id, status)) = self.outbound.resets.pop_front() {
-            self.stats.resets_sent += 1;
+            self.stats.resets_sent.count(status);
             return self.put(&Frame::RstStream(RstStream { stream_id, status }), out);
         }
         while let Some(id) = self.outbound.heads.pop_front() {
@@ -239,7 +240,7 @@ impl Session {
     /// Encodes a frame without a header block.
     fn put(&mut self, frame: &Frame, out: &mut BytesMut) -> bool {
         frame.encode(self.config.version, out);
-        self.stats.frames_sent += 1;
+        self.stats.frames_sent.count(frame.kind());
         self.observe(Direction::Sent, frame, None, 0);
         true
     }
@@ -348,8 +349,8 @@ impl Session {
         let block = self.outbound.scratch.split().freeze();
         self.stats.sent_block_plain_bytes += plain as u64;
         self.stats.sent_block_wire_bytes += block.len() as u64;
-        self.stats.frames_sent += 1;
         let frame = frame(block);
+        self.stats.frames_sent.count(frame.kind());
         frame.encode(self.config.version, out);
         self.observe(Direction::Sent, &frame, Some(headers), plain);
     }
@@ -429,7 +430,7 @@ impl Session {
         }
         self.outbound.data_bytes -= len;
         self.send.spend(len);
-        self.stats.frames_sent += 1;
+        self.stats.frames_sent.count(Kind::Data);
         self.stats.sent_data_bytes += len as u64;
         if self.config.observer.is_some() {
             let payload = Bytes::copy_from_slice(&out[payload_at..]);

@@ -28,7 +28,9 @@ impl Session {
     /// A frame came, or a piece of DATA.
     pub(crate) fn handle_frame(&mut self, frame: Frame) {
         let piece = matches!(frame, Frame::Data(_));
-        self.stats.frames_received += u64::from(!(piece && self.within_data));
+        if !(piece && self.within_data) {
+            self.stats.frames_received.count(frame.kind());
+        }
         self.within_data = piece && !self.decoder.is_between_frames();
         if let Err(error) = self.dispatch(frame) {
             return self.fail(error);

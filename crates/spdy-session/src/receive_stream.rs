@@ -358,7 +358,7 @@ impl Session {
         let Some(stream) = self.take_stream(id) else {
             return Ok(());
         };
-        self.stats.resets_received += 1;
+        self.stats.resets_received.count(status);
         self.events.push_back(Event::Reset {
             id,
             cause: ResetCause::ByPeer(status),

@@ -52,6 +52,7 @@ use crate::observe::{Direction, Seen};
 use crate::outbound::Outbound;
 use crate::ping::Pings;
 use crate::streams::Streams;
+use crate::tally::{Frames, Resets};
 use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
 /// What SYN_STREAM says besides its headers.
@@ -79,9 +80,9 @@ pub struct Stats {
     /// Header blocks that came, as they were on the wire, bytes.
     pub received_block_wire_bytes: u64,
     /// Frames that we wrote.
-    pub frames_sent: u64,
+    pub frames_sent: Frames,
     /// Frames that came, whole.
-    pub frames_received: u64,
+    pub frames_received: Frames,
     /// Streams that we opened: SYN_STREAM was written.
     pub streams_opened: u64,
     /// Streams of the peer that were handed to the owner.
@@ -89,15 +90,52 @@ pub struct Stats {
     /// Streams of the peer that got REFUSED_STREAM.
     pub streams_refused: u64,
     /// RST_STREAM frames that we wrote.
-    pub resets_sent: u64,
+    pub resets_sent: Resets,
     /// RST_STREAM frames that came for streams that were open.
-    pub resets_received: u64,
+    pub resets_received: Resets,
     /// DATA payload that we wrote, bytes.
     pub sent_data_bytes: u64,
     /// DATA payload that came, whatever became of it, bytes.
     pub received_data_bytes: u64,
     /// The limits that the peer met.
     pub limits: Hits,
+}
+
+impl Stats {
+    /// Adds what another session counted.
+    pub fn add(&mut self, other: &Self) {
+        // Taken apart whole, so that no new counter is forgotten here.
+        let Self {
+            sent_block_plain_bytes,
+            sent_block_wire_bytes,
+            received_block_plain_bytes,
+            received_block_wire_bytes,
+            frames_sent,
+            frames_received,
+            streams_opened,
+            streams_accepted,
+            streams_refused,
+            resets_sent,
+            resets_received,
+            sent_data_bytes,
+            received_data_bytes,
+            limits,
+        } = other;
+        self.sent_block_plain_bytes += sent_block_plain_bytes;
+        self.sent_block_wire_bytes += sent_block_wire_bytes;
+        self.received_block_plain_bytes += received_block_plain_bytes;
+        self.received_block_wire_bytes += received_block_wire_bytes;
+        self.frames_sent.add(frames_sent);
+        self.frames_received.add(frames_received);
+        self.streams_opened += streams_opened;
+        self.streams_accepted += streams_accepted;
+        self.streams_refused += streams_refused;
+        self.resets_sent.add(resets_sent);
+        self.resets_received.add(resets_received);
+        self.sent_data_bytes += sent_data_bytes;
+        self.received_data_bytes += received_data_bytes;
+        self.limits.add(limits);
+    }
 }
 
 /// One endpoint of a SPDY session: no socket, no clock, no task.
