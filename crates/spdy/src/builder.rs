@@ -52,7 +52,11 @@ macro_rules! session_options {
                 self.config.flow_control = on;
                 self
             }
-            /// Sends PING after `interval` of silence, and gives the session up after `timeout` without an answer.
+            /// Sends PING after `interval` of silence, and gives the session up when it hears nothing at all for
+            /// `timeout` after that. `None`, the default, sends none.
+            ///
+            /// Anything that comes is a sign of life: Undertow never answers a PING, and is found dead by this
+            /// where it has nothing to say for so long. Leave it off with such peers.
             #[must_use]
             pub fn keepalive(
                 mut self,
@@ -78,6 +82,12 @@ macro_rules! session_options {
             #[must_use]
             pub fn send_trailers(mut self, on: bool) -> Self {
                 self.send_trailers = on;
+                self
+            }
+            /// Counts the session in `metrics`, from its handshake on.
+            #[must_use]
+            pub fn metrics(mut self, metrics: &crate::metrics::Metrics) -> Self {
+                self.metrics = Some(metrics.clone());
                 self
             }
             /// Every limit and choice of the session machine.

@@ -25,12 +25,14 @@ use crate::body::{Body, BoxError};
 use crate::builder::session_options;
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
 use crate::sendable;
 use crate::shared::{Choices, Shared};
 use crate::stream::Stream;
 use crate::stream_ref::StreamRef;
+use crate::trace;
 
 pub use crate::client::push::{Push, Pushes};
 pub use crate::client::response::ResponseFuture;
@@ -68,6 +70,7 @@ where
 pub struct Builder {
     config: Config,
     send_trailers: bool,
+    metrics: Option<Metrics>,
 }
 
 session_options!(Builder);
@@ -79,6 +82,7 @@ impl Builder {
         Self {
             config: Config::new(Role::Client, version),
             send_trailers: false,
+            metrics: None,
         }
     }
 
@@ -93,6 +97,7 @@ impl Builder {
         self.config.push = PushPolicy::Refuse;
         let choices = Choices {
             send_trailers: self.send_trailers,
+            metrics: self.metrics,
             ..Choices::default()
         };
         let shared = Shared::new(self.config, runtime, choices);
@@ -114,6 +119,7 @@ impl Builder {
         let choices = Choices {
             send_trailers: self.send_trailers,
             accepts: true,
+            metrics: self.metrics,
             ..Choices::default()
         };
         let shared = Shared::new(self.config, runtime, choices);
@@ -214,7 +220,10 @@ impl Session {
         // One owner for the response; one for the body, if there is one.
         let mut entry = Entry::new(StreamId::ZERO, if fin { 1 } else { 2 });
         entry.no_body = head.method == Method::HEAD;
+        let now = || self.shared.runtime.now();
+        entry.span = trace::opened_here(Role::Client, now, Some((&head.method, &head.uri)));
         let opened = self.shared.command(|state| {
+            state.exchanges.requests += 1;
             entry.uri = state.accepts.then_some(head.uri);
             state.open(entry, block, open, true)
         });
@@ -250,9 +259,11 @@ impl Session {
             unidirectional,
             fin,
         };
+        let mut entry = Entry::new(StreamId::ZERO, 1);
+        entry.span = trace::opened_here(Role::Client, || self.shared.runtime.now(), None);
         let key = self
             .shared
-            .command(|state| state.open(Entry::new(StreamId::ZERO, 1), headers, open, true))?;
+            .command(|state| state.open(entry, headers, open, true))?;
         let stream = StreamRef::of_counted(self.shared.clone(), key);
         let id = poll_fn(|cx| stream.poll_opened(cx)).await?;
         Ok(Stream::new(stream, id))

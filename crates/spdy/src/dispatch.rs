@@ -68,6 +68,9 @@ impl State {
                 }
                 Event::CanOpen => self.open_waiting(woken),
                 Event::Pong { rtt } => {
+                    if let Some(meter) = &self.meter {
+                        meter.pong(rtt);
+                    }
                     for ping in self.pings.drain(..) {
                         let _ = ping.send(rtt); // who asked may be gone
                     }

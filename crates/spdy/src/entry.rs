@@ -10,6 +10,7 @@ use spdy_frame::stream_id::StreamId;
 use spdy_http::length::{LengthCheck, LengthMismatch};
 
 use crate::error::Error;
+use crate::trace::StreamSpan;
 
 /// What came for a stream, in the order of the wire.
 #[derive(Debug)]
@@ -72,11 +73,14 @@ pub(crate) struct Entry {
     /// Why it ended early. What came before may still be read.
     pub(crate) failure: Option<Error>,
     pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
     pub(crate) length: LengthCheck,
     pub(crate) on_mismatch: OnMismatch,
     pub(crate) mismatch: Option<LengthMismatch>,
     /// What a request of ours asks for, where pushes beside it must be judged.
     pub(crate) uri: Option<http::Uri>,
+    /// Where somebody follows it.
+    pub(crate) span: Option<Box<StreamSpan>>,
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
 }
@@ -98,10 +102,12 @@ impl Entry {
             no_body: false,
             failure: None,
             received_bytes: 0,
+            sent_bytes: 0,
             length: LengthCheck::default(),
             on_mismatch: OnMismatch::Flag,
             mismatch: None,
             uri: None,
+            span: None,
             reader: None,
             writer: None,
         }

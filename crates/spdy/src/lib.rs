@@ -62,6 +62,7 @@ pub mod client;
 mod dispatch;
 mod entry;
 pub mod error;
+pub mod metrics;
 mod receive_body;
 pub mod runtime;
 mod send_body;
@@ -73,10 +74,12 @@ pub mod stream;
 mod stream_ref;
 #[cfg(feature = "tower")]
 pub mod tower;
+pub mod trace;
 pub mod upgrade;
 
 pub use body::{Body, BoxError};
 pub use error::Error;
+pub use metrics::Metrics;
 #[cfg(feature = "tokio-runtime")]
 pub use runtime::TokioRuntime;
 pub use runtime::{Runtime, SharedRuntime};

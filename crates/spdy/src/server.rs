@@ -19,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::builder::session_options;
 use crate::entry::register;
 use crate::error::Error;
+use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
 use crate::shared::{Choices, Shared, State};
 
@@ -65,6 +66,7 @@ pub struct Builder {
     config: Config,
     send_trailers: bool,
     push_form: PushForm,
+    metrics: Option<Metrics>,
 }
 
 session_options!(Builder);
@@ -76,6 +78,7 @@ impl Builder {
         Self {
             config: Config::new(Role::Server, version),
             send_trailers: false,
+            metrics: None,
             push_form: PushForm::default(),
         }
     }
@@ -97,6 +100,7 @@ impl Builder {
             send_trailers: self.send_trailers,
             push_form: self.push_form,
             accepts: true,
+            metrics: self.metrics,
         };
         let shared = Shared::new(self.config, runtime, choices);
         (

@@ -132,6 +132,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         cx: &mut Context<'_>,
         mut between: impl FnMut(&mut Context<'_>),
     ) -> Poll<Result<(), Error>> {
+        let span = self.shared.span.clone();
+        let _within = span.enter();
         for _ in 0..TURNS {
             let stopped = self.receive(cx);
             between(cx);
@@ -392,15 +394,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
 /// Without its driver a session is lost, and whoever waits must hear it.
 impl<T> Drop for Connection<T> {
     fn drop(&mut self) {
-        if self.shared.look(|state| state.ended.is_some()) {
-            return;
+        if !self.shared.look(|state| state.ended.is_some()) {
+            let error = Error::Io(Arc::new(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the driver was dropped",
+            )));
+            let woken = &mut self.woken;
+            self.shared.look(|state| state.end(Err(error), woken));
+            self.wake();
         }
-        let error = Error::Io(Arc::new(io::Error::new(
-            io::ErrorKind::ConnectionAborted,
-            "the driver was dropped",
-        )));
-        let woken = &mut self.woken;
-        self.shared.look(|state| state.end(Err(error), woken));
-        self.wake();
+        self.shared.leave();
     }
 }

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use http::StatusCode;
 use slab::Slab;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
@@ -31,10 +32,13 @@ use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::session::{Open, Session as Machine};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use crate::entry::Entry;
 use crate::error::Error;
+use crate::metrics::{Exchanges, Meter, Metrics};
 use crate::runtime::SharedRuntime;
+use crate::trace;
 
 /// One session, as all of its handles see it.
 pub(crate) struct Shared {
@@ -46,10 +50,11 @@ pub(crate) struct Shared {
     pub(crate) send_trailers: bool,
     /// How a server's pushes are written.
     pub(crate) push_form: PushForm,
+    pub(crate) span: Span,
 }
 
 /// What the builders choose beside the machine's configuration.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Choices {
     /// Whether bodies' trailers are sent.
     pub(crate) send_trailers: bool,
@@ -57,6 +62,8 @@ pub(crate) struct Choices {
     pub(crate) push_form: PushForm,
     /// Somebody takes the streams that the peer opens.
     pub(crate) accepts: bool,
+    /// Where it is counted.
+    pub(crate) metrics: Option<Metrics>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -89,15 +96,34 @@ impl Shared {
             ended_wakers: Slab::new(),
             io_error: None,
             pings: Vec::new(),
+            exchanges: Exchanges::default(),
+            meter: None,
         };
-        Arc::new(Self {
+        let shared = Arc::new(Self {
             state: Mutex::new(state),
             runtime,
             version,
             role,
             send_trailers: choices.send_trailers,
             push_form: choices.push_form,
-        })
+            span: trace::session(role, version),
+        });
+        if let Some(metrics) = choices.metrics {
+            metrics.enter(&shared);
+        }
+        shared
+    }
+
+    /// The driver is gone, and nothing more is sent or received.
+    pub(crate) fn leave(&self) {
+        let (stats, error) = self.look(|state| {
+            let stats = state.machine.stats();
+            if let Some(meter) = &mut state.meter {
+                meter.leave(&stats, &state.exchanges);
+            }
+            (stats, state.ended.clone().and_then(Result::err))
+        });
+        trace::session_ended(&self.span, &stats, error.as_ref());
     }
 
     /// Runs `act` on the state, and wakes the driver afterwards if it sleeps.
@@ -229,6 +255,9 @@ pub(crate) struct State {
     pub(crate) ended_wakers: Slab<Waker>,
     pub(crate) io_error: Option<Error>,
     pub(crate) pings: Vec<oneshot::Sender<Duration>>,
+    /// Requests and responses so far.
+    pub(crate) exchanges: Exchanges,
+    pub(crate) meter: Option<Meter>,
 }
 
 impl State {
@@ -385,6 +414,17 @@ impl State {
             self.waiting.retain(|_, waiting| waiting.key != key);
         }
         Some(self.entries.remove(key))
+    }
+
+    /// A response with `status`, on the stream `key`.
+    pub(crate) fn answered(&mut self, key: usize, status: StatusCode) {
+        self.exchanges.answered(status);
+        if let Some(meter) = &self.meter {
+            meter.answered(status);
+        }
+        if let Some(span) = &mut self.entries[key].span {
+            span.status = Some(status.as_u16());
+        }
     }
 
     /// Streams that are open, or wait to be.

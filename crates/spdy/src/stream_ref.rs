@@ -11,6 +11,7 @@ use spdy_frame::stream_id::StreamId;
 use crate::entry::{Entry, Inbound, register};
 use crate::error::Error;
 use crate::shared::{Shared, State};
+use crate::trace;
 
 /// One owner of a stream.
 #[derive(Debug)]
@@ -21,19 +22,17 @@ pub(crate) struct StreamRef {
 
 impl Clone for StreamRef {
     fn clone(&self) -> Self {
-        self.shared
-            .look(|state| state.entries[self.key].handles += 1);
-        Self {
-            shared: self.shared.clone(),
-            key: self.key,
-        }
+        self.clone_and(|_, _| ())
     }
 }
 
 impl Drop for StreamRef {
     fn drop(&mut self) {
         // The entry holds wakers: it goes when the lock is free.
-        drop(self.shared.command(|state| state.release(self.key)));
+        let gone = self.shared.command(|state| state.release(self.key));
+        if let Some(mut entry) = gone {
+            trace::stream_ended(&mut entry, || self.shared.runtime.now());
+        }
     }
 }
 
@@ -43,9 +42,26 @@ impl StreamRef {
         Self { shared, key }
     }
 
+    /// Another owner, and what else is to be done while the lock is held.
+    pub(crate) fn clone_and(&self, also: impl FnOnce(&mut State, usize)) -> Self {
+        self.shared.look(|state| {
+            state.entries[self.key].handles += 1;
+            also(state, self.key);
+        });
+        Self {
+            shared: self.shared.clone(),
+            key: self.key,
+        }
+    }
+
     /// Acts on the state and the stream's key.
     pub(crate) fn command<R>(&self, act: impl FnOnce(&mut State, usize) -> R) -> R {
         self.shared.command(|state| act(state, self.key))
+    }
+
+    /// Looks at the state and the stream's key, waking nobody.
+    pub(crate) fn look_all<R>(&self, look: impl FnOnce(&mut State, usize) -> R) -> R {
+        self.shared.look(|state| look(state, self.key))
     }
 
     /// Looks at the stream, waking nobody.
@@ -282,9 +298,11 @@ impl State {
         if !data.is_empty() {
             let piece = data.split_to(self.machine.send_capacity(id).min(data.len()));
             let last = fin && data.is_empty();
-            if !piece.is_empty() && !self.machine.send_data(id, piece, last) {
+            let bytes = piece.len() as u64;
+            if bytes > 0 && !self.machine.send_data(id, piece, last) {
                 return Poll::Ready(Err(Error::SendClosed { id }));
             }
+            self.entries[key].sent_bytes += bytes;
             if !data.is_empty() {
                 return Poll::Pending;
             }

@@ -166,7 +166,9 @@ impl Waiting {
         if no_body && method != Method::CONNECT && stream.look(|entry| entry.received_bytes > 0) {
             stream.reset(RstStatus::PROTOCOL_ERROR);
         }
-        let (read_out, id) = stream.look(|entry| {
+        let (read_out, id) = stream.look_all(|state, key| {
+            state.answered(key, head.status);
+            let entry = &mut state.entries[key];
             if method != Method::CONNECT && no_body {
                 // Content-length is metadata there.
                 entry.no_body = true;

@@ -10,6 +10,8 @@ use spdy_frame::stream_id::StreamId;
 use spdy_http::length::LengthCheck;
 use spdy_http::request::{self, BadRequest};
 use spdy_http::response;
+use spdy_session::config::Role;
+use tracing::Span;
 
 use crate::body::Body;
 use crate::entry::Opening;
@@ -21,6 +23,7 @@ use crate::server::responder::Responder;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::stream_ref::StreamRef;
+use crate::trace;
 
 /// What is known of a stream when it is taken.
 pub(super) struct Taken {
@@ -111,7 +114,17 @@ impl Incoming {
         let (shared, priority) = (&self.stream.shared, self.priority());
         let head = request::decode(shared.version, self.headers());
         self.opening = None;
-        let (stream, id) = (self.stream.clone(), self.id);
+        let id = self.id;
+        let now = || shared.runtime.now();
+        let asked = head.as_ref().ok().map(|head| (&head.method, &head.uri));
+        let followed = trace::opened_by_peer(&shared.span, Role::Server, id, now, asked);
+        let span = followed
+            .as_ref()
+            .map_or_else(Span::none, |it| it.span.clone());
+        let stream = self.stream.clone_and(|state, key| {
+            state.exchanges.requests += 1;
+            state.entries[key].span = followed;
+        });
         let mut head = match head {
             Ok(head) => head,
             Err(error) => {
@@ -123,6 +136,7 @@ impl Incoming {
                     state.entries[key].discard = true;
                     state.drop_unread(key);
                     if state.machine.reply(id, &block, true) {
+                        state.answered(key, answer.status);
                         state.sent_fin(key);
                     }
                 });
@@ -149,7 +163,7 @@ impl Incoming {
         head.extensions.insert(id);
         head.extensions
             .insert(Pusher::new(shared.clone(), id, &head.uri));
-        let responder = Responder::new(stream, id, &head.method, head.uri.clone());
+        let responder = Responder::new(stream, id, &head.method, head.uri.clone(), span);
         Ok((Request::from_parts(head, body), responder))
     }
 
@@ -182,7 +196,12 @@ impl Incoming {
         }
         let unidirectional = self.is_unidirectional();
         self.opening = None;
-        let (stream, id) = (self.stream.clone(), self.id);
+        let (shared, id) = (&self.stream.shared, self.id);
+        let now = || shared.runtime.now();
+        let followed = trace::opened_by_peer(&shared.span, Role::Server, id, now, None);
+        let stream = self
+            .stream
+            .clone_and(|state, key| state.entries[key].span = followed);
         stream.command(|state, key| {
             let entry = &mut state.entries[key];
             entry.answered = true;

@@ -15,6 +15,8 @@ use spdy_frame::stream_id::StreamId;
 use spdy_http::push::PushForm;
 use spdy_http::{push, response};
 
+use tracing::Span;
+
 use crate::body::{Body, BoxError};
 use crate::error::Error;
 use crate::send_body::SendBody;
@@ -46,6 +48,8 @@ pub struct Responder {
     id: StreamId,
     kind: Kind,
     uri: Uri,
+    /// Within which a request is answered.
+    pub(super) span: Span,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,7 +66,13 @@ pub(super) enum Kind {
 }
 
 impl Responder {
-    pub(super) fn new(stream: StreamRef, id: StreamId, method: &Method, uri: Uri) -> Self {
+    pub(super) fn new(
+        stream: StreamRef,
+        id: StreamId,
+        method: &Method,
+        uri: Uri,
+        span: Span,
+    ) -> Self {
         Self {
             stream: Some(stream),
             id,
@@ -70,6 +80,7 @@ impl Responder {
                 head: *method == Method::HEAD,
             },
             uri,
+            span,
         }
     }
 
@@ -80,6 +91,7 @@ impl Responder {
             id,
             kind,
             uri,
+            span: Span::none(),
         }
     }
 
@@ -197,6 +209,10 @@ impl Responder {
             };
             if !sent {
                 return Err(Error::SendClosed { id });
+            }
+            if matches!(kind, Kind::Reply { .. }) {
+                let bad = bad_length.then_some(StatusCode::BAD_REQUEST);
+                state.answered(key, bad.unwrap_or(head.status));
             }
             if fin {
                 state.sent_fin(key);

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tracing::Span;
 
 use crate::body::{Body, BoxError};
 use crate::error::Error;
@@ -169,10 +170,13 @@ fn answer_all<S, F, B, E>(
         let Ok((request, responder)) = incoming.into_request() else {
             continue;
         };
-        let Ok(answering) = std::panic::catch_unwind(AssertUnwindSafe(|| service(request))) else {
+        let span = responder.span.clone();
+        let call = AssertUnwindSafe(|| span.in_scope(|| service(request)));
+        let Ok(answering) = std::panic::catch_unwind(call) else {
             continue;
         };
         let exchange = Exchange {
+            span,
             responder: Some(responder),
             answering: Box::pin(answering),
             rest: None,
@@ -192,6 +196,7 @@ fn answer_all<S, F, B, E>(
 
 /// One request on its way to its answer.
 struct Exchange<F> {
+    span: Span,
     /// There until the answer began.
     responder: Option<Responder>,
     answering: Pin<Box<F>>,
@@ -209,6 +214,7 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
+        let _within = this.span.enter();
         if let Some(mut responder) = this.responder.take() {
             match this.answering.as_mut().poll(cx) {
                 Poll::Ready(Ok(response)) => match responder.begin(response) {

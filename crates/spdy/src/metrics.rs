@@ -1,0 +1,308 @@
+//! What many sessions did, taken together: for dashboards, whoever draws them.
+//!
+//! ```text
+//!  session ── counts for itself, under its own lock ──┐
+//!  session ── ...                                     ├── snapshot(): sum of the living and the dead
+//!  sessions that ended ── added up once, at their end ┘
+//! ```
+//!
+//! So counting costs what it costs without metrics: no atomics and no lock that sessions share, but at
+//! the beginning and the end of a session and at the answer to a PING. A [`Snapshot`] looks at every
+//! living session once, a few microseconds for a hundred of them; whoever exports it decides how often.
+//!
+//! ```
+//! use spdy::metrics::Metrics;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let metrics = Metrics::new();
+//! let builder = spdy::server::Builder::default().metrics(&metrics);
+//! # let (near, io) = tokio::io::duplex(4096);
+//! let (accept, connection) = builder.handshake(io, spdy::SharedRuntime::tokio());
+//!
+//! let servers = metrics.snapshot().server;
+//! let [(version, sessions), ..] = servers.sessions;
+//! assert_eq!((version, sessions.open, sessions.total), (spdy::Version::V31, 1, 1));
+//! assert_eq!(servers.exchanges.requests, 0);
+//! # drop((near, accept, connection));
+//! # }
+//! ```
+//!
+//! Limits that peers met are in [`Stats::limits`], by the names of [`Limit`](crate::Limit).
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use http::StatusCode;
+use slab::Slab;
+use spdy_frame::version::Version;
+use spdy_session::config::Role;
+use spdy_session::session::Stats;
+pub use spdy_session::tally::{Frames, Resets};
+
+use crate::shared::Shared;
+
+/// Upper bounds of the buckets of [`RoundTrips`], milliseconds.
+pub const RTT_BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+
+/// Collects over all sessions whose builder was given it. Clones are the same collection.
+#[derive(Clone, Default)]
+pub struct Metrics(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    registry: Mutex<Registry>,
+    round_trips: [AtomicRoundTrips; 2],
+}
+
+#[derive(Default)]
+struct Registry {
+    /// Sessions whose driver is there.
+    living: Slab<Weak<Shared>>,
+    /// Sessions that ever were, by role and version.
+    total: [[u64; 3]; 2],
+    /// What those did that are gone.
+    gone: [(Stats, Exchanges); 2],
+}
+
+/// Everything at one moment. Its counters never fall from one snapshot to the next.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Sessions whose client was here.
+    pub client: Side,
+    /// Sessions whose server was here.
+    pub server: Side,
+}
+
+/// The sessions of one role.
+#[derive(Clone, Debug)]
+pub struct Side {
+    /// How many there are and were, by version: 3.1, 3, 2.
+    pub sessions: [(Version, Sessions); 3],
+    /// Streams that are open now, or wait to be.
+    pub streams_open: u64,
+    /// What the session machines counted: frames, streams, resets, bytes, limits.
+    pub stats: Stats,
+    /// Requests and responses.
+    pub exchanges: Exchanges,
+    /// Streams that were pushed: by a server sent, by a client taken.
+    pub pushes: u64,
+    /// Answers to PING.
+    pub round_trips: RoundTrips,
+}
+
+/// How many sessions.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Sessions {
+    /// Now.
+    pub open: u64,
+    /// Ever.
+    pub total: u64,
+}
+
+/// Requests and what became of them.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Exchanges {
+    /// Requests that a client made, or that came to a server.
+    pub requests: u64,
+    /// Their responses by the class of the status, 1xx first. A request that was reset has none.
+    pub responses: [u64; 5],
+}
+
+impl Exchanges {
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100);
+        if let Some(count) = class
+            .checked_sub(1)
+            .and_then(|nth| self.responses.get_mut(nth))
+        {
+            *count += 1;
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        for (sum, more) in self.responses.iter_mut().zip(other.responses) {
+            *sum += more;
+        }
+    }
+}
+
+/// Round trips that PING measured.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct RoundTrips {
+    /// How many took no longer than each of [`RTT_BOUNDS_MS`], and longer than the one before; those that
+    /// took longer than all come last.
+    pub buckets: [u64; RTT_BOUNDS_MS.len() + 1],
+    /// All of them together.
+    pub sum: Duration,
+}
+
+impl RoundTrips {
+    /// How many there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+#[derive(Default)]
+struct AtomicRoundTrips {
+    buckets: [AtomicU64; RTT_BOUNDS_MS.len() + 1],
+    sum_us: AtomicU64,
+}
+
+impl AtomicRoundTrips {
+    fn add(&self, rtt: Duration) {
+        let within = |bound: &u64| rtt <= Duration::from_millis(*bound);
+        let last = RTT_BOUNDS_MS.len();
+        let bucket = RTT_BOUNDS_MS.iter().position(within).unwrap_or(last);
+        self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX);
+        self.sum_us.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn load(&self) -> RoundTrips {
+        RoundTrips {
+            buckets: std::array::from_fn(|nth| self.buckets[nth].load(Ordering::Relaxed)),
+            sum: Duration::from_micros(self.sum_us.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics")
+            .field("living", &self.registry().living.len())
+            .finish_non_exhaustive()
+    }
+}
+
+const fn place(role: Role) -> usize {
+    match role {
+        Role::Client => 0,
+        Role::Server => 1,
+    }
+}
+
+fn version_place(version: Version) -> usize {
+    let all = Version::ALL.iter();
+    all.take_while(|known| **known != version).count()
+}
+
+impl Metrics {
+    /// A collection without sessions.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What all sessions did so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        // Sessions are looked at when this lock is free again: they take it while they hold their own. One
+        // that ends in between is still in the list and not yet in the sums, so it is counted once.
+        let (living, total, gone) = {
+            let registry = self.registry();
+            let living = registry.living.iter();
+            let living: Vec<_> = living
+                .filter_map(|(_, session)| session.upgrade())
+                .collect();
+            (living, registry.total, registry.gone)
+        };
+        let side = |role: Role| {
+            let (stats, exchanges) = gone[place(role)];
+            let version = |nth: usize| {
+                let total = total[place(role)][nth];
+                (Version::ALL[nth], Sessions { open: 0, total })
+            };
+            Side {
+                sessions: std::array::from_fn(version),
+                streams_open: 0,
+                stats,
+                exchanges,
+                pushes: 0,
+                round_trips: self.0.round_trips[place(role)].load(),
+            }
+        };
+        let mut snapshot = Snapshot {
+            client: side(Role::Client),
+            server: side(Role::Server),
+        };
+        for session in living {
+            let (stats, exchanges, streams) = session.look(|state| {
+                let streams = state.active_streams();
+                (state.machine.stats(), state.exchanges, streams)
+            });
+            let side = match session.role {
+                Role::Client => &mut snapshot.client,
+                Role::Server => &mut snapshot.server,
+            };
+            side.sessions[version_place(session.version)].1.open += 1;
+            side.streams_open += streams as u64;
+            side.stats.add(&stats);
+            side.exchanges.add(&exchanges);
+        }
+        // Clients take nothing but pushes, and servers open nothing else.
+        snapshot.client.pushes = snapshot.client.stats.streams_accepted;
+        snapshot.server.pushes = snapshot.server.stats.streams_opened;
+        snapshot
+    }
+
+    fn registry(&self) -> MutexGuard<'_, Registry> {
+        let registry = self.0.registry.lock();
+        registry.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session begins.
+    pub(crate) fn enter(&self, session: &Arc<Shared>) {
+        let mut registry = self.registry();
+        let key = registry.living.insert(Arc::downgrade(session));
+        registry.total[place(session.role)][version_place(session.version)] += 1;
+        drop(registry);
+        session.look(|state| {
+            state.meter = Some(Meter {
+                metrics: self.clone(),
+                role: session.role,
+                key: Some(key),
+            });
+        });
+    }
+}
+
+/// A session's place in the collection.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    metrics: Metrics,
+    role: Role,
+    /// `None` once the session has left.
+    key: Option<usize>,
+}
+
+impl Meter {
+    /// The session's driver is gone: what it did is added to the sums.
+    pub(crate) fn leave(&mut self, stats: &Stats, exchanges: &Exchanges) {
+        if let Some(key) = self.key.take() {
+            let mut registry = self.metrics.registry();
+            registry.living.remove(key);
+            let (all_stats, all_exchanges) = &mut registry.gone[place(self.role)];
+            all_stats.add(stats);
+            all_exchanges.add(exchanges);
+        }
+    }
+
+    /// A client may look at a response when the session that brought it is gone.
+    pub(crate) fn answered(&self, status: StatusCode) {
+        if self.key.is_none() {
+            let mut registry = self.metrics.registry();
+            registry.gone[place(self.role)].1.answered(status);
+        }
+    }
+
+    /// A PING was answered.
+    pub(crate) fn pong(&self, rtt: Duration) {
+        self.metrics.0.round_trips[place(self.role)].add(rtt);
+    }
+}

@@ -1,0 +1,164 @@
+//! Spans of `tracing`: what a session and its streams are called, and what is told of them.
+//!
+//! Both are of level DEBUG and target `spdy`.
+//!
+//! | span | parent | fields from the beginning | fields at its end |
+//! | --- | --- | --- | --- |
+//! | `spdy.session` | whoever made the handshake | `role` (`client`, `server`), `version` (`2`, `3`, `3.1`) | `streams`, `sent_bytes`, `received_bytes` (DATA), `error` |
+//! | `spdy.stream` of a server | its session | `role`, `stream`, `method`, `path` | `status`, `sent_bytes`, `received_bytes`, `duration_us`, `error` |
+//! | `spdy.stream` of a client | whoever asked | `role`, `method`, `path` | as above, and `stream`: a request that waits has no number |
+//!
+//! A raw stream has neither `method` nor `path` nor `status`. Of a request's URL only the path is told:
+//! queries hold secrets. A server's service runs within the span of its stream, so that what it logs can
+//! be told from what others log. A stream's span ends when its last owner is gone: response and body, both
+//! halves of a raw stream.
+//!
+//! Nothing is paid where nobody listens: a callsite that is off costs one comparison, and a stream without a
+//! span one null pointer.
+
+use http::{Method, Uri};
+use spdy_clock::Instant;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_session::config::Role;
+use spdy_session::session::Stats;
+use tracing::Span;
+use tracing::field::{Empty, display};
+
+use crate::entry::Entry;
+use crate::error::Error;
+
+const fn name(role: Role) -> &'static str {
+    match role {
+        Role::Client => "client",
+        Role::Server => "server",
+    }
+}
+
+/// The span of a session.
+pub(crate) fn session(role: Role, version: Version) -> Span {
+    tracing::debug_span!(
+        target: "spdy",
+        "spdy.session",
+        role = name(role),
+        version = match version {
+            Version::V2 => "2",
+            Version::V3 => "3",
+            Version::V31 => "3.1",
+        },
+        streams = Empty,
+        sent_bytes = Empty,
+        received_bytes = Empty,
+        error = Empty,
+    )
+}
+
+/// The session is over.
+pub(crate) fn session_ended(span: &Span, stats: &Stats, error: Option<&Error>) {
+    span.record("streams", stats.streams_opened + stats.streams_accepted);
+    span.record("sent_bytes", stats.sent_data_bytes);
+    span.record("received_bytes", stats.received_data_bytes);
+    if let Some(error) = error {
+        span.record("error", display(error));
+    }
+}
+
+/// The span of a stream, if anybody listens.
+#[derive(Debug)]
+pub(crate) struct StreamSpan {
+    pub(crate) span: Span,
+    began: Instant,
+    /// Of the response, once it is known.
+    pub(crate) status: Option<u16>,
+}
+
+/// Makes the span of a stream: its beginning and end are the same for all, its parent is not.
+macro_rules! stream_span {
+    ($($parent:tt)*) => {
+        tracing::debug_span!(
+            target: "spdy",
+            $($parent)*
+            "spdy.stream",
+            role = Empty,
+            stream = Empty,
+            method = Empty,
+            path = Empty,
+            status = Empty,
+            sent_bytes = Empty,
+            received_bytes = Empty,
+            duration_us = Empty,
+            error = Empty,
+        )
+    };
+}
+
+/// A stream of ours, by whoever asks now.
+pub(crate) fn opened_here(
+    role: Role,
+    now: impl FnOnce() -> Instant,
+    request: Option<(&Method, &Uri)>,
+) -> Option<Box<StreamSpan>> {
+    begun(stream_span!(), role, now, request)
+}
+
+/// A stream of the peer.
+pub(crate) fn opened_by_peer(
+    session: &Span,
+    role: Role,
+    id: StreamId,
+    now: impl FnOnce() -> Instant,
+    request: Option<(&Method, &Uri)>,
+) -> Option<Box<StreamSpan>> {
+    let begun = begun(stream_span!(parent: session,), role, now, request)?;
+    begun.span.record("stream", id.value());
+    Some(begun)
+}
+
+fn begun(
+    span: Span,
+    role: Role,
+    now: impl FnOnce() -> Instant,
+    request: Option<(&Method, &Uri)>,
+) -> Option<Box<StreamSpan>> {
+    if span.is_disabled() {
+        return None;
+    }
+    span.record("role", name(role));
+    if let Some((method, uri)) = request {
+        span.record("method", method.as_str());
+        span.record("path", uri.path());
+    }
+    Some(Box::new(StreamSpan {
+        span,
+        began: now(),
+        status: None,
+    }))
+}
+
+/// The last owner of `entry` is gone. Not to be called under the lock: subscribers do as they please.
+pub(crate) fn stream_ended(entry: &mut Entry, now: impl FnOnce() -> Instant) {
+    let Some(StreamSpan {
+        span,
+        began,
+        status,
+    }) = entry.span.take().map(|span| *span)
+    else {
+        return;
+    };
+    if !entry.id.is_zero() {
+        span.record("stream", entry.id.value());
+    }
+    if let Some(status) = status {
+        span.record("status", status);
+    }
+    span.record("sent_bytes", entry.sent_bytes);
+    span.record("received_bytes", entry.received_bytes);
+    let took = now().saturating_since(began);
+    span.record(
+        "duration_us",
+        u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+    );
+    if let Some(error) = &entry.failure {
+        span.record("error", display(error));
+    }
+}
