@@ -105,6 +105,12 @@ impl Decoder {
         matches!(self.state, State::Head)
     }
 
+    /// Whether the bytes so far end inside a frame that nobody reads, and of which nothing more will be told.
+    #[must_use]
+    pub const fn is_skipping(&self) -> bool {
+        matches!(self.state, State::Skip { .. })
+    }
+
     fn step(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
         loop {
             match self.state {

@@ -77,7 +77,7 @@ impl Session {
     /// session's window, since nobody will be able to say that it was consumed.
     pub(crate) fn take_stream(&mut self, id: StreamId) -> Option<Stream> {
         let stream = self.streams.remove(id)?;
-        if stream.state != State::Closed {
+        if stream.counted {
             self.streams.remember(id);
         }
         self.outbound.forget(&stream);

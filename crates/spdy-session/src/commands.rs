@@ -92,6 +92,7 @@ impl Session {
             hurry: false,
             receive: ReceiveWindow::of_stream(self.config.stream_window()),
             unread: 0,
+            counted: true,
             grant_queued: false,
         }
     }

@@ -174,15 +174,17 @@ impl Session {
         };
         let (now, heard) = (self.now, self.deadlines.last_heard);
         match self.pings.flight() {
-            Some(flight) if now < flight.asked + self.config.keepalive_timeout => {}
+            Some(flight) if now < flight.asked + self.config.keepalive_timeout => return,
             // no echo, but the peer lives: Undertow never answers a PING
             Some(flight) if heard > flight.asked => self.pings.forget(),
             Some(_) => {
                 let waited = self.config.keepalive_timeout;
-                self.fail(SessionError::KeepaliveTimeout { waited });
+                return self.fail(SessionError::KeepaliveTimeout { waited });
             }
-            None if now >= heard + interval => self.pings.ask(now),
             None => {}
+        }
+        if now >= heard + interval {
+            self.pings.ask(now);
         }
     }
 }

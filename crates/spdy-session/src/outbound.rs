@@ -43,7 +43,9 @@ use crate::window::INITIAL_WINDOW;
 pub(crate) struct Outbound {
     /// The greeting was queued, or never will be.
     greeted: bool,
-    greeting: VecDeque<Frame>,
+    greeting: Option<Settings>,
+    /// The session's window is to be opened as far as it goes, whatever was consumed by then.
+    opens_window: bool,
     /// Streams that are owed a WINDOW_UPDATE.
     pub(crate) grants: VecDeque<StreamId>,
     pub(crate) resets: VecDeque<(StreamId, RstStatus)>,
@@ -63,7 +65,8 @@ impl Outbound {
     pub(crate) fn new(starvation_guard: u32) -> Self {
         Self {
             greeted: false,
-            greeting: VecDeque::new(),
+            greeting: None,
+            opens_window: false,
             grants: VecDeque::new(),
             resets: VecDeque::new(),
             heads: VecDeque::new(),
@@ -94,7 +97,8 @@ impl Outbound {
 
     /// Drops all but RST_STREAM: the session ends in order.
     pub(crate) fn keep_resets_alone(&mut self) {
-        self.greeting.clear();
+        self.greeting = None;
+        self.opens_window = false;
         self.grants.clear();
         self.heads.clear();
         self.scheduler.clear();
@@ -141,22 +145,13 @@ impl Session {
             entries,
             ..Settings::default()
         };
-        self.outbound.greeting.push_back(Frame::Settings(settings));
-        if self.session_window {
-            self.queue_session_grant();
-        }
+        self.outbound.greeting = Some(settings);
+        self.outbound.opens_window = self.session_window;
     }
 
     /// Opens the session's window as far as it goes, ahead of everything but SETTINGS.
-    pub(crate) fn queue_session_grant(&mut self) {
-        let delta = self.receive.grant();
-        if delta > 0 {
-            let grant = WindowUpdate {
-                stream_id: StreamId::ZERO,
-                delta,
-            };
-            self.outbound.greeting.push_back(Frame::WindowUpdate(grant));
-        }
+    pub(crate) fn open_session_window(&mut self) {
+        self.outbound.opens_window = true;
     }
 
     /// Puts a stream into the queue that its first item belongs to, if it is in none.
@@ -211,8 +206,15 @@ impl Session {
 
     /// Appends the next frame to `out`; `false` when there is none.
     pub(crate) fn write_next(&mut self, out: &mut BytesMut) -> bool {
-        if let Some(frame) = self.outbound.greeting.pop_front() {
-            return self.put(&frame, out);
+        if let Some(settings) = self.outbound.greeting.take() {
+            return self.put(&Frame::Settings(settings), out);
+        }
+        // How far is told at this moment: how the frame before it was cut must not show.
+        if std::mem::take(&mut self.outbound.opens_window)
+            && let delta @ 1.. = self.receive.grant()
+        {
+            let stream_id = StreamId::ZERO;
+            return self.put(&Frame::WindowUpdate(WindowUpdate { stream_id, delta }), out);
         }
         if !self.closing.has_ended()
             && let Some(id) = self.pings.next(self.now)

@@ -198,7 +198,7 @@ impl Session {
             }
             // the peer speaks 3.1: both windows have counted from the first byte on
             self.session_window = true;
-            self.queue_session_grant();
+            self.open_session_window();
         }
         let window = self.send.level();
         if delta == 0 || self.send.shift(i64::from(delta)).is_err() {

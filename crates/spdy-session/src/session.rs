@@ -261,6 +261,7 @@ impl Session {
             self.deadlines.heard(now);
         }
         let mut progress = false;
+        let was_skipping = self.decoder.is_skipping();
         while !self.closing.has_ended() {
             match self.decoder.decode(input) {
                 Ok(Some(frame)) => {
@@ -274,6 +275,8 @@ impl Session {
         if self.closing.has_ended() {
             input.clear();
         }
+        // The end of a skipped frame is progress, and shows in no other way.
+        progress |= was_skipping && !self.decoder.is_skipping();
         let partial = !input.is_empty() || !self.decoder.is_between_frames();
         self.deadlines.input_is_partial(partial, progress, now);
         self.note_waiting();

@@ -177,6 +177,8 @@ pub(crate) struct Stream {
     pub(crate) receive: ReceiveWindow,
     /// Bytes handed to the owner and not consumed.
     pub(crate) unread: usize,
+    /// It counts among the open streams of its side: until it is let go, which is after the frame that ended it.
+    pub(crate) counted: bool,
     /// A WINDOW_UPDATE is queued.
     pub(crate) grant_queued: bool,
 }

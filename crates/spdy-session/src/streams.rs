@@ -138,6 +138,9 @@ impl Streams {
 
     /// Stops counting a stream whose halves are both closed; it stays until its DATA is read.
     pub(crate) fn stop_counting(&mut self, id: StreamId) {
+        if let Some(stream) = self.get_mut(id) {
+            stream.counted = false;
+        }
         self.side_mut(id).active -= 1;
         self.remember(id);
     }
@@ -148,10 +151,7 @@ impl Streams {
         let at = side.find(id)?;
         let slot = side.entries.remove(at).slot;
         let stream = self.slots[slot as usize].take();
-        if stream
-            .as_ref()
-            .is_some_and(|stream| stream.state != State::Closed)
-        {
+        if stream.as_ref().is_some_and(|stream| stream.counted) {
             self.side_mut(id).active -= 1;
         }
         self.free.push(slot);

@@ -127,6 +127,23 @@ fn a_peer_that_never_echoes_but_sends_something_lives() {
     assert_eq!(client.heard(), [""; 0]);
 }
 
+/// Found by the fuzz target `server_session`: where the last that was heard of such a peer was longer ago than the
+/// interval, a deadline that had been met stayed due, and a driver turned once more for it.
+#[test]
+fn a_peer_that_never_answers_a_ping_and_was_heard_long_ago_is_asked_at_once() {
+    let mut config = Config::new(Role::Client, Version::V31);
+    config.keepalive_interval = Some(ms(1_000));
+    config.keepalive_timeout = ms(3_000);
+    let mut client = Script::new(config);
+    client.pass(ms(1_000));
+    client.window_update(9, 1);
+    assert_eq!(client.wrote(), ["PING 1"]);
+    client.pass(ms(1));
+    client.window_update(9, 1);
+    client.pass(ms(2_999)); // the pass itself wants every deadline to move on
+    assert_eq!(client.wrote(), ["PING 3"]);
+}
+
 #[test]
 fn a_dead_peer_is_told_by_keepalive_even_when_the_ping_cannot_be_written() {
     let mut client = with_keepalive();
@@ -159,6 +176,25 @@ fn data_that_comes_slowly_is_no_unfinished_frame() {
         server.session.handle_input(server.now, b"x");
     }
     assert_eq!(server.heard().len(), 11);
+}
+
+/// Found by the fuzz target `server_session`: whether the wait began anew with the frame behind a skipped one was
+/// decided by where the transport cut.
+#[test]
+fn the_end_of_a_skipped_frame_is_progress_wherever_it_is_cut() {
+    let deadline = |pieces: &[&[u8]]| {
+        let mut server = Script::server();
+        server
+            .session
+            .handle_input(server.now, &[0x80, 3, 0, 0x63, 0, 0, 0, 4, 1]);
+        server.pass(ms(20_000));
+        for piece in pieces {
+            server.session.handle_input(server.now, piece);
+        }
+        server.session.poll_timeout().map(|due| due - server.now)
+    };
+    assert_eq!(deadline(&[&[2, 3, 4, 0x80, 3]]), Some(ms(30_000)));
+    assert_eq!(deadline(&[&[2, 3, 4], &[0x80, 3]]), Some(ms(30_000)));
 }
 
 #[test]

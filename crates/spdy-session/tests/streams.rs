@@ -3,7 +3,7 @@
 mod support;
 
 use bytes::Bytes;
-use spdy_frame::frame::{Frame, SynReply, SynStream};
+use spdy_frame::frame::{Frame, Headers, SynReply, SynStream};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
@@ -476,6 +476,35 @@ fn a_malformed_reply_costs_its_stream_and_the_session_lives() {
     client.wrote();
     client.reply(3, true);
     assert_eq!(client.heard(), ["Reply 3 fin"]);
+}
+
+/// Found by the fuzz target `client_session`: a FIN on a malformed block closed the stream, and its place was
+/// never given back, so that the session drained for ever.
+#[test]
+fn a_stream_that_ends_with_a_malformed_block_gives_its_place_back() {
+    let mut client = Script::client();
+    client.session.open(&some_headers(), FIN).unwrap();
+    client.wrote();
+    let block = client.bad_block();
+    let (stream_id, fin) = (id(1), true);
+    client.send(&Frame::SynReply(SynReply {
+        stream_id,
+        fin,
+        block,
+    }));
+    assert_eq!(client.session.active_streams(), (0, 0));
+
+    let mut server = Script::server();
+    server.syn(1);
+    server.session.reply(id(1), &some_headers(), true);
+    server.wrote();
+    let block = server.bad_block();
+    server.send(&Frame::Headers(Headers {
+        stream_id,
+        fin,
+        block,
+    }));
+    assert_eq!(server.session.active_streams(), (0, 0));
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 mod support;
 
+use ::bytes::BytesMut;
 use spdy_clock::Instant;
-use spdy_frame::frame::SettingId;
+use spdy_frame::frame::{Data, Frame, SettingId};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
@@ -502,4 +503,26 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
     }
     assert_eq!(got, 1_000_000);
     assert!(pair.now < Instant::from_millis(1_000));
+}
+
+/// Found by the fuzz target `server_session`: the grant was computed when the first piece of DATA was there, so
+/// that it told where the transport had cut the frame.
+#[test]
+fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.greeting = Greeting::AfterPeer;
+    let mut server = Script::new(config);
+    // a stray stream's DATA, whose credit goes back at once, in two pieces
+    let stray = Data {
+        stream_id: id(7),
+        payload: bytes(2400),
+        fin: false,
+    };
+    let mut wire = BytesMut::new();
+    Frame::Data(stray).encode(Version::V31, &mut wire);
+    server.session.handle_input(server.now, &wire[..100]);
+    server.session.handle_input(server.now, &wire[100..]);
+    let all = 1024 * 1024 - 65_536 + 2400;
+    let wrote = server.wrote();
+    assert_eq!(wrote[1], format!("WINDOW_UPDATE 0 {all}"), "{wrote:?}");
 }
