@@ -77,7 +77,8 @@ impl Gathered {
 
 /// The value of a stream's header.
 pub(crate) fn header(incoming: &Incoming, name: &str) -> Option<bytes::Bytes> {
-    incoming.headers().value(name).cloned()
+    let headers = incoming.headers();
+    headers.value(name).map(|value| headers.share(value))
 }
 
 /// Serves one session to its end.

@@ -129,7 +129,7 @@ async fn raw_with(server: &StreamingServer<Toy>, builder: spdy::client::Builder)
 async fn open(session: &Session, headers: &[(&'static str, &str)]) -> Result<Channel, spdy::Error> {
     let mut block = HeaderBlock::new();
     for (name, value) in headers {
-        block.push(*name, (*value).to_owned());
+        block.push(*name, *value);
     }
     let mut channel = Channel::new(session.open(block, OpenOptions::default()).await?);
     channel.reply().await?;

@@ -16,8 +16,14 @@
 //! on to HTTP/1.1; values may be empty in every version when read, but pairs with an empty value are
 //! left out when SPDY/2 is written, whose text forbids them and whose readers reset the stream.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use std::fmt;
 
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::block_rules::{
+    Names, Reader, check_len, check_name, check_value, longest_string, printable, put_int, read,
+    width,
+};
 use crate::error::BlockError;
 use crate::version::Version;
 
@@ -50,9 +56,15 @@ impl Default for BlockLimits {
 }
 
 /// Headers in the order of the wire. A value with several components holds single NULs between them.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+///
+/// All of it stands in one piece of memory, laid out as SPDY/3 has it on the wire: however many pairs
+/// there are, a block is one allocation, a clone none, and a value can be [shared](Self::share).
+#[derive(Clone, Default, Eq, PartialEq)]
 pub struct HeaderBlock {
-    pairs: Vec<(Bytes, Bytes)>,
+    /// How many pairs there are.
+    len: usize,
+    /// Length of name in 32 bits, name, length of value in 32 bits, value; so for each pair.
+    pairs: Bytes,
 }
 
 impl HeaderBlock {
@@ -62,41 +74,46 @@ impl HeaderBlock {
         Self::default()
     }
 
-    /// No headers, and room for `pairs` of them.
-    #[must_use]
-    pub fn with_capacity(pairs: usize) -> Self {
-        Self {
-            pairs: Vec::with_capacity(pairs),
-        }
-    }
-
     /// Appends a pair; a name that is already there gets one more NUL-separated component.
     ///
     /// A component is never empty, so an empty value adds nothing to a name that is there, and gives
-    /// way to the first that is not empty. Nothing is checked here: see [`check`](Self::check).
-    pub fn push(&mut self, name: impl Into<Bytes>, value: impl Into<Bytes>) {
-        let (name, value) = (name.into(), value.into());
-        let Some((_, old)) = self.pairs.iter_mut().find(|(other, _)| *other == name) else {
-            return self.pairs.push((name, value));
-        };
-        if old.is_empty() {
-            *old = value;
-        } else if !value.is_empty() {
-            let mut joined = BytesMut::with_capacity(old.len() + 1 + value.len());
-            joined.put_slice(old);
-            joined.put_u8(0);
-            joined.put_slice(&value);
-            *old = joined.freeze();
+    /// way to the first that is not empty. Nothing is checked here: see [`check`](Self::check). For
+    /// many pairs use [`BlockBuilder`].
+    ///
+    /// # Panics
+    ///
+    /// If a name or value is longer than 2^32 - 1 bytes.
+    pub fn push(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        let (name, value) = (name.as_ref(), value.as_ref());
+        if self.iter().all(|(other, _)| other != name) {
+            let mut block = BlockBuilder {
+                len: self.len,
+                pairs: Vec::from(std::mem::take(&mut self.pairs)),
+                value_at: 0,
+            };
+            block.pair(name, value);
+            *self = block.finish();
+            return;
         }
+        let mut block = BlockBuilder::with_capacity(self.pairs.len() + 1 + value.len());
+        for (other, old) in self.iter() {
+            block.pair(other, old);
+            if other == name && !value.is_empty() {
+                if !old.is_empty() {
+                    block.extend_value(b"\0");
+                }
+                block.extend_value(value);
+            }
+        }
+        *self = block.finish();
     }
 
     /// The whole value of `name`.
     #[must_use]
-    pub fn value(&self, name: &str) -> Option<&Bytes> {
+    pub fn value(&self, name: &str) -> Option<&[u8]> {
         let wanted = name.as_bytes();
-        self.pairs
-            .iter()
-            .find(|(name, _)| name == wanted)
+        self.iter()
+            .find(|(name, _)| *name == wanted)
             .map(|(_, value)| value)
     }
 
@@ -108,48 +125,68 @@ impl HeaderBlock {
     }
 
     /// Names and whole values, in the order of the wire.
-    pub fn iter(&self) -> impl Iterator<Item = (&Bytes, &Bytes)> {
-        self.pairs.iter().map(|(name, value)| (name, value))
+    #[must_use]
+    pub fn iter(&self) -> Pairs<'_> {
+        Pairs { rest: &self.pairs }
+    }
+
+    /// `part`, which is a name or value of this block or lies in one, without copying it.
+    ///
+    /// # Panics
+    ///
+    /// If it lies elsewhere.
+    #[must_use]
+    pub fn share(&self, part: &[u8]) -> Bytes {
+        self.pairs.slice_ref(part)
     }
 
     /// How many names there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.pairs.len()
+        self.len
     }
 
     /// Whether there is no name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.len == 0
     }
 
     /// Length of the plain block in `version`'s layout, bytes.
     #[must_use]
     pub fn plain_len(&self, version: Version) -> usize {
         let width = width(version);
-        self.written(version)
-            .fold(width, |sum, (n, v)| sum + 2 * width + n.len() + v.len())
+        match version {
+            Version::V2 => self
+                .written(version)
+                .fold(width, |sum, (n, v)| sum + 2 * width + n.len() + v.len()),
+            Version::V3 | Version::V31 => width + self.pairs.len(),
+        }
     }
 
     /// Plain bytes of the block in `version`'s layout, appended to `out`.
     ///
     /// # Panics
     ///
-    /// If a name or value is longer than a length can say: 65,535 bytes in SPDY/2, 2^32 - 1 else.
+    /// If a name or value is longer than a length can say: 65,535 bytes in SPDY/2.
     /// [`check`](Self::check) finds that.
     pub fn encode(&self, version: Version, out: &mut BytesMut) {
         out.reserve(self.plain_len(version));
         put_int(version, self.count(version), out);
-        for (name, value) in self.written(version) {
-            put_int(version, name.len(), out);
-            out.put_slice(name);
-            put_int(version, value.len(), out);
-            out.put_slice(value);
+        match version {
+            Version::V2 => {
+                for (name, value) in self.written(version) {
+                    put_int(version, name.len(), out);
+                    out.put_slice(name);
+                    put_int(version, value.len(), out);
+                    out.put_slice(value);
+                }
+            }
+            Version::V3 | Version::V31 => out.put_slice(&self.pairs),
         }
     }
 
-    /// Reads the plain bytes of a whole block.
+    /// Reads the plain bytes of a whole block, and copies them.
     ///
     /// # Errors
     ///
@@ -159,64 +196,33 @@ impl HeaderBlock {
         plain: &[u8],
         limits: &BlockLimits,
     ) -> Result<Self, BlockError> {
-        // Before the copy, not after it.
-        check_len(plain.len(), limits)?;
-        Self::decode_shared(version, &Bytes::copy_from_slice(plain), limits)
+        let len = read(version, plain, limits)?;
+        let pairs = &plain[width(version)..];
+        Ok(match version {
+            Version::V2 => widened(len, pairs),
+            Version::V3 | Version::V31 => Self {
+                len,
+                pairs: Bytes::copy_from_slice(pairs),
+            },
+        })
     }
 
-    /// Reads the plain bytes of a whole block; names and values share them.
+    /// Reads the plain bytes of a whole block, and keeps them where they are (SPDY/2: copies them).
     ///
     /// # Errors
     ///
     /// As [`decode`](Self::decode).
     pub fn decode_shared(
         version: Version,
-        plain: &Bytes,
+        mut plain: Bytes,
         limits: &BlockLimits,
     ) -> Result<Self, BlockError> {
-        check_len(plain.len(), limits)?;
-        let mut reader = Reader {
-            version,
-            plain,
-            at: 0,
-        };
-        let count = reader.int()? as usize;
-        let too_many = |got| BlockError::TooManyPairs {
-            limit: limits.pairs,
-            got,
-        };
-        // Each pair takes two lengths and a name of a byte at least: a count that promises more pairs
-        // than the bytes can hold is told before room is made for them.
-        let least = 2 * width(version) + 1;
-        let left = plain.len() - reader.at;
-        if count > left / least {
-            let want = reader.at as u64 + count as u64 * least as u64;
-            return Err(BlockError::Overrun {
-                want,
-                have: plain.len(),
-            });
-        }
-        if count > limits.pairs {
-            return Err(too_many(count));
-        }
-        let mut pairs = Vec::with_capacity(count);
-        let mut components = count;
-        for _ in 0..count {
-            let name = reader.string()?;
-            check_name(version, &name, limits)?;
-            let value = reader.string()?;
-            components += check_value(&name, &value, limits)?;
-            if components > limits.pairs {
-                return Err(too_many(components));
-            }
-            pairs.push((name, value));
-        }
-        match plain.len() - reader.at {
-            0 => {}
-            got => return Err(BlockError::Leftover { got }),
-        }
-        check_names_differ(&pairs)?;
-        Ok(Self { pairs })
+        let len = read(version, &plain, limits)?;
+        plain.advance(width(version));
+        Ok(match version {
+            Version::V2 => widened(len, &plain),
+            Version::V3 | Version::V31 => Self { len, pairs: plain },
+        })
     }
 
     /// Whether a peer with `limits` may take this block in `version`'s layout.
@@ -228,7 +234,12 @@ impl HeaderBlock {
         check_len(self.plain_len(version), limits)?;
         let longest = longest_string(version);
         let mut components = self.count(version);
-        for (name, value) in self.written(version) {
+        let mut names = Names::with_capacity(self.len);
+        for (name, value) in self.iter() {
+            names.push(name);
+            if value.is_empty() && version == Version::V2 {
+                continue; // it is not written
+            }
             check_name(version, name, limits)?;
             components += check_value(name, value, limits)?;
             if name.len() > longest {
@@ -252,11 +263,11 @@ impl HeaderBlock {
                 got: components,
             });
         }
-        check_names_differ(&self.pairs)
+        names.check_differ()
     }
 
     /// The pairs that are written in `version`.
-    pub(crate) fn written(&self, version: Version) -> impl Iterator<Item = (&Bytes, &Bytes)> {
+    pub(crate) fn written(&self, version: Version) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter()
             .filter(move |(_, value)| version != Version::V2 || !value.is_empty())
     }
@@ -265,12 +276,110 @@ impl HeaderBlock {
     pub(crate) fn count(&self, version: Version) -> usize {
         match version {
             Version::V2 => self.written(version).count(),
-            Version::V3 | Version::V31 => self.pairs.len(),
+            Version::V3 | Version::V31 => self.len,
         }
     }
 }
 
-impl<N: Into<Bytes>, V: Into<Bytes>> Extend<(N, V)> for HeaderBlock {
+impl fmt::Debug for HeaderBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |string: &[u8]| string.escape_ascii().to_string();
+        f.debug_map()
+            .entries(self.iter().map(|(name, value)| (shown(name), shown(value))))
+            .finish()
+    }
+}
+
+/// Names and values of a block, in the order of the wire.
+#[derive(Clone, Debug)]
+pub struct Pairs<'a> {
+    /// Whole pairs.
+    rest: &'a [u8],
+}
+
+impl<'a> Pairs<'a> {
+    #[inline]
+    fn string(&mut self) -> &'a [u8] {
+        let Some((len, rest)) = self.rest.split_first_chunk() else {
+            unreachable!("a pair ends after {} bytes", self.rest.len())
+        };
+        let (string, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
+        self.rest = rest;
+        string
+    }
+}
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (&'a [u8], &'a [u8]);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let name = self.string();
+        Some((name, self.string()))
+    }
+}
+
+/// Writes a block pair by pair, one behind the other, without looking whether a name is there already.
+#[derive(Debug, Default)]
+pub struct BlockBuilder {
+    len: usize,
+    pairs: Vec<u8>,
+    /// Where the last value begins.
+    value_at: usize,
+}
+
+impl BlockBuilder {
+    /// With room for `bytes`: names, values, and 8 for each pair.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            pairs: Vec::with_capacity(bytes),
+            ..Self::default()
+        }
+    }
+
+    /// Appends a pair.
+    ///
+    /// # Panics
+    ///
+    /// Here and in [`extend_value`](Self::extend_value): if a name or value is longer than 2^32 - 1 bytes.
+    #[inline]
+    pub fn pair(&mut self, name: &[u8], value: &[u8]) {
+        self.len += 1;
+        put_int(Version::V3, name.len(), &mut self.pairs);
+        self.pairs.extend_from_slice(name);
+        put_int(Version::V3, value.len(), &mut self.pairs);
+        self.value_at = self.pairs.len();
+        self.pairs.extend_from_slice(value);
+    }
+
+    /// Lengthens the value of the last pair.
+    #[inline]
+    pub fn extend_value(&mut self, more: &[u8]) {
+        assert!(self.len > 0, "the value of no pair");
+        self.pairs.extend_from_slice(more);
+        let len = self.pairs.len() - self.value_at;
+        put_int(
+            Version::V3,
+            len,
+            &mut &mut self.pairs[self.value_at - 4..self.value_at],
+        );
+    }
+
+    /// The block.
+    #[must_use]
+    pub fn finish(self) -> HeaderBlock {
+        HeaderBlock {
+            len: self.len,
+            pairs: Bytes::from(self.pairs),
+        }
+    }
+}
+
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>> Extend<(N, V)> for HeaderBlock {
     fn extend<I: IntoIterator<Item = (N, V)>>(&mut self, pairs: I) {
         pairs
             .into_iter()
@@ -278,7 +387,7 @@ impl<N: Into<Bytes>, V: Into<Bytes>> Extend<(N, V)> for HeaderBlock {
     }
 }
 
-impl<N: Into<Bytes>, V: Into<Bytes>> FromIterator<(N, V)> for HeaderBlock {
+impl<N: AsRef<[u8]>, V: AsRef<[u8]>> FromIterator<(N, V)> for HeaderBlock {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
         let mut block = Self::new();
         block.extend(pairs);
@@ -286,184 +395,15 @@ impl<N: Into<Bytes>, V: Into<Bytes>> FromIterator<(N, V)> for HeaderBlock {
     }
 }
 
-/// Appends a count or length.
-///
-/// # Panics
-///
-/// If it does not fit.
-pub(crate) fn put_int(version: Version, value: usize, out: &mut impl BufMut) {
-    match version {
-        Version::V2 => match u16::try_from(value) {
-            Ok(value) => out.put_u16(value),
-            Err(_) => {
-                panic!("a header string of {value} bytes in {version}, which counts to 65535")
-            }
-        },
-        Version::V3 | Version::V31 => match u32::try_from(value) {
-            Ok(value) => out.put_u32(value),
-            Err(_) => panic!("a header string of {value} bytes in {version}"),
-        },
-    }
-}
-
-/// Bytes of a count or length.
-const fn width(version: Version) -> usize {
-    match version {
-        Version::V2 => 2,
-        Version::V3 | Version::V31 => 4,
-    }
-}
-
-const fn longest_string(version: Version) -> usize {
-    match version {
-        Version::V2 => u16::MAX as usize,
-        Version::V3 | Version::V31 => u32::MAX as usize,
-    }
-}
-
-/// Reads integers and strings off a plain block, comparing by what is left, never by a sum that a
-/// length could make wrap.
-struct Reader<'a> {
-    version: Version,
-    plain: &'a Bytes,
-    at: usize,
-}
-
-impl Reader<'_> {
-    fn int(&mut self) -> Result<u32, BlockError> {
-        let rest = &self.plain[self.at..];
-        let value = match self.version {
-            Version::V2 => rest
-                .first_chunk()
-                .map(|bytes| u32::from(u16::from_be_bytes(*bytes))),
-            Version::V3 | Version::V31 => {
-                rest.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
-            }
+/// The block of `len` pairs with lengths of 16 bits, as SPDY/2 has them.
+fn widened(len: usize, pairs: &[u8]) -> HeaderBlock {
+    let mut reader = Reader::new(Version::V2, pairs);
+    let mut block = BlockBuilder::with_capacity(pairs.len() + 4 * len);
+    for _ in 0..len {
+        let (Ok(name), Ok(value)) = (reader.string(), reader.string()) else {
+            unreachable!("{len} pairs were read and are not there")
         };
-        let width = width(self.version);
-        let value = value.ok_or(self.overrun(width as u64))?;
-        self.at += width;
-        Ok(value)
+        block.pair(name, value);
     }
-
-    fn string(&mut self) -> Result<Bytes, BlockError> {
-        let len = self.int()?;
-        if len as usize > self.plain.len() - self.at {
-            return Err(self.overrun(u64::from(len)));
-        }
-        let start = self.at;
-        self.at += len as usize;
-        Ok(self.plain.slice(start..self.at))
-    }
-
-    fn overrun(&self, more: u64) -> BlockError {
-        BlockError::Overrun {
-            want: self.at as u64 + more,
-            have: self.plain.len(),
-        }
-    }
+    block.finish()
 }
-
-fn check_len(got: usize, limits: &BlockLimits) -> Result<(), BlockError> {
-    let limit = limits.plain_bytes;
-    if got > limit {
-        Err(BlockError::TooLong { limit, got })
-    } else {
-        Ok(())
-    }
-}
-
-fn check_name(version: Version, name: &[u8], limits: &BlockLimits) -> Result<(), BlockError> {
-    let (limit, got) = (limits.name_bytes, name.len());
-    if got > limit {
-        return Err(BlockError::NameTooLong { limit, got });
-    }
-    let token = match (name, version) {
-        ([], _) => return Err(BlockError::NameEmpty),
-        // A colon alone names nothing, so it falls through and is found below.
-        ([b':', rest @ ..], Version::V3 | Version::V31) if !rest.is_empty() => rest,
-        (name, _) => name,
-    };
-    match token.iter().find(|byte| !NAME_BYTES[usize::from(**byte)]) {
-        None => Ok(()),
-        Some(byte) => Err(BlockError::NameByte {
-            name: printable(name),
-            byte: *byte,
-        }),
-    }
-}
-
-/// Checks a value; returns how many components it has beyond the first.
-fn check_value(name: &[u8], value: &[u8], limits: &BlockLimits) -> Result<usize, BlockError> {
-    let (limit, got) = (limits.value_bytes, value.len());
-    if got > limit {
-        return Err(BlockError::ValueTooLong {
-            name: printable(name),
-            limit,
-            got,
-        });
-    }
-    // One pass for what nearly every value is: no byte of the three.
-    if !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
-        return Ok(0);
-    }
-    if let Some(byte) = value.iter().find(|byte| matches!(byte, b'\r' | b'\n')) {
-        return Err(BlockError::ValueByte {
-            name: printable(name),
-            byte: *byte,
-        });
-    }
-    let components = value.split(|byte| *byte == 0);
-    if components.clone().any(<[u8]>::is_empty) {
-        return Err(BlockError::EmptyComponent {
-            name: printable(name),
-        });
-    }
-    Ok(components.count() - 1)
-}
-
-/// Finds a name that stands there twice, in n log n steps at most.
-///
-/// Sorting rather than hashing: there is no seed to keep secret, and no input makes it slow.
-fn check_names_differ(pairs: &[(Bytes, Bytes)]) -> Result<(), BlockError> {
-    /// Up to here comparing all with all is quicker than sorting, and needs no memory.
-    const FEW: usize = 24;
-    let twice = if pairs.len() <= FEW {
-        let mut names = pairs.iter().map(|(name, _)| name).enumerate();
-        names
-            .find(|(at, name)| pairs[..*at].iter().any(|(other, _)| other == name))
-            .map(|(_, name)| name)
-    } else {
-        let mut names: Vec<&Bytes> = pairs.iter().map(|(name, _)| name).collect();
-        names.sort_unstable();
-        names
-            .windows(2)
-            .find(|two| two[0] == two[1])
-            .map(|two| two[0])
-    };
-    match twice {
-        None => Ok(()),
-        Some(name) => Err(BlockError::Duplicate {
-            name: printable(name),
-        }),
-    }
-}
-
-fn printable(name: &[u8]) -> String {
-    name.escape_ascii().to_string()
-}
-
-/// The bytes of a token (RFC 9110 §5.6.2), without capitals.
-static NAME_BYTES: [bool; 256] = {
-    let mut table = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        let is_token = matches!(
-            byte as u8,
-            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'0'..=b'9' | b'^'..=b'z' | b'|' | b'~'
-        );
-        table[byte] = is_token;
-        byte += 1;
-    }
-    table
-};

@@ -154,7 +154,7 @@ impl Inflater {
                     let (limit, got) = (self.limits.plain_bytes, plain_bytes);
                     Err(BlockError::TooLong { limit, got })
                 } else {
-                    HeaderBlock::decode_shared(self.version, &plain.freeze(), &self.limits)
+                    HeaderBlock::decode_shared(self.version, plain.freeze(), &self.limits)
                 };
                 return Ok(Inflated {
                     headers,

@@ -15,6 +15,7 @@
 //! SYN_REPLY and HEADERS (two unused bytes), RST_STREAM (fewer codes) and the header block (width of
 //! its integers).
 
+mod block_rules;
 pub mod compress;
 pub mod data;
 pub mod decoder;

@@ -31,8 +31,9 @@
 
 use bytes::{BufMut, BytesMut};
 
+use crate::block_rules::put_int;
 use crate::dictionary::dictionary;
-use crate::header_block::{HeaderBlock, put_int};
+use crate::header_block::HeaderBlock;
 use crate::huffman::{
     BitWriter, Bits, DISTANCES, END_OF_BLOCK, LENGTHS, LITERALS, MAX_DISTANCE, MAX_MATCH, MIN_MATCH,
 };

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
+use spdy_frame::header_block::HeaderBlock;
 
 /// Why a pair is no header of HTTP.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -38,15 +39,17 @@ pub enum BadHeader {
 /// become a table a hundred times its size.
 pub const MAX_VALUES: usize = 1024;
 
-/// Adds the pair to `headers`: the value is split at NULs, crumbs of a cookie are joined by `; `.
+/// Adds a pair of `block` to `headers`: the value is split at NULs, crumbs of a cookie are joined by `; `.
+/// Values share the block.
 ///
 /// # Errors
 ///
 /// [`BadHeader`], if HTTP/1.1 could not carry the pair.
 pub(crate) fn append(
     headers: &mut HeaderMap,
-    name: &Bytes,
-    value: &Bytes,
+    block: &HeaderBlock,
+    name: &[u8],
+    value: &[u8],
 ) -> Result<(), BadHeader> {
     // Upper case is read: several peers send it (and `from_bytes` lowers it).
     let Ok(name) = HeaderName::from_bytes(name) else {
@@ -72,17 +75,21 @@ pub(crate) fn append(
         return insert(
             headers,
             name,
-            HeaderValue::from_maybe_shared(value.slice_ref(first)),
+            HeaderValue::from_maybe_shared(block.share(first)),
         );
     }
     if !value.contains(&0) {
-        return insert(headers, name, HeaderValue::from_maybe_shared(value.clone()));
+        return insert(
+            headers,
+            name,
+            HeaderValue::from_maybe_shared(block.share(value)),
+        );
     }
     for component in value.split(|byte| *byte == 0) {
         insert(
             headers,
             name.clone(),
-            HeaderValue::from_maybe_shared(value.slice_ref(component)),
+            HeaderValue::from_maybe_shared(block.share(component)),
         )?;
     }
     Ok(())
@@ -127,13 +134,15 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn add(headers: &mut HeaderMap, name: &str, value: &[u8]) -> Result<(), BadHeader> {
+        let block = HeaderBlock::from_iter([(name, value)]);
+        let (name, value) = block.iter().next().expect("one pair");
+        append(headers, &block, name, value)
+    }
+
     fn one(name: &'static str, value: &'static [u8]) -> Result<HeaderMap, BadHeader> {
         let mut headers = HeaderMap::new();
-        append(
-            &mut headers,
-            &Bytes::from_static(name.as_bytes()),
-            &Bytes::from_static(value),
-        )?;
+        add(&mut headers, name, value)?;
         Ok(headers)
     }
 
@@ -193,16 +202,12 @@ mod tests {
 
     #[test]
     fn one_value_more_than_the_limit_is_refused() {
-        let value = |components: usize| Bytes::from(vec!["v"; components].join("\0"));
-        let mut headers = HeaderMap::new();
-        append(&mut headers, &Bytes::from_static(b"x"), &value(MAX_VALUES))
-            .expect("as many as allowed");
-        let mut headers = HeaderMap::new();
-        let over = append(
-            &mut headers,
-            &Bytes::from_static(b"x"),
-            &value(MAX_VALUES + 1),
-        );
-        assert_eq!(over, Err(BadHeader::TooMany { limit: MAX_VALUES }));
+        let taken = |components: usize| {
+            let value = vec!["v"; components].join("\0");
+            add(&mut HeaderMap::new(), "x", value.as_bytes())
+        };
+        assert_eq!(taken(MAX_VALUES), Ok(()));
+        let over = Err(BadHeader::TooMany { limit: MAX_VALUES });
+        assert_eq!(taken(MAX_VALUES + 1), over);
     }
 }

@@ -131,11 +131,11 @@ pub fn encode_response(version: Version, form: PushForm, head: &response::Parts)
 ///
 /// [`BadPush`], if it has no URL that can be read, is no GET, or has a status that is none.
 pub fn decode_promise(version: Version, block: &HeaderBlock) -> Result<Promise, BadPush> {
-    let mut line = FirstLine::default();
+    let mut line = FirstLine::of(block);
     for (name, value) in block.iter() {
         line.take(version, name, value);
     }
-    if let Some(method) = line.method().filter(|method| &method[..] != b"GET") {
+    if let Some(method) = line.method().filter(|method| *method != b"GET") {
         return Err(BadPush::Method {
             method: crate::headers::shown(method),
         });

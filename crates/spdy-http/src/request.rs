@@ -13,7 +13,6 @@
 //! The five come first when we write; no order is relied on when we read. What a peer got wrong is a
 //! [`BadRequest`], which a server answers with 400 on that stream: it is no fault of the session.
 
-use bytes::Bytes;
 use http::header;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -160,24 +159,24 @@ pub(crate) fn without_default_port<'a>(scheme: &str, host: &'a str) -> &'a str {
 ///
 /// [`BadRequest`]: what is missing, empty, there twice, or not to be read.
 pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest> {
-    let mut line = FirstLine::default();
+    let mut line = FirstLine::of(block);
     let (mut head, ()) = Request::new(()).into_parts();
     let mut plain_host = None;
     for (name, value) in block.iter() {
         if line.take(version, name, value) || is_hop_by_hop(name) {
             continue;
         }
-        match &name[..] {
+        match name {
             b"host" => plain_host = Some(value),
             [b':', ..] => return Err(BadRequest::Unknown { name: shown(name) }),
-            _ => append(&mut head.headers, name, value)?,
+            _ => append(&mut head.headers, block, name, value)?,
         }
     }
     let names = Names::of(version);
     head.method = read(names.method, line.method, |value| {
         Method::from_bytes(value).ok()
     })?;
-    head.version = read(names.version, line.version, |value| match &value[..] {
+    head.version = read(names.version, line.version, |value| match value {
         b"HTTP/1.1" => Some(http::Version::HTTP_11),
         b"HTTP/1.0" => Some(http::Version::HTTP_10),
         _ => None,
@@ -190,19 +189,31 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRequest
     Ok(head)
 }
 
-/// The values that make up a request line.
-#[derive(Default)]
+/// The values of a block that make up a request line.
 pub(crate) struct FirstLine<'a> {
-    method: Option<&'a Bytes>,
-    path: Option<&'a Bytes>,
-    version: Option<&'a Bytes>,
-    host: Option<&'a Bytes>,
-    scheme: Option<&'a Bytes>,
+    block: &'a HeaderBlock,
+    method: Option<&'a [u8]>,
+    path: Option<&'a [u8]>,
+    version: Option<&'a [u8]>,
+    host: Option<&'a [u8]>,
+    scheme: Option<&'a [u8]>,
 }
 
 impl<'a> FirstLine<'a> {
+    /// That of `block`, none of whose pairs was [taken](Self::take) yet.
+    pub(crate) const fn of(block: &'a HeaderBlock) -> Self {
+        Self {
+            block,
+            method: None,
+            path: None,
+            version: None,
+            host: None,
+            scheme: None,
+        }
+    }
+
     /// Keeps the value, if the name is one of the five.
-    pub(crate) fn take(&mut self, version: Version, name: &[u8], value: &'a Bytes) -> bool {
+    pub(crate) fn take(&mut self, version: Version, name: &[u8], value: &'a [u8]) -> bool {
         let bare = match version {
             Version::V2 => name,
             Version::V3 | Version::V31 => match name {
@@ -224,48 +235,55 @@ impl<'a> FirstLine<'a> {
     }
 
     /// Whether a method was said; a push need not.
-    pub(crate) fn method(&self) -> Option<&'a Bytes> {
+    pub(crate) fn method(&self) -> Option<&'a [u8]> {
         self.method
     }
 
     /// The target of a request of `method`.
     pub(crate) fn uri(&self, names: &Names, method: &Method) -> Result<Uri, BadRequest> {
-        let path = read(names.path, self.path, |value| Some(value.clone()))?;
+        let path = read(names.path, self.path, Some)?;
         if *method == Method::CONNECT {
-            let bad = || value_error(names.path, &path);
-            let authority = authority(&path)
+            let bad = || value_error(names.path, path);
+            let authority = self
+                .authority(path)
                 .filter(|authority| authority.port().is_some())
                 .ok_or_else(bad)?;
             return Ok(Uri::from(authority));
         }
-        if !path.starts_with(b"/") && &path[..] != b"*" {
+        if !path.starts_with(b"/") && path != b"*" {
             // To a proxy and in a push SPDY/2 says it all in the url.
-            let uri = Uri::from_maybe_shared(path.clone())
+            let uri = Uri::from_maybe_shared(self.block.share(path))
                 .ok()
                 .filter(|uri| {
                     uri.scheme().is_some()
                         && uri.authority().is_some_and(|a| !a.as_str().contains('@'))
                 })
-                .ok_or_else(|| value_error(names.path, &path))?;
+                .ok_or_else(|| value_error(names.path, path))?;
             self.agrees_with(&uri, names)?;
             return Ok(uri);
         }
         let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(read(names.scheme, self.scheme, |value| match &value[..] {
+        parts.scheme = Some(read(names.scheme, self.scheme, |value| match value {
             b"https" => Some(Scheme::HTTPS),
             b"http" => Some(Scheme::HTTP),
             other => Scheme::try_from(other).ok(),
         })?);
-        parts.authority = Some(read(names.host, self.host, authority)?);
-        parts.path_and_query = PathAndQuery::from_maybe_shared(path.clone()).ok();
+        parts.authority = Some(read(names.host, self.host, |host| self.authority(host))?);
+        parts.path_and_query = PathAndQuery::from_maybe_shared(self.block.share(path)).ok();
         if parts.path_and_query.is_none() {
-            return Err(value_error(names.path, &path));
+            return Err(value_error(names.path, path));
         }
-        Uri::from_parts(parts).map_err(|_| value_error(names.path, &path))
+        Uri::from_parts(parts).map_err(|_| value_error(names.path, path))
     }
 }
 
 impl FirstLine<'_> {
+    /// Host and port, without user information.
+    fn authority(&self, value: &[u8]) -> Option<Authority> {
+        let authority = Authority::from_maybe_shared(self.block.share(value)).ok()?;
+        (!authority.as_str().contains('@') && !authority.host().is_empty()).then_some(authority)
+    }
+
     /// Scheme and host, where they stand beside an absolute url, must say the same: who looks at the one
     /// and who looks at the other would see different requests.
     fn agrees_with(&self, uri: &Uri, names: &Names) -> Result<(), BadRequest> {
@@ -283,7 +301,7 @@ impl FirstLine<'_> {
 }
 
 /// Whether `host` is the `authority` of a request, a default port said or not.
-fn check_host(host: &Bytes, scheme: &str, authority: &str) -> Result<(), BadRequest> {
+fn check_host(host: &[u8], scheme: &str, authority: &str) -> Result<(), BadRequest> {
     let same = std::str::from_utf8(host).is_ok_and(|host| {
         without_default_port(scheme, host)
             .eq_ignore_ascii_case(without_default_port(scheme, authority))
@@ -297,18 +315,12 @@ fn check_host(host: &Bytes, scheme: &str, authority: &str) -> Result<(), BadRequ
     })
 }
 
-/// Host and port, without user information.
-fn authority(value: &Bytes) -> Option<Authority> {
-    let authority = Authority::from_maybe_shared(value.clone()).ok()?;
-    (!authority.as_str().contains('@') && !authority.host().is_empty()).then_some(authority)
-}
-
 /// The one value of `name`, as `parse` understands it. Values joined by NUL parse as nothing: none of
 /// the five may hold one.
-fn read<T>(
+fn read<'a, T>(
     name: &'static str,
-    value: Option<&Bytes>,
-    parse: impl FnOnce(&Bytes) -> Option<T>,
+    value: Option<&'a [u8]>,
+    parse: impl FnOnce(&'a [u8]) -> Option<T>,
 ) -> Result<T, BadRequest> {
     let value = value.ok_or(BadRequest::Missing { name })?;
     if value.is_empty() || value.contains(&0) {

@@ -9,7 +9,6 @@
 //! The reason is written in every version, because Undertow reads a bare `200` as 500, and ignored when
 //! read, because nginx leaves it out.
 
-use bytes::Bytes;
 pub use http::response::Parts as Head;
 use http::response::Parts;
 use http::{HeaderMap, Method, Response, StatusCode};
@@ -111,12 +110,12 @@ pub(crate) fn read(
     let (mut head, ()) = Response::new(()).into_parts();
     let mut got_status = false;
     for (name, value) in block.iter() {
-        if &name[..] == names.status.as_bytes() {
+        if name == names.status.as_bytes() {
             head.status = status(value)?;
             got_status = true;
-        } else if &name[..] == names.version.as_bytes() {
+        } else if name == names.version.as_bytes() {
             // What the peer calls itself changes nothing here, so any value will do.
-            if &value[..] == b"HTTP/1.0" {
+            if value == b"HTTP/1.0" {
                 head.version = http::Version::HTTP_10;
             }
         } else if is_hop_by_hop(name) || skip(name) {
@@ -124,7 +123,7 @@ pub(crate) fn read(
         } else if name.starts_with(b":") {
             return Err(BadResponse::Unknown { name: shown(name) });
         } else {
-            append(&mut head.headers, name, value)?;
+            append(&mut head.headers, block, name, value)?;
         }
     }
     if !got_status {
@@ -158,7 +157,7 @@ pub fn add_headers(
         if name.starts_with(b":")
             || [names.status, names.version]
                 .iter()
-                .any(|own| own.as_bytes() == &name[..])
+                .any(|own| own.as_bytes() == name)
         {
             return Err(BadResponse::Unknown { name: shown(name) });
         }
@@ -168,7 +167,7 @@ pub fn add_headers(
         {
             return Err(BadResponse::Repeated { name: shown(name) });
         }
-        append(&mut head.headers, name, value)?;
+        append(&mut head.headers, block, name, value)?;
     }
     Ok(())
 }
@@ -181,7 +180,7 @@ pub fn add_headers(
 pub fn decode_trailers(block: &HeaderBlock) -> Result<HeaderMap, BadHeader> {
     let mut trailers = HeaderMap::new();
     for (name, value) in block.iter().filter(|(name, _)| !is_hop_by_hop(name)) {
-        append(&mut trailers, name, value)?;
+        append(&mut trailers, block, name, value)?;
     }
     Ok(trailers)
 }
@@ -203,8 +202,8 @@ pub fn has_no_body(method: &Method, status: StatusCode) -> bool {
 }
 
 /// `200` or `200 OK`: three digits, then the end or a space.
-fn status(value: &Bytes) -> Result<StatusCode, BadResponse> {
-    match &value[..] {
+fn status(value: &[u8]) -> Result<StatusCode, BadResponse> {
+    match value {
         [a, b, c] | [a, b, c, b' ', ..] => StatusCode::from_bytes(&[*a, *b, *c]).ok(),
         _ => None,
     }

@@ -114,8 +114,8 @@ fn hop_by_hop_headers_stay_at_home() {
     );
     let written = spdy_http::request::encode(Version::V31, &request).expect("a request");
     assert_eq!(written.len(), 5, "{written:?}");
-    assert_eq!(written.value(":host").expect("a host"), "example.org:8080");
-    assert_eq!(written.value(":path").expect("a path"), "/");
+    assert_eq!(written.value(":host").expect("a host"), b"example.org:8080");
+    assert_eq!(written.value(":path").expect("a path"), b"/");
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn a_tunnel_is_asked_for_by_host_and_port() {
         (Version::V2, "url", "host"),
     ] {
         let written = spdy_http::request::encode(version, &request).expect("a request");
-        assert_eq!(written.value(path).expect("a target"), "example.org:443");
-        assert_eq!(written.value(host).expect("a host"), "example.org:443");
+        assert_eq!(written.value(path).expect("a target"), b"example.org:443");
+        assert_eq!(written.value(host).expect("a host"), b"example.org:443");
         assert_eq!(written.len(), 4);
         let read = spdy_http::request::decode(version, &written).expect("a request");
         assert_eq!(
@@ -426,7 +426,7 @@ mod push {
             let first = encode_promise(version, &uri).expect("a promise");
             let second = encode_response(version, PushForm::VersionTwice, &response(200, &[]));
             for block in [first, second] {
-                assert_eq!(block.value(name).expect("a version"), "HTTP/1.1");
+                assert_eq!(block.value(name).expect("a version"), b"HTTP/1.1");
             }
         }
     }
@@ -470,7 +470,10 @@ mod push {
     fn in_spdy_2_a_push_says_its_whole_url() {
         let uri: Uri = "http://example.org/a".parse().expect("valid");
         let promise = encode_promise(Version::V2, &uri).expect("a promise");
-        assert_eq!(promise.value("url").expect("a url"), "http://example.org/a");
+        assert_eq!(
+            promise.value("url").expect("a url"),
+            b"http://example.org/a"
+        );
     }
 
     #[test]

@@ -552,7 +552,7 @@ fn asked(block: &HeaderBlock) -> String {
     match (method, path) {
         (Some(method), Some(path)) => format!("{method} {}{path}", host.unwrap_or_default()),
         _ => {
-            let pair = |(name, value): (&bytes::Bytes, &bytes::Bytes)| {
+            let pair = |(name, value): (&[u8], &[u8])| {
                 format!(
                     "{}={}",
                     String::from_utf8_lossy(name),

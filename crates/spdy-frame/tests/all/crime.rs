@@ -52,7 +52,7 @@ fn seen(compression: Compression, name: &str, secret: &str, guess: &str) -> Vec<
             .collect()
     };
     let mut own = request("/");
-    own.push("x-chosen", guess.to_owned());
+    own.push("x-chosen", guess);
     let blocks = [
         request("/"),
         elsewhere(guess),

@@ -215,5 +215,5 @@ impl Look<'_> {
 /// Whether a request is one that nobody answers.
 fn holds(headers: &HeaderBlock) -> bool {
     let path = headers.value(":path").or_else(|| headers.value("url"));
-    path.is_some_and(|path| &path[..] == b"/hold")
+    path.is_some_and(|path| path == b"/hold")
 }
