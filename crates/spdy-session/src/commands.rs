@@ -8,8 +8,9 @@ use spdy_frame::stream_id::StreamId;
 
 use crate::config::Role;
 use crate::error::OpenError;
+use crate::limit::Limit;
 use crate::session::{Open, Session};
-use crate::stream::{Answer, Item, Queued, State, Stream};
+use crate::stream::{Answer, Discarded, Item, Queued, State, Stream};
 use crate::window::{ReceiveWindow, SendWindow};
 
 impl Session {
@@ -90,10 +91,12 @@ impl Session {
             full: false,
             queued: Queued::No,
             hurry: false,
+            starved: None,
             receive: ReceiveWindow::of_stream(self.config.stream_window()),
             unread: 0,
             counted: true,
             grant_queued: false,
+            discarded: None,
         }
     }
 
@@ -213,6 +216,46 @@ impl Session {
         self.receive.consume(bytes);
     }
 
+    /// As [`consume`](Self::consume), of DATA that nobody reads and nobody will: an upload whose answer was
+    /// given, or whose reader left. 0 bytes will do to say that there is no reader.
+    ///
+    /// Many peers want their question heard to its end, so it goes on; but no further than
+    /// [`discarded_bytes`](crate::config::Config::discarded_bytes), and for no longer than
+    /// [`discard_timeout`](crate::config::Config::discard_timeout) after our FIN.
+    pub fn discard(&mut self, id: StreamId, bytes: usize) {
+        let (now, limit) = (self.now, self.config.discarded_bytes);
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let discarded = stream.discarded.get_or_insert(Discarded {
+            bytes: 0,
+            since: now,
+        });
+        let before = discarded.bytes;
+        discarded.bytes += bytes as u64;
+        let (over, met) = (discarded.bytes > limit, before <= limit);
+        let sends = stream.state.sends();
+        if !sends && let Some(patience) = self.config.discard_timeout {
+            self.deadlines.look_at_streams(now + patience);
+        }
+        if !over {
+            return self.consume(id, bytes);
+        }
+        if met {
+            self.stats.limits.count(Limit::DiscardedBytes);
+        }
+        if sends && self.stream_windows {
+            // the answer goes on; the upload stands still without credit
+            stream.reset_after_fin.get_or_insert(RstStatus::CANCEL);
+            let bytes = bytes.min(stream.unread);
+            stream.unread -= bytes;
+            self.unread -= bytes;
+            self.receive.consume(bytes);
+        } else if let Err(error) = self.stream_error(id, RstStatus::CANCEL) {
+            self.fail(error);
+        }
+    }
+
     /// RST_STREAM; unread DATA is given back to the session window, queued DATA is dropped.
     ///
     /// Nothing more is heard of the stream, not even this. A server's reset of a request ends the
@@ -221,6 +264,11 @@ impl Session {
         let Some(stream) = self.take_stream(id) else {
             return;
         };
+        // an owner without room is a session without room
+        let refused = status == RstStatus::REFUSED_STREAM && !self.streams.is_ours(id);
+        if refused && let Err(error) = self.budget.refused_stream(self.now) {
+            return self.fail(error);
+        }
         // never written, or over: the peer knows of nothing that could be reset
         if stream.written && stream.state != State::Closed {
             self.outbound.resets.push_back((id, status));

@@ -70,6 +70,14 @@ pub struct FloodLimits {
     /// Frames for streams that are not there, each of which made us send RST_STREAM
     /// (CVE-2019-9514). Default 1000.
     pub stray_frames: u32,
+    /// Header blocks that were malformed, or over a limit of
+    /// [`block_limits`](Config::block_limits): each was inflated for nothing (CVE-2026-55833).
+    /// Default 100.
+    pub refused_blocks: u32,
+    /// Bytes that header blocks were inflated to, whatever became of them: a kilobyte on the wire is
+    /// up to a megabyte of work. Default 2 GiB, which is a fifth of what a core inflates in the
+    /// time, and at 1 KiB a request 200,000 requests a second.
+    pub inflated_bytes: u64,
 }
 
 impl Default for FloodLimits {
@@ -81,6 +89,8 @@ impl Default for FloodLimits {
             refused_streams: 1000,
             spoiled_streams: 100,
             stray_frames: 1000,
+            refused_blocks: 100,
+            inflated_bytes: 2 << 30,
         }
     }
 }
@@ -138,12 +148,24 @@ pub struct Config {
     /// An unfinished control frame may stay so for this long (slowloris). Default 30 s.
     pub frame_timeout: Option<Duration>,
     /// DATA may wait for this long without one byte of it leaving, for want of credit or of
-    /// [`poll_transmit`](crate::session::Session::poll_transmit) being asked (slow read).
-    /// Default 60 s for a server, `None` for a client.
+    /// [`poll_transmit`](crate::session::Session::poll_transmit) being asked (slow read). It is the
+    /// session's end where nothing leaves at all; a stream whose own window stays closed is reset
+    /// alone. Fewer than `small_data_bytes` are no progress. Default 60 s for a server, `None` for a
+    /// client.
     pub write_timeout: Option<Duration>,
     /// A session without open streams ends in order after this long. Default 180 s for a server,
     /// `None` for a client, whose pool decides.
     pub idle_timeout: Option<Duration>,
+    /// A stream that its owner [discards](crate::session::Session::discard) may go on for this long
+    /// after our FIN; then it is reset. Default 60 s for a server, `None` for a client.
+    pub discard_timeout: Option<Duration>,
+    /// DATA of one stream that is discarded; past it no more is wanted: the stream gets no credit,
+    /// and RST_STREAM as soon as our FIN has left. Default 16 MiB.
+    pub discarded_bytes: u64,
+    /// Streams that have ended while their owner still works on them (a cancelled request is work
+    /// until its handler has stopped); with one more, the next stream is refused. The machine does
+    /// not see it: the crate `spdy` does. Default 100.
+    pub ended_streams_in_work: u32,
     /// After `shutdown`, streams may go on for this long; then the session ends without them.
     /// Default `None`: as long as they want.
     pub drain_timeout: Option<Duration>,
@@ -210,6 +232,9 @@ impl Config {
             frame_timeout: Some(Duration::from_secs(30)),
             write_timeout: server.then_some(Duration::from_secs(60)),
             idle_timeout: server.then_some(Duration::from_secs(180)),
+            discard_timeout: server.then_some(Duration::from_secs(60)),
+            discarded_bytes: 16 * 1024 * 1024,
+            ended_streams_in_work: 100,
             drain_timeout: None,
             control_queue_timeout: Duration::from_secs(30),
             frame_limits: Limits::default(),

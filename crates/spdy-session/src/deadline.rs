@@ -4,10 +4,12 @@
 //! configuration. Nothing here is exact to the frame: limits are for peers that stall.
 
 use spdy_clock::Instant;
+use spdy_frame::status::RstStatus;
 
 use crate::error::SessionError;
 use crate::limit::Limit;
 use crate::session::Session;
+use crate::stream::State;
 
 /// Since when each thing has been waited for.
 #[derive(Debug)]
@@ -18,6 +20,10 @@ pub(crate) struct Deadlines {
     partial: Option<Instant>,
     /// DATA is queued, and none of it left.
     waiting: Option<Instant>,
+    /// What left since then, bytes.
+    left: usize,
+    /// When a stream may have waited for too long: not after the first that has.
+    streams: Option<Instant>,
     /// No stream is open.
     idle: Option<Instant>,
     /// More RST_STREAM frames are queued than we go on reading with.
@@ -32,6 +38,8 @@ impl Deadlines {
             last_heard: now,
             partial: None,
             waiting: None,
+            left: 0,
+            streams: None,
             idle: Some(now),
             stuffed: None,
             unheard: false,
@@ -52,9 +60,17 @@ impl Deadlines {
         }
     }
 
-    /// DATA left.
-    pub(crate) fn data_left(&mut self, now: Instant) {
-        self.waiting = Some(now);
+    /// `bytes` of DATA left; fewer than `progress` together are none.
+    pub(crate) fn data_left(&mut self, bytes: usize, progress: usize, now: Instant) {
+        self.left += bytes;
+        if self.left >= progress {
+            (self.waiting, self.left) = (Some(now), 0);
+        }
+    }
+
+    /// A stream may have waited for too long at `due`.
+    pub(crate) fn look_at_streams(&mut self, due: Instant) {
+        self.streams = Some(self.streams.map_or(due, |known| known.min(due)));
     }
 }
 
@@ -70,11 +86,11 @@ impl Session {
     /// Notes what is waited for from now on.
     pub(crate) fn note_waiting(&mut self) {
         let now = self.now;
-        note(
-            &mut self.deadlines.waiting,
-            self.outbound.data_bytes > 0,
-            now,
-        );
+        let waits = self.outbound.data_bytes > 0;
+        note(&mut self.deadlines.waiting, waits, now);
+        if !waits {
+            self.deadlines.left = 0;
+        }
         note(&mut self.deadlines.idle, self.streams.active() == 0, now);
         let stuffed = self.outbound.resets.len() > self.config.control_queue_frames;
         if stuffed && self.deadlines.stuffed.is_none() {
@@ -122,6 +138,7 @@ impl Session {
                 .zip(config.drain_timeout)
                 .map(|(since, limit)| since + limit),
             self.outbound.hold_until,
+            waits.streams,
         ]
         .into_iter()
         .flatten()
@@ -146,7 +163,16 @@ impl Session {
         if let Some(waited) = over(self.deadlines.partial, self.config.frame_timeout) {
             return self.fail(SessionError::FrameTimeout { waited });
         }
-        if let Some(waited) = over(self.deadlines.waiting, self.config.write_timeout) {
+        if self.deadlines.streams.is_some_and(|due| now >= due)
+            && let Err(error) = self.reset_stalled_streams()
+        {
+            return self.fail(error);
+        }
+        let waiting = self
+            .deadlines
+            .waiting
+            .filter(|_| self.outbound.data_bytes > 0);
+        if let Some(waited) = over(waiting, self.config.write_timeout) {
             return self.fail(SessionError::WriteTimeout { waited });
         }
         let patience = Some(self.config.control_queue_timeout);
@@ -166,6 +192,34 @@ impl Session {
             return self.end();
         }
         self.keep_alive();
+    }
+
+    /// Resets the streams that have stood still for too long, and finds out when the next one will have.
+    fn reset_stalled_streams(&mut self) -> Result<(), SessionError> {
+        self.deadlines.streams = None;
+        for id in self.streams.ids() {
+            let Some(stream) = self.streams.get(id) else {
+                continue;
+            };
+            let starved = stream
+                .starved
+                .zip(self.config.write_timeout)
+                .map(|((since, _), limit)| (since + limit, Limit::StreamWriteTimeout));
+            let discarded = stream
+                .discarded
+                .filter(|_| stream.state == State::HalfClosedLocal)
+                .zip(self.config.discard_timeout)
+                .map(|(discarded, limit)| (discarded.since + limit, Limit::DiscardTimeout));
+            match starved.or(discarded) {
+                Some((due, limit)) if due <= self.now => {
+                    self.stats.limits.count(limit);
+                    self.stream_error(id, RstStatus::CANCEL)?;
+                }
+                Some((due, _)) => self.deadlines.look_at_streams(due),
+                None => {}
+            }
+        }
+        Ok(())
     }
 
     fn keep_alive(&mut self) {

@@ -24,6 +24,10 @@ pub enum Flood {
     SpoiledStreams,
     /// Frames for streams that are not there.
     StrayFrames,
+    /// Header blocks that were malformed or too large.
+    RefusedBlocks,
+    /// Bytes that header blocks were inflated to.
+    InflatedBytes,
     /// Frames that made us queue RST_STREAM while nothing could be written.
     ControlQueue,
 }
@@ -39,6 +43,8 @@ impl Flood {
             Self::RefusedStreams => Limit::RefusedStreams,
             Self::SpoiledStreams => Limit::SpoiledStreams,
             Self::StrayFrames => Limit::StrayFrames,
+            Self::RefusedBlocks => Limit::RefusedBlocks,
+            Self::InflatedBytes => Limit::InflatedBytes,
             Self::ControlQueue => Limit::ControlQueue,
         }
     }
@@ -53,6 +59,8 @@ impl fmt::Display for Flood {
             Self::RefusedStreams => "refused streams",
             Self::SpoiledStreams => "streams reset before their answer",
             Self::StrayFrames => "frames for unknown streams",
+            Self::RefusedBlocks => "refused header blocks",
+            Self::InflatedBytes => "bytes of inflated header blocks",
             Self::ControlQueue => "RST_STREAM frames queued",
         })
     }
@@ -116,7 +124,7 @@ pub enum SessionError {
         /// What there was too much of.
         flood: Flood,
         /// The limit.
-        limit: u32,
+        limit: u64,
     },
     /// A frame was begun and not finished in time.
     #[error("an unfinished frame for {waited:?}")]

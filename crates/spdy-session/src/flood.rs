@@ -9,23 +9,23 @@ use spdy_clock::Instant;
 use crate::config::FloodLimits;
 use crate::error::{Flood, SessionError};
 
-/// One class of frames.
+/// One class of frames, or of work.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     started: Instant,
-    count: u32,
+    count: u64,
 }
 
 impl Tally {
-    /// Counts one more at `now`; how many there are in this window.
-    fn add(&mut self, now: Instant, limits: &FloodLimits) -> u32 {
+    /// Counts `more` at `now`; how many there are in this window.
+    fn add(&mut self, more: u64, now: Instant, limits: &FloodLimits) -> u64 {
         if self.count == 0 || now - self.started >= limits.window {
             *self = Self {
                 started: now,
                 count: 0,
             };
         }
-        self.count = self.count.saturating_add(1);
+        self.count = self.count.saturating_add(more);
         self.count
     }
 }
@@ -38,6 +38,8 @@ pub(crate) struct Budget {
     settings: Tally,
     refused: Tally,
     stray: Tally,
+    bad_blocks: Tally,
+    inflated: Tally,
     /// The window in which streams opened and streams spoiled are compared.
     spoiled_since: Instant,
     opened: u32,
@@ -53,6 +55,8 @@ impl Budget {
             settings: none,
             refused: none,
             stray: none,
+            bad_blocks: none,
+            inflated: none,
             spoiled_since: Instant::ZERO,
             opened: 0,
             spoiled: 0,
@@ -61,26 +65,38 @@ impl Budget {
 
     /// A frame that carries nothing.
     pub(crate) fn empty_frame(&mut self, now: Instant) -> Result<(), SessionError> {
-        let count = self.empty.add(now, &self.limits);
+        let count = self.empty.add(1, now, &self.limits);
         within(count, self.limits.empty_frames, Flood::EmptyFrames)
     }
 
     /// A SETTINGS frame.
     pub(crate) fn settings_frame(&mut self, now: Instant) -> Result<(), SessionError> {
-        let count = self.settings.add(now, &self.limits);
+        let count = self.settings.add(1, now, &self.limits);
         within(count, self.limits.settings_frames, Flood::Settings)
     }
 
     /// A stream refused for want of room.
     pub(crate) fn refused_stream(&mut self, now: Instant) -> Result<(), SessionError> {
-        let count = self.refused.add(now, &self.limits);
+        let count = self.refused.add(1, now, &self.limits);
         within(count, self.limits.refused_streams, Flood::RefusedStreams)
     }
 
     /// A frame for a stream that is not there, which we answer.
     pub(crate) fn stray_frame(&mut self, now: Instant) -> Result<(), SessionError> {
-        let count = self.stray.add(now, &self.limits);
+        let count = self.stray.add(1, now, &self.limits);
         within(count, self.limits.stray_frames, Flood::StrayFrames)
+    }
+
+    /// A header block that inflated, but to nothing that is taken.
+    pub(crate) fn refused_block(&mut self, now: Instant) -> Result<(), SessionError> {
+        let count = self.bad_blocks.add(1, now, &self.limits);
+        within(count, self.limits.refused_blocks, Flood::RefusedBlocks)
+    }
+
+    /// A header block was inflated to `bytes`, kept or not.
+    pub(crate) fn inflated(&mut self, bytes: usize, now: Instant) -> Result<(), SessionError> {
+        let count = self.inflated.add(bytes as u64, now, &self.limits);
+        within(count, self.limits.inflated_bytes, Flood::InflatedBytes)
     }
 
     /// The peer opened a stream.
@@ -94,11 +110,8 @@ impl Budget {
         self.turn_spoiled_window(now);
         self.spoiled = self.spoiled.saturating_add(1);
         if self.spoiled > self.opened / 2 {
-            return within(
-                self.spoiled,
-                self.limits.spoiled_streams,
-                Flood::SpoiledStreams,
-            );
+            let (count, limit) = (u64::from(self.spoiled), self.limits.spoiled_streams);
+            return within(count, limit, Flood::SpoiledStreams);
         }
         Ok(())
     }
@@ -110,7 +123,8 @@ impl Budget {
     }
 }
 
-fn within(count: u32, limit: u32, flood: Flood) -> Result<(), SessionError> {
+fn within(count: u64, limit: impl Into<u64>, flood: Flood) -> Result<(), SessionError> {
+    let limit = limit.into();
     if count > limit {
         Err(SessionError::Flood { flood, limit })
     } else {

@@ -48,6 +48,12 @@ limits! {
     StreamWindow = "initial_window_bytes",
     /// DATA past the session's window; the session ends.
     SessionWindow = "session_window_bytes",
+    /// Streams that have ended while their owner still works on them; the next stream is refused.
+    EndedStreamsInWork = "ended_streams_in_work",
+    /// Streams that nobody has taken yet; as many as may be open at once. The next is refused.
+    UntakenStreams = "untaken_streams",
+    /// DATA of one stream that is discarded; no more of it is wanted.
+    DiscardedBytes = "discarded_bytes",
     /// Events that the owner has not polled; reading stops.
     EventQueue = "event_queue",
     /// RST_STREAM frames that wait to be written; reading stops, and at twice as many the session ends.
@@ -86,12 +92,20 @@ limits! {
     SpoiledStreams = "flood_spoiled_streams",
     /// Frames for streams that are not there.
     StrayFrames = "flood_stray_frames",
+    /// Header blocks that were malformed or over a limit.
+    RefusedBlocks = "flood_refused_blocks",
+    /// Bytes that header blocks were inflated to.
+    InflatedBytes = "flood_inflated_bytes",
 
     // how long a thing may take
     /// An unfinished control frame; the session ends.
     FrameTimeout = "frame_timeout",
     /// DATA that waits while none of it can leave; the session ends.
     WriteTimeout = "write_timeout",
+    /// `write_timeout` on a stream whose own window stays closed; the stream is reset.
+    StreamWriteTimeout = "stream_write_timeout",
+    /// A stream that is discarded and does not end; it is reset.
+    DiscardTimeout = "discard_timeout",
     /// A session without open streams; it ends in order.
     IdleTimeout = "idle_timeout",
     /// Silence after a PING; the session ends.
@@ -116,6 +130,8 @@ impl Limit {
             self,
             Self::FrameTimeout
                 | Self::WriteTimeout
+                | Self::StreamWriteTimeout
+                | Self::DiscardTimeout
                 | Self::IdleTimeout
                 | Self::KeepaliveTimeout
                 | Self::DrainTimeout

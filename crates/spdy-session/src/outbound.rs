@@ -169,7 +169,7 @@ impl Session {
                 self.outbound.heads.push_back(id);
             }
             // without credit it waits outside of all queues for WINDOW_UPDATE
-            Some(false) if windows && stream.send.credit() == 0 => {}
+            Some(false) if windows && stream.send.credit() == 0 => self.starves(id),
             Some(false) => {
                 stream.queued = Queued::Data;
                 self.outbound.scheduler.push(stream.priority, id);
@@ -178,15 +178,28 @@ impl Session {
         }
     }
 
+    /// A stream waits for credit of its own: not for ever.
+    fn starves(&mut self, id: StreamId) {
+        let now = self.now;
+        if let (Some(stream), Some(patience)) =
+            (self.streams.get_mut(id), self.config.write_timeout)
+        {
+            let (since, _) = *stream.starved.get_or_insert((now, 0));
+            self.deadlines.look_at_streams(since + patience);
+        }
+    }
+
     /// Credit came for a stream: it may send again.
     pub(crate) fn credit_came(&mut self, id: StreamId) {
         let small = self.config.small_data_bytes;
         if let Some(stream) = self.streams.get_mut(id)
-            && stream.queued == Queued::Held
             && stream.send.credit() >= small.min(stream.queued_bytes)
         {
-            stream.queued = Queued::No;
-            self.outbound.held.retain(|&held| held != id);
+            stream.starved = None;
+            if stream.queued == Queued::Held {
+                stream.queued = Queued::No;
+                self.outbound.held.retain(|&held| held != id);
+            }
         }
         self.schedule(id);
     }
@@ -377,7 +390,8 @@ impl Session {
                 credit = credit.min(self.send.credit());
             }
             if credit == 0 {
-                continue; // the window was lowered below zero since; WINDOW_UPDATE brings it back
+                self.starves(id); // the window was lowered below zero since
+                continue;
             }
             let wanted = stream.queued_bytes.min(frame_bytes);
             if credit < wanted.min(small) && !stream.hurry {
@@ -424,6 +438,12 @@ impl Session {
         }
         stream.queued_bytes -= len;
         stream.send.spend(len);
+        // a byte now and then is no progress
+        let still = stream.queued_bytes > 0;
+        stream.starved = stream
+            .starved
+            .map(|(since, left)| (since, left + len))
+            .filter(|(_, left)| still && *left < self.config.small_data_bytes);
         if stream.full && stream.queued_bytes <= self.config.send_buffer_bytes / 2 {
             stream.full = false;
             if !stream.fin_queued {
@@ -443,7 +463,8 @@ impl Session {
             });
             self.observe(Direction::Sent, &frame, None, 0);
         }
-        self.deadlines.data_left(self.now);
+        self.deadlines
+            .data_left(len, self.config.small_data_bytes, self.now);
         self.departed(id, fin);
         self.outbound.scheduler.sent(priority);
     }
@@ -454,6 +475,13 @@ impl Session {
             return;
         };
         stream.depart(fin);
+        if !stream.state.sends()
+            && let Some(discarded) = &mut stream.discarded
+            && let Some(patience) = self.config.discard_timeout
+        {
+            discarded.since = self.now;
+            self.deadlines.look_at_streams(self.now + patience);
+        }
         match stream.reset_after_fin {
             _ if stream.state == State::Closed => self.closed(id),
             Some(status) if !stream.state.sends() => self.reset(id, status),

@@ -38,7 +38,7 @@ impl Session {
         self.queue_greeting();
         let limit = self.config.control_queue_frames.saturating_mul(2);
         if self.outbound.resets.len() > limit {
-            let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+            let limit = limit as u64;
             self.fail(SessionError::Flood {
                 flood: Flood::ControlQueue,
                 limit,
@@ -85,11 +85,15 @@ impl Session {
         let inflated = self.inflater.inflate(block)?;
         self.stats.received_block_plain_bytes += inflated.plain_bytes as u64;
         self.stats.received_block_wire_bytes += block.len() as u64;
-        if let Some(limit) = inflated.headers.as_ref().err().and_then(Limit::of_block) {
-            self.stats.limits.count(limit);
-        }
         let headers = inflated.headers.as_ref().ok();
         self.observe(Direction::Received, frame, headers, inflated.plain_bytes);
+        self.budget.inflated(inflated.plain_bytes, self.now)?;
+        if let Err(error) = &inflated.headers {
+            if let Some(limit) = Limit::of_block(error) {
+                self.stats.limits.count(limit);
+            }
+            self.budget.refused_block(self.now)?;
+        }
         Ok(inflated.headers)
     }
 
@@ -154,7 +158,7 @@ impl Session {
                 Ok(())
             }
             Pinged::TooMany => {
-                let limit = self.config.ping_echoes as u32;
+                let limit = self.config.ping_echoes as u64;
                 Err(SessionError::Flood {
                     flood: Flood::Pings,
                     limit,

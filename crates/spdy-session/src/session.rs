@@ -47,7 +47,7 @@ use crate::config::{Config, Role};
 use crate::deadline::Deadlines;
 use crate::event::Event;
 use crate::flood::Budget;
-use crate::limit::Hits;
+use crate::limit::{Hits, Limit};
 use crate::observe::{Direction, Seen};
 use crate::outbound::Outbound;
 use crate::ping::Pings;
@@ -361,6 +361,11 @@ impl Session {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.stats
+    }
+
+    /// Counts a limit that the owner keeps on this session's account, beside those of the machine.
+    pub fn count(&mut self, limit: Limit) {
+        self.stats.limits.count(limit);
     }
 
     /// The configuration it was made with.

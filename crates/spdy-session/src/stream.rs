@@ -14,6 +14,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use spdy_clock::Instant;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
@@ -144,6 +145,15 @@ pub(crate) enum Queued {
     Held,
 }
 
+/// What came on a stream that nobody reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Discarded {
+    /// DATA, bytes.
+    pub(crate) bytes: u64,
+    /// Since when we have had nothing more to say on it; before our FIN, since when it is discarded.
+    pub(crate) since: Instant,
+}
+
 /// One stream.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -173,6 +183,8 @@ pub(crate) struct Stream {
     pub(crate) queued: Queued,
     /// It has waited for credit long enough: small DATA may go.
     pub(crate) hurry: bool,
+    /// Since when its DATA has waited for credit of its own, and how much has left since.
+    pub(crate) starved: Option<(Instant, usize)>,
 
     pub(crate) receive: ReceiveWindow,
     /// Bytes handed to the owner and not consumed.
@@ -181,6 +193,8 @@ pub(crate) struct Stream {
     pub(crate) counted: bool,
     /// A WINDOW_UPDATE is queued.
     pub(crate) grant_queued: bool,
+    /// Nobody reads what comes.
+    pub(crate) discarded: Option<Discarded>,
 }
 
 impl Stream {

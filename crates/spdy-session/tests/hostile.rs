@@ -120,7 +120,7 @@ fn streams_that_make_us_reset_them_count_like_those_that_are_reset() {
 }
 
 #[test]
-fn malformed_blocks_count_like_streams_that_are_reset() {
+fn malformed_blocks_end_the_session_when_there_are_too_many() {
     let mut server = Script::server();
     for n in 0..101 {
         let block = server.bad_block();
@@ -128,7 +128,7 @@ fn malformed_blocks_count_like_streams_that_are_reset() {
         server.wrote();
     }
     let why = ended_by(&mut server).unwrap();
-    assert_eq!(why, "more than 100 streams reset before their answer");
+    assert_eq!(why, "more than 100 refused header blocks");
 }
 
 #[test]

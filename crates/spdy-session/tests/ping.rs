@@ -200,15 +200,17 @@ fn the_end_of_a_skipped_frame_is_progress_wherever_it_is_cut() {
 #[test]
 fn data_that_cannot_leave_for_a_minute_ends_a_servers_session() {
     let mut server = Script::server();
-    server.syn_fin(1);
-    server.session.reply(id(1), &some_headers(), false);
-    server.session.send_data(id(1), bytes(100_000), true);
+    for stream in [1, 3] {
+        server.syn_fin(stream);
+        server.session.reply(id(stream), &some_headers(), false);
+        server.session.send_data(id(stream), bytes(60_000), true);
+    }
     server.pass(ms(50_000));
-    server.wrote(); // a window's worth left
+    server.wrote(); // the session's window is used up; a stream's is not
     server.pass(ms(59_999));
     assert_eq!(server.wrote(), [""; 0]);
     server.pass(ms(1));
-    assert_eq!(server.wrote(), ["GOAWAY 1 PROTOCOL_ERROR"]);
+    assert_eq!(server.wrote(), ["GOAWAY 3 PROTOCOL_ERROR"]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use spdy_http::push::{Promise, decode_promise, is_same_origin};
 use spdy_session::config::Role;
 use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
+use spdy_session::limit::Limit;
 
 use crate::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::error::Error;
@@ -105,8 +106,18 @@ impl State {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
-        // Streams that are over already are no concurrent ones, yet they take room until they are taken.
-        if self.incoming.len() >= self.machine.config().max_concurrent_streams as usize {
+        // Streams that are over already are no concurrent ones, yet they take room until they are taken,
+        // and those that were cancelled are work until whoever answers them has stopped.
+        let config = self.machine.config();
+        let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
+            Some(Limit::UntakenStreams)
+        } else if self.ended_in_work() > config.ended_streams_in_work as usize {
+            Some(Limit::EndedStreamsInWork)
+        } else {
+            None
+        };
+        if let Some(limit) = met {
+            self.machine.count(limit);
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
@@ -168,8 +179,9 @@ impl State {
     fn data(&mut self, role: Role, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
         let Some(key) = self.by_id.get(&id).copied() else {
             // Nobody reads it any more. A server that has answered hears the question out, as peers
-            // want it; a client that has asked and left stops the answer, which could be long.
-            self.machine.consume(id, data.len());
+            // want it, up to a limit; a client that has asked and left stops the answer, which could
+            // be long.
+            self.machine.discard(id, data.len());
             if role == Role::Client {
                 self.machine.finish_and_reset(id, RstStatus::CANCEL);
             }
@@ -193,7 +205,7 @@ impl State {
         }
         let entry = &mut self.entries[key];
         if entry.discard {
-            self.machine.consume(id, bytes);
+            self.machine.discard(id, bytes);
         } else if bytes > 0 {
             entry.keep(data);
         }

@@ -408,6 +408,10 @@ impl State {
             );
         } else {
             self.drop_unread(key);
+            let (id, open) = (self.entries[key].id, !self.entries[key].is_done());
+            if open && self.machine.config().role == Role::Server {
+                self.machine.discard(id, 0);
+            }
             self.detach(key);
         }
         if self.entries[key].id.is_zero() {
@@ -425,6 +429,12 @@ impl State {
         if let Some(span) = &mut self.entries[key].span {
             span.status = Some(status.as_u16());
         }
+    }
+
+    /// Streams that the machine has forgotten, and someone still holds.
+    pub(crate) fn ended_in_work(&self) -> usize {
+        let known = self.by_id.len() + self.waiting.len();
+        self.entries.len().saturating_sub(known)
     }
 
     /// Streams that are open, or wait to be.

@@ -95,8 +95,11 @@ impl StreamRef {
     /// The rest of what comes is nobody's business.
     pub(crate) fn discard_inbound(&self) {
         self.command(|state, key| {
-            state.entries[key].discard = true;
+            let entry = &mut state.entries[key];
+            entry.discard = true;
+            let id = entry.id;
             state.drop_unread(key);
+            state.machine.discard(id, 0);
         });
     }
 

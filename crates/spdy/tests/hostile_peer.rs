@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use http::{Request, Response};
 use spdy::{Body, Frame, HeaderBlock, Priority, SharedRuntime, StreamId, Version, client, server};
 use spdy_frame::compress::{Compression, Deflater};
@@ -291,4 +292,51 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
     Frame::Ping(Ping { id: 7 }).encode(VERSION, &mut echo);
     let heard = heard.lock().expect("one thread");
     assert!(heard.windows(echo.len()).any(|bytes| *bytes == echo[..]));
+}
+
+/// A request that is cancelled is forgotten by the session at once, but not by whoever works on it: reset
+/// after reset, the work piled up past every limit on streams.
+#[test]
+fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, far) = wire(&world, Duration::ZERO);
+    let mut builder = server::Builder::new(VERSION).max_concurrent_streams(100);
+    builder.config_mut().ended_streams_in_work = 3;
+    let (mut accept, connection) = builder.handshake(far, runtime.clone());
+    connection.spawn();
+    let server = accept.handle();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let refused = Arc::<Mutex<Vec<bool>>>::default();
+    let note = refused.clone();
+    runtime.spawn(Box::pin(async move {
+        // Work that hears nothing of its cancellation: it holds what it got.
+        let mut work = Vec::new();
+        let mut ask = async |work: &mut Vec<_>| {
+            let options = client::OpenOptions::default();
+            let headers = ASK.iter().copied().collect();
+            let stream = session.open(headers, options).await.expect("a stream");
+            session.ping().await.expect("it lives");
+            let taken = accept.next().now_or_never().flatten();
+            let refused = taken.is_none();
+            work.extend(taken.and_then(|incoming| incoming.into_request().ok()));
+            stream.reset(spdy::RstStatus::CANCEL);
+            session.ping().await.expect("it lives");
+            refused
+        };
+        for _ in 0..6 {
+            let refused = ask(&mut work).await;
+            note.lock().expect("one thread").push(refused);
+        }
+        work.clear();
+        let refused = ask(&mut work).await;
+        note.lock().expect("one thread").push(refused);
+        let limits = server.stats().limits;
+        assert_eq!(limits.of(spdy::Limit::EndedStreamsInWork), 2, "{limits}");
+    }));
+    world.run();
+    let refused = refused.lock().expect("one thread").clone();
+    // At three and one more that is work still; then no more until the work has stopped.
+    assert_eq!(refused, [false, false, false, false, true, true, false]);
 }

@@ -1,0 +1,430 @@
+//! Every limit of the machine: a peer that goes exactly as far is let be, one step further is met, counted
+//! by name, and has the consequence that `docs/limits.md` tells. A limit without a case here fails.
+
+mod support;
+
+use bytes::Bytes;
+use spdy_frame::frame::{Frame, Headers, Setting, SettingId, Settings};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Role};
+use spdy_session::limit::Limit;
+use support::{Script, bytes, id, ms, some_headers};
+
+/// What a peer meets.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Met {
+    /// GOAWAY, and the end.
+    SessionLost,
+    /// The end in order.
+    SessionOver,
+    /// RST_STREAM on a stream that was open.
+    StreamLost,
+    /// RST_STREAM for a stream that never was.
+    StreamRefused,
+    /// Nothing is read for now.
+    ReadingStops,
+    /// What is too much is not looked at.
+    Ignored,
+}
+
+fn server(change: impl FnOnce(&mut Config)) -> Script {
+    let mut config = Config::new(Role::Server, Version::V31);
+    change(&mut config);
+    Script::new(config)
+}
+
+/// A header block that is `plain` bytes long before compression.
+fn block_of(plain: usize) -> HeaderBlock {
+    let mut headers = HeaderBlock::new();
+    headers.push("a", vec![b'x'; 20_000]);
+    headers.push("b", vec![b'x'; 20_000]);
+    let rest = plain - headers.plain_len(Version::V31) - 9;
+    headers.push("c", vec![b'x'; rest]);
+    assert_eq!(headers.plain_len(Version::V31), plain);
+    headers
+}
+
+fn ask(script: &mut Script, stream: u32, headers: &HeaderBlock) {
+    let block = script.block(headers);
+    script.syn_with(stream, block);
+}
+
+fn pair(name: usize, value: usize) -> HeaderBlock {
+    let mut headers = HeaderBlock::new();
+    headers.push(vec![b'n'; name], vec![b'v'; value]);
+    headers
+}
+
+/// A server that has answered stream 1 and hears it out.
+fn discarding(change: impl FnOnce(&mut Config)) -> Script {
+    let mut script = server(change);
+    script.syn(1);
+    script.session.reply(id(1), &some_headers(), true);
+    script.wrote();
+    script.session.discard(id(1), 0);
+    script
+}
+
+/// Takes a peer to `limit`, or one step past it; `None` where another crate keeps it.
+fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
+    let step = u32::from(past);
+    let more = usize::from(past);
+    let tick = u64::from(past);
+    Some(match limit {
+        Limit::ConcurrentStreams => {
+            let mut script = server(|config| config.max_concurrent_streams = 3);
+            (0..3 + step).for_each(|n| script.syn(2 * n + 1));
+            (script, Met::StreamRefused)
+        }
+        Limit::StreamWindow => {
+            let mut script = Script::server();
+            script.syn(1);
+            script.data(1, 65_536 + more, false);
+            (script, Met::StreamLost)
+        }
+        Limit::SessionWindow => {
+            let mut script = server(|config| config.session_window_bytes = 65_536);
+            script.syn(1);
+            script.syn(3);
+            script.data(1, 40_000, false);
+            script.data(3, 25_536 + more, false);
+            (script, Met::SessionLost)
+        }
+        Limit::EndedStreamsInWork | Limit::UntakenStreams => return None,
+        Limit::DiscardedBytes => {
+            let mut script = discarding(|config| config.discarded_bytes = 1000);
+            script.data(1, 1000 + more, false);
+            script.session.discard(id(1), 1000 + more);
+            (script, Met::StreamLost)
+        }
+        Limit::EventQueue => {
+            let mut script = server(|config| config.event_queue = 10);
+            script.syn(1);
+            (0..9 + more).for_each(|_| script.data(1, 1, false));
+            (script, Met::ReadingStops)
+        }
+        Limit::ControlQueue => {
+            let mut script = server(|config| config.control_queue_frames = 10);
+            (0..10 + step).for_each(|n| script.data(2 * n + 1, 1, false));
+            (script, Met::ReadingStops)
+        }
+        Limit::PingEchoes => {
+            let mut script = Script::server();
+            (0..10 + step).for_each(|n| script.ping(2 * n + 1));
+            (script, Met::SessionLost)
+        }
+        Limit::ControlPayload => {
+            let mut script = Script::server();
+            let head = [0x80, 3, 0, 8, 0, 2, 0, more as u8]; // HEADERS of 128 KiB, or a byte more
+            script.session.handle_input(script.now, &head);
+            (script, Met::SessionLost)
+        }
+        Limit::SettingsEntries => {
+            let mut script = Script::server();
+            let entries = (0..64 + step).map(|n| Setting::new(SettingId(100 + n), 0));
+            script.send(&Frame::Settings(Settings {
+                entries: entries.collect(),
+                ..Settings::default()
+            }));
+            (script, Met::Ignored)
+        }
+        Limit::BlockPlainBytes => {
+            let mut script = Script::server();
+            ask(&mut script, 1, &block_of(64 * 1024 + more));
+            (script, Met::StreamRefused)
+        }
+        Limit::BlockInflatedBytes => {
+            let mut script = Script::server();
+            ask(&mut script, 1, &pair(1, 1024 * 1024 - 13 + more));
+            (script, Met::SessionLost)
+        }
+        Limit::BlockPairs => {
+            let mut script = Script::server();
+            let headers: HeaderBlock = (0..256 + more)
+                .map(|n| (format!("n{n}"), Bytes::from_static(b"v")))
+                .collect();
+            ask(&mut script, 1, &headers);
+            (script, Met::StreamRefused)
+        }
+        Limit::BlockNameBytes => {
+            let mut script = Script::server();
+            ask(&mut script, 1, &pair(256 + more, 1));
+            (script, Met::StreamRefused)
+        }
+        Limit::BlockValueBytes => {
+            let mut script = Script::server();
+            ask(&mut script, 1, &pair(1, 32 * 1024 + more));
+            (script, Met::StreamRefused)
+        }
+        Limit::HeadersPerStream => {
+            let mut script = Script::server();
+            script.syn(1);
+            (0..16 + step).for_each(|_| script.headers(1, false));
+            (script, Met::StreamLost)
+        }
+        Limit::HeaderBytesPerStream => {
+            let one = some_headers().plain_len(Version::V31);
+            let mut script = server(|config| config.header_bytes_per_stream = 3 * one);
+            script.syn(1);
+            (0..2 + step).for_each(|_| script.headers(1, false));
+            (script, Met::StreamLost)
+        }
+        Limit::EmptyFrames => {
+            let mut script = Script::server();
+            script.syn(1);
+            (0..1000 + step).for_each(|_| script.data(1, 0, false));
+            (script, Met::SessionLost)
+        }
+        Limit::SettingsFrames => {
+            let mut script = Script::server();
+            (0..100 + step).for_each(|n| script.setting(SettingId::INITIAL_WINDOW_SIZE, n));
+            (script, Met::SessionLost)
+        }
+        Limit::RefusedStreams => {
+            let mut script = server(|config| config.max_concurrent_streams = 0);
+            (0..1000 + step).for_each(|n| script.syn(2 * n + 1));
+            (script, Met::SessionLost)
+        }
+        Limit::SpoiledStreams => {
+            let mut script = Script::server();
+            for n in 0..100 + step {
+                script.syn_fin(2 * n + 1);
+                script.rst(2 * n + 1, RstStatus::CANCEL);
+            }
+            (script, Met::SessionLost)
+        }
+        Limit::StrayFrames => {
+            let mut script = Script::server();
+            (0..1000 + step).for_each(|n| script.data(2 * n + 1, 1, false));
+            (script, Met::SessionLost)
+        }
+        Limit::RefusedBlocks => {
+            let mut script = Script::server();
+            for n in 0..100 + step {
+                let block = script.bad_block();
+                script.syn_with(2 * n + 1, block);
+            }
+            (script, Met::SessionLost)
+        }
+        Limit::InflatedBytes => {
+            let one = some_headers().plain_len(Version::V31) as u64;
+            let mut script = server(|config| config.floods.inflated_bytes = 3 * one);
+            (0..3 + step).for_each(|n| script.syn(2 * n + 1));
+            (script, Met::SessionLost)
+        }
+        Limit::FrameTimeout => {
+            let mut script = Script::server();
+            script.session.handle_input(script.now, &[0x80, 3, 0]);
+            script.pass(ms(29_999 + tick));
+            (script, Met::SessionLost)
+        }
+        Limit::WriteTimeout => {
+            let mut script = Script::server();
+            script.syn_fin(1);
+            script.session.reply(id(1), &some_headers(), false);
+            script.session.send_data(id(1), bytes(10), true);
+            script.pass(ms(59_999 + tick));
+            (script, Met::SessionLost)
+        }
+        Limit::StreamWriteTimeout => {
+            let mut script = Script::server();
+            script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
+            script.syn_fin(1);
+            script.session.reply(id(1), &some_headers(), false);
+            script.session.send_data(id(1), bytes(10), true);
+            script.wrote();
+            script.pass(ms(59_999 + tick));
+            (script, Met::StreamLost)
+        }
+        Limit::DiscardTimeout => {
+            let mut script = discarding(|_| {});
+            script.pass(ms(59_999 + tick));
+            (script, Met::StreamLost)
+        }
+        Limit::IdleTimeout => {
+            let mut script = Script::server();
+            script.pass(ms(179_999 + tick));
+            (script, Met::SessionOver)
+        }
+        Limit::KeepaliveTimeout => {
+            let mut script = server(|config| {
+                config.keepalive_interval = Some(ms(5_000));
+                config.keepalive_timeout = ms(2_000);
+            });
+            script.pass(ms(5_000));
+            script.wrote();
+            script.pass(ms(1_999 + tick));
+            (script, Met::SessionLost)
+        }
+        Limit::DrainTimeout => {
+            let mut script = server(|config| config.drain_timeout = Some(ms(5_000)));
+            script.syn(1);
+            script.session.shutdown(script.now);
+            script.pass(ms(4_999 + tick));
+            (script, Met::SessionLost)
+        }
+        Limit::ControlQueueTimeout => {
+            let mut script = server(|config| config.control_queue_frames = 10);
+            (0..11).for_each(|n| script.data(2 * n + 1, 1, false));
+            script.pass(ms(29_999 + tick));
+            (script, Met::SessionLost)
+        }
+        other => panic!("{other} has no case"),
+    })
+}
+
+/// Whether `met` happened.
+fn happened(met: Met, script: &mut Script) -> bool {
+    let reads = script.session.wants_input();
+    let heard = script.heard();
+    let wrote = script.wrote();
+    let over = heard.last().is_some_and(|last| last.starts_with("Closed"));
+    let lost = heard.last().is_some_and(|last| last.starts_with("Closed:"));
+    let reset = heard.iter().any(|line| line.contains("by us"));
+    let refusal = wrote.iter().any(|line| line.starts_with("RST_STREAM"));
+    match met {
+        Met::SessionLost => lost,
+        Met::SessionOver => over && !lost,
+        Met::StreamLost => reset && !over,
+        Met::StreamRefused => refusal && !reset && !over,
+        Met::ReadingStops => !reads && !over,
+        Met::Ignored => reads && !refusal && !reset && !over,
+    }
+}
+
+#[test]
+fn every_limit_is_met_one_step_past_it_and_not_at_it() {
+    for &limit in Limit::ALL {
+        let Some((mut script, met)) = go(limit, false) else {
+            continue;
+        };
+        let hits = script.session.stats().limits;
+        assert_eq!(hits.of(limit), 0, "at {limit}");
+        if met != Met::Ignored && limit != Limit::ControlQueueTimeout {
+            assert!(!happened(met, &mut script), "{met:?} at {limit}");
+        }
+        let (mut script, met) = go(limit, true).expect("as before");
+        let hits = script.session.stats().limits;
+        assert_eq!(hits.of(limit), 1, "past {limit}: {hits}");
+        assert!(happened(met, &mut script), "{met:?} past {limit}");
+    }
+}
+
+#[test]
+fn a_session_that_a_limit_ended_says_which() {
+    let mut named = 0;
+    for &limit in Limit::ALL {
+        let Some((mut script, Met::SessionLost)) = go(limit, true) else {
+            continue;
+        };
+        let told =
+            std::iter::from_fn(|| script.session.poll_event()).find_map(|event| match event {
+                spdy_session::event::Event::Closed { error } => error,
+                _ => None,
+            });
+        assert_eq!(told.and_then(|error| error.limit()), Some(limit));
+        named += 1;
+    }
+    assert!(named > 15, "{named} sessions ended");
+}
+
+/// A window that opens by a byte now and then held a stream, its buffer and its handler for ever.
+#[test]
+fn a_byte_of_credit_now_and_then_is_no_progress_and_a_kilobyte_is() {
+    for (credit, lives) in [(1, false), (1024, true)] {
+        let mut script = Script::server();
+        script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
+        script.syn_fin(1);
+        script.session.reply(id(1), &some_headers(), false);
+        script.session.send_data(id(1), bytes(60_000), true);
+        for _ in 0..4 {
+            script.wrote();
+            script.pass(ms(25_000));
+            script.window_update(1, credit);
+            script.pass(ms(50)); // small DATA waits for so long
+        }
+        let limits = script.session.stats().limits;
+        assert_eq!(limits.of(Limit::StreamWriteTimeout) == 0, lives, "{credit}");
+    }
+}
+
+/// One stream that waits for credit is reset alone; before, the whole session ended with it.
+#[test]
+fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
+    let mut script = Script::server();
+    script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
+    script.syn_fin(1);
+    script.session.reply(id(1), &some_headers(), false);
+    script.session.send_data(id(1), bytes(10), true);
+    script.syn(3);
+    script.wrote();
+    script.pass(ms(60_000));
+    assert_eq!(script.wrote(), ["RST_STREAM 1 CANCEL"]);
+    script.data(3, 1, true);
+    assert!(!script.session.is_closed());
+}
+
+/// While the answer goes on the upload stands still, instead of taking the answer down with it.
+#[test]
+fn an_upload_that_nobody_reads_is_stopped_by_its_window_until_the_answer_has_left() {
+    let mut script = server(|config| config.discarded_bytes = 100_000);
+    script.syn(1);
+    script.session.reply(id(1), &some_headers(), false);
+    script.wrote();
+    let mut sent = 0;
+    let mut granted = 65_536;
+    while granted > sent {
+        let piece = (granted - sent).min(10_000);
+        script.data(1, piece, false);
+        script.session.discard(id(1), piece);
+        sent += piece;
+        for line in script.wrote() {
+            if let Some(delta) = line.strip_prefix("WINDOW_UPDATE 1 ") {
+                granted += delta.parse::<usize>().expect("a number");
+            }
+        }
+    }
+    assert!((100_000..200_000).contains(&sent), "{sent}");
+    script.session.send_data(id(1), bytes(10), true);
+    assert_eq!(script.wrote(), ["DATA 1 10 fin", "RST_STREAM 1 CANCEL"]);
+}
+
+#[test]
+fn streams_that_the_owner_refuses_are_counted_as_those_that_the_session_refuses() {
+    let mut script = Script::server();
+    for n in 0..1001 {
+        script.syn(2 * n + 1);
+        script
+            .session
+            .reset(id(2 * n + 1), RstStatus::REFUSED_STREAM);
+        script.wrote();
+    }
+    let limits = script.session.stats().limits;
+    assert_eq!(limits.of(Limit::RefusedStreams), 1);
+    assert!(script.session.is_closed());
+}
+
+/// HEADERS that are refused cost their stream, so that each needs a new one: they count with the others.
+#[test]
+fn refused_blocks_count_wherever_they_stand() {
+    let mut script = Script::server();
+    for n in 0..51 {
+        let stream = 4 * n + 1;
+        script.syn(stream);
+        script.session.reply(id(stream), &some_headers(), true);
+        script.wrote();
+        let block = script.bad_block();
+        script.send(&Frame::Headers(Headers {
+            stream_id: id(stream),
+            fin: false,
+            block,
+        }));
+        let block = script.bad_block();
+        script.syn_with(stream + 2, block);
+        script.wrote();
+    }
+    let limits = script.session.stats().limits;
+    assert_eq!(limits.of(Limit::RefusedBlocks), 1, "{limits}");
+}
