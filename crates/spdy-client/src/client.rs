@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use futures_util::future::{Either, select};
 use http::{Method, Request, Response};
 use spdy::body::Body;
+use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
@@ -226,6 +227,20 @@ impl Client {
             .values()
             .map(|live| live.connection.header_bytes());
         live.fold(state.stats, with_wire_bytes)
+    }
+
+    /// What was pushed, and no request has claimed so far, by connection and then in the order in which it
+    /// came; dropped, it is cancelled.
+    #[must_use]
+    pub fn take_pushes(&self) -> Vec<Push> {
+        let state = self.inner.lock();
+        let live = state.live.values().map(|live| live.connection.clone());
+        let connections: Vec<Connection> = live.collect();
+        drop(state);
+        connections
+            .iter()
+            .flat_map(Connection::take_pushes)
+            .collect()
     }
 
     /// Ends every connection in order: requests in the queue fail, exchanges that are open end first.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Request, Response};
 use spdy::body::Body;
+use spdy::client::{Push, PushLimits};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::compress::Compression;
 use spdy_frame::priority::Priority;
@@ -44,6 +45,8 @@ pub struct ClientOptions {
     pub compression: Compression,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
+    /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
+    pub pushes: Option<PushLimits>,
     /// Sees what passes.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -58,6 +61,7 @@ impl Default for ClientOptions {
             frame_timeout: Duration::from_secs(30),
             compression: Compression::Masked,
             flow_control: true,
+            pushes: None,
             tap: None,
         }
     }
@@ -70,6 +74,7 @@ impl std::fmt::Debug for ClientOptions {
             .field("session_window_bytes", &self.session_window_bytes)
             .field("max_head_bytes", &self.max_head_bytes)
             .field("flow_control", &self.flow_control)
+            .field("pushes", &self.pushes)
             .field("tap", &self.tap.is_some())
             .finish_non_exhaustive()
     }
@@ -189,6 +194,15 @@ impl Connection {
             Inner::Http1(client) => client.close(),
             Inner::Http2(client) => client.close(),
             Inner::Spdy(client) => client.close(),
+        }
+    }
+
+    /// What was pushed, and no request has claimed so far; dropped, it is cancelled.
+    #[must_use]
+    pub fn take_pushes(&self) -> Vec<Push> {
+        match &self.inner {
+            Inner::Http1(_) | Inner::Http2(_) => Vec::new(),
+            Inner::Spdy(client) => client.take_pushes(),
         }
     }
 

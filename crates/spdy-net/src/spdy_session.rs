@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
@@ -44,6 +45,9 @@ impl SpdyClient {
         let config = builder.config_mut();
         config.frame_timeout = Some(options.frame_timeout);
         limit_heads(config, options.max_head_bytes);
+        if let Some(limits) = options.pushes {
+            builder = builder.claim_pushes(limits);
+        }
         if let Some(tap) = tap {
             builder = builder.observer(Arc::new(tap));
         }
@@ -74,6 +78,10 @@ impl SpdyClient {
             };
             Ok(Response::from_parts(head, body))
         })
+    }
+
+    pub(crate) fn take_pushes(&self) -> Vec<Push> {
+        self.session.take_pushes()
     }
 
     pub(crate) fn is_closing(&self) -> bool {

@@ -204,10 +204,7 @@ impl Session {
         // SPDY/3.1 §2.6.8: no WINDOW_UPDATE for a half that has ended; it would be ignored
         if self.stream_windows && stream.state.receives() {
             stream.receive.consume(bytes);
-            if stream.receive.owes() && !stream.grant_queued {
-                stream.grant_queued = true;
-                self.outbound.grants.push_back(id);
-            }
+            self.outbound.queue_grant(stream);
         }
         if stream.state == State::Closed && stream.unread == 0 {
             self.streams.remove(id);
@@ -253,6 +250,19 @@ impl Session {
             self.receive.consume(bytes);
         } else if let Err(error) = self.stream_error(id, RstStatus::CANCEL) {
             self.fail(error);
+        }
+    }
+
+    /// A pushed stream is wanted: its window grows from
+    /// [`push_window_bytes`](crate::config::Config::push_window_bytes) to that of any other.
+    pub fn widen(&mut self, id: StreamId) {
+        let window = self.config.wide_window();
+        if let Some(stream) = self.streams.get_mut(id)
+            && self.stream_windows
+            && stream.state.receives()
+        {
+            stream.receive.widen(window);
+            self.outbound.queue_grant(stream);
         }
     }
 

@@ -134,6 +134,11 @@ pub struct Config {
     pub detect_session_window: bool,
     /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
     pub push: PushPolicy,
+    /// Receive window of a pushed stream until the owner [widens](crate::session::Session::widen) it,
+    /// bytes, 65,536 at least (SPDY/3 and later). SETTINGS then tells this one, and each stream of our own
+    /// gets a WINDOW_UPDATE up to `initial_window_bytes` behind its SYN_STREAM, as Firefox did it: what
+    /// nobody asked for takes little room. Default `None`: as any other stream.
+    pub push_window_bytes: Option<u32>,
     /// When SETTINGS goes out. Default [`Greeting::AtOnce`].
     pub greeting: Greeting,
     /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
@@ -225,6 +230,7 @@ impl Config {
             flow_control: true,
             detect_session_window: false,
             push: PushPolicy::Refuse,
+            push_window_bytes: None,
             greeting: Greeting::AtOnce,
             early_goaway: server,
             keepalive_interval: None,
@@ -279,9 +285,19 @@ impl Config {
 
     /// The receive window of a new stream, as the peer is told.
     pub(crate) fn stream_window(&self) -> i64 {
-        match self.greeting {
-            Greeting::Never => INITIAL_WINDOW,
-            _ => i64::from(self.initial_window_bytes.min(0x7fff_ffff)),
+        match (self.greeting, self.push_window_bytes) {
+            (Greeting::Never, _) => INITIAL_WINDOW,
+            (_, Some(bytes)) => i64::from(bytes).clamp(INITIAL_WINDOW, self.wide_window()),
+            (_, None) => self.wide_window(),
+        }
+    }
+
+    /// The receive window of a stream of ours, and of a push that is wanted.
+    pub(crate) fn wide_window(&self) -> i64 {
+        let window = i64::from(self.initial_window_bytes.min(0x7fff_ffff));
+        match self.push_window_bytes {
+            Some(_) => window.max(INITIAL_WINDOW),
+            None => window,
         }
     }
 }

@@ -95,6 +95,14 @@ impl Outbound {
         }
     }
 
+    /// Queues a WINDOW_UPDATE, if the stream is owed one that is worth it.
+    pub(crate) fn queue_grant(&mut self, stream: &mut Stream) {
+        if stream.receive.owes() && !stream.grant_queued {
+            stream.grant_queued = true;
+            self.grants.push_back(stream.id);
+        }
+    }
+
     /// Drops all but RST_STREAM: the session ends in order.
     pub(crate) fn keep_resets_alone(&mut self) {
         self.greeting = None;
@@ -303,6 +311,9 @@ impl Session {
         let fin = match item {
             Item::SynStream { headers, fin } => {
                 stream.written = true;
+                if self.config.push_window_bytes.is_some() && !unidirectional {
+                    self.widen(id);
+                }
                 self.stats.streams_opened += 1;
                 self.put_block(&headers, out, |block| {
                     Frame::SynStream(SynStream {

@@ -368,6 +368,12 @@ impl Session {
         self.stats.limits.count(limit);
     }
 
+    /// The latest time it was told.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
     /// The configuration it was made with.
     #[must_use]
     pub fn config(&self) -> &Config {

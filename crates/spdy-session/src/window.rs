@@ -104,6 +104,12 @@ impl ReceiveWindow {
         self.pending += bytes as i64;
     }
 
+    /// Holds the window open at `target`, if that is more; the difference is owed.
+    pub(crate) fn widen(&mut self, target: i64) {
+        self.pending += (target - self.target).max(0);
+        self.target = self.target.max(target);
+    }
+
     /// Whether enough was consumed for a WINDOW_UPDATE to be worth its 16 bytes: half of the
     /// window. Not later: OkHttp keeps up to 8 KiB back when it meets a closed window, so a
     /// receiver that waits for the last byte waits for ever.
@@ -153,6 +159,17 @@ mod tests {
         assert_eq!(window.grant(), 32_768);
         assert!(!window.owes());
         assert_eq!(window.available(), INITIAL_WINDOW - 50_000 + 32_768);
+    }
+
+    #[test]
+    fn a_window_that_is_widened_owes_the_difference_and_never_shrinks() {
+        let mut window = ReceiveWindow::of_stream(INITIAL_WINDOW);
+        window.receive(10_000);
+        window.widen(1024 * 1024);
+        window.widen(70_000);
+        assert!(window.owes());
+        assert_eq!(window.grant(), 983_040);
+        assert_eq!(window.available(), 1024 * 1024 - 10_000);
     }
 
     #[test]

@@ -283,3 +283,29 @@ fn a_push_of_headers_alone_is_told_and_leaves_nothing_behind() {
     assert_eq!(client.heard(), ["Opened 2 one-way fin"]);
     assert_eq!(client.session.active_streams(), (1, 0));
 }
+
+#[test]
+fn a_push_has_a_small_window_until_it_is_wanted_and_streams_of_ours_a_wide_one() {
+    let mut config = Config::new(Role::Client, Version::V31);
+    config.push = PushPolicy::Accept;
+    config.initial_window_bytes = 1024 * 1024;
+    config.push_window_bytes = Some(65_536);
+    let mut client = Script::new(config);
+    client
+        .session
+        .open(&some_headers(), Open::default())
+        .unwrap();
+    assert_eq!(client.wrote(), ["SYN_STREAM 1", "WINDOW_UPDATE 1 983040"]);
+    client.push(2, 1);
+    client.push(4, 1);
+    client.data(2, 65_536, false);
+    client.data(4, 65_536, false);
+    client.session.widen(id(2));
+    client.data(2, 0, false);
+    assert_eq!(client.wrote(), ["WINDOW_UPDATE 2 983040"]);
+    client.data(2, 900_000, true);
+    client.data(4, 1, false);
+    assert_eq!(client.wrote(), ["RST_STREAM 4 FLOW_CONTROL_ERROR"]);
+    client.session.widen(id(2)); // its FIN has come
+    assert_eq!(client.wrote(), [""; 0]);
+}

@@ -1,5 +1,6 @@
 //! The client side of a session: requests out, responses and pushes in.
 
+pub(crate) mod claims;
 mod push;
 mod response;
 
@@ -29,11 +30,13 @@ use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
 use crate::sendable;
-use crate::shared::{Choices, Shared};
+use crate::shared::{Choices, Shared, State};
 use crate::stream::Stream;
 use crate::stream_ref::StreamRef;
 use crate::trace;
 
+use crate::client::claims::Asked;
+pub use crate::client::claims::{PushLimits, PushStats, Pushed, SELECTING};
 pub use crate::client::push::{Push, Pushes};
 pub use crate::client::response::ResponseFuture;
 pub use crate::session_driver::Connection;
@@ -71,6 +74,7 @@ pub struct Builder {
     config: Config,
     send_trailers: bool,
     metrics: Option<Metrics>,
+    claims: Option<PushLimits>,
 }
 
 session_options!(Builder);
@@ -83,10 +87,21 @@ impl Builder {
             config: Config::new(Role::Client, version),
             send_trailers: false,
             metrics: None,
+            claims: None,
         }
     }
 
-    /// A session over `io`. The peer is told to push nothing, and what it pushes is refused.
+    /// Takes pushes in, to answer requests with: a GET of a URL that was pushed
+    /// claims its push instead of asking, and the response's extensions hold a
+    /// [`Pushed`]. What nobody claims is cancelled, or [taken](Session::take_pushes).
+    #[must_use]
+    pub fn claim_pushes(mut self, limits: PushLimits) -> Self {
+        self.claims = Some(limits);
+        self
+    }
+
+    /// A session over `io`. Unless [pushes are claimed](Self::claim_pushes) the peer is told to push
+    /// nothing, and what it pushes is refused.
     ///
     /// Nothing moves until the connection is run, beside the requests; requests may be made at once.
     #[must_use]
@@ -95,9 +110,16 @@ impl Builder {
         T: AsyncRead + AsyncWrite + Unpin,
     {
         self.config.push = PushPolicy::Refuse;
+        if let Some(limits) = self.claims {
+            self.config.push = PushPolicy::Accept;
+            self.config.max_concurrent_streams = limits.streams;
+            self.config.push_window_bytes = Some(limits.window_bytes);
+        }
         let choices = Choices {
             send_trailers: self.send_trailers,
             metrics: self.metrics,
+            accepts: self.claims.is_some(),
+            claims: self.claims,
             ..Choices::default()
         };
         let shared = Shared::new(self.config, runtime, choices);
@@ -190,6 +212,49 @@ impl Session {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        if self.shared.claims_pushes
+            && request.body().is_end_stream()
+            && let Some(push) = self.claim(&request)
+        {
+            let (head, _) = request.into_parts();
+            return ResponseFuture::claimed(push, self.clone(), head, priority);
+        }
+        self.send(request, priority)
+    }
+
+    /// The push that answers `request`.
+    fn claim<B>(&self, request: &Request<B>) -> Option<Push> {
+        if !claims::may_claim(request) {
+            return None;
+        }
+        let version = self.shared.version;
+        let key = self
+            .shared
+            .command(|state| state.claim(version, request.uri(), request.headers()))?;
+        Push::of_key(&self.shared, key)
+    }
+
+    /// What was pushed, and nobody has claimed so far, in the order in which it came: nobody will.
+    #[must_use = "dropping a push cancels it"]
+    pub fn take_pushes(&self) -> Vec<Push> {
+        let keys = self.shared.command(State::take_unclaimed);
+        let push = |key| Push::of_key(&self.shared, key);
+        keys.into_iter().filter_map(push).collect()
+    }
+
+    /// What became of the pushes so far.
+    #[must_use]
+    pub fn push_stats(&self) -> PushStats {
+        let stats = |state: &mut State| state.claims.as_ref().map(|claims| claims.stats);
+        self.shared.look(stats).unwrap_or_default()
+    }
+
+    /// As [`request`](Self::request), without a look at the pushes.
+    fn send<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         let (mut head, body) = request.into_parts();
         let mut body = Body::wrap(body);
         if let Some(length) = body.size_hint().exact()
@@ -224,7 +289,12 @@ impl Session {
         entry.span = trace::opened_here(Role::Client, now, Some((&head.method, &head.uri)));
         let opened = self.shared.command(|state| {
             state.exchanges.requests += 1;
-            entry.uri = state.accepts.then_some(head.uri);
+            entry.asked = state.accepts.then(|| {
+                Arc::new(Asked {
+                    uri: head.uri,
+                    headers: head.headers,
+                })
+            });
             state.open(entry, block, open, true)
         });
         let key = match opened {

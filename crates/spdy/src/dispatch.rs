@@ -1,5 +1,6 @@
 //! Events of the machine to the owners of streams. The driver calls this, under the lock.
 
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
@@ -14,6 +15,7 @@ use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::limit::Limit;
 
+use crate::client::claims::Asked;
 use crate::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::error::Error;
 use crate::shared::State;
@@ -55,6 +57,7 @@ impl State {
                         priority,
                         unidirectional,
                         promise: None,
+                        beside: None,
                     };
                     self.opened(role, version, id, opening, fin, woken);
                 }
@@ -123,8 +126,12 @@ impl State {
         }
         if role == Role::Client {
             match self.judge_push(version, &opening) {
-                Ok(promise) => opening.promise = Some(promise),
+                Ok((promise, beside)) => {
+                    opening.promise = Some(promise);
+                    opening.beside = Some(beside);
+                }
                 Err(status) => {
+                    self.refused_push();
                     self.machine.reset(id, status);
                     return;
                 }
@@ -136,21 +143,35 @@ impl State {
         entry.opening = Some(Box::new(opening));
         let key = self.entries.insert(entry);
         self.by_id.insert(id, key);
-        self.incoming.push_back(key);
-        woken.extend(self.incoming_waker.take());
+        if self.claims.is_some() {
+            self.wait_for_claim(key);
+        } else {
+            self.incoming.push_back(key);
+            woken.extend(self.incoming_waker.take());
+        }
         self.finish_if(key, fin, woken);
     }
 
-    /// Whether a pushed stream may be offered, in the order of checks that browsers used.
-    fn judge_push(&self, version: Version, opening: &Opening) -> Result<Promise, RstStatus> {
+    /// Whether a pushed stream may be offered, in the order of checks that browsers used; with the request
+    /// that it is beside.
+    fn judge_push(
+        &mut self,
+        version: Version,
+        opening: &Opening,
+    ) -> Result<(Promise, Arc<Asked>), RstStatus> {
         let parent = self
             .by_id
             .get(&opening.associated_to)
             .ok_or(RstStatus::INVALID_STREAM)?;
         let promise =
             decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
-        match &self.entries[*parent].uri {
-            Some(uri) if is_same_origin(uri, &promise.request.uri) => Ok(promise),
+        match self.entries[*parent].asked.clone() {
+            Some(asked)
+                if is_same_origin(&asked.uri, &promise.request.uri)
+                    && self.may_wait(&promise.request.uri) =>
+            {
+                Ok((promise, asked))
+            }
             _ => Err(RstStatus::REFUSED_STREAM),
         }
     }
@@ -208,8 +229,14 @@ impl State {
             self.machine.discard(id, bytes);
         } else if bytes > 0 {
             entry.keep(data);
+            if self.claims.is_some() {
+                self.count_unclaimed(key, bytes);
+                if !self.entries.contains(key) {
+                    return;
+                }
+            }
         }
-        woken.extend(entry.reader.take());
+        woken.extend(self.entries[key].reader.take());
         self.finish_if(key, fin, woken);
     }
 
@@ -289,6 +316,7 @@ impl State {
     /// thousand leaves nothing behind.
     fn forget_untaken(&mut self, key: usize) {
         if self.entries[key].handles == 0 {
+            self.stop_waiting(key);
             self.drop_unread(key);
             self.incoming.retain(|waiting| *waiting != key);
             self.entries.remove(key);

@@ -1,6 +1,7 @@
 //! One stream, as its owners and the driver share it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
@@ -9,6 +10,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_http::length::{LengthCheck, LengthMismatch};
 
+use crate::client::claims::Asked;
 use crate::error::Error;
 use crate::trace::StreamSpan;
 
@@ -30,6 +32,8 @@ pub(crate) struct Opening {
     pub(crate) unidirectional: bool,
     /// A client's: what is pushed.
     pub(crate) promise: Option<spdy_http::push::Promise>,
+    /// A client's: the request that it is pushed beside.
+    pub(crate) beside: Option<Arc<Asked>>,
 }
 
 /// What to do about DATA that is not as long as content-length says.
@@ -78,9 +82,9 @@ pub(crate) struct Entry {
     pub(crate) on_mismatch: OnMismatch,
     pub(crate) mismatch: Option<LengthMismatch>,
     /// What a request of ours asks for, where pushes beside it must be judged.
-    pub(crate) uri: Option<http::Uri>,
     /// Where somebody follows it.
     pub(crate) span: Option<Box<StreamSpan>>,
+    pub(crate) asked: Option<Arc<Asked>>,
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
 }
@@ -106,8 +110,8 @@ impl Entry {
             length: LengthCheck::default(),
             on_mismatch: OnMismatch::Flag,
             mismatch: None,
-            uri: None,
             span: None,
+            asked: None,
             reader: None,
             writer: None,
         }

@@ -101,6 +101,7 @@ impl Builder {
             push_form: self.push_form,
             accepts: true,
             metrics: self.metrics,
+            claims: None,
         };
         let shared = Shared::new(self.config, runtime, choices);
         (

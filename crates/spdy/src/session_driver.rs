@@ -203,6 +203,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 if state.draining && state.waiting.is_empty() {
                     // Only now: what waits must still be opened.
                     state.draining = false;
+                    state.cancel_all_unclaimed();
                     state.closing = true;
                     state.machine.shutdown(now);
                 }
@@ -219,7 +220,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     register(&mut state.driver, cx.waker(), &mut old);
                 }
                 (
-                    state.machine.poll_timeout(),
+                    state.next_deadline(),
                     state.by_id.is_empty(),
                     state.ended.is_some() && state.machine.is_closed(),
                 )
@@ -336,7 +337,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             {
                 self.lose(io::ErrorKind::TimedOut.into());
             }
-            Phase::Running => self.tell(|state, now| state.machine.handle_timeout(now)),
+            Phase::Running => self.tell(|state, now| {
+                state.machine.handle_timeout(now);
+                state.cancel_expired(now);
+            }),
             Phase::Closing { .. } | Phase::Lingering { .. } => self.phase = Phase::Done,
             Phase::Done => {}
         }

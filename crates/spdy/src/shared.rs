@@ -34,6 +34,7 @@ use spdy_session::session::{Open, Session as Machine};
 use tokio::sync::oneshot;
 use tracing::Span;
 
+use crate::client::claims::{Claims, PushLimits};
 use crate::entry::Entry;
 use crate::error::Error;
 use crate::metrics::{Exchanges, Meter, Metrics};
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     /// How a server's pushes are written.
     pub(crate) push_form: PushForm,
     pub(crate) span: Span,
+    /// Whether requests claim pushes.
+    pub(crate) claims_pushes: bool,
 }
 
 /// What the builders choose beside the machine's configuration.
@@ -64,6 +67,8 @@ pub(crate) struct Choices {
     pub(crate) accepts: bool,
     /// Where it is counted.
     pub(crate) metrics: Option<Metrics>,
+    /// A client's pushes wait for requests that claim them.
+    pub(crate) claims: Option<PushLimits>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -88,6 +93,7 @@ impl Shared {
             incoming: VecDeque::new(),
             incoming_waker: None,
             accepts: choices.accepts,
+            claims: choices.claims.map(Claims::new),
             driver: None,
             owners: 0,
             draining: false,
@@ -106,6 +112,7 @@ impl Shared {
             role,
             send_trailers: choices.send_trailers,
             push_form: choices.push_form,
+            claims_pushes: choices.claims.is_some(),
             span: trace::session(role, version),
         });
         if let Some(metrics) = choices.metrics {
@@ -241,6 +248,8 @@ pub(crate) struct State {
     pub(crate) incoming: VecDeque<usize>,
     pub(crate) incoming_waker: Option<Waker>,
     pub(crate) accepts: bool,
+    /// Pushes that wait for requests.
+    pub(crate) claims: Option<Claims>,
     /// The driver's waker while it sleeps.
     pub(crate) driver: Option<Waker>,
     /// Clones of a client's session handle.

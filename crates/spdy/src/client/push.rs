@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use http::{Response, request, response};
 use spdy_frame::priority::Priority;
@@ -13,7 +13,8 @@ use spdy_http::push::decode_response;
 use spdy_http::response::BadResponse;
 
 use crate::body::Body;
-use crate::entry::{Inbound, register};
+use crate::client::claims::Pushed;
+use crate::entry::{Inbound, Opening, register};
 use crate::error::Error;
 use crate::receive_body::ReceiveBody;
 use crate::shared::Shared;
@@ -53,15 +54,7 @@ impl Pushes {
         taken.map(|taken| {
             let (key, id, opening) = taken?;
             let stream = StreamRef::of_counted(self.shared.clone(), key);
-            let promise = opening.promise?;
-            Some(Push {
-                stream: Some(stream),
-                id,
-                associated_to: opening.associated_to,
-                priority: opening.priority,
-                request: promise.request,
-                response: promise.response,
-            })
+            Push::new(stream, id, *opening)
         })
     }
 }
@@ -96,6 +89,25 @@ pub struct Push {
 }
 
 impl Push {
+    pub(crate) fn new(stream: StreamRef, id: StreamId, opening: Opening) -> Option<Self> {
+        let promise = opening.promise?;
+        Some(Self {
+            stream: Some(stream),
+            id,
+            associated_to: opening.associated_to,
+            priority: opening.priority,
+            request: promise.request,
+            response: promise.response,
+        })
+    }
+
+    /// The push `key`, taken out of those that waited.
+    pub(crate) fn of_key(shared: &Arc<Shared>, key: usize) -> Option<Self> {
+        let stream = StreamRef::of_counted(shared.clone(), key);
+        let (id, opening) = stream.look(|entry| (entry.id, entry.opening.take()));
+        Self::new(stream, id, *opening?)
+    }
+
     /// The GET it answers: an absolute URI of the same origin as the request it belongs to.
     #[must_use]
     pub fn request(&self) -> &request::Parts {
@@ -120,18 +132,26 @@ impl Push {
         self.priority
     }
 
-    /// Waits for its status and headers.
+    /// Waits for its status and headers. The response's extensions hold a [`Pushed`].
     ///
     /// # Errors
     ///
     /// Why the push ended before, or [`Error::Response`] if what came is no response.
     pub async fn response(mut self) -> Result<Response<Body>, Error> {
+        poll_fn(|cx| self.poll_response(cx)).await
+    }
+
+    /// As [`response`](Self::response); not to be asked again once it was ready.
+    pub(crate) fn poll_response(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<Body>, Error>> {
         let Some(stream) = &self.stream else {
-            unreachable!("taken by value, so once")
+            unreachable!("the response was taken")
         };
-        let head = match self.response.take() {
+        let mut head = match self.response.take() {
             Some(head) => head,
-            None => poll_fn(|cx| poll_head(stream, cx)).await?,
+            None => ready!(poll_head(stream, cx))?,
         };
         let read_out = stream.look(|entry| {
             let mut length = LengthCheck::of(&head.headers);
@@ -140,11 +160,16 @@ impl Push {
             entry.length = length;
             entry.is_read_out() && entry.mismatch.is_none()
         });
+        head.extensions.insert(self.id);
+        head.extensions.insert(Pushed {
+            id: self.id,
+            associated_to: self.associated_to,
+        });
         let body = match self.stream.take() {
             Some(stream) if !read_out => Body::received(ReceiveBody::new(stream)),
             _ => Body::empty(),
         };
-        Ok(Response::from_parts(head, body))
+        Poll::Ready(Ok(Response::from_parts(head, body)))
     }
 }
 

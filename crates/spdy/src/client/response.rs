@@ -4,13 +4,16 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use http::{Method, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, request};
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_http::length::LengthCheck;
 use spdy_http::response::{self, BadResponse};
 
 use crate::body::Body;
+use crate::client::Session;
+use crate::client::push::Push;
 use crate::entry::Inbound;
 use crate::error::Error;
 use crate::receive_body::ReceiveBody;
@@ -28,7 +31,18 @@ pub struct ResponseFuture(State);
 enum State {
     Failed(Error),
     Waiting(Box<Waiting>),
+    Claimed(Box<Claimed>),
     Done,
+}
+
+/// A push that answers the request.
+#[derive(Debug)]
+struct Claimed {
+    push: Push,
+    /// Should the push come to nothing, the request is sent after all.
+    session: Session,
+    request: request::Parts,
+    priority: Priority,
 }
 
 #[derive(Debug)]
@@ -43,6 +57,21 @@ struct Waiting {
 impl ResponseFuture {
     pub(crate) fn failed(error: Error) -> Self {
         Self(State::Failed(error))
+    }
+
+    /// Of a request that claimed `push`.
+    pub(super) fn claimed(
+        push: Push,
+        session: Session,
+        request: request::Parts,
+        priority: Priority,
+    ) -> Self {
+        Self(State::Claimed(Box::new(Claimed {
+            push,
+            session,
+            request,
+            priority,
+        })))
     }
 
     pub(crate) fn new(stream: StreamRef, body: Option<SendBody>, method: Method) -> Self {
@@ -62,12 +91,29 @@ impl Future for ResponseFuture {
     ///
     /// When polled after it was ready.
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if let State::Claimed(claimed) = &mut self.0 {
+            match ready!(claimed.push.poll_response(cx)) {
+                Ok(response) => {
+                    self.0 = State::Done;
+                    return Poll::Ready(Ok(response));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, uri = %claimed.request.uri, "a push came to nothing");
+                    let sent = match std::mem::replace(&mut self.0, State::Done) {
+                        State::Claimed(claimed) => claimed.send_after_all(),
+                        _ => unreachable!("looked at above"),
+                    };
+                    *self = sent;
+                }
+            }
+        }
         let result = match &mut self.0 {
             State::Waiting(waiting) => match waiting.poll_head(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(head) => head,
             },
             State::Failed(error) => Err(error.clone()),
+            State::Claimed(_) => unreachable!("polled above"),
             State::Done => panic!("response future polled after it was ready"),
         };
         let waiting = std::mem::replace(&mut self.0, State::Done);
@@ -88,6 +134,14 @@ impl Drop for ResponseFuture {
         if let State::Waiting(waiting) = &self.0 {
             waiting.stream.reset(RstStatus::CANCEL);
         }
+    }
+}
+
+impl Claimed {
+    /// The request as if there had been no push.
+    fn send_after_all(self) -> ResponseFuture {
+        let request = Request::from_parts(self.request, Body::empty());
+        self.session.send(request, self.priority)
     }
 }
 

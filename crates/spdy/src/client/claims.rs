@@ -1,0 +1,414 @@
+//! Pushes that wait for a request to claim them (SPDY/3.1 §3.3).
+//!
+//! ```text
+//! SYN_STREAM --judged--> waiting --a request for the very URL--> its response
+//!     |                     |----- take_pushes ----------------> the caller
+//!     | refused             `----- too old, too many bytes, the session drains: CANCEL
+//! ```
+//!
+//! A push was made for whoever asked for its page, so a request claims it only if it would have been answered
+//! the same: a GET of that URL, without body, range or condition, and with the page's own values in every header
+//! that selects an answer ([`SELECTING`], and what `Vary` names). Pushed DATA stays unread, and so without fresh
+//! credit, until then.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, Request, Uri};
+use spdy_clock::Instant;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_http::push::decode_response;
+
+use crate::entry::{Entry, Inbound, Opening};
+use crate::error::Error;
+use crate::shared::State;
+
+/// How much may wait to be claimed; for [`Builder::claim_pushes`](super::Builder::claim_pushes).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct PushLimits {
+    /// Pushes that wait, or whose DATA still comes (told by SETTINGS_MAX_CONCURRENT_STREAMS); one more is
+    /// refused. Default 100.
+    pub streams: u32,
+    /// Bytes of DATA of all that wait; the push that brings one more is cancelled. Default 4 MiB. More than
+    /// half of the session's window is never used.
+    pub bytes: usize,
+    /// Receive window of one push while it waits, 65,536 bytes at least, which is the default (SPDY/3 and
+    /// later).
+    pub window_bytes: u32,
+    /// Who is not claimed for so long is cancelled. Default 60 s: what a page needs it names soon. (Chromium
+    /// waited 300 s.)
+    pub unclaimed_for: Duration,
+}
+
+impl Default for PushLimits {
+    fn default() -> Self {
+        Self {
+            streams: 100,
+            bytes: 4 * 1024 * 1024,
+            window_bytes: 65_536,
+            unclaimed_for: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What became of the pushes of a session.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PushStats {
+    /// Taken in, to wait.
+    pub accepted: u64,
+    /// Claimed by a request.
+    pub claimed: u64,
+    /// Refused at once: another origin, asked for already, pushed already, or one too many.
+    pub refused: u64,
+    /// Cancelled, since nobody wanted them in time, or they brought too much.
+    pub cancelled: u64,
+}
+
+/// A response that was pushed: in its extensions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pushed {
+    /// The stream of the push.
+    pub id: StreamId,
+    /// The stream of the request that it came beside.
+    pub associated_to: StreamId,
+}
+
+/// Request headers that an answer may depend on without saying so: whose it is, and how it is written.
+pub const SELECTING: [HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+];
+
+/// Request headers whose answer is another than that to a plain GET.
+const CONDITIONS: [HeaderName; 6] = [
+    header::RANGE,
+    header::IF_RANGE,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+];
+
+/// A request of ours, as far as pushes beside it must be judged.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+}
+
+/// The pushes that wait.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    limits: PushLimits,
+    /// Keys of their entries.
+    by_url: BTreeMap<String, usize>,
+    /// The same in the order in which they came, with when each is too old.
+    order: VecDeque<(Instant, usize)>,
+    /// DATA of all of them, bytes.
+    bytes: usize,
+    pub(crate) stats: PushStats,
+}
+
+impl Claims {
+    pub(crate) fn new(limits: PushLimits) -> Self {
+        Self {
+            limits,
+            by_url: BTreeMap::new(),
+            order: VecDeque::new(),
+            bytes: 0,
+            stats: PushStats::default(),
+        }
+    }
+
+    fn holds(&self, key: usize) -> bool {
+        self.order.iter().any(|(_, waiting)| *waiting == key)
+    }
+
+    /// Whether one more may wait for `url`.
+    fn has_room(&self, url: &str) -> bool {
+        self.by_url.len() < self.limits.streams as usize && !self.by_url.contains_key(url)
+    }
+}
+
+/// A URL by which pushes and requests meet: lower-case host, a default port left out.
+pub(crate) fn url_key(uri: &Uri) -> String {
+    let scheme = uri.scheme_str().unwrap_or_default();
+    let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+    let default = match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    };
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    match uri.port_u16().filter(|port| Some(*port) != default) {
+        Some(port) => format!("{scheme}://{host}:{port}{path}"),
+        None => format!("{scheme}://{host}{path}"),
+    }
+}
+
+/// Whether a request could be answered by a push at all.
+pub(crate) fn may_claim<B>(request: &Request<B>) -> bool {
+    request.method() == Method::GET
+        && !CONDITIONS
+            .iter()
+            .any(|name| request.headers().contains_key(name))
+}
+
+/// Whether `request` has the values of the page's request in what selects the pushed answer.
+fn selects_the_same(page: &HeaderMap, request: &HeaderMap, response: Option<&HeaderMap>) -> bool {
+    let same = |name: &HeaderName| page.get_all(name).iter().eq(request.get_all(name).iter());
+    let vary = response.map(|headers| headers.get_all(header::VARY));
+    let mut named = vary.iter().flat_map(header::GetAll::iter);
+    SELECTING.iter().all(same)
+        && named.all(|value| {
+            value.to_str().is_ok_and(|value| {
+                value.split(',').map(str::trim).all(|name| {
+                    // `*` would be a name as good as any, and means that no request is like another.
+                    name.is_empty()
+                        || name != "*"
+                            && HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| same(&name))
+                })
+            })
+        })
+}
+
+/// Whether a pushed response of this status answers a GET as it was asked.
+fn answers(status: http::StatusCode) -> bool {
+    !status.is_informational()
+        && status != http::StatusCode::NOT_MODIFIED
+        && status != http::StatusCode::PARTIAL_CONTENT
+}
+
+impl State {
+    /// A push that was judged and may wait; `false` if it may not.
+    pub(crate) fn may_wait(&mut self, uri: &Uri) -> bool {
+        let Some(claims) = &self.claims else {
+            return true;
+        };
+        let url = url_key(uri);
+        // What was asked for is on its way: a second copy of it is of no use.
+        let asked = |entry: &Entry| {
+            let asked = entry.asked.as_ref();
+            !entry.is_done() && asked.is_some_and(|asked| url_key(&asked.uri) == url)
+        };
+        claims.has_room(&url) && !self.entries.iter().any(|(_, entry)| asked(entry))
+    }
+
+    /// Puts the push `key` among those that wait.
+    pub(crate) fn wait_for_claim(&mut self, key: usize) {
+        let now = self.machine.now();
+        let promise = |opening: &Opening| Some(url_key(&opening.promise.as_ref()?.request.uri));
+        let url = self.entries[key].opening.as_deref().and_then(promise);
+        if let (Some(claims), Some(url)) = (&mut self.claims, url) {
+            claims
+                .order
+                .push_back((now + claims.limits.unclaimed_for, key));
+            claims.by_url.insert(url, key);
+            claims.stats.accepted += 1;
+        }
+    }
+
+    /// DATA came for the push `key`, if it is one that waits.
+    pub(crate) fn count_unclaimed(&mut self, key: usize, bytes: usize) {
+        let half_a_session = self.machine.config().session_window_bytes as usize / 2;
+        let Some(claims) = self.claims.as_mut().filter(|claims| claims.holds(key)) else {
+            return;
+        };
+        claims.bytes += bytes;
+        if claims.bytes > claims.limits.bytes.min(half_a_session) {
+            self.cancel_unclaimed(key);
+        }
+    }
+
+    /// The push `key` waits no more, if it did.
+    pub(crate) fn stop_waiting(&mut self, key: usize) {
+        if let Some(claims) = self.claims.as_mut().filter(|claims| claims.holds(key)) {
+            claims.order.retain(|(_, waiting)| *waiting != key);
+            claims.by_url.retain(|_, waiting| *waiting != key);
+            claims.bytes -= self.entries[key].unread_bytes;
+        }
+    }
+
+    /// Nobody wants the push `key`.
+    fn cancel_unclaimed(&mut self, key: usize) {
+        self.stop_waiting(key);
+        let entry = &self.entries[key];
+        let (id, status) = (entry.id, RstStatus::CANCEL);
+        if !entry.is_done() {
+            self.reset(key, status, Error::ResetByUs { id, status });
+        }
+        self.drop_unread(key);
+        self.detach(key);
+        // Nobody has waited for it, so no waker goes with it.
+        drop(self.entries.remove(key));
+        if let Some(claims) = &mut self.claims {
+            claims.stats.cancelled += 1;
+        }
+    }
+
+    /// Cancels what has waited for too long.
+    pub(crate) fn cancel_expired(&mut self, now: Instant) {
+        while let Some((until, key)) = self.first_unclaimed()
+            && until <= now
+        {
+            self.cancel_unclaimed(key);
+        }
+    }
+
+    /// Cancels all that waits: nobody can claim it any more.
+    pub(crate) fn cancel_all_unclaimed(&mut self) {
+        while let Some((_, key)) = self.first_unclaimed() {
+            self.cancel_unclaimed(key);
+        }
+    }
+
+    fn first_unclaimed(&self) -> Option<(Instant, usize)> {
+        self.claims.as_ref()?.order.front().copied()
+    }
+
+    /// The push that answers a GET of `uri` with `headers`, if there is one: its key, for one owner.
+    pub(crate) fn claim(
+        &mut self,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Option<usize> {
+        let key = *self.claims.as_ref()?.by_url.get(&url_key(uri))?;
+        let entry = &self.entries[key];
+        let opening = entry.opening.as_ref()?;
+        let page = opening.beside.as_ref()?;
+        let promise = opening.promise.as_ref()?;
+        // In two blocks it follows; once there it is looked at without being taken.
+        let second = match entry.inbound.front() {
+            Some(Inbound::Headers(block)) if promise.response.is_none() => {
+                Some(decode_response(version, block).ok()?)
+            }
+            _ => None,
+        };
+        let response = promise.response.as_ref().or(second.as_ref());
+        if response.is_some_and(|response| !answers(response.status))
+            || !selects_the_same(
+                &page.headers,
+                headers,
+                response.map(|response| &response.headers),
+            )
+        {
+            return None;
+        }
+        self.stop_waiting(key);
+        let entry = &mut self.entries[key];
+        entry.handles = 1;
+        entry.asked = Some(Arc::new(Asked {
+            uri: uri.clone(),
+            headers: HeaderMap::new(),
+        }));
+        self.machine.widen(self.entries[key].id);
+        if let Some(claims) = &mut self.claims {
+            claims.stats.claimed += 1;
+        }
+        Some(key)
+    }
+
+    /// Takes everything that waits, in the order in which it came: keys, for one owner each.
+    pub(crate) fn take_unclaimed(&mut self) -> Vec<usize> {
+        let mut keys = Vec::new();
+        while let Some((_, key)) = self.first_unclaimed() {
+            self.stop_waiting(key);
+            self.entries[key].handles = 1;
+            self.machine.widen(self.entries[key].id);
+            keys.push(key);
+        }
+        keys
+    }
+
+    /// When the driver has something to do though nothing happened.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let expiry = self.first_unclaimed().map(|(until, _)| until);
+        self.machine.poll_timeout().into_iter().chain(expiry).min()
+    }
+
+    /// A push that was refused counts.
+    pub(crate) fn refused_push(&mut self) {
+        if let Some(claims) = &mut self.claims {
+            claims.stats.refused += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            let value = http::HeaderValue::from_static(value);
+            (HeaderName::from_static(name), value)
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn a_url_is_the_same_however_host_and_port_are_written() {
+        let key = |uri: &str| url_key(&uri.parse().unwrap());
+        assert_eq!(
+            key("https://Example.org:443/a?b"),
+            key("https://example.org/a?b")
+        );
+        for other in [
+            "https://example.org/a",
+            "http://example.org/a?b",
+            "https://example.org:444/a?b",
+            "https://example.org/A?b",
+        ] {
+            assert_ne!(key(other), key("https://example.org/a?b"));
+        }
+    }
+
+    #[test]
+    fn ranges_conditions_and_other_methods_claim_nothing() {
+        let request = |method: Method, headers: HeaderMap| {
+            let mut request = Request::new(());
+            *request.method_mut() = method;
+            *request.headers_mut() = headers;
+            may_claim(&request)
+        };
+        assert!(request(Method::GET, headers(&[("accept", "*/*")])));
+        assert!(!request(Method::HEAD, headers(&[])));
+        for (name, value) in [
+            ("range", "bytes=0-1"),
+            ("if-none-match", "\"a\""),
+            ("if-modified-since", "x"),
+        ] {
+            assert!(!request(Method::GET, headers(&[(name, value)])), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_selects_an_answer_must_be_as_the_page_had_it() {
+        let page = headers(&[("cookie", "a=1"), ("accept", "text/html"), ("x-a", "1")]);
+        for (request, vary, want) in [
+            (&[("cookie", "a=1"), ("accept", "text/css")][..], None, true),
+            (&[("accept", "text/css")], None, false),
+            (&[("cookie", "a=2")], None, false),
+            (&[("cookie", "a=1"), ("accept-language", "de")], None, false),
+            (&[("cookie", "a=1")], Some("Accept"), false),
+            (
+                &[("cookie", "a=1"), ("x-a", "1")],
+                Some("x-a, cookie,"),
+                true,
+            ),
+            (&[("cookie", "a=1")], Some("*"), false),
+            (&[("cookie", "a=1")], Some("no name"), false),
+        ] {
+            let response = vary.map(|vary| headers(&[("vary", vary)]));
+            let same = selects_the_same(&page, &headers(request), response.as_ref());
+            assert_eq!(same, want, "{request:?} {vary:?}");
+        }
+    }
+}
