@@ -2,7 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{completions, fetch, inspect, race, replica, serve};
+use crate::commands::{bench, completions, fetch, inspect, race, replica, serve};
 use crate::help::examples;
 
 /// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
@@ -57,6 +57,13 @@ pub(crate) enum Command {
     /// Fetch URLs, all over as few connections as will do
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::Args),
+    /// Load a server, and tell how fast it answered and what that cost it
+    ///
+    /// A session is a connection; a request is counted when its answer is whole. CPU time is user and system
+    /// time of the server's processes as Linux tells them. The exit code is 1 if any request failed or any
+    /// answer was wrong. Ctrl-C ends the run early, with the result so far.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(bench::Args),
     /// Read SPDY out of a packet capture: frames, streams, windows, and what looks wrong
     ///
     /// SPDY is found on any port: by ALPN, by an HTTP/1.1 Upgrade (also behind CONNECT), or by its first bytes.

@@ -164,6 +164,14 @@ impl Printer {
             .add(ProgressBar::new(steps).with_style(style).with_message(what))
     }
 
+    /// A bar of a load of `steps` steps; its message is the rate.
+    pub(crate) fn load_bar(&self, steps: u64) -> ProgressBar {
+        let style = ProgressStyle::with_template("load {wide_bar:.cyan/dim} {msg}")
+            .expect("the template is ours")
+            .progress_chars("━╸─");
+        self.bars.add(ProgressBar::new(steps).with_style(style))
+    }
+
     /// Columns that a line of the result may take.
     pub(crate) fn width(&self) -> usize {
         console::Term::stdout()

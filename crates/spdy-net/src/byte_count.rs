@@ -229,7 +229,7 @@ const PAYLOAD_KEPT_BYTES: usize = 96;
 
 /// Walks the frames of one direction of an HTTP/2 connection.
 #[derive(Debug, Default)]
-pub(crate) struct FrameWalk {
+pub struct FrameWalk {
     /// Bytes before the first frame.
     skip: usize,
     head: [u8; FRAME_HEAD_BYTES],
@@ -241,16 +241,21 @@ pub(crate) struct FrameWalk {
 
 /// A frame's head, taken apart.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FrameHead {
-    pub(crate) kind: u8,
-    pub(crate) flags: u8,
-    pub(crate) stream_id: u32,
-    pub(crate) len_bytes: usize,
+pub struct FrameHead {
+    /// Type number.
+    pub kind: u8,
+    /// Flags.
+    pub flags: u8,
+    /// 0 for the connection.
+    pub stream_id: u32,
+    /// Payload length, bytes.
+    pub len_bytes: usize,
 }
 
 impl FrameWalk {
     /// A walk over what a client writes: the preface comes first.
-    pub(crate) fn of_client() -> Self {
+    #[must_use]
+    pub fn of_client() -> Self {
         Self {
             skip: PREFACE_BYTES,
             ..Self::default()
@@ -268,7 +273,7 @@ impl FrameWalk {
     }
 
     /// Calls `ended` for each frame that ends in `bytes`, with what was kept of its payload.
-    pub(crate) fn walk(&mut self, mut bytes: &[u8], mut ended: impl FnMut(FrameHead, &[u8])) {
+    pub fn walk(&mut self, mut bytes: &[u8], mut ended: impl FnMut(FrameHead, &[u8])) {
         let skip = self.skip.min(bytes.len());
         self.skip -= skip;
         bytes = &bytes[skip..];

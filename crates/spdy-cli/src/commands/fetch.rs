@@ -179,7 +179,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy fetch --pin sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= https://example.org/"
 };
 
-fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+pub(super) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("want \"name: value\"")?;
     let name = name
         .trim()
@@ -218,7 +218,7 @@ fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
     Ok((bare(host), port, address))
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| format!("{text:?} is no number of seconds"))?;
@@ -228,7 +228,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn parse_compression(text: &str) -> Result<Compression, String> {
+pub(super) fn parse_compression(text: &str) -> Result<Compression, String> {
     match (text, text.parse()) {
         ("masked", _) => Ok(Compression::Masked),
         (_, Ok(level @ 0..=9)) => Ok(Compression::Zlib(level)),

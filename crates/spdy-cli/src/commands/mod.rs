@@ -1,5 +1,7 @@
 //! A file for each command: its arguments, and what it does with them.
 
+pub(crate) mod bench;
+mod bench_view;
 pub(crate) mod completions;
 pub(crate) mod fetch;
 mod fetch_transfer;

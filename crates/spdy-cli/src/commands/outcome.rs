@@ -1,7 +1,7 @@
 //! How a command ends, and the one place that picks it.
 
 use crate::cli::Command;
-use crate::commands::{completions, fetch, inspect, race, replica, serve};
+use crate::commands::{bench, completions, fetch, inspect, race, replica, serve};
 use crate::printer::Printer;
 
 /// How a command that said all it had to say ended.
@@ -35,6 +35,7 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> anyhow::Result<Outcom
         Command::Race(args) => race::run(args, printer),
         Command::Serve(args) => serve::run(args, printer),
         Command::Fetch(args) => fetch::run(args, printer),
+        Command::Bench(args) => bench::run(args, printer),
         Command::Inspect(args) => inspect::run(args, printer),
         Command::Replica(args) => replica::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),

@@ -460,7 +460,7 @@ fn log(printer: &Printer) -> Log {
 }
 
 /// The signals that ask the program to end. They are heard from the moment this is made.
-struct Signals {
+pub(super) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -469,7 +469,7 @@ struct Signals {
 
 impl Signals {
     #[cfg(unix)]
-    fn listen() -> anyhow::Result<Self> {
+    pub(super) fn listen() -> anyhow::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -478,13 +478,13 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    fn listen() -> anyhow::Result<Self> {
+    pub(super) fn listen() -> anyhow::Result<Self> {
         Ok(Self {})
     }
 
     /// Completes at Ctrl-C, or when the system asks the program to end.
     #[cfg(unix)]
-    async fn any(mut self) -> anyhow::Result<()> {
+    pub(super) async fn any(mut self) -> anyhow::Result<()> {
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => {}
@@ -494,7 +494,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    async fn any(self) -> anyhow::Result<()> {
+    pub(super) async fn any(self) -> anyhow::Result<()> {
         Ok(tokio::signal::ctrl_c().await?)
     }
 }

@@ -44,6 +44,7 @@ fn help_is_as_it_was() {
         "race",
         "serve",
         "fetch",
+        "bench",
         "inspect",
         "replica",
         "replica import",

@@ -1,0 +1,410 @@
+//! `spdy bench` against `spdy serve`: what it counts, and how it ends.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+use spdy::server::PushForm;
+
+use crate::support::program::{Served, ended_with, spdy};
+use crate::support::site::Site;
+
+/// Bytes of the file that is asked for.
+const FILE_BYTES: u64 = 128;
+
+/// A folder with one file, and a server of it.
+fn served(more: &[&str]) -> (tempfile::TempDir, Served) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    fs::write(folder.path().join("file"), [b'x'; FILE_BYTES as usize])
+        .expect("the folder can be written to");
+    let served = Served::start(folder.path(), more);
+    (folder, served)
+}
+
+/// The JSON of a run that ends with `code`.
+fn result(code: i32, arguments: &[&str]) -> Value {
+    let output = ended_with(code, spdy(&["bench", "--json", "--quiet"]).args(arguments));
+    serde_json::from_slice(&output.stdout).expect("one line of JSON")
+}
+
+#[test]
+fn every_protocol_plain_and_over_tls_answers_as_many_requests_as_are_asked_for() {
+    let (_folder, served) = served(&[]);
+    for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
+        for secure in [false, true] {
+            let url = format!("{}/file", served.origin(secure));
+            let json = result(
+                0,
+                &[
+                    "--protocol",
+                    protocol,
+                    "--requests",
+                    "997",
+                    "--sessions",
+                    "3",
+                    "--streams",
+                    "7",
+                    "--expect-bytes",
+                    "128",
+                    "--insecure",
+                    &url,
+                    &url,
+                ],
+            );
+            let what = format!("{protocol}, tls {secure}: {json}");
+            assert_eq!(json["protocol"], protocol, "{what}");
+            assert_eq!(json["tls"], secure, "{what}");
+            assert_eq!(
+                (&json["sessions"], &json["streams"]),
+                (&3.into(), &7.into()),
+                "{what}"
+            );
+            assert_eq!(json["requests"], 997, "{what}");
+            assert_eq!(json["statuses"]["200"], 997, "{what}");
+            assert_eq!(json["bytes"]["bodies"], 997 * FILE_BYTES, "{what}");
+            assert_eq!(json["errors"], serde_json::json!({}), "{what}");
+            assert_eq!(json["right"], true, "{what}");
+            for bytes in ["sent_headers", "received_headers"] {
+                assert!(json["bytes"][bytes].as_u64() > Some(997), "{bytes}: {what}");
+            }
+            let ms = |name: &str| json["latency_ms"][name].as_f64().expect("a number");
+            let rising = ["p50", "p90", "p99", "p99.9", "max"].map(ms);
+            assert!(rising.is_sorted() && rising[0] > 0.0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn without_a_protocol_alpn_chooses_and_plain_is_http_1() {
+    let (_folder, served) = served(&["--protocols", "h2,http/1.1"]);
+    for (secure, want) in [(false, "http/1.1"), (true, "h2")] {
+        let url = format!("{}/file", served.origin(secure));
+        let json = result(0, &["--requests", "10", "--insecure", &url]);
+        assert_eq!(json["protocol"], want);
+    }
+}
+
+#[test]
+fn a_rate_begins_as_many_requests_as_it_says() {
+    let (_folder, served) = served(&[]);
+    let url = format!("{}/file", served.origin(false));
+    let json = result(
+        0,
+        &[
+            "--protocol",
+            "spdy/3.1",
+            "--rate",
+            "2000",
+            "--requests",
+            "400",
+            "--sessions",
+            "2",
+            &url,
+        ],
+    );
+    assert_eq!(json["requests"], 400);
+    // The last is begun 399 / 2000 s after the first, however fast the answers are.
+    assert!(json["seconds"].as_f64() >= Some(0.199), "{json}");
+}
+
+#[test]
+fn wrong_answers_are_counted_and_end_with_1() {
+    let (_folder, served) = served(&[]);
+    let origin = served.origin(false);
+    let (file, nothing) = (format!("{origin}/file"), format!("{origin}/nothing"));
+    for protocol in ["spdy/3.1", "h2", "http/1.1"] {
+        let run = |more: &[&str]| {
+            let mut arguments = vec!["--protocol", protocol, "--requests", "20"];
+            arguments.extend(more);
+            result(1, &arguments)
+        };
+        let json = run(&[&file, &nothing]);
+        assert_eq!(
+            json["statuses"],
+            serde_json::json!({"200": 10, "404": 10}),
+            "{json}"
+        );
+        assert_eq!(
+            (&json["wrong_status"], &json["right"]),
+            (&10.into(), &false.into()),
+            "{json}"
+        );
+        let json = run(&["--expect-status", "404", &file, &nothing]);
+        assert_eq!(json["wrong_status"], 10, "{json}");
+        let json = run(&["--expect-bytes", "127", &file]);
+        assert_eq!(
+            (&json["wrong_length"], &json["requests"]),
+            (&20.into(), &20.into()),
+            "{json}"
+        );
+    }
+}
+
+#[test]
+fn a_body_is_sent_with_each_request() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let form = folder.path().join("form");
+    fs::write(&form, [b'y'; 100_000]).expect("the folder can be written to");
+    let data = format!("@{}", form.display());
+    for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
+        let site = Site::start(
+            protocol.parse().expect("a protocol"),
+            false,
+            true,
+            PushForm::default(),
+        );
+        let url = format!("http://{}/", site.address);
+        let json = result(
+            0,
+            &[
+                "--protocol",
+                protocol,
+                "-n",
+                "30",
+                "--expect-bytes",
+                "100000",
+                "--data",
+                &data,
+                &url,
+            ],
+        );
+        assert_eq!(json["requests"], 30, "{protocol}: {json}");
+        assert!(
+            json["bytes"]["sent"].as_u64() > Some(30 * 100_000),
+            "{protocol}: {json}"
+        );
+        assert!(
+            json["bytes"]["sent_headers"].as_u64() > Some(100),
+            "{protocol}: {json}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_connection_ends_with_1_and_a_wrong_question_with_2() {
+    let closed = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let url = format!("http://{}/", closed.local_addr().expect("it is bound"));
+    drop(closed);
+    let output = ended_with(1, &mut spdy(&["bench", "--requests", "1", &url]));
+    let said = String::from_utf8(output.stderr).expect("text is UTF-8");
+    assert!(
+        said.contains("cannot connect to 127.0.0.1:") && said.contains("refused"),
+        "{said}"
+    );
+    for wrong in [
+        &["http://a.test/", "http://b.test/"][..],
+        &["ftp://a.test/"],
+        &["--requests", "0", "http://a.test/"],
+        &["--rate", "0", "http://a.test/"],
+        &["--requests", "1", "--duration", "1", "http://a.test/"],
+    ] {
+        ended_with(2, spdy(&["bench"]).args(wrong));
+    }
+    ended_with(
+        1,
+        &mut spdy(&["bench", "--process", "nothing is called so", &url]),
+    );
+}
+
+#[test]
+fn cpu_and_memory_of_a_process_and_its_children_are_told() {
+    let (_folder, served) = served(&[]);
+    let url = format!("{}/file", served.origin(false));
+    let test = std::process::id().to_string();
+    let json = result(
+        0,
+        &[
+            "--protocol",
+            "h2",
+            "--requests",
+            "500",
+            "--pid",
+            &test,
+            &url,
+        ],
+    );
+    let server = &json["server"];
+    // This test, the server it started, and the load itself.
+    assert!(server["processes"].as_u64() >= Some(3), "{json}");
+    assert!(
+        server["resident_bytes"].as_u64() > Some(1_000_000),
+        "{json}"
+    );
+    assert!(server["cpu_seconds_per_100000"].is_number(), "{json}");
+}
+
+/// Takes connections and answers nothing until its client has gone.
+fn silent() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    (listener, url)
+}
+
+#[test]
+fn requests_without_an_answer_time_out() {
+    let (listener, url) = silent();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || drain(stream));
+        }
+    });
+    for protocol in ["spdy/3.1", "h2", "http/1.1"] {
+        let json = result(
+            1,
+            &[
+                "--protocol",
+                protocol,
+                "--requests",
+                "2",
+                "--streams",
+                "2",
+                "--timeout",
+                "0.05",
+                &url,
+            ],
+        );
+        let errors = &json["errors"];
+        // HTTP/1.1 loses with the first of a connection the one behind it.
+        let lost = errors["connection lost"]["count"].as_u64().unwrap_or(0);
+        let timed_out = errors["timeout"]["count"].as_u64().unwrap_or(0);
+        assert_eq!(
+            (lost + timed_out, timed_out > 0),
+            (2, true),
+            "{protocol}: {json}"
+        );
+        assert_eq!(json["requests"], 0, "{protocol}: {json}");
+    }
+}
+
+fn drain(mut stream: TcpStream) {
+    let _ = std::io::copy(&mut stream, &mut std::io::sink());
+}
+
+#[test]
+fn connections_that_the_server_closes_are_made_anew_and_nothing_is_lost() {
+    let (listener, url) = silent();
+    // Two answers a connection, and all that comes behind them is dropped.
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            thread::spawn(move || two_answers(stream));
+        }
+    });
+    let json = result(
+        0,
+        &[
+            "--protocol",
+            "http/1.1",
+            "--requests",
+            "10",
+            "--expect-bytes",
+            "2",
+            &url,
+        ],
+    );
+    assert_eq!(json["requests"], 10, "{json}");
+    assert_eq!(json["reconnects"], 4, "{json}");
+    let json = result(
+        0,
+        &[
+            "--protocol",
+            "http/1.1",
+            "--requests",
+            "10",
+            "--streams",
+            "2",
+            "--expect-bytes",
+            "2",
+            &url,
+        ],
+    );
+    assert_eq!(json["requests"], 10, "{json}");
+}
+
+fn two_answers(stream: TcpStream) {
+    let mut lines = BufReader::new(stream.try_clone().expect("a second handle")).lines();
+    let mut stream = stream;
+    for last in [false, true] {
+        if !lines.any(|line| line.is_ok_and(|line| line.is_empty())) {
+            return;
+        }
+        let close = if last { "connection: close\r\n" } else { "" };
+        let chunked = "transfer-encoding: chunked\r\n\r\n1;x=y\r\na\r\n1\r\nb\r\n0\r\nt: u\r\n\r\n";
+        let _ = write!(stream, "HTTP/1.1 200 OK\r\n{close}{chunked}");
+    }
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let mut rest = Vec::new();
+    let _ = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .for_each(|line| rest.push(line));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_run_early_with_what_it_has_come_to() {
+    let (listener, url) = silent();
+    let mut child = spdy(&[
+        "bench",
+        "--json",
+        "--duration",
+        "600",
+        "-p",
+        "http/1.1",
+        &url,
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::null())
+    .spawn()
+    .expect("the program starts");
+    // Its first request is answered: it measures.
+    let (mut stream, _) = listener.accept().expect("a connection");
+    let mut request = [0; 1024];
+    for _ in 0..2 {
+        let _ = stream.read(&mut request).expect("a request");
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+            .expect("it is read");
+    }
+    let _ = stream
+        .read(&mut request)
+        .expect("a third request: two answers were heard");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("kill runs").success());
+    let mut said = String::new();
+    let mut stdout = child.stdout.take().expect("it is piped");
+    stdout.read_to_string(&mut said).expect("text is UTF-8");
+    let json: Value = serde_json::from_str(&said).expect("one line of JSON");
+    assert_eq!(
+        (&json["stopped"], &json["requests"]),
+        (&true.into(), &2.into()),
+        "{json}"
+    );
+    assert_eq!(json["unfinished"], 1, "{json}");
+    assert!(child.wait().expect("it ended").success());
+}
+
+#[test]
+fn a_page_of_text_tells_the_same() {
+    let (_folder, served) = served(&[]);
+    let url = format!("{}/file", served.origin(false));
+    let arguments = ["bench", "-q", "-n", "10", "-m", "3", "-p", "spdy/3.1", &url];
+    let output = ended_with(0, &mut spdy(&arguments));
+    let said = String::from_utf8(output.stdout).expect("text is UTF-8");
+    assert!(
+        said.starts_with("load        spdy/3.1, 1 sessions of 3 streams, "),
+        "{said}"
+    );
+    for words in [
+        "10 in all, 10 x 200",
+        "latency     p50 ",
+        "headers ",
+        "set-up ",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
+}

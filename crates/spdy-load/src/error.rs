@@ -1,0 +1,62 @@
+//! Why there is no result.
+
+use std::io;
+
+/// Why a target is none.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TargetError {
+    /// No URL at all.
+    #[error("no url, want at least one")]
+    Empty,
+    /// A URL without a host.
+    #[error("no host in {0}")]
+    NoHost(String),
+    /// A scheme that is neither http nor https.
+    #[error("scheme of {0}, want http or https")]
+    Scheme(String),
+    /// URLs of several origins: a session has one.
+    #[error("{second} is not of the same origin as {first}")]
+    Origins {
+        /// The first URL.
+        first: String,
+        /// One that differs.
+        second: String,
+    },
+    /// A method or header that a protocol cannot carry.
+    #[error("request for {url}: {why}")]
+    Request {
+        /// What was asked for.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Why a run came to nothing.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The host has no address.
+    #[error("cannot resolve {host}")]
+    Resolve {
+        /// Whose address was looked for.
+        host: String,
+        /// Why it was not found.
+        source: io::Error,
+    },
+    /// Not one session could be set up; the first failure says why.
+    #[error("cannot connect to {to}: {why}")]
+    Connect {
+        /// Host and port.
+        to: String,
+        /// The first failure.
+        why: String,
+    },
+    /// A thread or its runtime could not be made.
+    #[error("cannot start a thread")]
+    Thread(#[source] io::Error),
+    /// The process to be measured is not there.
+    #[error(transparent)]
+    Process(#[from] crate::process::ProcessError),
+}

@@ -1,0 +1,83 @@
+//! When the next request begins.
+//!
+//! ```text
+//! closed loop   as soon as a slot is free: the server sets the pace
+//! open loop     at origin + offset + n * interval, whatever the server does:
+//!               |--x-----x-----x-----x-----x--|      intended beginnings of one session
+//!               |--x-----x...........xxx---x--|      a stall of the server; latency counts from the x above
+//! ```
+
+use std::time::{Duration, Instant};
+
+/// The beginnings of one session's requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Whenever there is room.
+    Closed,
+    /// At these times.
+    Open {
+        /// The next intended beginning.
+        next: Instant,
+        /// From one to the next.
+        interval: Duration,
+    },
+}
+
+impl Pace {
+    /// The pace of session `number` of `sessions`, which together begin `rate` requests a second from
+    /// `origin` on; they are spread evenly. No rate is the closed loop.
+    pub(crate) fn of(rate: Option<f64>, number: usize, sessions: usize, origin: Instant) -> Self {
+        let Some(rate) = rate else {
+            return Self::Closed;
+        };
+        let apart = 1.0 / rate;
+        Self::Open {
+            next: origin + Duration::from_secs_f64(apart * number as f64),
+            interval: Duration::from_secs_f64(apart * sessions as f64),
+        }
+    }
+
+    /// The intended beginning of the request that is due at `now`, if one is; it counts as begun.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Instant> {
+        match self {
+            Self::Closed => Some(now),
+            Self::Open { next, interval } => (*next <= now).then(|| {
+                let intended = *next;
+                *next += *interval;
+                intended
+            }),
+        }
+    }
+
+    /// When to look again, if nothing else happens.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        match self {
+            Self::Closed => None,
+            Self::Open { next, .. } => Some(*next),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_at_a_rate_begin_evenly_and_no_beginning_is_lost_in_a_stall() {
+        let origin = Instant::now();
+        let at = |ms| origin + Duration::from_millis(ms);
+        let mut paces = [0, 1].map(|number| Pace::of(Some(100.0), number, 2, origin));
+        assert_eq!(paces.map(|pace| pace.next()), [Some(at(0)), Some(at(10))]);
+        // Nothing was asked for 50 ms: all that was intended in it comes due at once, each with its own time.
+        let due: Vec<_> = std::iter::from_fn(|| paces[1].take(at(50))).collect();
+        assert_eq!(due, [at(10), at(30), at(50)]);
+        assert_eq!(paces[1].next(), Some(at(70)));
+    }
+
+    #[test]
+    fn without_a_rate_a_request_is_due_whenever_there_is_room() {
+        let now = Instant::now();
+        let mut pace = Pace::of(None, 0, 1, now);
+        assert_eq!((pace.take(now), pace.next()), (Some(now), None));
+    }
+}

@@ -1,0 +1,86 @@
+//! What is asked: how many, how long, how fast, and what counts as right.
+
+use std::time::Duration;
+
+use spdy_frame::compress::Compression;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ClientTls;
+
+use crate::target::Target;
+
+/// How long a run measures.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Length {
+    /// For so long; answers that end in this time are counted.
+    Time(Duration),
+    /// So many requests; those begun after the warm-up are counted.
+    Requests(u64),
+}
+
+/// What makes an answer right.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Expect {
+    /// The status; `None` takes every 2xx and 3xx.
+    pub status: Option<u16>,
+    /// Bytes of the body.
+    pub body_bytes: Option<u64>,
+}
+
+impl Expect {
+    /// Whether an answer has the status it should.
+    #[must_use]
+    pub fn is_status(&self, status: u16) -> bool {
+        self.status
+            .map_or((200..400).contains(&status), |want| status == want)
+    }
+
+    /// Whether its body is as long as it should be.
+    #[must_use]
+    pub fn is_length(&self, body_bytes: u64) -> bool {
+        self.body_bytes.is_none_or(|want| body_bytes == want)
+    }
+}
+
+/// A whole run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is asked for, and where.
+    pub target: Target,
+    /// What is spoken; `None` lets ALPN choose, and is HTTP/1.1 without TLS.
+    pub protocol: Option<Protocol>,
+    /// Used if the target is https.
+    pub tls: ClientTls,
+    /// Connections, 1 at least.
+    pub sessions: usize,
+    /// Requests in flight on each; `None` is 100, in HTTP/1.1 1. More than 1 there is pipelining.
+    pub streams: Option<usize>,
+    /// How long to measure.
+    pub length: Length,
+    /// Load before that, which is not counted.
+    pub warm_up: Duration,
+    /// Requests begun per second, over all sessions; `None` is the closed loop.
+    pub rate: Option<f64>,
+    /// Threads, each with its share of the sessions.
+    pub threads: usize,
+    /// For an answer, from the moment its request is sent.
+    pub timeout: Duration,
+    /// For a connection, TLS included.
+    pub connect_timeout: Duration,
+    /// What is right.
+    pub expect: Expect,
+    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2).
+    pub stream_window_bytes: u32,
+    /// Receive window of a session, bytes (SPDY/3.1, HTTP/2).
+    pub session_window_bytes: u32,
+    /// How SPDY's header blocks are compressed.
+    pub compression: Compression,
+}
+
+impl Plan {
+    /// Requests in flight on a session of `protocol`.
+    #[must_use]
+    pub fn streams_of(&self, protocol: Protocol) -> usize {
+        let default = if protocol.is_multiplexed() { 100 } else { 1 };
+        self.streams.unwrap_or(default).max(1)
+    }
+}

@@ -1,0 +1,295 @@
+//! A whole run: threads, phases, and the measured process.
+//!
+//! ```text
+//!  resolve -> connect all -> warm-up -> measure ................ -> gather
+//!                            begin      start: CPU, bytes        end: CPU, bytes
+//! ```
+//!
+//! Sessions decide by the clock what is counted, so no thread has to be told in the middle.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use spdy_net::network::{Network, SystemNetwork};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::error::RunError;
+use crate::plan::{Length, Plan};
+use crate::process::{self, Processes, Sample};
+use crate::report::{Report, Usage};
+use crate::session::{Shared, Window};
+use crate::tally::Tally;
+use crate::traffic::Bytes;
+use crate::worker::{Harvest, Ready, Worker};
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Phase {
+    /// Sessions are set up.
+    Connecting,
+    /// Load that is not counted.
+    WarmUp,
+    /// Load that is.
+    Measuring,
+}
+
+/// What a run has come to so far, for whoever watches.
+#[derive(Debug, Default)]
+pub struct Live {
+    phase: AtomicU8,
+    connected: AtomicU64,
+    answered: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Live {
+    /// Where the run is.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Connecting,
+            1 => Phase::WarmUp,
+            _ => Phase::Measuring,
+        }
+    }
+
+    /// Sessions set up.
+    #[must_use]
+    pub fn sessions(&self) -> u64 {
+        self.connected.load(Ordering::Relaxed)
+    }
+
+    /// Answers so far, warm-up included.
+    #[must_use]
+    pub fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Failures so far, warm-up included.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, answered: u64, failed: u64) {
+        self.answered.fetch_add(answered, Ordering::Relaxed);
+        self.failed.fetch_add(failed, Ordering::Relaxed);
+    }
+
+    pub(crate) fn connected(&self) {
+        self.connected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Ordering::Relaxed);
+    }
+}
+
+/// Carries `plan` out, on threads of its own, and measures `processes` meanwhile. When `stop` completes, the
+/// run ends and its result is what it has come to.
+///
+/// # Errors
+///
+/// [`RunError`]: nothing could be measured at all. Requests that fail are part of the report.
+pub async fn run(
+    plan: Plan,
+    processes: Option<&Processes>,
+    live: &Arc<Live>,
+    stop: impl Future<Output = ()>,
+) -> Result<Report, RunError> {
+    let plan = Arc::new(plan);
+    let addresses = resolve(&plan).await?;
+    let (ready_in, mut ready) = mpsc::unbounded_channel();
+    let (begin, window) = watch::channel(None);
+    let (end_early, stopped) = watch::channel(false);
+    let budget = Arc::new(AtomicU64::new(match plan.length {
+        Length::Requests(requests) => requests,
+        Length::Time(_) => 0,
+    }));
+    let threads = plan.threads.clamp(1, plan.sessions.max(1));
+    let mut harvests = Vec::with_capacity(threads);
+    for thread in 0..threads {
+        let worker = Worker {
+            sessions: (thread..plan.sessions).step_by(threads).collect(),
+            ready: ready_in.clone(),
+            window: window.clone(),
+            stop: stopped.clone(),
+        };
+        let (plan, addresses) = (plan.clone(), addresses.clone());
+        let (live, budget) = (live.clone(), budget.clone());
+        // What a thread's sessions share is not for other threads, so it is made there.
+        let shared = || Shared {
+            plan,
+            addresses,
+            live,
+            budget,
+            traffic: Rc::default(),
+            tally: RefCell::default(),
+        };
+        harvests.push(start(worker, shared)?);
+    }
+    drop(ready_in);
+    tokio::pin!(stop);
+
+    let mut connected = 0;
+    let mut protocol = None;
+    let mut failure = None;
+    let mut stopped_early = false;
+    for _ in 0..threads {
+        let told: Option<Ready> = tokio::select! {
+            told = ready.recv() => told,
+            () = &mut stop => { stopped_early = true; None }
+        };
+        let Some(told) = told else { break };
+        connected += told.connected;
+        protocol = protocol.or(told.protocol);
+        failure = failure.or(told.failure);
+    }
+    let Some(protocol) = protocol else {
+        let why = match failure {
+            Some(fault) => fault.why,
+            None => "the run was stopped".to_owned(),
+        };
+        let to = format!("{}:{}", plan.target.host(), plan.target.port());
+        return Err(RunError::Connect { to, why });
+    };
+
+    let now = Instant::now();
+    let start = now + plan.warm_up;
+    let window = Window {
+        begin: now,
+        start,
+        end: match plan.length {
+            Length::Time(time) => Some(start + time),
+            Length::Requests(_) => None,
+        },
+    };
+    let mut before = Consumption::now(processes)?;
+    begin.send_replace(Some(window));
+    let gathered = gather(harvests, now);
+    tokio::pin!(gathered);
+    let mut harvest = None;
+    if window.start > window.begin && !stopped_early {
+        live.enter(Phase::WarmUp);
+        tokio::select! {
+            () = tokio::time::sleep_until(start.into()) => {}
+            () = &mut stop => stopped_early = true,
+            all = &mut gathered => harvest = Some(all),
+        }
+        before = Consumption::now(processes)?;
+    }
+    live.enter(Phase::Measuring);
+    if harvest.is_none() && !stopped_early {
+        let time = async {
+            match window.end {
+                Some(end) => tokio::time::sleep_until(end.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = time => {}
+            () = &mut stop => stopped_early = true,
+            all = &mut gathered => harvest = Some(all),
+        }
+    }
+    let after = Consumption::now(processes)?;
+    let ended = Instant::now();
+    end_early.send_replace(true);
+    let all = match harvest {
+        Some(all) => all,
+        None => gathered.as_mut().await,
+    };
+    let end = window.end.unwrap_or(ended).min(ended).min(all.ended);
+    Ok(Report {
+        protocol,
+        sessions: connected,
+        streams: plan.streams_of(protocol),
+        elapsed: end.saturating_duration_since(start),
+        stopped: stopped_early,
+        usage: after.usage_since(&before),
+        own_cpu: after.own_since(&before),
+        ..Report::of(protocol, all.tally, all.bytes)
+    })
+}
+
+async fn resolve(plan: &Plan) -> Result<Arc<[SocketAddr]>, RunError> {
+    let host = plan.target.host();
+    let failed = |source| RunError::Resolve {
+        host: host.to_owned(),
+        source,
+    };
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let found = SystemNetwork.resolve(bare).await.map_err(failed)?;
+    if found.is_empty() {
+        return Err(failed(io::ErrorKind::NotFound.into()));
+    }
+    let at = |address| SocketAddr::new(address, plan.target.port());
+    Ok(found.into_iter().map(at).collect())
+}
+
+/// Starts a thread that does what `worker` is to do.
+fn start(
+    worker: Worker,
+    shared: impl FnOnce() -> Shared + Send + 'static,
+) -> Result<oneshot::Receiver<Harvest>, RunError> {
+    let (done, harvest) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(RunError::Thread)?;
+    std::thread::Builder::new()
+        .name("load".to_owned())
+        .spawn(move || {
+            let harvest = runtime.block_on(worker.run(shared()));
+            // Whoever waited may have given up.
+            let _ = done.send(harvest);
+        })
+        .map_err(RunError::Thread)?;
+    Ok(harvest)
+}
+
+/// What all threads bring home; one that panicked has already said why.
+async fn gather(harvests: Vec<oneshot::Receiver<Harvest>>, begun: Instant) -> Harvest {
+    let mut all = Harvest {
+        tally: Tally::default(),
+        bytes: Bytes::default(),
+        ended: begun,
+    };
+    for harvest in harvests {
+        let harvest = harvest.await.expect("a thread of the load panicked");
+        all.tally.add(harvest.tally);
+        all.bytes = all.bytes.plus(harvest.bytes);
+        all.ended = all.ended.max(harvest.ended);
+    }
+    all
+}
+
+/// What the measured process and this one have used so far.
+struct Consumption {
+    theirs: Option<Sample>,
+    own: Option<Duration>,
+}
+
+impl Consumption {
+    fn now(processes: Option<&Processes>) -> Result<Self, RunError> {
+        Ok(Self {
+            theirs: processes.map(Processes::sample).transpose()?,
+            own: process::own_cpu(),
+        })
+    }
+
+    fn usage_since(&self, before: &Self) -> Option<Usage> {
+        let (last, before) = (self.theirs?, before.theirs?);
+        let cpu = last.cpu.saturating_sub(before.cpu);
+        Some(Usage { cpu, last })
+    }
+
+    fn own_since(&self, before: &Self) -> Option<Duration> {
+        Some(self.own?.saturating_sub(before.own?))
+    }
+}

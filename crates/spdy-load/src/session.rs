@@ -1,0 +1,444 @@
+//! One session: it connects, keeps its slots as full as the pace says, and tells the tally what came.
+//!
+//! ```text
+//!  connect --> wait for the start --> run --+--> the budget is spent: done
+//!     ^                                     |
+//!     `---- the connection ended or closes -'
+//! ```
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use spdy_net::network::{Network, SystemNetwork};
+use spdy_net::protocol::Protocol;
+use tokio::time::Sleep;
+
+use crate::fault::{Fault, FaultKind};
+use crate::pace::Pace;
+use crate::plan::{Length, Plan};
+use crate::run::Live;
+use crate::tally::Tally;
+use crate::traffic::Traffic;
+use crate::wire::{Event, Wire};
+
+/// Rounds of reading and writing before other sessions get a turn.
+const TURNS: usize = 16;
+/// How often a request is sent again that the server did not begin with.
+const MAX_RESENT: u8 = 3;
+/// Before a server is tried again that answered nothing.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// When what is counted begins and ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Window {
+    /// The load begins.
+    pub(crate) begin: Instant,
+    /// The warm-up is over.
+    pub(crate) start: Instant,
+    /// The end; none if requests are counted out.
+    pub(crate) end: Option<Instant>,
+}
+
+/// What all sessions of a thread share.
+pub(crate) struct Shared {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) addresses: Arc<[SocketAddr]>,
+    pub(crate) live: Arc<Live>,
+    /// Requests that may still be begun, where they are counted out.
+    pub(crate) budget: Arc<AtomicU64>,
+    pub(crate) traffic: Rc<Traffic>,
+    pub(crate) tally: std::cell::RefCell<Tally>,
+}
+
+/// A request in flight, or waiting to be sent again.
+#[derive(Clone, Copy, Debug)]
+struct Order {
+    /// Which of the target's requests.
+    number: usize,
+    /// When it should have begun.
+    intended: Instant,
+    /// When it was last sent.
+    sent: Instant,
+    resent: u8,
+}
+
+/// One session.
+pub(crate) struct Session {
+    shared: Rc<Shared>,
+    window: Window,
+    pace: Pace,
+    protocol: Protocol,
+    wire: Wire,
+    slots: Vec<Option<Order>>,
+    free: Vec<usize>,
+    /// To be sent before anything new.
+    backlog: VecDeque<Order>,
+    /// Requests of the target in turn.
+    next_number: usize,
+    /// The budget is spent.
+    spent: bool,
+    /// Answers on this connection.
+    answers: u64,
+    ended: bool,
+    events: Vec<Event>,
+    timer: Option<Pin<Box<Sleep>>>,
+    alarm: Instant,
+}
+
+/// A connection that stands.
+pub(crate) struct Connected {
+    pub(crate) wire: Wire,
+    pub(crate) protocol: Protocol,
+}
+
+/// Connects, and agrees on a protocol.
+pub(crate) async fn connect(shared: &Shared) -> Result<Connected, Fault> {
+    let begun = Instant::now();
+    let timeout = shared.plan.connect_timeout;
+    let connected = tokio::time::timeout(timeout, shake_hands(shared))
+        .await
+        .map_err(|_| {
+            Fault::new(
+                FaultKind::Connect,
+                format_args!("no connection in {timeout:?}"),
+            )
+        })??;
+    let mut tally = shared.tally.borrow_mut();
+    tally.set_up.record(begun.elapsed());
+    Ok(connected)
+}
+
+async fn shake_hands(shared: &Shared) -> Result<Connected, Fault> {
+    let failed = |error: std::io::Error| Fault::new(FaultKind::Connect, error);
+    let plan = &shared.plan;
+    let mut io = Err(failed(std::io::ErrorKind::AddrNotAvailable.into()));
+    for address in shared.addresses.iter() {
+        io = SystemNetwork.connect(*address).await.map_err(failed);
+        if io.is_ok() {
+            break;
+        }
+    }
+    let mut io = io?;
+    let mut protocol = plan.protocol.unwrap_or(Protocol::Http1);
+    if plan.target.is_secure() {
+        let (secured, agreed) = plan
+            .tls
+            .connect(io, plan.target.host())
+            .await
+            .map_err(failed)?;
+        io = secured;
+        let agreed = agreed.protocol.unwrap_or(Protocol::Http1);
+        if plan.protocol.is_some_and(|wanted| wanted != agreed) {
+            let why = format!("the server speaks {agreed}, want {protocol}");
+            return Err(Fault::new(FaultKind::Connect, why));
+        }
+        protocol = agreed;
+    }
+    let wire = Wire::start(io, protocol, plan, shared.traffic.clone()).await?;
+    Ok(Connected { wire, protocol })
+}
+
+/// Why a session stops polling its connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stop {
+    /// All is done.
+    Spent,
+    /// The connection is over, or drained.
+    Reconnect,
+}
+
+impl Session {
+    /// Session `number`, on a connection that stands.
+    pub(crate) fn new(
+        shared: Rc<Shared>,
+        number: usize,
+        connected: Connected,
+        window: Window,
+    ) -> Self {
+        let plan = &shared.plan;
+        let streams = plan.streams_of(connected.protocol);
+        Self {
+            window,
+            pace: Pace::of(plan.rate, number, plan.sessions, window.begin),
+            protocol: connected.protocol,
+            wire: connected.wire,
+            slots: vec![None; streams],
+            free: (0..streams).rev().collect(),
+            backlog: VecDeque::new(),
+            next_number: number % plan.target.requests(),
+            spent: false,
+            answers: 0,
+            ended: false,
+            events: Vec::new(),
+            timer: None,
+            alarm: window.begin,
+            shared,
+        }
+    }
+
+    /// Loads the server until the budget is spent, or the connection is lost and no other can be had.
+    pub(crate) async fn run(mut self) {
+        loop {
+            match poll_fn(|cx| self.poll_run(cx)).await {
+                Stop::Spent => return,
+                Stop::Reconnect => {}
+            }
+            if !self.reconnect().await {
+                return;
+            }
+        }
+    }
+
+    /// Another connection in the place of the one that ended; `false` if none can be had for so long as a
+    /// request may take.
+    async fn reconnect(&mut self) -> bool {
+        let begun = Instant::now();
+        if self.answers == 0 {
+            tokio::time::sleep(PAUSE).await;
+        }
+        loop {
+            match connect(&self.shared).await {
+                Ok(connected) if connected.protocol == self.protocol => {
+                    self.wire = connected.wire;
+                    self.answers = 0;
+                    self.ended = false;
+                    self.tally(|tally| tally.reconnects += 1);
+                    return true;
+                }
+                Ok(connected) => {
+                    let why = format!(
+                        "the server speaks {} now, want {}",
+                        connected.protocol, self.protocol
+                    );
+                    self.fault(Fault::new(FaultKind::Connect, why), begun);
+                }
+                Err(fault) => self.fault(fault, begun),
+            }
+            if begun.elapsed() > self.shared.plan.timeout {
+                return false;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
+        let mut events = std::mem::take(&mut self.events);
+        let mut stop = None;
+        let mut turns = 0;
+        while stop.is_none() {
+            let mut progress = self.wire.receive(cx, &mut events);
+            let now = Instant::now();
+            self.hear(&mut events, now);
+            self.ask(cx, now);
+            self.wire.flush(cx, &mut events);
+            progress |= !events.is_empty();
+            self.hear(&mut events, now);
+            stop = self.stop();
+            if !progress && stop.is_none() && !self.wait(cx, now, &mut events) {
+                break;
+            }
+            turns += 1;
+            if turns == TURNS {
+                cx.waker().wake_by_ref();
+                break;
+            }
+        }
+        self.events = events;
+        stop.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn stop(&mut self) -> Option<Stop> {
+        let idle = self.free.len() == self.slots.len();
+        if idle && let Length::Requests(_) = self.shared.plan.length {
+            self.spent |= self.shared.budget.load(Ordering::Relaxed) == 0;
+        }
+        if idle && self.spent && self.backlog.is_empty() {
+            Some(Stop::Spent)
+        } else if self.ended || idle && self.wire.is_closing() {
+            Some(Stop::Reconnect)
+        } else {
+            None
+        }
+    }
+
+    /// Sends what is due, as far as there is room.
+    fn ask(&mut self, cx: &mut Context<'_>, now: Instant) {
+        while let Some(&slot) = self.free.last() {
+            if self.ended || self.wire.is_closing() {
+                return;
+            }
+            let resent = self.backlog.front().copied();
+            let due = resent.or_else(|| self.next_order(now));
+            let Some(mut order) = due else {
+                return;
+            };
+            order.sent = now;
+            if !self.wire.send(cx, slot, order.number) {
+                // The connection tells when it has room; until then it stays first in line.
+                if resent.is_none() {
+                    self.backlog.push_back(order);
+                }
+                return;
+            }
+            if resent.is_some() {
+                self.backlog.pop_front();
+            }
+            self.free.pop();
+            self.slots[slot] = Some(order);
+        }
+    }
+
+    /// A new request, if one is due and the budget allows it.
+    fn next_order(&mut self, now: Instant) -> Option<Order> {
+        if self.spent || self.pace.next().is_some_and(|next| next > now) {
+            return None;
+        }
+        if let Length::Requests(_) = self.shared.plan.length
+            && now >= self.window.start
+        {
+            let budget = &self.shared.budget;
+            let less = |left: u64| left.checked_sub(1);
+            let taken = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            if taken.is_err() {
+                self.spent = true;
+                return None;
+            }
+        }
+        let intended = self.pace.take(now)?;
+        let number = self.next_number;
+        self.next_number = (number + 1) % self.shared.plan.target.requests();
+        Some(Order {
+            number,
+            intended,
+            sent: now,
+            resent: 0,
+        })
+    }
+
+    /// Takes note of what happened.
+    fn hear(&mut self, events: &mut Vec<Event>, now: Instant) {
+        let (mut answered, mut failed) = (0, 0);
+        for event in events.drain(..) {
+            match event {
+                Event::Answered {
+                    slot,
+                    status,
+                    body_bytes,
+                } => {
+                    let Some(order) = self.release(slot) else {
+                        continue;
+                    };
+                    self.answers += 1;
+                    answered += 1;
+                    if self.counts(order.sent, now) {
+                        let took = now.saturating_duration_since(order.intended);
+                        let shared = &self.shared;
+                        let mut tally = shared.tally.borrow_mut();
+                        tally.answer(took, status, body_bytes, &shared.plan.expect);
+                    }
+                }
+                Event::Lost { slot, fault, again } => {
+                    let Some(order) = self.release(slot) else {
+                        continue;
+                    };
+                    if again && self.answers > 0 && order.resent < MAX_RESENT {
+                        let resent = order.resent + 1;
+                        self.backlog.push_back(Order { resent, ..order });
+                        self.tally(|tally| tally.resent += 1);
+                    } else {
+                        failed += 1;
+                        self.fault(fault, order.sent);
+                    }
+                }
+                Event::Ended => self.ended = true,
+            }
+        }
+        if answered + failed > 0 {
+            self.shared.live.add(answered, failed);
+        }
+    }
+
+    fn release(&mut self, slot: usize) -> Option<Order> {
+        let order = self.slots[slot].take();
+        if order.is_some() {
+            self.free.push(slot);
+        }
+        order
+    }
+
+    /// Whether something that was sent at `sent` and ended at `now` belongs to what is measured.
+    fn counts(&self, sent: Instant, now: Instant) -> bool {
+        match self.window.end {
+            Some(end) => (self.window.start..end).contains(&now),
+            None => sent >= self.window.start,
+        }
+    }
+
+    fn fault(&self, fault: Fault, since: Instant) {
+        if self.counts(since, Instant::now()) {
+            self.tally(|tally| tally.fault(fault));
+        }
+    }
+
+    fn tally(&self, count: impl FnOnce(&mut Tally)) {
+        count(&mut self.shared.tally.borrow_mut());
+    }
+
+    /// Waits for the next time-out or intended beginning; `true` if there is something to do at once.
+    fn wait(&mut self, cx: &mut Context<'_>, now: Instant, events: &mut Vec<Event>) -> bool {
+        let timeout = self.shared.plan.timeout;
+        let waits_for_time = !self.free.is_empty() && !self.spent && self.backlog.is_empty();
+        let due = self.pace.next().filter(|_| waits_for_time);
+        // A timer that is early is kept: looking at every slot each time would cost more than it brings.
+        if self.timer.is_none() || due.is_some_and(|due| due < self.alarm) {
+            let oldest = self.slots.iter().flatten().map(|order| order.sent).min();
+            let expires = oldest.unwrap_or(now) + timeout;
+            self.alarm = due.map_or(expires, |due| due.min(expires));
+            let sleep = tokio::time::sleep_until(self.alarm.into());
+            match &mut self.timer {
+                Some(timer) => timer.as_mut().reset(self.alarm.into()),
+                None => self.timer = Some(Box::pin(sleep)),
+            }
+        }
+        let rang = self
+            .timer
+            .as_mut()
+            .is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
+        if rang {
+            self.timer = None;
+            self.expire(Instant::now(), events);
+        }
+        rang
+    }
+
+    /// Gives up what has waited for too long.
+    fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
+        let timeout = self.shared.plan.timeout;
+        for slot in 0..self.slots.len() {
+            let expired = self.slots[slot]
+                .filter(|order| now.saturating_duration_since(order.sent) >= timeout);
+            if let Some(order) = expired {
+                self.release(slot);
+                self.wire.cancel(slot, events);
+                let why = format_args!("no answer in {timeout:?}").to_string();
+                self.fault(Fault::new(FaultKind::Timeout, why), order.sent);
+                self.shared.live.add(0, 1);
+            }
+        }
+    }
+}
+
+/// What is in flight when the time is over is neither right nor wrong.
+impl Drop for Session {
+    fn drop(&mut self) {
+        let unfinished = self.slots.len() - self.free.len() + self.backlog.len();
+        self.tally(|tally| tally.unfinished += unfinished as u64);
+    }
+}

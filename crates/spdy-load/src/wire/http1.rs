@@ -1,0 +1,352 @@
+//! HTTP/1.1: requests written out once and copied, answers read by httparse, in order (RFC 9112).
+//!
+//! ```text
+//!  Head --content-length--> Length(n) --n = 0--> done
+//!       --chunked---------> Size -> Chunk(n) -> Size ... -> Trailers -> done
+//!       --neither---------> UntilClose --end of file--> done
+//! ```
+//!
+//! More than one request in flight is pipelining.
+
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use spdy_net::network::BoxIo;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use crate::fault::{Fault, FaultKind};
+use crate::plan::Plan;
+use crate::traffic::{self, Counted, Traffic};
+use crate::wire::Event;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// Headers of one answer.
+const MAX_HEADERS: usize = 128;
+/// Bytes of a head, or of a line of a chunked body.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// One connection.
+pub(crate) struct Http1Wire {
+    io: Counted,
+    input: BytesMut,
+    out: BytesMut,
+    unflushed: bool,
+    requests: Vec<Request>,
+    heads_only: bool,
+    /// Slots whose answers are to come, in order.
+    waiting: VecDeque<usize>,
+    state: State,
+    status: u16,
+    body_bytes: u64,
+    /// The server closes after this answer.
+    last: bool,
+    ended: bool,
+    traffic: Rc<Traffic>,
+}
+
+/// Head and body of a request.
+struct Request {
+    text: Bytes,
+    head_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    /// The head is to come.
+    Head,
+    /// So much of the body is to come.
+    Length(u64),
+    /// The body ends with the connection.
+    UntilClose,
+    /// The size of a chunk is to come.
+    Size,
+    /// So much of a chunk is to come, its CR LF included.
+    Chunk(u64),
+    /// Trailers, up to a blank line.
+    Trailers,
+}
+
+/// How far reading came.
+enum Step {
+    /// More can be made of what is there.
+    On,
+    /// More bytes are wanted.
+    Wait,
+    /// The answer is whole.
+    Done,
+}
+
+impl Http1Wire {
+    pub(crate) fn new(io: BoxIo, plan: &Plan, traffic: Rc<Traffic>) -> Self {
+        let body_bytes = plan.target.body().len();
+        let request = |text: Bytes| Request {
+            head_bytes: (text.len() - body_bytes) as u64,
+            text,
+        };
+        Self {
+            io: Counted::new(io, traffic.clone()),
+            input: BytesMut::new(),
+            out: BytesMut::new(),
+            unflushed: false,
+            requests: plan.target.texts().into_iter().map(request).collect(),
+            heads_only: plan.target.asks_for_heads(),
+            waiting: VecDeque::new(),
+            state: State::Head,
+            status: 0,
+            body_bytes: 0,
+            last: false,
+            ended: false,
+            traffic,
+        }
+    }
+
+    pub(crate) fn send(&mut self, slot: usize, number: usize) -> bool {
+        if self.is_closing() {
+            return false;
+        }
+        let request = &self.requests[number];
+        self.out.extend_from_slice(&request.text);
+        self.traffic.add(traffic::Bytes {
+            headers_sent: request.head_bytes,
+            ..traffic::Bytes::default()
+        });
+        self.waiting.push_back(slot);
+        true
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.ended || self.last
+    }
+
+    /// An answer cannot be left out of the order: the connection goes with it.
+    pub(crate) fn cancel(&mut self, slot: usize, events: &mut Vec<Event>) {
+        self.waiting.retain(|waiting| *waiting != slot);
+        self.end("an answer before it timed out", events);
+    }
+
+    pub(crate) fn receive(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) -> bool {
+        if self.ended {
+            return false;
+        }
+        if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
+            self.input.reserve(READ_BYTES);
+        }
+        match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(0)) => {
+                if self.state == State::UntilClose {
+                    self.answered(events);
+                }
+                self.end("the server closed the connection", events);
+            }
+            Poll::Ready(Ok(_)) => self.read(events),
+            Poll::Ready(Err(error)) => self.end(&error.to_string(), events),
+        }
+        true
+    }
+
+    pub(crate) fn flush(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) {
+        while !self.ended && !self.out.is_empty() {
+            match Pin::new(&mut self.io).poll_write(cx, &self.out) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(len)) => {
+                    self.out.advance(len);
+                    self.unflushed = true;
+                }
+                Poll::Ready(Err(error)) => self.end(&error.to_string(), events),
+            }
+        }
+        if self.unflushed {
+            self.unflushed = Pin::new(&mut self.io).poll_flush(cx).is_pending();
+        }
+    }
+
+    /// Reads as many answers as are there.
+    fn read(&mut self, events: &mut Vec<Event>) {
+        while !self.ended && !self.input.is_empty() {
+            let step = match self.waiting.is_empty() {
+                true => Err("an answer to nothing"),
+                false => self.step(),
+            };
+            match step {
+                Ok(Step::On) => {}
+                Ok(Step::Wait) => return,
+                Ok(Step::Done) => {
+                    self.answered(events);
+                    if self.last {
+                        self.end("the server closes the connection", events);
+                    }
+                }
+                Err(why) => {
+                    if let Some(slot) = self.waiting.pop_front() {
+                        let fault = Fault::new(FaultKind::Malformed, why);
+                        let again = false;
+                        events.push(Event::Lost { slot, fault, again });
+                    }
+                    self.end(why, events);
+                }
+            }
+        }
+    }
+
+    /// One step of the drawing above.
+    fn step(&mut self) -> Result<Step, &'static str> {
+        match self.state {
+            State::Head => self.head(),
+            State::Length(left) => {
+                let left = left - self.skip(left, true);
+                self.state = State::Length(left);
+                Ok(if left == 0 { Step::Done } else { Step::Wait })
+            }
+            State::UntilClose => {
+                self.skip(u64::MAX, true);
+                Ok(Step::Wait)
+            }
+            State::Size => {
+                let Some(line) = self.line()? else {
+                    return Ok(Step::Wait);
+                };
+                let mut parts = line[..].split(|byte| *byte == b';');
+                let size = parts.next().unwrap_or(&[]);
+                let size = std::str::from_utf8(size.trim_ascii())
+                    .ok()
+                    .and_then(|size| u64::from_str_radix(size, 16).ok())
+                    .filter(|size| *size < u64::MAX - 2)
+                    .ok_or("a chunk without a size")?;
+                self.body_bytes += size;
+                self.state = match size {
+                    0 => State::Trailers,
+                    size => State::Chunk(size + 2),
+                };
+                Ok(Step::On)
+            }
+            State::Chunk(left) => {
+                let left = left - self.skip(left, false);
+                self.state = match left {
+                    0 => State::Size,
+                    left => State::Chunk(left),
+                };
+                Ok(if left == 0 { Step::On } else { Step::Wait })
+            }
+            State::Trailers => match self.line()? {
+                None => Ok(Step::Wait),
+                Some(line) if line.is_empty() => Ok(Step::Done),
+                Some(_) => Ok(Step::On),
+            },
+        }
+    }
+
+    /// Drops up to `most` bytes that are there, and tells how many; those of the body are counted.
+    fn skip(&mut self, most: u64, body: bool) -> u64 {
+        let len = usize::try_from(most).map_or(self.input.len(), |most| most.min(self.input.len()));
+        self.input.advance(len);
+        if body {
+            self.body_bytes += len as u64;
+        }
+        len as u64
+    }
+
+    /// The next line, without its end.
+    fn line(&mut self) -> Result<Option<BytesMut>, &'static str> {
+        let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
+            return match self.input.len() {
+                0..=MAX_HEAD_BYTES => Ok(None),
+                _ => Err("a line without an end"),
+            };
+        };
+        let mut line = self.input.split_to(end + 1);
+        line.truncate(end);
+        if line.ends_with(b"\r") {
+            line.truncate(end - 1);
+        }
+        Ok(Some(line))
+    }
+
+    fn head(&mut self) -> Result<Step, &'static str> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let len = match response.parse(&self.input) {
+            Ok(httparse::Status::Complete(len)) => len,
+            Ok(httparse::Status::Partial) if self.input.len() > MAX_HEAD_BYTES => {
+                return Err("a head without an end");
+            }
+            Ok(httparse::Status::Partial) => return Ok(Step::Wait),
+            Err(_) => return Err("an answer that is not HTTP/1.1"),
+        };
+        self.status = response.code.unwrap_or(0);
+        let mut length = None;
+        let mut chunked = false;
+        let mut keep_alive = response.version == Some(1);
+        for header in response.headers.iter() {
+            let value = header.value.trim_ascii();
+            if header.name.eq_ignore_ascii_case("content-length") {
+                let digits = std::str::from_utf8(value).ok();
+                let value = digits.and_then(|digits| digits.parse::<u64>().ok());
+                length = Some(value.ok_or("a content-length that is no number")?);
+            } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+                chunked = value.to_ascii_lowercase().ends_with(b"chunked");
+            } else if header.name.eq_ignore_ascii_case("connection") {
+                let value = value.to_ascii_lowercase();
+                keep_alive &= !value.windows(5).any(|word| word == b"close");
+                keep_alive |= value.windows(10).any(|word| word == b"keep-alive");
+            }
+        }
+        self.input.advance(len);
+        self.traffic.add(traffic::Bytes {
+            headers_received: len as u64,
+            ..traffic::Bytes::default()
+        });
+        self.body_bytes = 0;
+        if self.status == 101 {
+            return Err("a change of protocols that nobody asked for");
+        }
+        if self.status < 200 {
+            return Ok(Step::On);
+        }
+        self.last = !keep_alive;
+        if self.heads_only || matches!(self.status, 204 | 304) {
+            return Ok(Step::Done);
+        }
+        self.state = match (chunked, length) {
+            (true, _) => State::Size,
+            (false, Some(0)) => return Ok(Step::Done),
+            (false, Some(length)) => State::Length(length),
+            (false, None) => State::UntilClose,
+        };
+        Ok(Step::On)
+    }
+
+    /// The answer in front is whole.
+    fn answered(&mut self, events: &mut Vec<Event>) {
+        self.state = State::Head;
+        if let Some(slot) = self.waiting.pop_front() {
+            let (status, body_bytes) = (self.status, self.body_bytes);
+            events.push(Event::Answered {
+                slot,
+                status,
+                body_bytes,
+            });
+        }
+    }
+
+    /// The connection is over. Requests whose answers have not begun may be asked again.
+    fn end(&mut self, why: &str, events: &mut Vec<Event>) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        let begun = self.state != State::Head || !self.input.is_empty();
+        for (place, slot) in self.waiting.drain(..).enumerate() {
+            events.push(Event::Lost {
+                slot,
+                fault: Fault::lost(why),
+                again: place > 0 || !begun,
+            });
+        }
+        events.push(Event::Ended);
+    }
+}

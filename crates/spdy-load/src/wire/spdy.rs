@@ -1,0 +1,326 @@
+//! SPDY: the session machine itself, without the library's handles and tasks over it.
+//!
+//! The header block of a request is made once; it is compressed each time, as every block depends on those
+//! before it. The machine's own timers are off: the load's time-outs are all that is wanted here.
+
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use spdy_clock::WallClock;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_http::names::Names;
+use spdy_net::network::BoxIo;
+use spdy_session::config::{Config, Role};
+use spdy_session::event::{Event as Happened, ResetCause};
+use spdy_session::session::{Open, Session};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+
+use crate::fault::{Fault, FaultKind};
+use crate::plan::Plan;
+use crate::traffic::{self, Counted, Traffic};
+use crate::wire::Event;
+use crate::wire::ring::Ring;
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// Bytes of frames gathered before they are written.
+const WRITE_AHEAD: usize = 64 * 1024;
+
+/// One session.
+pub(crate) struct SpdyWire {
+    io: Counted,
+    machine: Session,
+    clock: WallClock,
+    input: BytesMut,
+    out: BytesMut,
+    unflushed: bool,
+    ended: bool,
+    requests: Vec<HeaderBlock>,
+    body: Bytes,
+    /// FIN stands on SYN_STREAM.
+    fin: bool,
+    heads_only: bool,
+    names: &'static Names,
+    streams: Ring<Answer>,
+    traffic: Rc<Traffic>,
+    /// Header bytes that `traffic` knows already, sent and received.
+    told: (u64, u64),
+}
+
+/// The answer to one request, as far as it came.
+struct Answer {
+    slot: usize,
+    status: u16,
+    body_bytes: u64,
+    length: Option<u64>,
+}
+
+impl SpdyWire {
+    pub(crate) fn new(
+        io: BoxIo,
+        version: Version,
+        plan: &Plan,
+        traffic: Rc<Traffic>,
+    ) -> Result<Self, Fault> {
+        let mut config = Config::new(Role::Client, version);
+        config.compression = plan.compression;
+        config.initial_window_bytes = plan.stream_window_bytes;
+        config.session_window_bytes = plan.session_window_bytes;
+        config.frame_timeout = None;
+        config.small_data_bytes = 0;
+        let clock = WallClock::start();
+        let requests = plan
+            .target
+            .blocks(version)
+            .map_err(|error| Fault::new(FaultKind::Malformed, error))?;
+        let body = plan.target.body().clone();
+        Ok(Self {
+            io: Counted::new(io, traffic.clone()),
+            machine: Session::new(config, clock.now()),
+            clock,
+            input: BytesMut::new(),
+            out: BytesMut::new(),
+            unflushed: false,
+            ended: false,
+            requests,
+            fin: body.is_empty(),
+            body,
+            heads_only: plan.target.asks_for_heads(),
+            names: Names::of(version),
+            streams: Ring::default(),
+            traffic,
+            told: (0, 0),
+        })
+    }
+
+    pub(crate) fn send(&mut self, slot: usize, number: usize) -> bool {
+        let open = Open {
+            fin: self.fin,
+            ..Open::default()
+        };
+        let Ok(id) = self.machine.open(&self.requests[number], open) else {
+            return false;
+        };
+        if !self.fin {
+            self.machine.send_data(id, self.body.clone(), true);
+        }
+        let answer = Answer {
+            slot,
+            status: 0,
+            body_bytes: 0,
+            length: None,
+        };
+        self.streams.insert(id.value(), answer);
+        true
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.ended || self.machine.is_closing()
+    }
+
+    pub(crate) fn cancel(&mut self, slot: usize) {
+        let found = self.streams.iter().find(|(_, answer)| answer.slot == slot);
+        if let Some((id, _)) = found {
+            self.streams.remove(id);
+            self.machine.reset(StreamId::new(id), RstStatus::CANCEL);
+        }
+    }
+
+    pub(crate) fn receive(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) -> bool {
+        if self.ended {
+            return false;
+        }
+        if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
+            self.input.reserve(READ_BYTES);
+        }
+        let now = self.clock.now();
+        // The future holds nothing from one poll to the next, so it may be made anew.
+        match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(0)) => self.machine.handle_eof(now),
+            Poll::Ready(Ok(_)) => self.machine.handle_input_buffer(now, &mut self.input),
+            Poll::Ready(Err(error)) => self.lose(&error, events),
+        }
+        self.drain(events);
+        true
+    }
+
+    pub(crate) fn flush(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) {
+        let now = self.clock.now();
+        while !self.ended {
+            while self.out.len() < WRITE_AHEAD && self.machine.poll_transmit(now, &mut self.out) {}
+            self.drain(events);
+            if self.out.is_empty() {
+                break;
+            }
+            match Pin::new(&mut self.io).poll_write(cx, &self.out) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(len)) => {
+                    self.out.advance(len);
+                    self.unflushed = true;
+                }
+                Poll::Ready(Err(error)) => self.lose(&error, events),
+            }
+        }
+        if self.unflushed {
+            self.unflushed = Pin::new(&mut self.io).poll_flush(cx).is_pending();
+        }
+        self.count_headers();
+    }
+
+    fn count_headers(&mut self) {
+        let stats = self.machine.stats();
+        let now = (stats.sent_block_wire_bytes, stats.received_block_wire_bytes);
+        self.traffic.add(traffic::Bytes {
+            headers_sent: now.0 - self.told.0,
+            headers_received: now.1 - self.told.1,
+            ..traffic::Bytes::default()
+        });
+        self.told = now;
+    }
+
+    /// Turns what the machine tells into what the load wants to know.
+    fn drain(&mut self, events: &mut Vec<Event>) {
+        while let Some(happened) = self.machine.poll_event() {
+            match happened {
+                Happened::Reply { id, headers, fin } | Happened::Headers { id, headers, fin } => {
+                    self.head(id, &headers);
+                    self.finish_if(fin, id, events);
+                }
+                Happened::Data { id, data, fin } => {
+                    self.machine.consume(id, data.len());
+                    if let Some(answer) = self.streams.get_mut(id.value()) {
+                        answer.body_bytes += data.len() as u64;
+                    }
+                    self.finish_if(fin, id, events);
+                }
+                Happened::Reset { id, cause } => self.reset(id, &cause, events),
+                Happened::Closed { error } => {
+                    let why = error.map_or("the session was closed".to_owned(), |e| e.to_string());
+                    self.end(&why, events);
+                }
+                Happened::Opened { id, .. } => {
+                    self.machine.reset(id, RstStatus::REFUSED_STREAM);
+                }
+                Happened::Writable { .. }
+                | Happened::CanOpen
+                | Happened::Pong { .. }
+                | Happened::GoAway { .. } => {}
+            }
+        }
+    }
+
+    /// The head of an answer; HEADERS after a final one are trailers.
+    fn head(&mut self, id: StreamId, headers: &HeaderBlock) {
+        let Some(answer) = self.streams.get_mut(id.value()) else {
+            return;
+        };
+        if answer.status >= 200 {
+            return;
+        }
+        if let Some(status) = headers.value(self.names.status) {
+            answer.status = number(
+                status
+                    .split(|byte| *byte == b' ')
+                    .next()
+                    .unwrap_or_default(),
+            )
+            .and_then(|status| u16::try_from(status).ok())
+            .unwrap_or(0);
+        }
+        answer.length = headers.value("content-length").and_then(number);
+    }
+
+    fn finish_if(&mut self, fin: bool, id: StreamId, events: &mut Vec<Event>) {
+        if !fin {
+            return;
+        }
+        let Some(answer) = self.streams.remove(id.value()) else {
+            return;
+        };
+        let Answer {
+            slot,
+            status,
+            body_bytes,
+            length,
+        } = answer;
+        let has_body = !self.heads_only && !matches!(status, 204 | 304);
+        let malformed = if status < 200 {
+            Some("an answer without a status".to_owned())
+        } else {
+            length
+                .filter(|length| has_body && *length != body_bytes)
+                .map(|length| format!("a body of {body_bytes} bytes, want {length}"))
+        };
+        events.push(match malformed {
+            None => Event::Answered {
+                slot,
+                status,
+                body_bytes,
+            },
+            Some(why) => Event::Lost {
+                slot,
+                fault: Fault::new(FaultKind::Malformed, why),
+                again: false,
+            },
+        });
+    }
+
+    fn reset(&mut self, id: StreamId, cause: &ResetCause, events: &mut Vec<Event>) {
+        let Some(answer) = self.streams.remove(id.value()) else {
+            return;
+        };
+        let (fault, again) = match cause {
+            ResetCause::ByPeer(status) => (
+                Fault::new(FaultKind::Reset, format_args!("reset with {status}")),
+                *status == RstStatus::REFUSED_STREAM,
+            ),
+            ResetCause::ByUs(status) => (
+                Fault::new(
+                    FaultKind::Malformed,
+                    format_args!("had to be reset with {status}"),
+                ),
+                false,
+            ),
+            ResetCause::NotProcessed => (Fault::lost("the server went away"), true),
+            ResetCause::SessionLost(error) => (Fault::lost(error), false),
+        };
+        events.push(Event::Lost {
+            slot: answer.slot,
+            fault,
+            again,
+        });
+    }
+
+    fn lose(&mut self, error: &std::io::Error, events: &mut Vec<Event>) {
+        self.end(&error.to_string(), events);
+    }
+
+    fn end(&mut self, why: &str, events: &mut Vec<Event>) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        let lost = std::mem::take(&mut self.streams);
+        events.extend(lost.iter().map(|(_, answer)| Event::Lost {
+            slot: answer.slot,
+            fault: Fault::lost(why),
+            again: false,
+        }));
+        events.push(Event::Ended);
+    }
+}
+
+/// A decimal number, and nothing else.
+fn number(digits: impl AsRef<[u8]>) -> Option<u64> {
+    std::str::from_utf8(digits.as_ref())
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}

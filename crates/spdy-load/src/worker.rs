@@ -1,0 +1,133 @@
+//! One thread: a runtime of its own, and its share of the sessions as tasks on it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use futures_util::stream::{self, StreamExt};
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::fault::Fault;
+use crate::session::{self, Connected, Session, Shared, Window};
+use crate::tally::Tally;
+use crate::traffic::{Bytes, Traffic};
+
+/// Handshakes under way at once: a server's queue of new connections is not endless.
+const CONNECTING: usize = 64;
+
+/// What a thread is to do.
+pub(crate) struct Worker {
+    /// The numbers of its sessions.
+    pub(crate) sessions: Vec<usize>,
+    /// How its connections came out.
+    pub(crate) ready: mpsc::UnboundedSender<Ready>,
+    /// When the load begins.
+    pub(crate) window: watch::Receiver<Option<Window>>,
+    /// That it ends early.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// What came of connecting.
+pub(crate) struct Ready {
+    pub(crate) connected: usize,
+    pub(crate) protocol: Option<spdy_net::protocol::Protocol>,
+    pub(crate) failure: Option<Fault>,
+}
+
+/// What a thread brings home.
+pub(crate) struct Harvest {
+    pub(crate) tally: Tally,
+    pub(crate) bytes: Bytes,
+    /// The last of its sessions ended, or was ended.
+    pub(crate) ended: Instant,
+}
+
+impl Worker {
+    /// Runs to the end of the load.
+    pub(crate) async fn run(mut self, shared: Shared) -> Harvest {
+        let shared = Rc::new(shared);
+        let traffic = shared.traffic.clone();
+        let tasks = LocalSet::new();
+        let (before, after, ended) = tasks.run_until(self.conduct(&shared, &traffic)).await;
+        drop(tasks); // and with it whoever still waits for an answer
+        let tally = RefCell::take(&shared.tally);
+        Harvest {
+            tally,
+            bytes: after.since(before),
+            ended,
+        }
+    }
+
+    async fn conduct(&mut self, shared: &Rc<Shared>, traffic: &Traffic) -> (Bytes, Bytes, Instant) {
+        let connected = self.connect(shared).await;
+        let window = match self.window.wait_for(Option::is_some).await {
+            Ok(window) => *window,
+            Err(_) => None, // the run was given up
+        };
+        let Some(window) = window else {
+            return (Bytes::default(), Bytes::default(), Instant::now());
+        };
+        let mut before = traffic.read();
+        let mut sessions = JoinSet::new();
+        for (number, connected) in connected {
+            let session = Session::new(shared.clone(), number, connected, window);
+            sessions.spawn_local(session.run());
+        }
+        let ended = async { while sessions.join_next().await.is_some() {} };
+        let stop = self.stop.wait_for(|stop| *stop);
+        tokio::pin!(ended, stop);
+        if window.start > window.begin {
+            let over = tokio::select! {
+                () = tokio::time::sleep_until(window.start.into()) => false,
+                () = &mut ended => true,
+                _ = &mut stop => true,
+            };
+            before = traffic.read();
+            if over {
+                return (before, before, Instant::now());
+            }
+        }
+        let time = async {
+            match window.end {
+                Some(end) => tokio::time::sleep_until(end.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = ended => {}
+            _ = stop => {}
+            () = time => {}
+        }
+        (before, traffic.read(), Instant::now())
+    }
+
+    /// Sets up every session, and says how that went.
+    async fn connect(&self, shared: &Shared) -> Vec<(usize, Connected)> {
+        let mut failure = None;
+        let mut connected = Vec::with_capacity(self.sessions.len());
+        let attempts = stream::iter(self.sessions.iter().copied())
+            .map(|number| async move { (number, session::connect(shared).await) });
+        let mut attempts = attempts.buffer_unordered(CONNECTING);
+        while let Some((number, attempt)) = attempts.next().await {
+            match attempt {
+                Ok(stands) => {
+                    shared.live.connected();
+                    connected.push((number, stands));
+                }
+                Err(fault) => {
+                    failure.get_or_insert_with(|| fault.clone());
+                    shared.tally.borrow_mut().fault(fault);
+                }
+            }
+        }
+        // Nobody to hear it has given up.
+        let _ = self.ready.send(Ready {
+            connected: connected.len(),
+            protocol: connected.first().map(|(_, stands)| stands.protocol),
+            failure,
+        });
+        connected
+    }
+}
