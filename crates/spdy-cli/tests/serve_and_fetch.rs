@@ -13,6 +13,7 @@ struct Served {
     child: Child,
     plain: u16,
     tls: u16,
+    metrics: Option<String>,
     ca: String,
     folder: tempfile::TempDir,
 }
@@ -52,6 +53,7 @@ impl Served {
         Self {
             plain: port(false),
             tls: port(true),
+            metrics: ready["metrics"].as_str().map(str::to_owned),
             child,
             ca,
             folder,
@@ -377,4 +379,42 @@ fn a_server_that_is_asked_to_stop_ends_well() {
         .status();
     assert!(asked.unwrap().success());
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_sessions_do_is_told_to_prometheus() {
+    let served = Served::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
+    for url in [served.https("/"), served.http("/nothing")] {
+        let protocol = ["--protocol", "spdy/3.1"];
+        served.fetch(&[&protocol[..], &[&url, "--quiet"]].concat());
+    }
+    served.fetch(&["--protocol", "h2", &served.https("/"), "--quiet"]);
+    let metrics = served.metrics.as_ref().unwrap();
+    let told = served.fetch(&[
+        "--protocol",
+        "http/1.1",
+        &format!("http://{metrics}/metrics"),
+    ]);
+    let told = text(&told.stdout);
+    for line in [
+        "# TYPE spdy_sessions counter",
+        "spdy_sessions_total{role=\"server\",version=\"3.1\"} 1",
+        // Plain connections are 3 until they give the session credit.
+        "spdy_sessions_total{role=\"server\",version=\"3\"} 1",
+        "spdy_requests_total{role=\"server\"} 2",
+        "spdy_responses_total{role=\"server\",class=\"2xx\"} 1",
+        "spdy_responses_total{role=\"server\",class=\"4xx\"} 1",
+        "spdy_frames_total{role=\"server\",direction=\"received\",type=\"SYN_STREAM\"} 2",
+        "spdy_limit_hits_total{role=\"server\",limit=\"max_concurrent_streams\"} 0",
+        "spdy_ping_round_trip_seconds_bucket{le=\"+Inf\",role=\"server\"} 0",
+        "# EOF",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}\nin\n{told}");
+    }
+    assert!(
+        !told.contains("role=\"client\""),
+        "no client ever was:\n{told}"
+    );
+    let elsewhere = served.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
+    assert_eq!(text(&elsewhere.stdout), "want /metrics\n");
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use http::{Request, Response};
+use spdy::Metrics;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy::server::PushForm;
@@ -47,6 +48,10 @@ pub struct ServerOptions {
     pub compression: Compression,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
+    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never.
+    pub keepalive: Option<Duration>,
+    /// Where SPDY sessions are counted.
+    pub metrics: Option<Metrics>,
     /// How SPDY's pushes are written.
     pub push_form: PushForm,
 }
@@ -64,6 +69,8 @@ impl Default for ServerOptions {
             max_streams: 100,
             compression: Compression::Masked,
             flow_control: true,
+            keepalive: None,
+            metrics: None,
             push_form: PushForm::default(),
         }
     }

@@ -176,7 +176,11 @@ pub(crate) async fn serve(
         .flow_control(options.flow_control)
         .max_concurrent_streams(options.max_streams)
         .push_form(options.push_form);
+    if let Some(metrics) = &options.metrics {
+        builder = builder.metrics(metrics);
+    }
     let config = builder.config_mut();
+    config.keepalive_interval = options.keepalive;
     config.detect_session_window = may_be_31;
     config.idle_timeout = Some(options.idle_timeout);
     config.write_timeout = Some(options.write_timeout);

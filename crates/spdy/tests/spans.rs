@@ -61,7 +61,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Notes {
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         if event.metadata().target() == "spans" {
             let around = context.event_span(event);
-            let around = around.iter().flat_map(|span| span.scope());
+            let around = around
+                .iter()
+                .flat_map(tracing_subscriber::registry::SpanRef::scope);
             let mut noted = Noted {
                 name: "event",
                 within: around.map(|span| span.name()).collect(),

@@ -16,5 +16,6 @@ pub(crate) mod replica;
 mod replica_check;
 mod replica_show;
 pub(crate) mod serve;
+mod serve_metrics;
 
 pub(crate) use outcome::{Outcome, Usage, run};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
+use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::latch::Latch;
@@ -18,7 +19,7 @@ use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
-use crate::commands::{Outcome, Usage};
+use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
@@ -63,6 +64,10 @@ pub(crate) struct Args {
     /// Tell where it listens as one line of JSON on stdout
     #[arg(long)]
     json: bool,
+
+    /// Tell Prometheus what SPDY sessions do, at http://ADDR/metrics; port 0 lets the system choose
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<SocketAddr>,
 
     /// Tell each request on stderr
     #[arg(short, long)]
@@ -135,6 +140,10 @@ struct Limits {
     #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..))]
     idle_timeout: u64,
 
+    /// Send a PING on a SPDY session that was silent for so many seconds, and end it when it stays silent for 10 more. Not for Undertow's clients, which never answer a PING [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    keepalive: Option<u64>,
+
     /// The largest head of a request, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(8_192..))]
     max_head: u32,
@@ -149,6 +158,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve page.har --tls 127.0.0.1:8443 --write-ca ca.pem"
     "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
+    "spdy serve portal --metrics 127.0.0.1:9100"
 };
 
 /// Where one listener listens, as it is told.
@@ -168,6 +178,7 @@ struct Ready<'a> {
     hosts: Vec<&'a str>,
     default_host: Option<&'a str>,
     targets: usize,
+    metrics: Option<SocketAddr>,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -225,6 +236,7 @@ async fn serve(
 ) -> anyhow::Result<()> {
     let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
     let listeners = listen(args, &hosts)?;
+    let metrics = args.metrics.map(bind).transpose()?;
     let listening: Vec<Listening> = listeners.iter().map(|(_, about)| about.clone()).collect();
     let tls = match listening.iter().any(|one| one.tls) {
         true => Some(server_tls(args, &hosts, &listening, printer)?),
@@ -238,10 +250,12 @@ async fn serve(
         &hosts,
         default_host.as_deref(),
         &listening,
+        metrics.as_ref().map(Listener::address),
         printer,
     )?;
 
     let stop = Latch::new();
+    let counted = metrics.is_some().then(Metrics::new);
     let config = ServeConfig {
         protocols: args.protocols.clone(),
         options: ServerOptions {
@@ -249,6 +263,8 @@ async fn serve(
             max_streams: args.limits.max_streams,
             max_head_bytes: args.limits.max_head as usize,
             flow_control: !args.limits.no_flow_control,
+            keepalive: args.limits.keepalive.map(Duration::from_secs),
+            metrics: counted.clone(),
             ..ServerOptions::default()
         },
         stop: stop.clone(),
@@ -270,6 +286,28 @@ async fn serve(
         running.spawn(listener.run(options, stop, move |io, _from| {
             serve_connection(io, site.clone(), config.clone(), runtime.clone())
         }));
+    }
+    if let Some((listener, counted)) = metrics.zip(counted) {
+        let (registry, runtime) = (serve_metrics::registry(&counted), runtime.clone());
+        let answer = move |request| {
+            let response = serve_metrics::answer(&registry, &request);
+            std::future::ready(response)
+        };
+        let (answer, ended) = (Arc::new(answer), stop.clone());
+        running.spawn(
+            listener.run(ListenOptions::default(), stop.clone(), move |io, _| {
+                let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
+                async move {
+                    let (protocols, options) = ([Protocol::Http1], ServerOptions::default());
+                    let serving = spdy_net::serve::serve_connection(
+                        io, answer, &protocols, None, &options, &runtime, &ended,
+                    );
+                    if let Err(error) = serving.await {
+                        tracing::debug!(%error, "a look at the metrics ended out of order");
+                    }
+                }
+            }),
+        );
     }
     signals.any().await?;
     printer.note(format_args!("{DIM}stopping{DIM:#}"));
@@ -313,13 +351,16 @@ fn listen(args: &Args, hosts: &[String]) -> anyhow::Result<Vec<(Listener, Listen
         if address.port() == 0 {
             address.set_port(chosen.get(&tls).copied().unwrap_or(0));
         }
-        let listener =
-            Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+        let listener = bind(address)?;
         let address = listener.address();
         chosen.entry(tls).or_insert(address.port());
         listeners.push((listener, Listening { address, tls, host }));
     }
     Ok(listeners)
+}
+
+fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
+    Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
 }
 
 /// The address `nth` after `base`; loopback has sixteen million of them.
@@ -391,6 +432,7 @@ fn announce(
     hosts: &[String],
     default_host: Option<&str>,
     listening: &[Listening],
+    metrics: Option<SocketAddr>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let protocols: Vec<_> = args
@@ -421,6 +463,10 @@ fn announce(
             "serving {targets} files of {source} under any host name"
         )),
     }
+    if let Some(address) = metrics {
+        let path = serve_metrics::PATH;
+        printer.note(format_args!("metrics at http://{address}{path}"));
+    }
     if args.json {
         printer.json(&Ready {
             listening,
@@ -428,6 +474,7 @@ fn announce(
             hosts: hosts.iter().map(String::as_str).collect(),
             default_host,
             targets,
+            metrics,
         })?;
     }
     Ok(())

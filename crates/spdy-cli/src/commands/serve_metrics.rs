@@ -1,0 +1,283 @@
+//! What `spdy serve --metrics` tells: the counters of [`spdy::metrics`] as OpenMetrics text, which Prometheus
+//! reads.
+//!
+//! | name | labels | what |
+//! | --- | --- | --- |
+//! | `spdy_sessions_open` | `role`, `version` | open sessions |
+//! | `spdy_sessions_total` | `role`, `version` | sessions so far |
+//! | `spdy_streams_open` | `role` | open streams |
+//! | `spdy_streams_total` | `role`, `opened_by` (`us`, `peer`) | streams so far |
+//! | `spdy_streams_refused_total` | `role` | streams of peers that got REFUSED_STREAM |
+//! | `spdy_pushes_total` | `role` | pushes sent (server), taken (client) |
+//! | `spdy_requests_total` | `role` | requests |
+//! | `spdy_responses_total` | `role`, `class` (`1xx` to `5xx`) | responses |
+//! | `spdy_frames_total` | `role`, `direction` (`sent`, `received`), `type` | frames, by the specification's names |
+//! | `spdy_data_bytes_total` | `role`, `direction` | DATA payload |
+//! | `spdy_header_block_bytes_total` | `role`, `direction`, `form` (`plain`, `wire`) | header blocks |
+//! | `spdy_resets_total` | `role`, `direction`, `status` | RST_STREAM, by the specification's names |
+//! | `spdy_limit_hits_total` | `role`, `limit` | limits that peers met, by the names of the configuration |
+//! | `spdy_ping_round_trip_seconds` | `role` | a histogram of the answers to PING |
+//!
+//! Only SPDY is counted: what came by HTTP/1.1 or HTTP/2 is not in here. `spdy serve` has servers' sessions
+//! alone, so `role` is always `server`; the names are the same for whoever exports a client's.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode, header};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use spdy::Body;
+use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoundTrips, Side};
+
+/// Where they are found.
+pub(crate) const PATH: &str = "/metrics";
+
+/// What the text is.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Answers one request for the metrics.
+pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<Body> {
+    let (status, kind, text) = if request.uri().path() != PATH {
+        (
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            format!("want {PATH}\n"),
+        )
+    } else if *request.method() != Method::GET && *request.method() != Method::HEAD {
+        (StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new())
+    } else {
+        let mut text = String::new();
+        match encode(&mut text, registry) {
+            Ok(()) => (StatusCode::OK, CONTENT_TYPE, text),
+            Err(fmt::Error) => unreachable!("a string takes whatever is written"),
+        }
+    };
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, kind);
+    let response = response.body(Body::full(text.into_bytes()));
+    response.expect("a status and one header make a response")
+}
+
+/// A registry of what `metrics` counts.
+pub(crate) fn registry(metrics: &Metrics) -> Arc<Registry> {
+    let mut registry = Registry::with_prefix("spdy");
+    registry.register_collector(Box::new(OfSessions(metrics.clone())));
+    Arc::new(registry)
+}
+
+/// Looks at all sessions whenever it is asked.
+#[derive(Debug)]
+struct OfSessions(Metrics);
+
+/// One role's sessions, and what the role is called.
+type Named<'a> = (&'static str, &'a Side);
+
+impl Collector for OfSessions {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let snapshot = self.0.snapshot();
+        // A role that never had a session would fill the page with zeros.
+        let all = [("client", &snapshot.client), ("server", &snapshot.server)];
+        let has_been = |side: &Side| side.sessions.iter().any(|(_, sessions)| sessions.total > 0);
+        let sides: Vec<_> = all.into_iter().filter(|(_, side)| has_been(side)).collect();
+        sessions(&mut encoder, &sides)?;
+        streams(&mut encoder, &sides)?;
+        bytes_and_frames(&mut encoder, &sides)?;
+        resets_and_limits(&mut encoder, &sides)?;
+        round_trips(&mut encoder, &sides)
+    }
+}
+
+fn sessions(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+    let mut open = gauge(encoder, "sessions_open", "Open sessions")?;
+    for (role, side) in sides {
+        for (version, sessions) in side.sessions {
+            let labels = [("role", *role), ("version", number(version))];
+            put_gauge(&mut open, labels, sessions.open)?;
+        }
+    }
+    let mut total = counter(encoder, "sessions", "Sessions so far")?;
+    for (role, side) in sides {
+        for (version, sessions) in side.sessions {
+            let labels = [("role", *role), ("version", number(version))];
+            put(&mut total, labels, sessions.total)?;
+        }
+    }
+    Ok(())
+}
+
+fn number(version: spdy::Version) -> &'static str {
+    match version {
+        spdy::Version::V2 => "2",
+        spdy::Version::V3 => "3",
+        spdy::Version::V31 => "3.1",
+    }
+}
+
+fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+    let mut open = gauge(encoder, "streams_open", "Open streams")?;
+    for (role, side) in sides {
+        put_gauge(&mut open, [("role", *role)], side.streams_open)?;
+    }
+    let mut total = counter(encoder, "streams", "Streams so far")?;
+    for (role, side) in sides {
+        let stats = &side.stats;
+        let both = [
+            ("us", stats.streams_opened),
+            ("peer", stats.streams_accepted),
+        ];
+        for (who, count) in both {
+            put(&mut total, [("role", *role), ("opened_by", who)], count)?;
+        }
+    }
+    let mut refused = counter(encoder, "streams_refused", "Streams that were refused")?;
+    for (role, side) in sides {
+        put(&mut refused, [("role", *role)], side.stats.streams_refused)?;
+    }
+    let mut pushes = counter(
+        encoder,
+        "pushes",
+        "Pushes sent by servers, taken by clients",
+    )?;
+    for (role, side) in sides {
+        put(&mut pushes, [("role", *role)], side.pushes)?;
+    }
+    let mut requests = counter(encoder, "requests", "Requests")?;
+    for (role, side) in sides {
+        put(&mut requests, [("role", *role)], side.exchanges.requests)?;
+    }
+    let mut responses = counter(encoder, "responses", "Responses by class of status")?;
+    for (role, side) in sides {
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter();
+        for (class, count) in classes.zip(side.exchanges.responses) {
+            put(&mut responses, [("role", *role), ("class", class)], count)?;
+        }
+    }
+    Ok(())
+}
+
+fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+    let mut frames = counter(encoder, "frames", "Frames by type")?;
+    for (role, side) in sides {
+        let stats = &side.stats;
+        let both = [
+            ("sent", &stats.frames_sent),
+            ("received", &stats.frames_received),
+        ];
+        for (direction, counted) in both {
+            for (kind, count) in counted.iter().filter(|(_, count)| *count > 0) {
+                let labels = [("role", *role), ("direction", direction), ("type", kind)];
+                put(&mut frames, labels, count)?;
+            }
+        }
+    }
+    let mut data = counter(encoder, "data_bytes", "Payload of DATA")?;
+    for (role, side) in sides {
+        let stats = &side.stats;
+        let both = [
+            ("sent", stats.sent_data_bytes),
+            ("received", stats.received_data_bytes),
+        ];
+        for (direction, count) in both {
+            put(
+                &mut data,
+                [("role", *role), ("direction", direction)],
+                count,
+            )?;
+        }
+    }
+    let mut blocks = counter(
+        encoder,
+        "header_block_bytes",
+        "Header blocks, plain and on the wire",
+    )?;
+    for (role, side) in sides {
+        let stats = &side.stats;
+        let all = [
+            ("sent", "plain", stats.sent_block_plain_bytes),
+            ("sent", "wire", stats.sent_block_wire_bytes),
+            ("received", "plain", stats.received_block_plain_bytes),
+            ("received", "wire", stats.received_block_wire_bytes),
+        ];
+        for (direction, form, count) in all {
+            let labels = [("role", *role), ("direction", direction), ("form", form)];
+            put(&mut blocks, labels, count)?;
+        }
+    }
+    Ok(())
+}
+
+fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+    let mut resets = counter(encoder, "resets", "RST_STREAM by status")?;
+    for (role, side) in sides {
+        let stats = &side.stats;
+        let both = [
+            ("sent", &stats.resets_sent),
+            ("received", &stats.resets_received),
+        ];
+        for (direction, counted) in both {
+            for (status, count) in counted.iter().filter(|(_, count)| *count > 0) {
+                let labels = [
+                    ("role", *role),
+                    ("direction", direction),
+                    ("status", status),
+                ];
+                put(&mut resets, labels, count)?;
+            }
+        }
+    }
+    let mut limits = counter(encoder, "limit_hits", "Limits that peers met")?;
+    for (role, side) in sides {
+        for limit in spdy::Limit::ALL {
+            let labels = [("role", *role), ("limit", limit.name())];
+            put(&mut limits, labels, side.stats.limits.of(*limit).into())?;
+        }
+    }
+    Ok(())
+}
+
+fn round_trips(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
+    let (name, help) = ("ping_round_trip_seconds", "Round trips that PING measured");
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (role, side) in sides {
+        let RoundTrips { buckets, sum } = side.round_trips;
+        let bounds = RTT_BOUNDS_MS.map(|bound| bound as f64 / 1000.0);
+        let bounds = bounds.into_iter().chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(buckets).collect();
+        let count = side.round_trips.count();
+        metric
+            .encode_family(&[("role", *role)])?
+            .encode_histogram::<NoLabelSet>(sum.as_secs_f64(), count, &buckets, None)?;
+    }
+    Ok(())
+}
+
+fn counter<'a>(
+    encoder: &'a mut DescriptorEncoder<'_>,
+    name: &'a str,
+    help: &str,
+) -> Result<MetricEncoder<'a>, fmt::Error> {
+    encoder.encode_descriptor(name, help, None, MetricType::Counter)
+}
+
+fn gauge<'a>(
+    encoder: &'a mut DescriptorEncoder<'_>,
+    name: &'a str,
+    help: &str,
+) -> Result<MetricEncoder<'a>, fmt::Error> {
+    encoder.encode_descriptor(name, help, None, MetricType::Gauge)
+}
+
+fn put(metric: &mut MetricEncoder<'_>, labels: impl EncodeLabelSet, count: u64) -> fmt::Result {
+    metric
+        .encode_family(&labels)?
+        .encode_counter::<NoLabelSet, _, u64>(&count, None)
+}
+
+fn put_gauge(metric: &mut MetricEncoder<'_>, labels: impl EncodeLabelSet, now: u64) -> fmt::Result {
+    metric.encode_family(&labels)?.encode_gauge(&now)
+}
