@@ -22,7 +22,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use spdy::{SharedRuntime, TokioRuntime};
 use spdy_cri::{
-    AttachRequest, Channel, Config, ExecRequest, ExitCode, Handler, HandlerError, Input, Output,
+    AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Input, Output,
     PortForwardRequest, StreamingServer, Streams, Wanted,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -119,7 +119,7 @@ impl Handler for LocalCommands {
         &self,
         _: String,
         port: u16,
-        mut connection: Channel,
+        mut connection: Connection,
     ) -> Result<(), HandlerError> {
         let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
         tokio::io::copy_bidirectional(&mut connection, &mut socket).await?;

@@ -2,11 +2,12 @@
 //! upgrade, and ends with the command's exit code.
 //!
 //! ```text
-//! exec-client [-i] [-t] HOST:PORT COMMAND [ARGUMENT]...    asks cri-exec-server for a URL
-//! exec-client [-i] [-t] http://HOST:PORT/exec/TOKEN        uses that one
+//! exec-client [-i] [-t] [-w] HOST:PORT COMMAND [ARGUMENT]...    asks cri-exec-server for a URL
+//! exec-client [-i] [-t] [-w] http://HOST:PORT/exec/TOKEN        uses that one
 //! ```
 //!
-//! `-i` passes stdin on, `-t` asks for a terminal and tells it the size in `COLUMNS` and `LINES`.
+//! `-i` passes stdin on, `-t` asks for a terminal and tells it the size in `COLUMNS` and `LINES`, `-w` asks by
+//! WebSocket instead of SPDY.
 
 use http::Request;
 use http_body_util::{BodyExt, Empty};
@@ -41,11 +42,11 @@ async fn run() -> Result<ExitCode, Error> {
     let mut flag = |name: &str| {
         let given = arguments
             .iter()
-            .take(2)
+            .take(3)
             .position(|argument| argument == name);
         given.map(|at| arguments.remove(at)).is_some()
     };
-    let (stdin, tty) = (flag("-i"), flag("-t"));
+    let (stdin, tty, websocket) = (flag("-i"), flag("-t"), flag("-w"));
     let wanted = Wanted {
         stdin,
         stdout: true,
@@ -54,7 +55,7 @@ async fn run() -> Result<ExitCode, Error> {
     };
     let (target, command) = arguments
         .split_first()
-        .ok_or("want [-i] [-t] HOST:PORT COMMAND..., or a url")?;
+        .ok_or("want [-i] [-t] [-w] HOST:PORT COMMAND..., or a url")?;
     let url = match target.starts_with("http://") {
         true => target.clone(),
         false => new_url(target, command, wanted).await?,
@@ -64,7 +65,11 @@ async fn run() -> Result<ExitCode, Error> {
     let socket = TcpStream::connect((authority.host(), authority.port_u16().unwrap_or(80))).await?;
     socket.set_nodelay(true)?;
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let mut process = client::exec(socket, &request, wanted, Options::default(), runtime).await?;
+    let options = Options::default();
+    let mut process = match websocket {
+        true => client::exec_in_websocket(socket, &request, wanted, options, runtime).await?,
+        false => client::exec(socket, &request, wanted, options, runtime).await?,
+    };
     if let Some(resize) = &mut process.resize {
         let number = |name| std::env::var(name).ok()?.parse().ok();
         let width = number("COLUMNS").unwrap_or(80);

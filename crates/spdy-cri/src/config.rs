@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::protocol::RemoteCommand;
+use crate::protocol::{ChannelProtocol, RemoteCommand};
+use crate::websocket::MAX_MESSAGE_BYTES;
 
 /// Limits and choices; the defaults are the kubelet's where it has the same.
 #[derive(Clone, Debug)]
@@ -29,6 +30,12 @@ pub struct Config {
     pub remote_command: Vec<RemoteCommand>,
     /// Whether port-forward is also served as SPDY inside WebSocket. Default `true`.
     pub tunnel: bool,
+    /// Sub-protocols of plain WebSocket that are accepted; none for SPDY alone. Default all: the kubelet's,
+    /// and version 5.
+    pub channels: Vec<ChannelProtocol>,
+    /// Bytes of a message on a plain WebSocket; a longer one ends the connection (close 1009). As many wait
+    /// for the handler to read them. Default 1 MiB; the kubelet takes 32 MiB.
+    pub message_bytes: usize,
 }
 
 impl Default for Config {
@@ -48,6 +55,8 @@ impl Default for Config {
                 RemoteCommand::V1,
             ],
             tunnel: true,
+            channels: ChannelProtocol::ALL.to_vec(),
+            message_bytes: MAX_MESSAGE_BYTES,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What goes wrong, by consequence: a URL that cannot be had, a call of the client that failed.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use spdy::upgrade::UpgradeError;
@@ -32,6 +33,43 @@ pub enum RequestError {
     NoChance(String),
 }
 
+/// Why a stream ended before its end. Cheap to clone: every stream of a lost connection gets one.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StreamError {
+    /// It ran over SPDY.
+    #[error(transparent)]
+    Spdy(#[from] spdy::Error),
+    /// It ran over a plain WebSocket, and that was lost.
+    #[error("the websocket was lost: {why}")]
+    WebSocket {
+        /// What happened to it.
+        why: Arc<str>,
+    },
+    /// Its end was sent before.
+    #[error("the channel can no longer send")]
+    Ended,
+}
+
+impl StreamError {
+    /// There is nobody to write to any more.
+    pub(crate) fn gone() -> Self {
+        Self::WebSocket {
+            why: "it has ended".into(),
+        }
+    }
+}
+
+impl From<StreamError> for io::Error {
+    fn from(error: StreamError) -> Self {
+        let kind = match &error {
+            StreamError::Ended => io::ErrorKind::BrokenPipe,
+            StreamError::Spdy(_) | StreamError::WebSocket { .. } => io::ErrorKind::ConnectionReset,
+        };
+        Self::new(kind, error)
+    }
+}
+
 /// Why an exec, attach or port-forward failed at the client.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -48,9 +86,18 @@ pub enum ClientError {
     /// Which streams were asked for makes no sense.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// A stream or the session failed.
+    /// No way to ask is left to try.
+    #[error("no transport to ask by")]
+    NoTransport,
+    /// The server answered with 101, and the rest of its WebSocket handshake is wrong.
+    #[error("the server's websocket handshake is wrong: {why}")]
+    Handshake {
+        /// What is.
+        why: String,
+    },
+    /// A stream, the session or the WebSocket failed.
     #[error("the session failed: {0}")]
-    Session(#[from] spdy::Error),
+    Session(#[from] StreamError),
     /// The server did not answer a stream.
     #[error("the server did not answer the {stream} stream within {after:?}")]
     NoReply {
@@ -74,4 +121,10 @@ pub enum ClientError {
     /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+impl From<spdy::Error> for ClientError {
+    fn from(error: spdy::Error) -> Self {
+        Self::Session(error.into())
+    }
 }

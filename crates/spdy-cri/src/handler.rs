@@ -2,12 +2,10 @@
 
 use std::future::Future;
 
-use spdy::upgrade::Channel;
-
 use crate::request::{AttachRequest, ExecRequest};
 use crate::resize::Resizes;
 use crate::status::ExitCode;
-use crate::stdio::{Input, Output};
+use crate::stdio::{Connection, Input, Output};
 
 /// Why the runtime could not do it; the client is told its text.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
@@ -50,6 +48,6 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         sandbox: String,
         port: u16,
-        connection: Channel,
+        connection: Connection,
     ) -> impl Future<Output = Result<(), HandlerError>> + Send;
 }

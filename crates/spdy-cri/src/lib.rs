@@ -19,6 +19,7 @@
 //! | [`Handler`] | what the runtime does: run a command, join a running one, reach a port |
 //! | [`client`] | [`exec`](client::exec), [`attach`](client::attach), [`port_forward`](client::port_forward) |
 //! | [`RemoteCommand`] | versions 1 to 5 of the protocol of exec and attach |
+//! | [`ChannelProtocol`] | the same over a plain WebSocket, without SPDY |
 //! | [`tunnel`] | SPDY inside WebSocket, `SPDY/3.1+portforward.k8s.io` |
 //!
 //! A server that runs nothing, and a client of it:
@@ -26,7 +27,7 @@
 //! ```
 //! use spdy::{SharedRuntime, TokioRuntime};
 //! use spdy_cri::client::{self, Options};
-//! use spdy_cri::{AttachRequest, Channel, Config, ExecRequest, ExitCode, Handler, HandlerError, Streams, StreamingServer, Wanted};
+//! use spdy_cri::{AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Streams, StreamingServer, Wanted};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
 //! struct Echo;
@@ -40,7 +41,7 @@
 //!     async fn attach(&self, _: AttachRequest, _: Streams) -> Result<(), HandlerError> {
 //!         Err("nothing runs here".into())
 //!     }
-//!     async fn port_forward(&self, _: String, _: u16, _: Channel) -> Result<(), HandlerError> {
+//!     async fn port_forward(&self, _: String, _: u16, _: Connection) -> Result<(), HandlerError> {
 //!         Err("nothing listens here".into())
 //!     }
 //! }
@@ -70,10 +71,12 @@
 //! The future of the [`Handler`] is dropped then, and when the server is stopped: what it started must end
 //! with it (`kill_on_drop` of a `tokio::process::Child`).
 
+mod channels;
 pub mod client;
 mod config;
 mod error;
 mod handler;
+mod patience;
 mod port_forward;
 mod protocol;
 mod remote_command;
@@ -84,14 +87,14 @@ mod status;
 mod stdio;
 mod tokens;
 pub mod tunnel;
+mod websocket;
 
 pub use config::{Config, ConfigError};
-pub use error::{ClientError, RequestError};
+pub use error::{ClientError, RequestError, StreamError};
 pub use handler::{Handler, HandlerError, Streams};
-pub use protocol::RemoteCommand;
+pub use protocol::{ChannelProtocol, RemoteCommand};
 pub use request::{AttachRequest, ExecRequest, PortForwardRequest, Wanted};
 pub use resize::{Resizer, Resizes, TerminalSize};
 pub use server::StreamingServer;
-pub use spdy::upgrade::Channel;
 pub use status::ExitCode;
-pub use stdio::{Input, Output};
+pub use stdio::{Connection, Input, Output};

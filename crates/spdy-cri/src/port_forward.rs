@@ -27,6 +27,7 @@ use crate::handler::Handler;
 use crate::protocol::{DATA, ERROR, PORT, REQUEST_ID, STREAM_TYPE};
 use crate::remote_command::header;
 use crate::request::PortForwardRequest;
+use crate::stdio::Connection;
 
 /// Bytes of a `requestid`; a longer one is reset. Clients count.
 const REQUEST_ID_BYTES: usize = 64;
@@ -167,14 +168,22 @@ async fn forward<H: Handler>(
 ) {
     let PortForwardRequest { sandbox, ports } = request;
     let failed = if ports.is_empty() || ports.contains(&port) {
-        let forwarded = handler.port_forward(sandbox.clone(), port, data).await;
+        let connection = Connection::of_spdy(data);
+        let forwarded = handler
+            .port_forward(sandbox.clone(), port, connection)
+            .await;
         forwarded.err().map(|error| error.to_string())
     } else {
         drop(data); // its answer goes out before its end
         Some(format!("the port is none of {ports:?}"))
     };
     if let Some(why) = failed {
-        let text = format!("error forwarding port {port} to pod {sandbox}: {why}");
+        let text = complaint(&sandbox, port, &why);
         let _ = error.send(text.into()).await; // who left need not hear it
     }
+}
+
+/// What the error stream says, in the kubelet's words.
+pub(crate) fn complaint(sandbox: &str, port: u16, why: &str) -> String {
+    format!("error forwarding port {port} to pod {sandbox}: {why}")
 }

@@ -60,7 +60,77 @@ impl RemoteCommand {
     }
 }
 
-/// The protocol of port-forward, the only one there is.
+/// A sub-protocol of WebSocket that carries streams without SPDY, as the kubelet's streaming library serves
+/// it; `base64` where messages are text.
+///
+/// A client that can close stdin alone needs version 5. The kubelet's library has it not; the API server
+/// has it alone, and speaks SPDY to the kubelet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ChannelProtocol {
+    /// `v5.channel.k8s.io`: a channel can be closed alone.
+    V5,
+    /// `v4.channel.k8s.io`: with exit codes.
+    V4,
+    /// `v4.base64.channel.k8s.io`.
+    V4Base64,
+    /// `channel.k8s.io`, and a client that names none; exec and attach alone.
+    V1,
+    /// `base64.channel.k8s.io`; exec and attach alone.
+    V1Base64,
+}
+
+impl ChannelProtocol {
+    /// All, the best first.
+    pub const ALL: [Self; 5] = [Self::V5, Self::V4, Self::V4Base64, Self::V1, Self::V1Base64];
+
+    /// Its name in `Sec-WebSocket-Protocol`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V5 => "v5.channel.k8s.io",
+            Self::V4 => "v4.channel.k8s.io",
+            Self::V4Base64 => "v4.base64.channel.k8s.io",
+            Self::V1 => "channel.k8s.io",
+            Self::V1Base64 => "base64.channel.k8s.io",
+        }
+    }
+
+    /// The sub-protocol of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    /// What its error channel carries. Sizes of a terminal have a channel in every version.
+    #[must_use]
+    pub fn version(self) -> RemoteCommand {
+        match self {
+            Self::V5 => RemoteCommand::V5,
+            Self::V4 | Self::V4Base64 => RemoteCommand::V4,
+            Self::V1 | Self::V1Base64 => RemoteCommand::V1,
+        }
+    }
+
+    /// Whether messages are text.
+    #[must_use]
+    pub fn is_base64(self) -> bool {
+        matches!(self, Self::V4Base64 | Self::V1Base64)
+    }
+
+    /// Whether a channel can be closed alone.
+    #[must_use]
+    pub fn has_close(self) -> bool {
+        self == Self::V5
+    }
+
+    /// Whether it forwards ports.
+    #[must_use]
+    pub fn forwards_ports(self) -> bool {
+        matches!(self, Self::V4 | Self::V4Base64)
+    }
+}
+
+/// The protocol of port-forward over SPDY, the only one there is.
 pub(crate) const PORT_FORWARD: &str = "portforward.k8s.io";
 /// Header of a stream: what it is.
 pub(crate) const STREAM_TYPE: &str = "streamtype";
@@ -91,5 +161,8 @@ mod tests {
             assert_eq!(RemoteCommand::from_name(version.name()), Some(version));
         }
         assert_eq!(RemoteCommand::from_name("v6.channel.k8s.io"), None);
+        for protocol in ChannelProtocol::ALL {
+            assert_eq!(ChannelProtocol::from_name(protocol.name()), Some(protocol));
+        }
     }
 }

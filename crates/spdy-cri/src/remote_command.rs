@@ -125,10 +125,12 @@ pub(crate) async fn serve<F>(
     }
     // What was opened without being asked for ends here.
     let streams = Streams {
-        stdin: stdin.filter(|_| wanted.stdin).map(Input),
-        stdout: stdout.filter(|_| wanted.stdout).map(Output),
-        stderr: stderr.filter(|_| wanted.stderr).map(Output),
-        resize: resize.filter(|_| wanted.tty).map(Resizes::new),
+        stdin: stdin.filter(|_| wanted.stdin).map(Input::of_spdy),
+        stdout: stdout.filter(|_| wanted.stdout).map(Output::of_spdy),
+        stderr: stderr.filter(|_| wanted.stderr).map(Output::of_spdy),
+        resize: resize
+            .filter(|_| wanted.tty)
+            .map(|sizes| Resizes::new(Input::of_spdy(sizes))),
     };
     let ended = tokio::select! {
         ended = run(streams) => ended.map_err(|error| error.to_string()),

@@ -2,8 +2,9 @@
 
 use bytes::{Buf, BytesMut};
 use serde::{Deserialize, Serialize};
-use spdy::Error;
-use spdy::upgrade::Channel;
+
+use crate::error::StreamError;
+use crate::stdio::{Input, Output};
 
 /// Bytes of one size that is not whole; one more ends the stream of sizes.
 const SIZE_BYTES: usize = 1024;
@@ -21,12 +22,12 @@ pub struct TerminalSize {
 /// The sizes that a client tells.
 #[derive(Debug)]
 pub struct Resizes {
-    channel: Channel,
+    channel: Input,
     buffer: BytesMut,
 }
 
 impl Resizes {
-    pub(crate) fn new(channel: Channel) -> Self {
+    pub(crate) fn new(channel: Input) -> Self {
         let buffer = BytesMut::new();
         Self { channel, buffer }
     }
@@ -74,11 +75,11 @@ fn next_size(buffer: &mut BytesMut) -> Result<Option<TerminalSize>, String> {
 /// Tells a terminal's size to the server.
 #[derive(Debug)]
 pub struct Resizer {
-    channel: Channel,
+    channel: Output,
 }
 
 impl Resizer {
-    pub(crate) fn new(channel: Channel) -> Self {
+    pub(crate) fn new(channel: Output) -> Self {
         Self { channel }
     }
 
@@ -87,7 +88,7 @@ impl Resizer {
     /// # Errors
     ///
     /// Why the stream ended: the command is over, or the session.
-    pub async fn resize(&mut self, size: TerminalSize) -> Result<(), Error> {
+    pub async fn resize(&mut self, size: TerminalSize) -> Result<(), StreamError> {
         let mut json = match serde_json::to_vec(&size) {
             Ok(json) => json,
             Err(error) => unreachable!("two numbers are JSON: {error}"),

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{HeaderValue, UPGRADE};
 use http::uri::{PathAndQuery, Scheme};
 use http::{Method, Request, Response, StatusCode, Uri};
 use hyper::service::service_fn;
@@ -18,12 +17,12 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::config::{Config, ConfigError};
 use crate::error::RequestError;
-use crate::handler::Handler;
-use crate::protocol::{PORT_FORWARD, RemoteCommand};
+use crate::handler::{Handler, HandlerError, Streams};
+use crate::protocol::{ChannelProtocol, PORT_FORWARD, RemoteCommand};
 use crate::request::{AttachRequest, ExecRequest, PortForwardRequest};
 use crate::status::ExitCode;
 use crate::tokens::{RANDOM_BYTES, Tokens};
-use crate::{port_forward, remote_command, tunnel};
+use crate::{channels, port_forward, remote_command, tunnel, websocket};
 
 /// How long to wait after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -86,8 +85,17 @@ impl Asked {
 /// How a client is answered: what it speaks from here on.
 struct Agreed {
     asked: Asked,
-    protocol: String,
-    in_websocket: bool,
+    speech: Speech,
+}
+
+/// What follows the 101.
+enum Speech {
+    /// SPDY, with the version of the protocol over it.
+    Spdy(RemoteCommand),
+    /// SPDY inside WebSocket.
+    Tunnel,
+    /// Plain WebSocket; the ports that it forwards.
+    Channels(ChannelProtocol, Vec<u16>),
 }
 
 impl<H: Handler> StreamingServer<H> {
@@ -307,24 +315,65 @@ impl<H: Handler> StreamingServer<H> {
             Asked::Exec(_) | Asked::Attach(_) => &self.0.versions,
             Asked::PortForward(_) => &[PORT_FORWARD],
         };
-        let tunnels = self.0.config.tunnel && matches!(asked, Asked::PortForward(_));
-        if tunnels && is_websocket(request) {
-            let response = tunnel::accept(request, versions)?;
-            let protocol = PORT_FORWARD.to_owned();
-            let agreed = Agreed {
-                asked,
-                protocol,
-                in_websocket: true,
-            };
-            return Ok((agreed, response.map(|()| String::new())));
+        if websocket::is_asked(request) {
+            return self.agree_in_websocket(asked, request);
         }
         let accepted = upgrade::negotiate(request, versions)?;
-        let agreed = Agreed {
-            asked,
-            protocol: accepted.protocol().unwrap_or_default().to_owned(),
-            in_websocket: false,
-        };
+        // Chosen from our own list; without a name it is the first version.
+        let version = accepted.protocol().and_then(RemoteCommand::from_name);
+        let speech = Speech::Spdy(version.unwrap_or(RemoteCommand::V1));
+        let agreed = Agreed { asked, speech };
         Ok((agreed, accepted.response().map(|()| String::new())))
+    }
+
+    /// Judges a request for WebSocket: SPDY inside of it, or channels.
+    fn agree_in_websocket<B>(
+        &self,
+        asked: Asked,
+        request: &Request<B>,
+    ) -> Result<(Agreed, Response<String>), Refusal> {
+        let config = &self.0.config;
+        let forward = match &asked {
+            Asked::PortForward(forward) => Some(forward),
+            Asked::Exec(_) | Asked::Attach(_) => None,
+        };
+        let tunnels = websocket::offered(request).any(|name| name.starts_with(tunnel::PREFIX));
+        if forward.is_some() && tunnels && config.tunnel {
+            let response = tunnel::accept(request, &[PORT_FORWARD])?;
+            let speech = Speech::Tunnel;
+            let agreed = Agreed { asked, speech };
+            return Ok((agreed, response.map(|()| String::new())));
+        }
+        let served = |protocol: &ChannelProtocol| {
+            config.channels.contains(protocol) && (forward.is_none() || protocol.forwards_ports())
+        };
+        // Who names none speaks the oldest there is.
+        let unnamed = match forward {
+            Some(_) => ChannelProtocol::V4,
+            None => ChannelProtocol::V1,
+        };
+        let mut offered = websocket::offered(request).peekable();
+        let (named, protocol) = match offered.peek() {
+            None => (false, Some(unnamed).filter(served)),
+            Some(_) => {
+                let mut known = offered.filter_map(ChannelProtocol::from_name);
+                (true, known.find(served))
+            }
+        };
+        let Some(protocol) = protocol else {
+            let known = config.channels.iter().filter(|known| served(known));
+            let names: Vec<_> = known.map(|known| known.name()).collect();
+            let message = format!("want one of the sub-protocols {names:?}");
+            return Err(Refusal::new(StatusCode::FORBIDDEN, message));
+        };
+        let ports = match forward {
+            Some(forward) => channels::port_forward::ports(forward, request, protocol)?,
+            None => Vec::new(),
+        };
+        let response = websocket::accept(request, named.then_some(protocol.name()))?;
+        let speech = Speech::Channels(protocol, ports);
+        let agreed = Agreed { asked, speech };
+        Ok((agreed, response.map(|()| String::new())))
     }
 
     /// Runs a session to its end.
@@ -334,19 +383,36 @@ impl<H: Handler> StreamingServer<H> {
     {
         let runtime = self.0.runtime.clone();
         let builder = upgrade::server_builder();
-        if agreed.in_websocket {
-            let io = tunnel::Tunnel::server(io).await;
-            let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
-            self.drive(agreed, accept, connection).await;
-        } else {
-            let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
-            self.drive(agreed, accept, connection).await;
+        let Agreed { asked, speech } = agreed;
+        match speech {
+            Speech::Spdy(version) => {
+                let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
+                self.drive(asked, version, accept, connection).await;
+            }
+            Speech::Tunnel => {
+                let io = CloseLast::new(tunnel::Tunnel::server(io).await);
+                let (accept, connection) = builder.handshake(io, runtime);
+                self.drive(asked, RemoteCommand::V1, accept, connection)
+                    .await;
+            }
+            Speech::Channels(protocol, ports) => {
+                let mut stopped = self.0.stopped.subscribe();
+                tokio::select! {
+                    () = self.apply_in_channels(asked, protocol, ports, io) => {}
+                    _ = stopped.wait_for(|stopped| *stopped) => {}
+                }
+            }
         }
     }
 
     /// Runs connection and application together: when the connection has ended, both have.
-    async fn drive<T>(&self, agreed: Agreed, accept: Accept, connection: server::Connection<T>)
-    where
+    async fn drive<T>(
+        &self,
+        asked: Asked,
+        version: RemoteCommand,
+        accept: Accept,
+        connection: server::Connection<T>,
+    ) where
         T: AsyncRead + AsyncWrite + Unpin,
     {
         let mut stopped = self.0.stopped.subscribe();
@@ -355,7 +421,7 @@ impl<H: Handler> StreamingServer<H> {
                 tracing::debug!(%error, "a session was lost");
             }
         };
-        let both = async { tokio::join!(driven, self.apply(agreed, accept)) };
+        let both = async { tokio::join!(driven, self.apply(asked, version, accept)) };
         tokio::select! {
             _ = both => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -363,7 +429,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Does what was asked over a session.
-    async fn apply(&self, agreed: Agreed, accept: Accept) {
+    async fn apply(&self, asked: Asked, version: RemoteCommand, accept: Accept) {
         let Inner {
             handler,
             config,
@@ -371,9 +437,7 @@ impl<H: Handler> StreamingServer<H> {
             ..
         } = &*self.0;
         let patience = config.stream_creation_timeout;
-        // Chosen from our own list; without a name it is the first version.
-        let version = RemoteCommand::from_name(&agreed.protocol).unwrap_or(RemoteCommand::V1);
-        match agreed.asked {
+        match asked {
             Asked::Exec(request) => {
                 let wanted = request.wanted;
                 let run = |streams| handler.exec(request, streams);
@@ -381,10 +445,7 @@ impl<H: Handler> StreamingServer<H> {
             }
             Asked::Attach(request) => {
                 let wanted = request.wanted;
-                let run = |streams| async {
-                    let attached = handler.attach(request, streams).await;
-                    attached.map(|()| ExitCode::SUCCESS)
-                };
+                let run = |streams| attach(&**handler, request, streams);
                 remote_command::serve(accept, version, wanted, patience, runtime, run).await;
             }
             Asked::PortForward(request) => {
@@ -392,9 +453,47 @@ impl<H: Handler> StreamingServer<H> {
             }
         }
     }
+
+    /// Does what was asked over a plain WebSocket.
+    async fn apply_in_channels<T>(
+        &self,
+        asked: Asked,
+        protocol: ChannelProtocol,
+        ports: Vec<u16>,
+        io: T,
+    ) where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (handler, runtime) = (&self.0.handler, &self.0.runtime);
+        let limit = self.0.config.message_bytes;
+        match asked {
+            Asked::Exec(request) => {
+                let wanted = request.wanted;
+                let run = |streams| handler.exec(request, streams);
+                channels::remote_command::serve(io, protocol, wanted, limit, runtime, run).await;
+            }
+            Asked::Attach(request) => {
+                let wanted = request.wanted;
+                let run = |streams| attach(&**handler, request, streams);
+                channels::remote_command::serve(io, protocol, wanted, limit, runtime, run).await;
+            }
+            Asked::PortForward(PortForwardRequest { sandbox, .. }) => {
+                let handler = handler.clone();
+                channels::port_forward::serve(
+                    io, protocol, handler, sandbox, ports, limit, runtime,
+                )
+                .await;
+            }
+        }
+    }
 }
 
-fn is_websocket<B>(request: &Request<B>) -> bool {
-    let upgrade = request.headers().get(UPGRADE).map(HeaderValue::as_bytes);
-    upgrade.is_some_and(|name| name.eq_ignore_ascii_case(b"websocket"))
+/// Attach tells no exit code.
+async fn attach<H: Handler>(
+    handler: &H,
+    request: AttachRequest,
+    streams: Streams,
+) -> Result<ExitCode, HandlerError> {
+    let attached = handler.attach(request, streams).await;
+    attached.map(|()| ExitCode::SUCCESS)
 }

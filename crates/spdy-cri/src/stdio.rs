@@ -1,23 +1,45 @@
-//! The two kinds of stream that a process has, over a [`Channel`].
+//! The kinds of stream that a process and a forwarded port have, over SPDY or over a plain WebSocket.
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use spdy::Error;
 use spdy::upgrade::Channel;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::channels::{Reader, Writer};
+use crate::error::StreamError;
+
 /// What one reads: stdin at the server, stdout and stderr at the client. Dropped, the other side hears that
-/// nobody listens.
+/// nobody listens; over a plain WebSocket it does not, and what it sends is passed over.
 #[derive(Debug)]
-pub struct Input(pub(crate) Channel);
+pub struct Input(Source);
+
+#[derive(Debug)]
+enum Source {
+    Spdy(Channel),
+    WebSocket(Reader),
+}
 
 impl Input {
+    pub(crate) fn of_spdy(channel: Channel) -> Self {
+        Self(Source::Spdy(channel))
+    }
+
+    pub(crate) fn of_channel(reader: Reader) -> Self {
+        Self(Source::WebSocket(reader))
+    }
+
     /// The next bytes as they came, without a copy; `None` at the end.
-    pub async fn receive(&mut self) -> Option<Result<Bytes, Error>> {
-        self.0.receive().await
+    pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
+        match &mut self.0 {
+            Source::Spdy(channel) => {
+                let received = channel.receive().await?;
+                Some(received.map_err(StreamError::Spdy))
+            }
+            Source::WebSocket(reader) => reader.receive().await,
+        }
     }
 }
 
@@ -27,23 +49,43 @@ impl AsyncRead for Input {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buf)
+        match &mut self.0 {
+            Source::Spdy(channel) => Pin::new(channel).poll_read(cx, buf),
+            Source::WebSocket(reader) => Pin::new(reader).poll_read(cx, buf),
+        }
     }
 }
 
 /// What one writes: stdout and stderr at the server, stdin at the client. Dropped, what was written goes
-/// out, and then its end.
+/// out, and then its end. (Over a plain WebSocket that is told from version 5 on, and of stdin alone.)
 #[derive(Debug)]
-pub struct Output(pub(crate) Channel);
+pub struct Output(Sink);
+
+#[derive(Debug)]
+enum Sink {
+    Spdy(Channel),
+    WebSocket(Writer),
+}
 
 impl Output {
-    /// Sends `data` without copying it.
+    pub(crate) fn of_spdy(channel: Channel) -> Self {
+        Self(Sink::Spdy(channel))
+    }
+
+    pub(crate) fn of_channel(writer: Writer) -> Self {
+        Self(Sink::WebSocket(writer))
+    }
+
+    /// Sends `data` without copying it, as far as SPDY carries it.
     ///
     /// # Errors
     ///
     /// Why the stream ended: the reader is gone, or the session.
-    pub async fn send(&mut self, data: Bytes) -> Result<(), Error> {
-        self.0.send(data).await
+    pub async fn send(&mut self, data: Bytes) -> Result<(), StreamError> {
+        match &mut self.0 {
+            Sink::Spdy(channel) => channel.send(data).await.map_err(StreamError::Spdy),
+            Sink::WebSocket(writer) => writer.send(data).await,
+        }
     }
 }
 
@@ -53,14 +95,138 @@ impl AsyncWrite for Output {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, buf)
+        match &mut self.0 {
+            Sink::Spdy(channel) => Pin::new(channel).poll_write(cx, buf),
+            Sink::WebSocket(writer) => Pin::new(writer).poll_write(cx, buf),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
+        match &mut self.0 {
+            Sink::Spdy(channel) => Pin::new(channel).poll_flush(cx),
+            Sink::WebSocket(writer) => Pin::new(writer).poll_flush(cx),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
+        match &mut self.0 {
+            Sink::Spdy(channel) => Pin::new(channel).poll_shutdown(cx),
+            Sink::WebSocket(writer) => Pin::new(writer).poll_shutdown(cx),
+        }
+    }
+}
+
+/// A forwarded connection, both ways.
+///
+/// Over SPDY, the tunnel included, each half ends by itself. Over a plain WebSocket there is no word for
+/// that: who shuts its half down has ended both, and the other side hears of it when the whole ends.
+#[derive(Debug)]
+pub struct Connection(Both);
+
+#[derive(Debug)]
+enum Both {
+    Spdy(Channel),
+    WebSocket {
+        reader: Reader,
+        writer: Writer,
+        ended: bool,
+        /// Waits to read, and hears that we ended it.
+        waiting: Option<Waker>,
+    },
+}
+
+impl Connection {
+    pub(crate) fn of_spdy(channel: Channel) -> Self {
+        Self(Both::Spdy(channel))
+    }
+
+    pub(crate) fn of_channel(reader: Reader, writer: Writer) -> Self {
+        Self(Both::WebSocket {
+            reader,
+            writer,
+            ended: false,
+            waiting: None,
+        })
+    }
+
+    /// The next bytes as they came, without a copy; `None` at the end.
+    pub async fn receive(&mut self) -> Option<Result<Bytes, StreamError>> {
+        match &mut self.0 {
+            Both::Spdy(channel) => {
+                let received = channel.receive().await?;
+                Some(received.map_err(StreamError::Spdy))
+            }
+            Both::WebSocket { ended: true, .. } => None,
+            Both::WebSocket { reader, .. } => reader.receive().await,
+        }
+    }
+
+    /// Sends `data` without copying it, as far as SPDY carries it.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection ended.
+    pub async fn send(&mut self, data: Bytes) -> Result<(), StreamError> {
+        match &mut self.0 {
+            Both::Spdy(channel) => channel.send(data).await.map_err(StreamError::Spdy),
+            Both::WebSocket { writer, .. } => writer.send(data).await,
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Both::Spdy(channel) => Pin::new(channel).poll_read(cx, buf),
+            Both::WebSocket { ended: true, .. } => Poll::Ready(Ok(())),
+            Both::WebSocket {
+                reader, waiting, ..
+            } => {
+                *waiting = Some(cx.waker().clone());
+                Pin::new(reader).poll_read(cx, buf)
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Both::Spdy(channel) => Pin::new(channel).poll_write(cx, buf),
+            Both::WebSocket { writer, .. } => Pin::new(writer).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Both::Spdy(channel) => Pin::new(channel).poll_flush(cx),
+            Both::WebSocket { writer, .. } => Pin::new(writer).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Both::Spdy(channel) => Pin::new(channel).poll_shutdown(cx),
+            Both::WebSocket {
+                writer,
+                ended,
+                waiting,
+                ..
+            } => {
+                *ended = true;
+                if let Some(waiting) = waiting.take() {
+                    waiting.wake();
+                }
+                Pin::new(writer).poll_shutdown(cx)
+            }
+        }
     }
 }

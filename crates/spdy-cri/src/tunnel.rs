@@ -13,72 +13,38 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use futures_util::future::{Either, select};
 use futures_util::{Sink, Stream};
-use http::header::{
-    CONNECTION, HOST, HeaderMap, HeaderValue, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
-    SEC_WEBSOCKET_VERSION, UPGRADE,
-};
-use http::{Request, Response, StatusCode, Uri};
+use http::{Request, Response, StatusCode};
 use spdy::SharedRuntime;
-use spdy::upgrade::{Limits, Refusal, UpgradeError};
+use spdy::upgrade::{Limits, Refusal};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::handshake::server::create_response;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use crate::error::ClientError;
+use crate::websocket::{self, normal_close, to_io};
 
 /// What stands before a sub-protocol that is tunnelled.
 pub const PREFIX: &str = "SPDY/3.1+";
 /// Bytes of a message that is taken; a longer one ends the session. Kubernetes copies in pieces of 32 KiB,
 /// each a message.
-pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+pub const MAX_MESSAGE_BYTES: usize = websocket::MAX_MESSAGE_BYTES;
 /// Bytes of a message that we write.
 const MESSAGE_BYTES: usize = 64 * 1024;
 
-fn config() -> WebSocketConfig {
-    let mut config = WebSocketConfig::default();
-    config.read_buffer_size = 32 * 1024;
-    config.write_buffer_size = 32 * 1024;
-    config.max_message_size = Some(MAX_MESSAGE_BYTES);
-    config.max_frame_size = Some(MAX_MESSAGE_BYTES);
-    config
-}
-
 /// Judges a request for a tunnel of one of `protocols`.
 pub(crate) fn accept<B>(request: &Request<B>, protocols: &[&str]) -> Result<Response<()>, Refusal> {
-    let mut head = Request::new(());
-    *head.method_mut() = request.method().clone();
-    *head.version_mut() = request.version();
-    head.headers_mut().clone_from(request.headers());
-    let mut response = create_response(&head)
-        .map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.to_string()))?;
-    let chosen = request
-        .headers()
-        .get_all(SEC_WEBSOCKET_PROTOCOL)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(str::trim)
-        .find(|name| {
-            name.strip_prefix(PREFIX)
-                .is_some_and(|name| protocols.contains(&name))
-        });
-    let Some(chosen) = chosen.and_then(|name| HeaderValue::from_str(name).ok()) else {
-        let message = format!(
-            "no sub-protocol of {PREFIX}{} is offered",
-            protocols.join(", ")
-        );
+    let chosen = websocket::offered(request).find(|name| {
+        name.strip_prefix(PREFIX)
+            .is_some_and(|name| protocols.contains(&name))
+    });
+    if chosen.is_none() {
+        let names = protocols.join(", ");
+        let message = format!("no sub-protocol of {PREFIX}{names} is offered");
         return Err(Refusal::new(StatusCode::FORBIDDEN, message));
-    };
-    response
-        .headers_mut()
-        .insert(SEC_WEBSOCKET_PROTOCOL, chosen);
-    Ok(response)
+    }
+    websocket::accept(request, chosen)
 }
 
 /// A byte stream through WebSocket messages.
@@ -94,7 +60,7 @@ pub struct Tunnel<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> Tunnel<T> {
     /// Over a connection whose 101 was sent.
     pub async fn server(io: T) -> Self {
-        Self::new(WebSocketStream::from_raw_socket(io, Role::Server, Some(config())).await)
+        Self::new(websocket::server(io, MAX_MESSAGE_BYTES).await)
     }
 
     /// Asks for a tunnel of `protocol`, which is named without its prefix. Of a refusal's body only what
@@ -102,7 +68,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Tunnel<T> {
     ///
     /// # Errors
     ///
-    /// [`UpgradeError::Refused`] and its kin, as for an upgrade to SPDY itself.
+    /// [`UpgradeError::Refused`](spdy::upgrade::UpgradeError::Refused) and its kin, as for an upgrade to SPDY itself.
     pub async fn connect(
         io: T,
         request: &Request<()>,
@@ -110,31 +76,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Tunnel<T> {
         limits: Limits,
         runtime: &SharedRuntime,
     ) -> Result<Self, ClientError> {
-        let request = ask(request, protocol)?;
-        let connecting = tokio_tungstenite::client_async_with_config(request, io, Some(config()));
-        let deadline = runtime.sleep_until(runtime.now() + limits.timeout);
-        let connected = match select(Box::pin(connecting), deadline).await {
-            Either::Left((connected, _)) => connected,
-            Either::Right(((), _)) => {
-                let after = limits.timeout;
-                return Err(UpgradeError::TimedOut { after }.into());
-            }
-        };
-        match connected {
-            // It has checked that the server chose what was offered.
-            Ok((socket, _)) => Ok(Self::new(socket)),
-            Err(Error::Http(response)) => {
-                let (head, body) = response.into_parts();
-                let mut body = Bytes::from(body.unwrap_or_default());
-                body.truncate(limits.refusal_bytes);
-                Err(ClientError::Upgrade(UpgradeError::Refused {
-                    status: head.status,
-                    headers: Box::new(head.headers),
-                    body,
-                }))
-            }
-            Err(error) => Err(ClientError::Io(to_io(error))),
-        }
+        let protocols = [format!("{PREFIX}{protocol}")];
+        let (socket, _) =
+            websocket::connect(io, request, &protocols, MAX_MESSAGE_BYTES, limits, runtime).await?;
+        Ok(Self::new(socket))
     }
 
     fn new(socket: WebSocketStream<T>) -> Self {
@@ -143,58 +88,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Tunnel<T> {
             current: Bytes::new(),
             closing: false,
         }
-    }
-}
-
-/// The request of the handshake.
-fn ask(request: &Request<()>, protocol: &str) -> Result<Request<()>, UpgradeError> {
-    let refuse = |why| UpgradeError::Request { why };
-    let host = match (request.headers().get(HOST), request.uri().authority()) {
-        (Some(host), _) => host.clone(),
-        (None, Some(authority)) => {
-            let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-            HeaderValue::from_str(host).map_err(|_| refuse("its host is no header value"))?
-        }
-        (None, None) => return Err(refuse("it names no host")),
-    };
-    let target = request
-        .uri()
-        .path_and_query()
-        .map_or("/", |path| path.as_str());
-    let authority = host.to_str().map_err(|_| refuse("its host is no text"))?;
-    let uri = Uri::builder()
-        .scheme("ws")
-        .authority(authority)
-        .path_and_query(target);
-    let mut out = Request::new(());
-    *out.uri_mut() = uri.build().map_err(|_| refuse("its url is none"))?;
-    let named = HeaderValue::from_str(&format!("{PREFIX}{protocol}"));
-    let named = named.map_err(|_| refuse("a sub-protocol's name is no token"))?;
-    let key = HeaderValue::from_str(&generate_key());
-    let key = key.map_err(|_| refuse("its key is no header value"))?;
-    let ours: HeaderMap = [
-        (HOST, host),
-        (CONNECTION, HeaderValue::from_static("Upgrade")),
-        (UPGRADE, HeaderValue::from_static("websocket")),
-        (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
-        (SEC_WEBSOCKET_KEY, key),
-        (SEC_WEBSOCKET_PROTOCOL, named),
-    ]
-    .into_iter()
-    .collect();
-    for (name, value) in request.headers() {
-        if !ours.contains_key(name) {
-            out.headers_mut().append(name.clone(), value.clone());
-        }
-    }
-    out.headers_mut().extend(ours);
-    Ok(out)
-}
-
-fn to_io(error: Error) -> io::Error {
-    match error {
-        Error::Io(error) => error,
-        error => io::Error::new(io::ErrorKind::InvalidData, error),
     }
 }
 
@@ -257,11 +150,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Tunnel<T> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if !self.closing {
             ready!(Pin::new(&mut self.socket).poll_ready(cx)).map_err(to_io)?;
-            // With a code: Kubernetes takes a close without one for a fault.
-            let close = CloseFrame {
-                code: CloseCode::Normal,
-                reason: "".into(),
-            };
+            let close = normal_close();
             self.closing = true;
             match Pin::new(&mut self.socket).start_send(Message::Close(Some(close))) {
                 // the peer was first

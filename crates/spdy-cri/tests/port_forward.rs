@@ -10,18 +10,11 @@ use spdy::upgrade::{self, Channel, Limits, UpgradeError};
 use spdy::{HeaderBlock, RstStatus};
 use spdy_cri::client::{self, Options, PortForward};
 use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
-use support::{Toy, dead_port, dial, echo_port, pattern, post, runtime, toy, until};
+use support::{Toy, dead_port, dial, echo_port, forward_to, pattern, post, runtime, toy, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-fn any_port() -> PortForwardRequest {
-    PortForwardRequest {
-        sandbox: "p1".to_owned(),
-        ports: Vec::new(),
-    }
-}
-
 async fn forward(server: &StreamingServer<Toy>, tunnel: bool) -> PortForward {
-    let url = server.port_forward_url(any_port()).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let (io, options) = (dial(server), Options::default());
     if tunnel {
         let get = Request::get(url).body(()).expect("a request");
@@ -89,7 +82,7 @@ async fn ports_that_were_not_asked_for_are_refused() {
     let server = toy(Config::default());
     let request = PortForwardRequest {
         ports: vec![asked],
-        ..any_port()
+        ..forward_to(&[])
     };
     let url = server.port_forward_url(request).expect("a url");
     let forward = client::port_forward(dial(&server), &post(&url), Options::default(), runtime())
@@ -110,7 +103,7 @@ async fn raw(server: &StreamingServer<Toy>) -> Session {
 }
 
 async fn raw_with(server: &StreamingServer<Toy>, builder: spdy::client::Builder) -> Session {
-    let url = server.port_forward_url(any_port()).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let offers = ["portforward.k8s.io"];
     let upgraded = upgrade::connect(
         dial(server),
@@ -278,16 +271,16 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
         ..Config::default()
     };
     let server = toy(off);
-    let url = server.port_forward_url(any_port()).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let get = Request::get(url).body(()).expect("a request");
     let options = Options::default();
     let got = client::port_forward_in_websocket(dial(&server), &get, options, runtime()).await;
     match got {
-        Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 400),
+        Err(ClientError::Upgrade(UpgradeError::Refused { status, .. })) => assert_eq!(status, 403),
         other => panic!("{other:?}"),
     }
     let server = toy(Config::default());
-    let url = server.port_forward_url(any_port()).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
     let get = Request::get(url).body(()).expect("a request");
     let limits = Limits::default();
     let got = spdy_cri::tunnel::Tunnel::connect(

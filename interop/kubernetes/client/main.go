@@ -1,10 +1,11 @@
 // Kubernetes' own client of exec, attach and port-forward: client-go, as kubectl uses it.
 //
-//	client -mode exec|wsexec               -url URL [-stdin BYTES] [-tty]   (attach: the same, another URL)
+//	client -mode exec|wsexec|anyexec       -url URL [-stdin BYTES] [-tty]   (attach: the same, another URL)
 //	client -mode portforward|wsportforward -url URL -remote PORT [-connections N] [-bytes N]
 //
-// The ws modes ask by WebSocket: exec as v5.channel.k8s.io, port-forward as SPDY inside of it. Prints one
-// line of JSON, and ends with 0 whenever it could; what failed is in "error", an exit code in "code".
+// The ws modes ask by WebSocket: exec as -protocol says (v5.channel.k8s.io), port-forward as SPDY inside of
+// it; anyexec asks by WebSocket and then by SPDY, as kubectl does. Before version 5 the end of stdin cannot
+// be told, so commands there must not wait for it. Prints one line of JSON, and ends with 0 whenever it could; what failed is in "error", an exit code in "code".
 package main
 
 import (
@@ -33,9 +34,10 @@ import (
 )
 
 var (
-	mode        = flag.String("mode", "exec", "exec, wsexec, portforward or wsportforward")
+	mode        = flag.String("mode", "exec", "exec, wsexec, anyexec, portforward or wsportforward")
 	address     = flag.String("url", "", "where to ask for the upgrade")
 	stdin       = flag.Int("stdin", 0, "bytes to send on stdin")
+	protocol    = flag.String("protocol", "", "sub-protocol of wsexec; client-go's own choice unless given")
 	tty         = flag.Bool("tty", false, "ask for a terminal, and tell it two sizes")
 	remote      = flag.Int("remote", 0, "port to forward to")
 	connections = flag.Int("connections", 3, "connections through the forwarded port, at once")
@@ -106,7 +108,7 @@ func run(out map[string]any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), *patience)
 	defer cancel()
 	switch *mode {
-	case "exec", "wsexec":
+	case "exec", "wsexec", "anyexec":
 		return command(ctx, config, target, out)
 	case "portforward", "wsportforward":
 		return forward(ctx, config, target, out)
@@ -115,12 +117,7 @@ func run(out map[string]any) error {
 }
 
 func command(ctx context.Context, config *rest.Config, target *url.URL, out map[string]any) (err error) {
-	var executor remotecommand.Executor
-	if *mode == "wsexec" {
-		executor, err = remotecommand.NewWebSocketExecutor(config, "GET", target.String())
-	} else {
-		executor, err = remotecommand.NewSPDYExecutor(config, "POST", target)
-	}
+	executor, err := newExecutor(config, target)
 	if err != nil {
 		return err
 	}
@@ -133,6 +130,32 @@ func command(ctx context.Context, config *rest.Config, target *url.URL, out map[
 	err = executor.StreamWithContext(ctx, options)
 	out["stdout"], out["stderr"] = stdout.report(), stderr.report()
 	return err
+}
+
+// newExecutor asks in the way of -mode.
+func newExecutor(config *rest.Config, target *url.URL) (remotecommand.Executor, error) {
+	bySpdy := func() (remotecommand.Executor, error) { return remotecommand.NewSPDYExecutor(config, "POST", target) }
+	byWebSocket := func() (remotecommand.Executor, error) {
+		if *protocol != "" {
+			return remotecommand.NewWebSocketExecutorForProtocols(config, "GET", target.String(), *protocol)
+		}
+		return remotecommand.NewWebSocketExecutor(config, "GET", target.String())
+	}
+	switch *mode {
+	case "exec":
+		return bySpdy()
+	case "wsexec":
+		return byWebSocket()
+	}
+	first, err := byWebSocket()
+	if err != nil {
+		return nil, err
+	}
+	second, err := bySpdy()
+	if err != nil {
+		return nil, err
+	}
+	return remotecommand.NewFallbackExecutor(first, second, httpstream.IsUpgradeFailure)
 }
 
 func forward(ctx context.Context, config *rest.Config, target *url.URL, out map[string]any) error {

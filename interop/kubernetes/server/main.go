@@ -5,8 +5,9 @@
 //
 // On the kubelet's port: one-time URLs. On the front's:
 //
-//	/new/exec?cmd=cat[&tty=1], /new/attach, /new/portforward     a one-time URL as plain text
-//	/proxy?to=URL                     SPDY passed through (UpgradeAwareHandler)
+//	/new/exec?cmd=cat[&tty=1], /new/attach, /new/portforward[?port=80]     a one-time URL as plain text
+//	/api/exec?cmd=cat[&tty=1]         a URL for each request, which is passed there (UpgradeAwareHandler)
+//	/proxy?to=URL                     SPDY and WebSocket passed through (UpgradeAwareHandler)
 //	/ws/exec?to=URL[&tty=1]           WebSocket v5.channel.k8s.io in, SPDY behind (StreamTranslator)
 //	/ws/portforward?to=URL            SPDY inside WebSocket in, SPDY behind (TunnelingHandler)
 //
@@ -109,19 +110,32 @@ func main() {
 		}
 		fmt.Fprint(w, url)
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/new/exec", func(w http.ResponseWriter, r *http.Request) {
+	newExec := func(r *http.Request) (string, error) {
 		query := r.URL.Query()
 		tty := query.Has("tty")
 		answer, err := server.GetExec(&cri.ExecRequest{ContainerId: "c", Cmd: query["cmd"], Tty: tty, Stdin: true, Stdout: true, Stderr: !tty})
-		created(w, answer.GetUrl(), err)
+		return answer.GetUrl(), err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/new/exec", func(w http.ResponseWriter, r *http.Request) {
+		url, err := newExec(r)
+		created(w, url, err)
 	})
 	mux.HandleFunc("/new/attach", func(w http.ResponseWriter, r *http.Request) {
 		answer, err := server.GetAttach(&cri.AttachRequest{ContainerId: "c", Stdin: true, Stdout: true, Stderr: true})
 		created(w, answer.GetUrl(), err)
 	})
 	mux.HandleFunc("/new/portforward", func(w http.ResponseWriter, r *http.Request) {
-		answer, err := server.GetPortForward(&cri.PortForwardRequest{PodSandboxId: "p"})
+		var ports []int32
+		for _, text := range r.URL.Query()["port"] {
+			port, err := strconv.ParseUint(text, 10, 16)
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			ports = append(ports, int32(port))
+		}
+		answer, err := server.GetPortForward(&cri.PortForwardRequest{PodSandboxId: "p", Port: ports})
 		created(w, answer.GetUrl(), err)
 	})
 	to := func(r *http.Request) (*url.URL, error) {
@@ -131,8 +145,7 @@ func main() {
 		}
 		return target, err
 	}
-	pass := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		target, err := to(r)
+	passTo := func(w http.ResponseWriter, r *http.Request, target *url.URL, err error) {
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -140,8 +153,21 @@ func main() {
 		handler := proxy.NewUpgradeAwareHandler(target, nil, false, true, failed{})
 		handler.UseLocationHost = true
 		handler.ServeHTTP(w, r)
+	}
+	pass := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		target, err := to(r)
+		passTo(w, r, target, err)
 	})
 	mux.Handle("/proxy", pass)
+	mux.HandleFunc("/api/exec", func(w http.ResponseWriter, r *http.Request) {
+		text, err := newExec(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		target, err := url.Parse(text)
+		passTo(w, r, target, err)
+	})
 	mux.Handle("/ws/portforward", apiproxy.NewTunnelingHandler(pass))
 	mux.HandleFunc("/ws/exec", func(w http.ResponseWriter, r *http.Request) {
 		target, err := to(r)

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod kubernetes;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -12,8 +14,8 @@ use sha2::{Digest, Sha256};
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy::{Instant, SharedRuntime};
 use spdy_cri::{
-    AttachRequest, Channel, Config, ExecRequest, ExitCode, Handler, HandlerError, Output,
-    StreamingServer, Streams, Wanted,
+    AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Output,
+    PortForwardRequest, StreamingServer, Streams, Wanted,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::net::{TcpListener, TcpStream};
@@ -151,7 +153,7 @@ impl Handler for Toy {
         &self,
         _sandbox: String,
         port: u16,
-        mut connection: Channel,
+        mut connection: Connection,
     ) -> Result<(), HandlerError> {
         let _running = self.begin();
         let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
@@ -221,6 +223,14 @@ pub(crate) const TERMINAL: Wanted = Wanted {
     tty: true,
 };
 
+/// A port-forward to `ports`, or to any.
+pub(crate) fn forward_to(ports: &[u16]) -> PortForwardRequest {
+    PortForwardRequest {
+        sandbox: "p1".to_owned(),
+        ports: ports.to_vec(),
+    }
+}
+
 pub(crate) fn exec(command: &[&str], wanted: Wanted) -> ExecRequest {
     ExecRequest {
         container: "c1".to_owned(),
@@ -248,6 +258,15 @@ pub(crate) async fn until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
         tokio::task::yield_now().await;
     }
+}
+
+/// Waits until every call of the toy has ended.
+pub(crate) async fn nothing_runs(server: &StreamingServer<Toy>) {
+    let running = &server.handler().running;
+    until("every call has ended", || {
+        running.load(Ordering::SeqCst) == 0
+    })
+    .await;
 }
 
 /// `length` bytes that differ from place to place, the same in every driver.

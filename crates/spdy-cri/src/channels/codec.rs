@@ -1,0 +1,140 @@
+//! Messages and what they hold.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Buf, Bytes};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::protocol::ChannelProtocol;
+
+/// The first byte of the message that ends a channel.
+const CLOSE: u8 = 255;
+
+/// What a message says.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Piece {
+    /// Bytes of a channel.
+    Data {
+        /// Whose.
+        channel: u8,
+        /// Maybe none.
+        data: Bytes,
+    },
+    /// The sender has no more for this channel.
+    Close {
+        /// Which.
+        channel: u8,
+    },
+}
+
+/// A message that breaks the sub-protocol. (The kubelet passes the first over, and loses its bytes.)
+#[derive(Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum BadMessage {
+    /// What stands for bytes is no base64.
+    #[error("a message on channel {channel} is no base64: {why}")]
+    Base64 {
+        /// Of which channel.
+        channel: u8,
+        /// In the decoder's words.
+        why: base64::DecodeError,
+    },
+    /// The end of a channel is two bytes.
+    #[error("the end of a channel in {got} bytes, want 2")]
+    Close {
+        /// Bytes of the message.
+        got: usize,
+    },
+}
+
+/// Reads a message; an empty one says nothing.
+pub(crate) fn decode(
+    protocol: ChannelProtocol,
+    mut message: Bytes,
+) -> Result<Option<Piece>, BadMessage> {
+    let Some(&first) = message.first() else {
+        return Ok(None);
+    };
+    if protocol.has_close() && first == CLOSE {
+        return match message[..] {
+            [_, channel] => Ok(Some(Piece::Close { channel })),
+            _ => Err(BadMessage::Close { got: message.len() }),
+        };
+    }
+    message.advance(1);
+    if !protocol.is_base64() {
+        let (channel, data) = (first, message);
+        return Ok(Some(Piece::Data { channel, data }));
+    }
+    let channel = first.wrapping_sub(b'0');
+    let decoded = STANDARD.decode(&message);
+    let data = decoded.map_err(|why| BadMessage::Base64 { channel, why })?;
+    let data = data.into();
+    Ok(Some(Piece::Data { channel, data }))
+}
+
+/// Writes a message.
+pub(crate) fn encode(protocol: ChannelProtocol, piece: &Piece) -> Message {
+    match piece {
+        Piece::Data { channel, data } if protocol.is_base64() => {
+            let mut text = String::with_capacity(1 + data.len().div_ceil(3) * 4);
+            // In ASCII: more channels than that are not opened.
+            text.push(char::from(b'0'.wrapping_add(*channel)));
+            STANDARD.encode_string(data, &mut text);
+            Message::text(text)
+        }
+        Piece::Data { channel, data } => {
+            let mut bytes = Vec::with_capacity(1 + data.len());
+            bytes.push(*channel);
+            bytes.extend_from_slice(data);
+            Message::binary(bytes)
+        }
+        Piece::Close { channel } => Message::binary(vec![CLOSE, *channel]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(channel: u8, data: &'static [u8]) -> Piece {
+        let data = Bytes::from_static(data);
+        Piece::Data { channel, data }
+    }
+
+    #[test]
+    fn messages_are_those_of_the_kubelets_documentation() {
+        let cases = [
+            (ChannelProtocol::V1, data(0, b"foo\n"), &b"\0foo\n"[..]),
+            (ChannelProtocol::V1, data(1, b"\n"), b"\x01\n"),
+            (ChannelProtocol::V1, data(255, b"\0"), b"\xff\0"),
+            (ChannelProtocol::V1Base64, data(0, b"foo\n"), b"0Zm9vCg=="),
+            (ChannelProtocol::V4Base64, data(1, b"\n"), b"1Cg=="),
+            (ChannelProtocol::V4, data(3, b""), b"\x03"),
+            (ChannelProtocol::V5, Piece::Close { channel: 0 }, b"\xff\0"),
+        ];
+        for (protocol, piece, wire) in cases {
+            let message = encode(protocol, &piece);
+            assert_eq!(message.is_text(), protocol.is_base64(), "{piece:?}");
+            assert_eq!(message.into_data(), wire, "{protocol:?} {piece:?}");
+            let back = decode(protocol, Bytes::from_static(wire));
+            assert_eq!(back, Ok(Some(piece)), "{protocol:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_neither_bytes_nor_an_end_is_an_error() {
+        for wire in [&b"\xff"[..], b"\xff\0\0"] {
+            let got = wire.len();
+            let read = decode(ChannelProtocol::V5, Bytes::from_static(wire));
+            assert_eq!(read, Err(BadMessage::Close { got }));
+        }
+        for wire in [&b"0Zm9vCg="[..], b"0Zm9v!", b"0Zm9vCgo=="] {
+            let read = decode(ChannelProtocol::V4Base64, Bytes::from_static(wire));
+            assert!(
+                matches!(read, Err(BadMessage::Base64 { channel: 0, .. })),
+                "{read:?}"
+            );
+        }
+        assert_eq!(decode(ChannelProtocol::V5, Bytes::new()), Ok(None));
+    }
+}

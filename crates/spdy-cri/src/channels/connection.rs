@@ -1,0 +1,392 @@
+//! The connection under the channels: one future that reads, writes, and knows when it is over.
+//!
+//! ```text
+//!  Writer --+                                       +--> Reader
+//!  Writer --+--> outgoing --> encode --> WebSocket --> decode --+--> Reader
+//!            write_room                    read_room
+//! ```
+//!
+//! Both rooms are counted in bytes. While one channel's bytes wait for their reader and fill the room,
+//! nothing more is read from the socket: that holds the sender back, as it does at the kubelet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use spdy::runtime::BoxFuture;
+use spdy::upgrade::IDLE_TIMEOUT;
+use spdy::{Instant, SharedRuntime};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::channel::{Arrived, ENTRY_BYTES, MESSAGE_BYTES, Outgoing, Reader, Writer, cost};
+use super::codec::{self, BadMessage, Piece};
+use crate::error::StreamError;
+use crate::patience::within;
+use crate::protocol::ChannelProtocol;
+use crate::websocket::normal_close;
+
+/// Bytes that writers may be ahead of the socket.
+const WRITE_AHEAD: usize = 4 * (MESSAGE_BYTES + ENTRY_BYTES);
+/// How long the peer may take to answer our close. As long as a session waits for its end to be written.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which way a channel goes, seen from here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lane {
+    /// Nobody asked for it: what comes is passed over.
+    Unused,
+    /// To us.
+    Read,
+    /// From us.
+    Write,
+    /// Both ways.
+    Both,
+}
+
+impl Lane {
+    /// The same channel at the peer.
+    pub(crate) fn reversed(self) -> Self {
+        match self {
+            Self::Read => Self::Write,
+            Self::Write => Self::Read,
+            Self::Unused | Self::Both => self,
+        }
+    }
+}
+
+/// Our ends of a channel.
+#[derive(Debug)]
+pub(crate) struct Ends {
+    pub(crate) reader: Option<Reader>,
+    pub(crate) writer: Option<Writer>,
+}
+
+/// Keeps a connection open that has nothing to write.
+#[derive(Debug)]
+pub(crate) struct Held {
+    _outgoing: UnboundedSender<Outgoing>,
+}
+
+/// A WebSocket of channels. Nothing moves but in [`run`](Self::run).
+#[derive(Debug)]
+pub(crate) struct Channels<T> {
+    socket: WebSocketStream<T>,
+    protocol: ChannelProtocol,
+    incoming: Incoming,
+    outgoing: UnboundedReceiver<Outgoing>,
+    write_room: Arc<Semaphore>,
+    runtime: SharedRuntime,
+}
+
+/// Where what comes goes.
+#[derive(Debug)]
+struct Incoming {
+    /// By number; `None` where nobody reads, or the peer has no more.
+    lanes: Vec<Option<UnboundedSender<Arrived>>>,
+    room: Arc<Semaphore>,
+}
+
+/// Why reading came to its end.
+#[derive(Debug)]
+enum Fault {
+    /// The peer, by a close that is not normal, or the socket.
+    Lost(String),
+    /// The peer broke a rule; it is told so.
+    Broken { code: CloseCode, why: String },
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
+    /// Channels over `socket`, which takes messages of `message_bytes`; as many bytes wait for their
+    /// readers. `tells_end` where the other side wants to hear that a writer has no more: it is said if
+    /// `protocol` can.
+    pub(crate) fn new(
+        socket: WebSocketStream<T>,
+        protocol: ChannelProtocol,
+        lanes: &[Lane],
+        tells_end: bool,
+        message_bytes: usize,
+        runtime: SharedRuntime,
+    ) -> (Self, Vec<Ends>, Held) {
+        let room = (message_bytes + ENTRY_BYTES).min(Semaphore::MAX_PERMITS);
+        let mut incoming = Incoming {
+            lanes: Vec::new(),
+            room: Arc::new(Semaphore::new(room)),
+        };
+        let write_room = Arc::new(Semaphore::new(WRITE_AHEAD));
+        let (sender, outgoing) = unbounded_channel();
+        let tells_end = tells_end && protocol.has_close();
+        let mut ends = Vec::new();
+        for (number, lane) in (0..=u8::MAX).zip(lanes) {
+            let reads = matches!(lane, Lane::Read | Lane::Both);
+            let writes = matches!(lane, Lane::Write | Lane::Both);
+            let (lane, arrived) = unbounded_channel();
+            incoming.lanes.push(reads.then_some(lane));
+            let writer =
+                writes.then(|| Writer::new(number, tells_end, sender.clone(), write_room.clone()));
+            let reader = reads.then(|| Reader::new(arrived));
+            ends.push(Ends { reader, writer });
+        }
+        let channels = Self {
+            socket,
+            protocol,
+            incoming,
+            outgoing,
+            write_room,
+            runtime,
+        };
+        let held = Held { _outgoing: sender };
+        (channels, ends, held)
+    }
+
+    /// Runs until the peer has closed, or nothing is left to write and the close was answered.
+    ///
+    /// # Errors
+    ///
+    /// What readers hear too: the connection was lost, or the peer broke a rule.
+    pub(crate) async fn run(self) -> Result<(), StreamError> {
+        let Self {
+            socket,
+            protocol,
+            mut incoming,
+            outgoing,
+            write_room,
+            runtime,
+        } = self;
+        let (mut sink, mut stream) = socket.split();
+        let heard = LastHeard::new(&runtime);
+        let ended = {
+            let reading = read(&mut stream, protocol, &mut incoming, &heard);
+            let mut reading = std::pin::pin!(reading);
+            let writing = write(&mut sink, protocol, outgoing, &write_room, &heard);
+            tokio::select! {
+                ended = &mut reading => ended,
+                written = writing => match written {
+                    Ok(()) => match within(&runtime, CLOSE_PATIENCE, reading).await {
+                        Some(ended) => ended,
+                        None => return Ok(()),
+                    },
+                    // It may have said goodbye, and how all ended, before it took no more.
+                    Err(error) => reading.await.map_err(|_| Fault::Lost(error.to_string())),
+                },
+                () = heard.silence() => Err(Fault::Broken {
+                    code: CloseCode::Away,
+                    why: format!("nothing was said for {IDLE_TIMEOUT:?}"),
+                }),
+            }
+        };
+        write_room.close();
+        let Err(fault) = ended else {
+            incoming.lanes.clear();
+            // Ours answers theirs: reading on sends it, and waits for the end of the connection.
+            let rest = async { while let Some(Ok(_)) = stream.next().await {} };
+            within(&runtime, CLOSE_PATIENCE, rest).await;
+            return Ok(());
+        };
+        let (why, code) = match fault {
+            Fault::Lost(why) => (why, None),
+            Fault::Broken { code, why } => (why, Some(code)),
+        };
+        let reason = why.chars().take(40).collect::<String>().into();
+        let error = StreamError::WebSocket { why: why.into() };
+        incoming.tell_all(&error);
+        if let Some(code) = code {
+            let close = Message::Close(Some(CloseFrame { code, reason }));
+            let told = async {
+                if sink.send(close).await.is_ok()
+                    && let Ok(socket) = sink.reunite(stream)
+                {
+                    read_off(socket).await;
+                }
+            };
+            within(&runtime, CLOSE_PATIENCE, told).await;
+        }
+        Err(error)
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
+    /// [`run`](Self::run) as a task, whose end its readers and writers hear of.
+    pub(crate) fn run_alone(self) -> BoxFuture<()> {
+        Box::pin(async {
+            if let Err(error) = self.run().await {
+                tracing::debug!(%error, "a connection of channels was lost");
+            }
+        })
+    }
+}
+
+/// Runs a connection and what is done over it: when the connection has ended, both have.
+pub(crate) async fn together<T>(channels: Channels<T>, application: impl Future<Output = ()>)
+where
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let application = async {
+        application.await;
+        // Its writers are gone: the connection says goodbye by itself.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        ended = channels.run() => if let Err(error) = ended {
+            tracing::debug!(%error, "a connection of channels was lost");
+        },
+        () = application => unreachable!("it waits for ever"),
+    }
+}
+
+/// Reads what can no longer be understood, until the peer closes: a socket that is closed with bytes unread
+/// is reset, and the peer would not see why.
+async fn read_off<T: AsyncRead + AsyncWrite + Unpin>(mut socket: WebSocketStream<T>) {
+    let mut ignored = [0; 4096];
+    while let Ok(1..) = socket.get_mut().read(&mut ignored).await {}
+}
+
+/// Reads until the peer's close.
+async fn read<T: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut SplitStream<WebSocketStream<T>>,
+    protocol: ChannelProtocol,
+    incoming: &mut Incoming,
+    heard: &LastHeard<'_>,
+) -> Result<(), Fault> {
+    loop {
+        let message = stream.next().await;
+        heard.now();
+        let bytes: Bytes = match message {
+            // The kubelet takes either kind for either codec.
+            Some(Ok(Message::Binary(bytes))) => bytes,
+            Some(Ok(Message::Text(text))) => text.into(),
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
+            Some(Ok(Message::Close(Some(close)))) if close.code != CloseCode::Normal => {
+                let (code, reason) = (close.code, close.reason);
+                return Err(Fault::Lost(format!("closed with {code} {reason}")));
+            }
+            Some(Ok(Message::Close(_))) => return Ok(()),
+            Some(Err(error @ Error::Capacity(_))) => {
+                let (code, why) = (CloseCode::Size, error.to_string());
+                return Err(Fault::Broken { code, why });
+            }
+            Some(Err(error)) => return Err(Fault::Lost(error.to_string())),
+            None => return Err(Fault::Lost("it ended without a close".to_owned())),
+        };
+        match codec::decode(protocol, bytes) {
+            Ok(None) => {}
+            Ok(Some(piece)) => incoming.take(piece).await?,
+            Err(error) => {
+                let code = match error {
+                    BadMessage::Base64 { .. } => CloseCode::Invalid,
+                    BadMessage::Close { .. } => CloseCode::Protocol,
+                };
+                let why = error.to_string();
+                return Err(Fault::Broken { code, why });
+            }
+        }
+    }
+}
+
+impl Incoming {
+    /// Gives a piece to its reader, once there is room for it.
+    async fn take(&mut self, piece: Piece) -> Result<(), Fault> {
+        match piece {
+            Piece::Data { channel, data } => {
+                let Some(Some(lane)) = self.lanes.get(usize::from(channel)) else {
+                    tracing::debug!(channel, bytes = data.len(), "nobody has this channel");
+                    return Ok(());
+                };
+                if data.is_empty() || lane.is_closed() {
+                    return Ok(());
+                }
+                let room = self.room.clone().acquire_many_owned(cost(data.len()));
+                let Ok(room) = room.await else {
+                    unreachable!("nobody closes the room of what comes")
+                };
+                // Dropped if its reader is gone.
+                let _ = lane.send(Ok((data, room)));
+            }
+            Piece::Close { channel } => match self.lanes.get_mut(usize::from(channel)) {
+                Some(lane) => *lane = None,
+                None => {
+                    let (code, why) = (CloseCode::Protocol, format!("no channel {channel}"));
+                    return Err(Fault::Broken { code, why });
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Readers hear why there is no more; those that have had their end do not.
+    fn tell_all(self, error: &StreamError) {
+        for lane in self.lanes.into_iter().flatten() {
+            let _ = lane.send(Err(error.clone()));
+        }
+    }
+}
+
+/// Writes until no writer is left, and then the close.
+async fn write<T: AsyncRead + AsyncWrite + Unpin>(
+    sink: &mut SplitSink<WebSocketStream<T>, Message>,
+    protocol: ChannelProtocol,
+    mut outgoing: UnboundedReceiver<Outgoing>,
+    write_room: &Semaphore,
+    heard: &LastHeard<'_>,
+) -> Result<(), Error> {
+    let written = async {
+        while let Some(first) = outgoing.recv().await {
+            let mut next = Some(first);
+            while let Some(Outgoing { piece, _room }) = next {
+                sink.feed(codec::encode(protocol, &piece)).await?;
+                next = outgoing.try_recv().ok();
+            }
+            sink.flush().await?;
+            heard.now();
+        }
+        let close = Message::Close(Some(normal_close()));
+        sink.send(close).await
+    };
+    let written = written.await;
+    write_room.close(); // who waits for room hears that there will be none
+    written
+}
+
+/// When something last crossed the connection, a PING too.
+struct LastHeard<'r> {
+    runtime: &'r SharedRuntime,
+    begun: Instant,
+    /// Milliseconds since `begun`.
+    at_ms: AtomicU64,
+}
+
+impl<'r> LastHeard<'r> {
+    fn new(runtime: &'r SharedRuntime) -> Self {
+        Self {
+            runtime,
+            begun: runtime.now(),
+            at_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn now(&self) {
+        let since = (self.runtime.now() - self.begun).as_millis();
+        let since = u64::try_from(since).unwrap_or(u64::MAX);
+        self.at_ms.store(since, Ordering::Relaxed);
+    }
+
+    /// Done when nothing has crossed for [`IDLE_TIMEOUT`].
+    async fn silence(&self) {
+        loop {
+            let last = Duration::from_millis(self.at_ms.load(Ordering::Relaxed));
+            let due = self.begun + last + IDLE_TIMEOUT;
+            if self.runtime.now() >= due {
+                return;
+            }
+            self.runtime.sleep_until(due).await;
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Port-forward over channels, at the server: two for each port, and one connection to each, from the start.
+//!
+//! The form of old. There is no half-close in it: what tells either side that the other has no more is the
+//! end of the whole, which comes when every port is done.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use http::{Request, StatusCode};
+use spdy::SharedRuntime;
+use spdy::upgrade::Refusal;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Channels, Ends, Lane, together};
+use crate::handler::Handler;
+use crate::port_forward::complaint;
+use crate::protocol::{ChannelProtocol, PORT};
+use crate::request::PortForwardRequest;
+use crate::stdio::{Connection, Output};
+use crate::websocket;
+
+/// Ports of one connection: 255 channels have a number, and 80 a digit that is ASCII.
+pub(crate) fn max_ports(protocol: ChannelProtocol) -> usize {
+    if protocol.is_base64() { 40 } else { 127 }
+}
+
+/// The ports of a connection: those that the URL was made for, else those of its query, `port=80,443`.
+pub(crate) fn ports<B>(
+    asked: &PortForwardRequest,
+    request: &Request<B>,
+    protocol: ChannelProtocol,
+) -> Result<Vec<u16>, Refusal> {
+    let refuse = |message: String| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    let mut ports = asked.ports.clone();
+    if ports.is_empty() {
+        let query = request.uri().query().unwrap_or_default();
+        // A port is digits and so is its separator's escape: no other part is looked at.
+        let values = query
+            .split('&')
+            .filter_map(|pair| pair.strip_prefix(PORT)?.strip_prefix('='));
+        for value in values {
+            for text in value.replace("%2C", ",").split(',') {
+                match text.parse() {
+                    Ok(port) if port > 0 => ports.push(port),
+                    _ => return refuse(format!("{text:?} is no port: want 1 to 65535")),
+                }
+            }
+        }
+    }
+    let limit = max_ports(protocol);
+    match ports.len() {
+        0 => refuse("no port is asked for: want port=80 in the query".to_owned()),
+        count if count > limit => refuse(format!("{count} ports, want {limit} at most")),
+        _ => Ok(ports),
+    }
+}
+
+/// The channels of `ports`, as the side that has the ports sees them.
+pub(crate) fn lanes(ports: &[u16]) -> Vec<Lane> {
+    ports
+        .iter()
+        .flat_map(|_| [Lane::Both, Lane::Write])
+        .collect()
+}
+
+/// Serves one connection, whose 101 was sent, to its end.
+pub(crate) async fn serve<T, H>(
+    io: T,
+    protocol: ChannelProtocol,
+    handler: Arc<H>,
+    sandbox: String,
+    ports: Vec<u16>,
+    message_bytes: usize,
+    runtime: &SharedRuntime,
+) where
+    T: AsyncRead + AsyncWrite + Unpin,
+    H: Handler,
+{
+    let socket = websocket::server(io, message_bytes).await;
+    let (lanes, runtime) = (lanes(&ports), runtime.clone());
+    let (channels, ends, held) =
+        Channels::new(socket, protocol, &lanes, false, message_bytes, runtime);
+    drop(held);
+    let mut ends = ends.into_iter();
+    let pairs = std::iter::from_fn(|| Some((ends.next()?, ends.next()?)));
+    let forwards: Vec<_> = ports
+        .iter()
+        .zip(pairs)
+        .map(|(&port, (data, error))| forward(&*handler, &sandbox, port, data, error))
+        .collect();
+    together(channels, async {
+        join_all(forwards).await;
+    })
+    .await;
+}
+
+/// Forwards one connection.
+async fn forward<H: Handler>(handler: &H, sandbox: &str, port: u16, data: Ends, error: Ends) {
+    let Ends {
+        reader: Some(reader),
+        writer: Some(writer),
+    } = data
+    else {
+        unreachable!("a lane of both ways has both ends");
+    };
+    let mut error = error.writer.map(Output::of_channel);
+    let mut connection = Connection::of_channel(reader, writer);
+    let label = Bytes::copy_from_slice(&port.to_le_bytes());
+    if connection.send(label.clone()).await.is_err() {
+        return; // the client is gone
+    }
+    if let Some(error) = &mut error {
+        let _ = error.send(label).await;
+    }
+    let forwarded = handler
+        .port_forward(sandbox.to_owned(), port, connection)
+        .await;
+    if let (Err(why), Some(mut error)) = (forwarded, error) {
+        let text = complaint(sandbox, port, &why.to_string());
+        let _ = error.send(text.into()).await; // who left need not hear it
+    }
+}

@@ -1,0 +1,81 @@
+//! Exec and attach over channels, at the server.
+
+use bytes::Bytes;
+use spdy::SharedRuntime;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Channels, Ends, Lane, together};
+use crate::handler::{HandlerError, Streams};
+use crate::protocol::ChannelProtocol;
+use crate::request::Wanted;
+use crate::resize::Resizes;
+use crate::status::{self, ExitCode};
+use crate::stdio::{Input, Output};
+use crate::websocket;
+
+/// The channels of exec and attach in their order, as the side that runs the command sees them.
+pub(crate) fn lanes(wanted: Wanted) -> [Lane; 5] {
+    let lane = |wanted, lane| if wanted { lane } else { Lane::Unused };
+    [
+        lane(wanted.stdin, Lane::Read),
+        lane(wanted.stdout, Lane::Write),
+        lane(wanted.stderr, Lane::Write),
+        Lane::Write,
+        lane(wanted.tty, Lane::Read),
+    ]
+}
+
+/// Takes the ends apart: stdin, stdout, stderr, status, sizes.
+pub(crate) fn five(ends: Vec<Ends>) -> [Ends; 5] {
+    match ends.try_into() {
+        Ok(five) => five,
+        Err(ends) => unreachable!("five lanes gave {} ends", ends.len()),
+    }
+}
+
+/// Serves one connection, whose 101 was sent, to its end.
+pub(crate) async fn serve<T, F>(
+    io: T,
+    protocol: ChannelProtocol,
+    wanted: Wanted,
+    message_bytes: usize,
+    runtime: &SharedRuntime,
+    run: impl FnOnce(Streams) -> F,
+) where
+    T: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = Result<ExitCode, HandlerError>>,
+{
+    let socket = websocket::server(io, message_bytes).await;
+    let (lanes, runtime) = (lanes(wanted), runtime.clone());
+    let (channels, ends, held) =
+        Channels::new(socket, protocol, &lanes, false, message_bytes, runtime);
+    drop(held); // the status is the last to be written
+    let [stdin, stdout, stderr, status, resize] = five(ends);
+    let mut status = status.writer.map(Output::of_channel);
+    let mut streams = Streams {
+        stdin: stdin.reader.map(Input::of_channel),
+        stdout: stdout.writer.map(Output::of_channel),
+        stderr: stderr.writer.map(Output::of_channel),
+        resize: resize
+            .reader
+            .map(|sizes| Resizes::new(Input::of_channel(sizes))),
+    };
+    let application = async {
+        // Says that it runs, on the first of stdout, stderr and status that there is. The kubelet does.
+        let first = [&mut streams.stdout, &mut streams.stderr, &mut status];
+        if let Some(first) = first.into_iter().flatten().next()
+            && first.send(Bytes::new()).await.is_err()
+        {
+            return;
+        }
+        let ended = run(streams).await.map_err(|error| error.to_string());
+        let text = status::encode(protocol.version(), &ended);
+        if let Some(mut status) = status
+            && !text.is_empty()
+            && let Err(why) = status.send(text.into()).await
+        {
+            tracing::debug!(%why, "nobody hears how the command ended");
+        }
+    };
+    together(channels, application).await;
+}

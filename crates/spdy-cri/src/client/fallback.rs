@@ -1,0 +1,128 @@
+//! One way, and if the server does not take it, the next: as `kubectl` asks.
+
+use std::io;
+
+use http::Request;
+use spdy::SharedRuntime;
+use spdy::upgrade::UpgradeError;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::options::{Options, Transport};
+use super::port_forward::{PortForward, port_forward, port_forward_in_websocket};
+use super::process::{Process, exec, exec_in_websocket};
+use crate::error::ClientError;
+use crate::request::Wanted;
+
+/// Whether the next way may fare better: the server has answered, and not so. A connection that fails, or
+/// a server that is silent, would fail the other way too.
+fn was_refused(error: &ClientError) -> bool {
+    match error {
+        ClientError::Handshake { .. } => true,
+        ClientError::Upgrade(why) => {
+            matches!(
+                why,
+                UpgradeError::Refused { .. } | UpgradeError::WrongSwitch { .. }
+            )
+        }
+        _ => false,
+    }
+}
+
+/// Tries `attempt` with each of `transports`, each over a connection of its own.
+async fn first_taken<D, A, T, R>(
+    transports: &[Transport],
+    mut dial: D,
+    attempt: A,
+) -> Result<R, ClientError>
+where
+    D: AsyncFnMut() -> io::Result<T>,
+    A: AsyncFn(Transport, T) -> Result<R, ClientError>,
+{
+    let mut refusal = ClientError::NoTransport;
+    for &transport in transports {
+        match attempt(transport, dial().await?).await {
+            Err(error) if was_refused(&error) => {
+                tracing::debug!(?transport, %error, "the next way is tried");
+                refusal = error;
+            }
+            done => return done,
+        }
+    }
+    Err(refusal)
+}
+
+/// Runs a command by the first of [`Options::transports`] that the server takes: as
+/// [`exec_in_websocket`](super::exec_in_websocket) and [`exec`](super::exec). `dial` gives a connection for
+/// each.
+///
+/// # Errors
+///
+/// Of the last way that was tried, why it did not start.
+pub async fn exec_with_fallback<D, T>(
+    dial: D,
+    request: &Request<()>,
+    wanted: Wanted,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Process, ClientError>
+where
+    D: AsyncFnMut() -> io::Result<T>,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let transports = options.transports.clone();
+    first_taken(&transports, dial, async |transport, io| {
+        let (options, runtime) = (options.clone(), runtime.clone());
+        match transport {
+            Transport::WebSocket => exec_in_websocket(io, request, wanted, options, runtime).await,
+            Transport::Spdy => exec(io, request, wanted, options, runtime).await,
+        }
+    })
+    .await
+}
+
+/// Joins a process that runs: as [`exec_with_fallback`], at another URL.
+///
+/// # Errors
+///
+/// Of the last way that was tried, why it did not start.
+pub async fn attach_with_fallback<D, T>(
+    dial: D,
+    request: &Request<()>,
+    wanted: Wanted,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Process, ClientError>
+where
+    D: AsyncFnMut() -> io::Result<T>,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    exec_with_fallback(dial, request, wanted, options, runtime).await
+}
+
+/// Opens a way to the ports of a pod by the first of [`Options::transports`] that the server takes: as
+/// [`port_forward_in_websocket`](super::port_forward_in_websocket) and
+/// [`port_forward`](super::port_forward()).
+///
+/// # Errors
+///
+/// Of the last way that was tried, why the server did not switch.
+pub async fn port_forward_with_fallback<D, T>(
+    dial: D,
+    request: &Request<()>,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<PortForward, ClientError>
+where
+    D: AsyncFnMut() -> io::Result<T>,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let transports = options.transports.clone();
+    first_taken(&transports, dial, async |transport, io| {
+        let (options, runtime) = (options.clone(), runtime.clone());
+        match transport {
+            Transport::WebSocket => port_forward_in_websocket(io, request, options, runtime).await,
+            Transport::Spdy => port_forward(io, request, options, runtime).await,
+        }
+    })
+    .await
+}

@@ -1,0 +1,28 @@
+//! The client: what `kubectl exec`, `attach` and `port-forward` do, against a runtime's URL or the API
+//! server's.
+//!
+//! Each call takes a connection (TCP, or TLS with what proves who asks) and the request: method, URL,
+//! headers. The API server wants POST to `/api/v1/namespaces/NS/pods/POD/exec?command=..&stdin=true&..`.
+//!
+//! | | over SPDY | over WebSocket | the first that the server takes |
+//! | --- | --- | --- | --- |
+//! | exec | [`exec`] | [`exec_in_websocket`] | [`exec_with_fallback`] |
+//! | attach | [`attach`] | [`attach_in_websocket`] | [`attach_with_fallback`] |
+//! | port-forward | [`port_forward`] | [`port_forward_in_websocket`], SPDY inside | [`port_forward_with_fallback`] |
+//! | | | [`port_forward_in_channels`], the form of old | |
+//!
+//! `kubectl` asks the API server by WebSocket first, and by SPDY if that is refused. The URL of a runtime is
+//! good for one request: whether it was refused or not, there is no second.
+
+mod fallback;
+mod options;
+mod port_forward;
+mod process;
+mod streamer;
+
+pub use fallback::{attach_with_fallback, exec_with_fallback, port_forward_with_fallback};
+pub use options::{Options, Transport};
+pub use port_forward::{
+    Forwarded, PortForward, port_forward, port_forward_in_channels, port_forward_in_websocket,
+};
+pub use process::{Process, attach, attach_in_websocket, exec, exec_in_websocket};

@@ -1,0 +1,206 @@
+//! Port-forward.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::Request;
+use spdy::SharedRuntime;
+use spdy::upgrade::{self, Upgraded};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use super::options::Options;
+use super::streamer::{Streamer, read_status, remote};
+use crate::channels::port_forward::lanes;
+use crate::channels::{Channels, Lane};
+use crate::error::{ClientError, StreamError};
+use crate::patience::within;
+use crate::protocol::{ChannelProtocol, DATA, ERROR, PORT, PORT_FORWARD, REQUEST_ID};
+use crate::stdio::{Connection, Input};
+use crate::tunnel::Tunnel;
+use crate::websocket;
+
+/// A way to the ports of a pod.
+#[derive(Debug)]
+pub struct PortForward {
+    streamer: Streamer,
+    next_request: AtomicU64,
+}
+
+/// Opens a way to the ports of a pod.
+///
+/// # Errors
+///
+/// Why the server did not switch.
+pub async fn port_forward<T>(
+    io: T,
+    request: &Request<()>,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<PortForward, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let offers = [PORT_FORWARD];
+    let upgraded: Upgraded<T> =
+        upgrade::connect(io, request, &offers, options.limits, &runtime).await?;
+    Ok(PortForward::start(upgraded.into_io(), &options, runtime))
+}
+
+/// As [`port_forward`], as SPDY inside WebSocket: through proxies that know no other upgrade. The API
+/// server of Kubernetes 1.30 and later takes it.
+///
+/// # Errors
+///
+/// Why the server did not switch.
+pub async fn port_forward_in_websocket<T>(
+    io: T,
+    request: &Request<()>,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<PortForward, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let tunnel = Tunnel::connect(io, request, PORT_FORWARD, options.limits, &runtime).await?;
+    Ok(PortForward::start(tunnel, &options, runtime))
+}
+
+impl PortForward {
+    fn start<T>(io: T, options: &Options, runtime: SharedRuntime) -> Self
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        Self {
+            streamer: Streamer::start(io, options, runtime),
+            next_request: AtomicU64::new(0),
+        }
+    }
+
+    /// A new connection to `port`; as many at once as one likes.
+    ///
+    /// # Errors
+    ///
+    /// If the session has ended, or the server answers no stream. That nothing listens on `port` may come
+    /// at once as [`ClientError::Remote`], but mostly comes later, from [`Forwarded::wait`].
+    pub async fn connect(&self, port: u16) -> Result<Forwarded, ClientError> {
+        let id = self.next_request.fetch_add(1, Ordering::Relaxed);
+        let headers = [(PORT, port.to_string()), (REQUEST_ID, id.to_string())];
+        let mut error = self.streamer.open(ERROR, &headers).await?;
+        error.finish()?; // only the server has something to say on it
+        match self.streamer.open(DATA, &headers).await {
+            Ok(data) => Ok(Forwarded {
+                data: Connection::of_spdy(data),
+                error: Input::of_spdy(error),
+            }),
+            // The kubelet may find a port dead before it has answered the stream to it.
+            Err(ClientError::Session(StreamError::Spdy(why))) if why.reset_status().is_some() => {
+                let mut error = Input::of_spdy(error);
+                match self.streamer.within(read_status(&mut error)).await {
+                    Some(Ok(text)) if !text.is_empty() => Err(remote(&text)),
+                    _ => Err(why.into()),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether it takes no new connections.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.streamer.session.is_closing()
+    }
+}
+
+/// One forwarded connection.
+#[derive(Debug)]
+pub struct Forwarded {
+    /// The bytes, both ways. Read it to its end before [`wait`](Self::wait).
+    pub data: Connection,
+    error: Input,
+}
+
+impl Forwarded {
+    /// Waits until the server says how it went.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Remote`] in the server's words: nothing listens there, or the connection failed.
+    pub async fn wait(self) -> Result<(), ClientError> {
+        let Self { data, mut error } = self;
+        drop(data);
+        match read_status(&mut error).await? {
+            text if text.is_empty() => Ok(()),
+            text => Err(remote(&text)),
+        }
+    }
+
+    /// The data stream, and the error stream, whose text is empty after success.
+    #[must_use]
+    pub fn into_parts(self) -> (Connection, Input) {
+        (self.data, self.error)
+    }
+}
+
+/// As [`port_forward`], over a plain WebSocket: one connection to each of `ports`, from the start, in that
+/// order. The URL must be made for them, or name them in its query, `port=80,443`.
+///
+/// The form of old, which the kubelet still serves and nothing of Kubernetes still asks for. No half of a
+/// connection ends by itself in it: how a port went is told when every port is done, or all data is dropped.
+///
+/// # Errors
+///
+/// Why the server did not switch, or what it says instead of the ports.
+pub async fn port_forward_in_channels<T>(
+    io: T,
+    request: &Request<()>,
+    ports: &[u16],
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Vec<Forwarded>, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let protocol = ChannelProtocol::V4;
+    let (message_bytes, limits) = (options.message_bytes, options.limits);
+    let offers = [protocol.name().to_owned()];
+    let (socket, _) =
+        websocket::connect(io, request, &offers, message_bytes, limits, &runtime).await?;
+    let lanes: Vec<_> = lanes(ports).into_iter().map(Lane::reversed).collect();
+    let (channels, ends, held) = Channels::new(
+        socket,
+        protocol,
+        &lanes,
+        true,
+        message_bytes,
+        runtime.clone(),
+    );
+    runtime.spawn(channels.run_alone());
+    let mut ends = ends.into_iter();
+    let mut forwarded = Vec::new();
+    for &port in ports {
+        let (Some(data), Some(error)) = (ends.next(), ends.next()) else {
+            unreachable!("two lanes for each port");
+        };
+        let (Some(reader), Some(writer), Some(error)) = (data.reader, data.writer, error.reader)
+        else {
+            unreachable!("data goes both ways, and errors are read");
+        };
+        let mut data = Connection::of_channel(reader, writer);
+        let mut error = Input::of_channel(error);
+        let labels = async {
+            Ok::<_, std::io::Error>((data.read_u16_le().await?, error.read_u16_le().await?))
+        };
+        let labels = within(&runtime, options.stream_timeout, labels).await;
+        let late = ClientError::NoReply {
+            stream: DATA,
+            after: options.stream_timeout,
+        };
+        let (of_data, of_error) = labels.ok_or(late)??;
+        if (of_data, of_error) != (port, port) {
+            let message = format!("want port {port}, and the server says {of_data} and {of_error}");
+            return Err(ClientError::Remote { message });
+        }
+        forwarded.push(Forwarded { data, error });
+    }
+    drop(held); // it ends with the last of the connections
+    Ok(forwarded)
+}

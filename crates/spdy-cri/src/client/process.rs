@@ -1,0 +1,233 @@
+//! Exec and attach.
+
+use http::Request;
+use spdy::SharedRuntime;
+use spdy::upgrade;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::options::Options;
+use super::streamer::{Streamer, read_status};
+use crate::channels::remote_command::{five, lanes};
+use crate::channels::{Channels, Held, Lane};
+use crate::error::ClientError;
+use crate::protocol::{ChannelProtocol, ERROR, RESIZE, RemoteCommand, STDERR, STDIN, STDOUT};
+use crate::request::Wanted;
+use crate::resize::Resizer;
+use crate::status::{self, ExitCode};
+use crate::stdio::{Input, Output};
+use crate::websocket;
+
+/// A command that runs on the other side. Take the streams out of it, and [`wait`](Self::wait).
+///
+/// Read stdout and stderr, or drop them: unread bytes stop the whole session.
+#[derive(Debug)]
+pub struct Process {
+    /// Where it reads. Shut it down, or drop it, when there is no more.
+    pub stdin: Option<Output>,
+    /// What it says.
+    pub stdout: Option<Input>,
+    /// What it complains about.
+    pub stderr: Option<Input>,
+    /// Its terminal's size; over SPDY none before version 3.
+    pub resize: Option<Resizer>,
+    version: RemoteCommand,
+    error: Input,
+    /// The session ends with it.
+    _session: Kept,
+}
+
+/// What a process runs over.
+#[derive(Debug)]
+#[expect(dead_code, reason = "kept for what dropping it ends")]
+enum Kept {
+    Spdy(Streamer),
+    WebSocket(Held),
+}
+
+impl Process {
+    /// The version of the protocol spoken.
+    #[must_use]
+    pub fn version(&self) -> RemoteCommand {
+        self.version
+    }
+
+    /// Waits for its end. What was not taken out is dropped: stdin is shut, output goes unread.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Remote`] if the runtime failed, or, before version 4, the command did.
+    pub async fn wait(self) -> Result<ExitCode, ClientError> {
+        let Self {
+            version,
+            mut error,
+            _session,
+            stdin,
+            stdout,
+            stderr,
+            resize,
+        } = self;
+        drop((stdin, stdout, stderr, resize));
+        let status = read_status(&mut error).await?;
+        status::decode(version, &status)
+    }
+}
+
+/// Runs a command. `request` asks for the URL with the same streams as `wanted`.
+///
+/// # Errors
+///
+/// Why it did not start.
+pub async fn exec<T>(
+    io: T,
+    request: &Request<()>,
+    wanted: Wanted,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Process, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    wanted.check()?;
+    let offers: Vec<_> = options
+        .remote_command
+        .iter()
+        .map(|version| version.name())
+        .collect();
+    let upgraded = upgrade::connect(io, request, &offers, options.limits, &runtime).await?;
+    let version = match upgraded.protocol() {
+        // Servers of old name none, and speak the first.
+        None => RemoteCommand::V1,
+        Some(name) => RemoteCommand::from_name(name).ok_or_else(|| ClientError::Protocol {
+            protocol: name.to_owned(),
+        })?,
+    };
+    let streamer = Streamer::start(upgraded.into_io(), &options, runtime);
+    // In the order of client-go; servers take any.
+    let error = Input::of_spdy(streamer.open(ERROR, &[]).await?);
+    let stdin = match wanted.stdin {
+        true => Some(Output::of_spdy(streamer.open(STDIN, &[]).await?)),
+        false => None,
+    };
+    let stdout = match wanted.stdout {
+        true => Some(Input::of_spdy(streamer.open(STDOUT, &[]).await?)),
+        false => None,
+    };
+    let stderr = match wanted.stderr {
+        true => Some(Input::of_spdy(streamer.open(STDERR, &[]).await?)),
+        false => None,
+    };
+    let resize = match wanted.tty && version.has_resize() {
+        true => {
+            let sizes = streamer.open(RESIZE, &[]).await?;
+            Some(Resizer::new(Output::of_spdy(sizes)))
+        }
+        false => None,
+    };
+    Ok(Process {
+        stdin,
+        stdout,
+        stderr,
+        resize,
+        version,
+        error,
+        _session: Kept::Spdy(streamer),
+    })
+}
+
+/// Joins a process that runs: as [`exec`], at another URL.
+///
+/// # Errors
+///
+/// Why it did not start.
+pub async fn attach<T>(
+    io: T,
+    request: &Request<()>,
+    wanted: Wanted,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Process, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    exec(io, request, wanted, options, runtime).await
+}
+
+/// As [`exec`], over a plain WebSocket: the method is GET, whatever `request` says. From version 5 on,
+/// stdin that is shut down or dropped ends there; before, nothing ends it but the process.
+///
+/// # Errors
+///
+/// Why it did not start.
+pub async fn exec_in_websocket<T>(
+    io: T,
+    request: &Request<()>,
+    wanted: Wanted,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Process, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    wanted.check()?;
+    let offers = options.channels.iter().map(|known| known.name().to_owned());
+    let offers: Vec<_> = offers.collect();
+    let message_bytes = options.message_bytes;
+    let connecting = websocket::connect(
+        io,
+        request,
+        &offers,
+        message_bytes,
+        options.limits,
+        &runtime,
+    );
+    let (socket, chosen) = connecting.await?;
+    let protocol = match chosen.as_str() {
+        "" => ChannelProtocol::V1, // as nothing was offered
+        name => {
+            ChannelProtocol::from_name(name).ok_or(ClientError::Protocol { protocol: chosen })?
+        }
+    };
+    let lanes = lanes(wanted).map(Lane::reversed);
+    let (channels, ends, held) = Channels::new(
+        socket,
+        protocol,
+        &lanes,
+        true,
+        message_bytes,
+        runtime.clone(),
+    );
+    runtime.spawn(channels.run_alone());
+    let [stdin, stdout, stderr, status, resize] = five(ends);
+    let Some(error) = status.reader else {
+        unreachable!("the status is always read");
+    };
+    Ok(Process {
+        stdin: stdin.writer.map(Output::of_channel),
+        stdout: stdout.reader.map(Input::of_channel),
+        stderr: stderr.reader.map(Input::of_channel),
+        resize: resize
+            .writer
+            .map(|sizes| Resizer::new(Output::of_channel(sizes))),
+        version: protocol.version(),
+        error: Input::of_channel(error),
+        _session: Kept::WebSocket(held),
+    })
+}
+
+/// Joins a process that runs: as [`exec_in_websocket`], at another URL.
+///
+/// # Errors
+///
+/// Why it did not start.
+pub async fn attach_in_websocket<T>(
+    io: T,
+    request: &Request<()>,
+    wanted: Wanted,
+    options: Options,
+    runtime: SharedRuntime,
+) -> Result<Process, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    exec_in_websocket(io, request, wanted, options, runtime).await
+}

@@ -1,0 +1,89 @@
+//! What every call of the client needs: streams that are answered in time, and what the error stream says.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use spdy::client::{OpenOptions, Session};
+use spdy::upgrade::{self, Channel};
+use spdy::{HeaderBlock, SharedRuntime};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::options::Options;
+use crate::error::ClientError;
+use crate::patience::within;
+use crate::protocol::STREAM_TYPE;
+use crate::stdio::Input;
+
+/// Bytes of the error stream that are kept; the rest is read and dropped.
+const STATUS_BYTES: usize = 64 * 1024;
+
+/// A session, and what it takes to open streams on it.
+#[derive(Debug)]
+pub(super) struct Streamer {
+    pub(super) session: Session,
+    runtime: SharedRuntime,
+    timeout: Duration,
+}
+
+impl Streamer {
+    /// A session over `io`, which has switched.
+    pub(super) fn start<T>(io: T, options: &Options, runtime: SharedRuntime) -> Self
+    where
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (session, connection) = upgrade::client_builder().handshake(io, runtime.clone());
+        connection.spawn();
+        Self {
+            session,
+            runtime,
+            timeout: options.stream_timeout,
+        }
+    }
+
+    /// Opens a stream and waits for its answer: until then DATA on it would be dropped.
+    pub(super) async fn open(
+        &self,
+        kind: &'static str,
+        more: &[(&'static str, String)],
+    ) -> Result<Channel, ClientError> {
+        let mut headers = HeaderBlock::new();
+        headers.push(STREAM_TYPE, kind);
+        for (name, value) in more {
+            headers.push(*name, value.clone());
+        }
+        let opened = async {
+            let stream = self.session.open(headers, OpenOptions::default()).await?;
+            let mut channel = Channel::new(stream);
+            channel.reply().await?;
+            Ok(channel)
+        };
+        self.within(opened)
+            .await
+            .unwrap_or(Err(ClientError::NoReply {
+                stream: kind,
+                after: self.timeout,
+            }))
+    }
+
+    /// What `work` gives, or nothing if it takes longer than an answer may.
+    pub(super) async fn within<R>(&self, work: impl Future<Output = R>) -> Option<R> {
+        within(&self.runtime, self.timeout, work).await
+    }
+}
+
+/// What the server complains about.
+pub(super) fn remote(text: &[u8]) -> ClientError {
+    let message = String::from_utf8_lossy(text).into_owned();
+    ClientError::Remote { message }
+}
+
+/// The error stream to its end.
+pub(super) async fn read_status(error: &mut Input) -> Result<Bytes, ClientError> {
+    let mut status = Vec::new();
+    while let Some(bytes) = error.receive().await {
+        let bytes = bytes?;
+        let room = STATUS_BYTES - status.len();
+        status.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+    Ok(status.into())
+}

@@ -1,0 +1,340 @@
+//! Exec and attach over a plain WebSocket, client and server of this crate; and which way a client asks.
+
+mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use spdy::upgrade::UpgradeError;
+use spdy_cri::client::{self, Options, Process, Transport};
+use spdy_cri::{
+    ChannelProtocol, ClientError, Config, ExecRequest, ExitCode, RemoteCommand, StreamingServer,
+    TerminalSize,
+};
+use support::{
+    PIPES, TERMINAL, Toy, attach, dial, echo_port, exec, forward_to, nothing_runs, pattern, post,
+    runtime, toy, until,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+fn only(protocol: ChannelProtocol) -> Options {
+    Options {
+        channels: vec![protocol],
+        ..Options::default()
+    }
+}
+
+async fn start(
+    server: &StreamingServer<Toy>,
+    request: ExecRequest,
+    options: Options,
+) -> Result<Process, ClientError> {
+    let wanted = request.wanted;
+    let url = server.exec_url(request).expect("a url");
+    client::exec_in_websocket(dial(server), &post(&url), wanted, options, runtime()).await
+}
+
+async fn text(input: Option<spdy_cri::Input>) -> String {
+    let mut text = String::new();
+    let mut input = input.expect("asked for");
+    input.read_to_string(&mut text).await.expect("an end");
+    text
+}
+
+#[tokio::test]
+async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
+    let server = toy(Config::default());
+    for protocol in ChannelProtocol::ALL {
+        let mut process = start(&server, exec(&["cat"], PIPES), only(protocol))
+            .await
+            .expect("a process");
+        assert_eq!(process.version(), protocol.version());
+        let sent = pattern(1_000_000, 0);
+        let mut stdin = process.stdin.take().expect("asked for");
+        let feeding = sent.clone();
+        let feed = tokio::spawn(async move {
+            stdin.write_all(&feeding).await.expect("written");
+            stdin.shutdown().await.expect("an end");
+            stdin.write_all(b"more").await.expect_err("after the end");
+        });
+        let mut got = vec![0; sent.len()];
+        let mut stdout = process.stdout.take().expect("asked for");
+        stdout.read_exact(&mut got).await.expect("all of it");
+        assert!(got == sent, "{protocol:?}");
+        feed.await.expect("no panic");
+        if protocol.has_close() {
+            assert_eq!(stdout.read(&mut got).await.expect("an end"), 0);
+            assert_eq!(text(process.stderr.take()).await, "");
+            assert!(process.wait().await.expect("a status").is_success());
+        }
+        // In the others nothing ends cat but its client.
+    }
+    nothing_runs(&server).await;
+}
+
+#[tokio::test]
+async fn exit_codes_and_faults_are_told_in_every_sub_protocol() {
+    let server = toy(Config::default());
+    for protocol in ChannelProtocol::ALL {
+        let mut process = start(&server, exec(&["fail", "7"], PIPES), only(protocol))
+            .await
+            .expect("a process");
+        assert_eq!(text(process.stderr.take()).await, "failing as asked\n");
+        match process.wait().await {
+            Ok(code) => assert!(code == ExitCode(7) && process_tells(protocol)),
+            Err(ClientError::Remote { message }) if !process_tells(protocol) => {
+                assert_eq!(message, "command terminated with non-zero exit code: 7");
+            }
+            other => panic!("{protocol:?}: {other:?}"),
+        }
+        let process = start(&server, exec(&["dance"], PIPES), only(protocol))
+            .await
+            .expect("a process");
+        let error = process.wait().await.expect_err("no such command");
+        assert!(
+            error.to_string().contains("no command \"dance\""),
+            "{error}"
+        );
+        let process = start(&server, exec(&["both"], PIPES), only(protocol))
+            .await
+            .expect("a process");
+        assert!(process.wait().await.expect("a status").is_success());
+    }
+}
+
+fn process_tells(protocol: ChannelProtocol) -> bool {
+    protocol.version() >= RemoteCommand::V4
+}
+
+#[tokio::test]
+async fn a_terminal_tells_its_sizes_in_every_sub_protocol() {
+    let server = toy(Config::default());
+    for protocol in ChannelProtocol::ALL {
+        let mut process = start(&server, exec(&["size", "2"], TERMINAL), only(protocol))
+            .await
+            .expect("a process");
+        let mut resizer = process.resize.take().expect("a terminal");
+        for (width, height) in [(80, 24), (132, 43)] {
+            let size = TerminalSize { width, height };
+            resizer.resize(size).await.expect("sent");
+        }
+        assert_eq!(text(process.stdout.take()).await, "80x24\n132x43\n");
+        assert!(process.wait().await.expect("a status").is_success());
+    }
+}
+
+#[tokio::test]
+async fn attach_joins_over_a_websocket() {
+    let server = toy(Config::default());
+    let url = server.attach_url(attach()).expect("a url");
+    let (io, options) = (dial(&server), Options::default());
+    let mut process = client::attach_in_websocket(io, &post(&url), PIPES, options, runtime())
+        .await
+        .expect("a process");
+    let mut stdin = process.stdin.take().expect("asked for");
+    stdin.write_all(b"hello").await.expect("written");
+    drop(stdin);
+    assert_eq!(text(process.stdout.take()).await, "hello");
+    assert!(process.wait().await.expect("a status").is_success());
+}
+
+#[tokio::test]
+async fn a_command_that_ends_before_stdin_does_loses_no_output() {
+    let server = toy(Config::default());
+    let request = exec(&["early", "100000"], PIPES);
+    let mut process = start(&server, request, Options::default())
+        .await
+        .expect("a process");
+    let mut stdin = process.stdin.take().expect("asked for");
+    let feed = tokio::spawn(async move { stdin.write_all(&pattern(20_000_000, 0)).await });
+    let mut got = Vec::new();
+    let mut stdout = process.stdout.take().expect("asked for");
+    stdout.read_to_end(&mut got).await.expect("an end");
+    assert_eq!(got, pattern(100_000, 0));
+    assert!(process.wait().await.expect("a status").is_success());
+    let written = feed.await.expect("no panic");
+    assert!(written.is_err(), "the rest goes nowhere");
+}
+
+#[tokio::test]
+async fn a_command_that_drops_stdin_hears_its_terminal_all_the_same() {
+    let server = toy(Config::default());
+    let mut process = start(&server, exec(&["deaf"], TERMINAL), Options::default())
+        .await
+        .expect("a process");
+    // More than a connection keeps: were it not passed over, the size behind it would never be read.
+    let mut stdin = process.stdin.take().expect("asked for");
+    stdin
+        .write_all(&pattern(8_000_000, 0))
+        .await
+        .expect("passed over");
+    let mut resizer = process.resize.take().expect("a terminal");
+    let size = TerminalSize {
+        width: 1,
+        height: 1,
+    };
+    resizer.resize(size).await.expect("sent");
+    assert_eq!(text(process.stdout.take()).await, "I heard the bell\n");
+    assert!(process.wait().await.expect("a status").is_success());
+}
+
+#[tokio::test]
+async fn a_command_ends_when_its_client_is_gone() {
+    let server = toy(Config::default());
+    let begun = &server.handler().begun;
+    let process = start(&server, exec(&["wait"], PIPES), Options::default())
+        .await
+        .expect("a process");
+    until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
+    drop(process);
+    nothing_runs(&server).await;
+}
+
+#[tokio::test]
+async fn stop_cuts_a_connection_and_its_client_hears_of_it() {
+    let server = toy(Config::default());
+    let begun = &server.handler().begun;
+    let mut process = start(&server, exec(&["wait"], PIPES), Options::default())
+        .await
+        .expect("a process");
+    until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
+    server.stop();
+    let mut stdout = process.stdout.take().expect("asked for");
+    let cut = stdout.read_to_end(&mut Vec::new()).await;
+    assert!(cut.is_err(), "an end without notice is no end");
+    process.wait().await.expect_err("cut");
+    nothing_runs(&server).await;
+}
+
+fn refused(error: ClientError) -> StatusCode {
+    match error {
+        ClientError::Upgrade(UpgradeError::Refused { status, .. }) => status,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
+    let off = Config {
+        channels: Vec::new(),
+        ..Config::default()
+    };
+    let cases = [
+        (off, ChannelProtocol::V5, false),
+        (Config::default(), ChannelProtocol::V5, true),
+    ];
+    for (config, protocol, works) in cases {
+        let server = toy(config);
+        let started = start(&server, exec(&["both"], PIPES), only(protocol)).await;
+        assert_eq!(started.is_ok(), works, "{started:?}");
+        if let Err(error) = started {
+            assert_eq!(refused(error), StatusCode::FORBIDDEN);
+        }
+    }
+    // Port-forward has but version 4.
+    for protocol in ChannelProtocol::ALL {
+        let server = toy(Config::default());
+        let url = server.port_forward_url(forward_to(&[80])).expect("a url");
+        let io = dial(&server);
+        let started =
+            client::exec_in_websocket(io, &post(&url), PIPES, only(protocol), runtime()).await;
+        assert_eq!(started.is_ok(), protocol.forwards_ports(), "{protocol:?}");
+    }
+}
+
+/// The API server: its URL is good for as many requests as one likes, each with a token of its own.
+fn front(server: &StreamingServer<Toy>) -> DuplexStream {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let server = server.clone();
+    let service = hyper::service::service_fn(move |mut request: Request<_>| {
+        let url = match request.uri().path() {
+            "/exec" => server.exec_url(exec(&["fail", "7"], PIPES)),
+            _ => server.port_forward_url(forward_to(&[])),
+        };
+        *request.uri_mut() = url.expect("a url").parse().expect("a uri");
+        let response = server.respond(request);
+        async { Ok::<_, std::convert::Infallible>(response) }
+    });
+    let http = hyper::server::conn::http1::Builder::new();
+    let serving = http
+        .serve_connection(TokioIo::new(far), service)
+        .with_upgrades();
+    tokio::spawn(serving);
+    near
+}
+
+#[tokio::test]
+async fn a_client_falls_back_on_spdy_where_websocket_is_refused_as_kubectl_does() {
+    let off = Config {
+        channels: Vec::new(),
+        tunnel: false,
+        ..Config::default()
+    };
+    let no_fallback = Options {
+        transports: vec![Transport::WebSocket],
+        ..Options::default()
+    };
+    let cases = [
+        (
+            Config::default(),
+            Options::default(),
+            Some((RemoteCommand::V5, 1)),
+        ),
+        (
+            off.clone(),
+            Options::default(),
+            Some((RemoteCommand::V4, 2)),
+        ),
+        (off, no_fallback, None),
+    ];
+    for (config, options, wanted) in cases {
+        let server = toy(config);
+        let dials = AtomicUsize::new(0);
+        let dial = async || {
+            dials.fetch_add(1, Ordering::SeqCst);
+            Ok(front(&server))
+        };
+        let exec = post("http://api/exec");
+        let started =
+            client::exec_with_fallback(dial, &exec, PIPES, options.clone(), runtime()).await;
+        match (started, wanted) {
+            (Ok(process), Some((version, tries))) => {
+                assert_eq!(process.version(), version);
+                assert_eq!(dials.load(Ordering::SeqCst), tries);
+                assert_eq!(process.wait().await.expect("a status"), ExitCode(7));
+            }
+            (Err(error), None) => assert_eq!(refused(error), StatusCode::FORBIDDEN),
+            other => panic!("{other:?}"),
+        }
+        let port = echo_port().await;
+        let ask = post("http://api/portforward");
+        let forward = client::port_forward_with_fallback(dial, &ask, options, runtime()).await;
+        match (forward, wanted) {
+            (Ok(forward), Some(_)) => {
+                let mut forwarded = forward.connect(port).await.expect("a connection");
+                forwarded.data.write_all(b"x").await.expect("written");
+                assert_eq!(forwarded.data.read_u8().await.expect("an echo"), b'x');
+            }
+            (Err(error), None) => assert_eq!(refused(error), StatusCode::FORBIDDEN),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_does_not_fall_back_on_another_way_where_the_connection_fails() {
+    let dials = AtomicUsize::new(0);
+    let dial = async || {
+        dials.fetch_add(1, Ordering::SeqCst);
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        drop(far);
+        Ok(near)
+    };
+    let request = post("http://api/exec");
+    let options = Options::default();
+    client::exec_with_fallback(dial, &request, PIPES, options, runtime())
+        .await
+        .expect_err("nobody there");
+    assert_eq!(dials.load(Ordering::SeqCst), 1);
+}
