@@ -97,14 +97,14 @@ fn sessions(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Re
     for (role, side) in sides {
         for (version, sessions) in side.sessions {
             let labels = [("role", *role), ("version", number(version))];
-            put_gauge(&mut open, labels, sessions.open)?;
+            put_gauge(&mut open, &labels, sessions.open)?;
         }
     }
     let mut total = counter(encoder, "sessions", "Sessions so far")?;
     for (role, side) in sides {
         for (version, sessions) in side.sessions {
             let labels = [("role", *role), ("version", number(version))];
-            put(&mut total, labels, sessions.total)?;
+            put(&mut total, &labels, sessions.total)?;
         }
     }
     Ok(())
@@ -121,7 +121,7 @@ fn number(version: spdy::Version) -> &'static str {
 fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Result {
     let mut open = gauge(encoder, "streams_open", "Open streams")?;
     for (role, side) in sides {
-        put_gauge(&mut open, [("role", *role)], side.streams_open)?;
+        put_gauge(&mut open, &[("role", *role)], side.streams_open)?;
     }
     let mut total = counter(encoder, "streams", "Streams so far")?;
     for (role, side) in sides {
@@ -131,12 +131,12 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Res
             ("peer", stats.streams_accepted),
         ];
         for (who, count) in both {
-            put(&mut total, [("role", *role), ("opened_by", who)], count)?;
+            put(&mut total, &[("role", *role), ("opened_by", who)], count)?;
         }
     }
     let mut refused = counter(encoder, "streams_refused", "Streams that were refused")?;
     for (role, side) in sides {
-        put(&mut refused, [("role", *role)], side.stats.streams_refused)?;
+        put(&mut refused, &[("role", *role)], side.stats.streams_refused)?;
     }
     let mut pushes = counter(
         encoder,
@@ -144,17 +144,17 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt::Res
         "Pushes sent by servers, taken by clients",
     )?;
     for (role, side) in sides {
-        put(&mut pushes, [("role", *role)], side.pushes)?;
+        put(&mut pushes, &[("role", *role)], side.pushes)?;
     }
     let mut requests = counter(encoder, "requests", "Requests")?;
     for (role, side) in sides {
-        put(&mut requests, [("role", *role)], side.exchanges.requests)?;
+        put(&mut requests, &[("role", *role)], side.exchanges.requests)?;
     }
     let mut responses = counter(encoder, "responses", "Responses by class of status")?;
     for (role, side) in sides {
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter();
         for (class, count) in classes.zip(side.exchanges.responses) {
-            put(&mut responses, [("role", *role), ("class", class)], count)?;
+            put(&mut responses, &[("role", *role), ("class", class)], count)?;
         }
     }
     Ok(())
@@ -171,7 +171,7 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) ->
         for (direction, counted) in both {
             for (kind, count) in counted.iter().filter(|(_, count)| *count > 0) {
                 let labels = [("role", *role), ("direction", direction), ("type", kind)];
-                put(&mut frames, labels, count)?;
+                put(&mut frames, &labels, count)?;
             }
         }
     }
@@ -185,7 +185,7 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) ->
         for (direction, count) in both {
             put(
                 &mut data,
-                [("role", *role), ("direction", direction)],
+                &[("role", *role), ("direction", direction)],
                 count,
             )?;
         }
@@ -205,7 +205,7 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) ->
         ];
         for (direction, form, count) in all {
             let labels = [("role", *role), ("direction", direction), ("form", form)];
-            put(&mut blocks, labels, count)?;
+            put(&mut blocks, &labels, count)?;
         }
     }
     Ok(())
@@ -226,7 +226,7 @@ fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -
                     ("direction", direction),
                     ("status", status),
                 ];
-                put(&mut resets, labels, count)?;
+                put(&mut resets, &labels, count)?;
             }
         }
     }
@@ -234,7 +234,7 @@ fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -
     for (role, side) in sides {
         for limit in spdy::Limit::ALL {
             let labels = [("role", *role), ("limit", limit.name())];
-            put(&mut limits, labels, side.stats.limits.of(*limit).into())?;
+            put(&mut limits, &labels, side.stats.limits.of(*limit).into())?;
         }
     }
     Ok(())
@@ -272,12 +272,16 @@ fn gauge<'a>(
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)
 }
 
-fn put(metric: &mut MetricEncoder<'_>, labels: impl EncodeLabelSet, count: u64) -> fmt::Result {
+fn put(metric: &mut MetricEncoder<'_>, labels: &impl EncodeLabelSet, count: u64) -> fmt::Result {
     metric
-        .encode_family(&labels)?
+        .encode_family(labels)?
         .encode_counter::<NoLabelSet, _, u64>(&count, None)
 }
 
-fn put_gauge(metric: &mut MetricEncoder<'_>, labels: impl EncodeLabelSet, now: u64) -> fmt::Result {
-    metric.encode_family(&labels)?.encode_gauge(&now)
+fn put_gauge(
+    metric: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    now: u64,
+) -> fmt::Result {
+    metric.encode_family(labels)?.encode_gauge(&now)
 }
