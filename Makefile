@@ -2,11 +2,12 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo test bench clean
+.PHONY: help demo test bench fuzz clean
 
 help:
 	@echo "make demo   build, race the shipped pages, write demo/race.html"
 	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
+	@echo "make fuzz   an hour of fuzzing for every door that bytes come in by (SECONDS=60 for a minute)"
 	@echo "make bench  how fast the parts are, and what a page load costs"
 	@echo "make clean  remove what the others made"
 
@@ -22,6 +23,11 @@ test:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) test --workspace --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+	scripts/fuzz 60
+
+SECONDS ?= 3600
+fuzz:
+	scripts/fuzz $(SECONDS)
 
 bench:
 	$(CARGO) bench --workspace --bench '*' --locked

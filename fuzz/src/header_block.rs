@@ -1,0 +1,168 @@
+//! The door of header blocks (`spdy-frame/src/inflate.rs`, `header_block.rs`), and our own encoders against it.
+//!
+//! ```text
+//! wire     | length:16 | block ... | length:16 | block ... |
+//! ```
+//!
+//! - No block inflates past its limit, and headers that are taken are within theirs.
+//! - A plain block that is taken is written as it came.
+//! - What any of our encoders writes is inflated to what it was, and the masked one writes no more bytes for
+//!   one secret than for another of its length.
+
+use bytes::{Bytes, BytesMut};
+use spdy_frame::compress::{Compression, Deflater, Inflater};
+use spdy_frame::header_block::{BlockLimits, HeaderBlock};
+use spdy_frame::version::Version;
+
+use crate::choices::Choices;
+use crate::memory;
+
+/// Bytes held whatever the input: an inflater, three deflaters, two of them zlib's.
+const HELD: usize = 1024 * 1024;
+
+/// Reads the blocks of the wire as compressed or as plain ones, and writes what they hold.
+pub fn check(input: &[u8]) {
+    let (mut choices, wire) = Choices::split(input);
+    let version = choices.pick(&Version::ALL);
+    let limits = BlockLimits {
+        plain_bytes: choices.pick(&[64 * 1024, 200]),
+        inflated_bytes: choices.pick(&[1024 * 1024, 5000]),
+        pairs: choices.pick(&[256, 3]),
+        name_bytes: choices.pick(&[256, 8]),
+        value_bytes: choices.pick(&[32 * 1024, 16]),
+    };
+    let blocks = blocks(wire);
+    let compressed = choices.flag();
+    // What is kept of a block is a copy or two of its plain bytes, and a place for each pair.
+    let kept = if compressed {
+        5 * limits.plain_bytes
+    } else {
+        0
+    };
+    memory::at_most(HELD + kept * blocks.len() + 100 * wire.len(), || {
+        let headers = if compressed {
+            inflate(version, &limits, &blocks, choices.flag())
+        } else {
+            decode(version, &limits, &blocks)
+        };
+        for compression in [Compression::Masked, Compression::Zlib(choices.byte() % 10)] {
+            write(version, &limits, compression, &headers);
+        }
+        lengths_hide_secrets(version, &headers);
+    });
+}
+
+/// Cuts the wire into blocks; the last may be shorter than it says.
+fn blocks(mut wire: &[u8]) -> Vec<Bytes> {
+    let mut blocks = Vec::new();
+    while let Some((len, rest)) = wire.split_first_chunk::<2>() {
+        let len = usize::from(u16::from_be_bytes(*len)).min(rest.len());
+        let (block, rest) = rest.split_at(len);
+        blocks.push(Bytes::copy_from_slice(block));
+        wire = rest;
+    }
+    blocks
+}
+
+/// Inflates `blocks`, behind a block of ours if `begun`, so that they need no zlib head.
+fn inflate(
+    version: Version,
+    limits: &BlockLimits,
+    blocks: &[Bytes],
+    begun: bool,
+) -> Vec<HeaderBlock> {
+    let mut inflater = Inflater::new(version, limits.clone());
+    if begun {
+        let mut first = BytesMut::new();
+        Deflater::new(version, Compression::Masked).deflate(&HeaderBlock::new(), &mut first);
+        assert!(inflater.inflate(&first.freeze()).is_ok(), "our own");
+    }
+    let mut taken = Vec::new();
+    for block in blocks {
+        let Ok(inflated) = inflater.inflate(block) else {
+            break;
+        };
+        assert!(
+            inflated.plain_bytes <= limits.inflated_bytes,
+            "{inflated:?}"
+        );
+        // A deflate block of one byte may hold 1032 (a match of 258 in two bits).
+        assert!(
+            inflated.plain_bytes <= 1032 * (block.len() + 1),
+            "{inflated:?}"
+        );
+        if let Ok(headers) = inflated.headers {
+            assert!(inflated.plain_bytes <= limits.plain_bytes);
+            assert_eq!(headers.check(version, limits), Ok(()), "{headers:?}");
+            taken.push(headers);
+        }
+    }
+    taken
+}
+
+/// Reads `blocks` as plain ones.
+fn decode(version: Version, limits: &BlockLimits, blocks: &[Bytes]) -> Vec<HeaderBlock> {
+    let mut taken = Vec::new();
+    for plain in blocks {
+        let Ok(headers) = HeaderBlock::decode_shared(version, plain, limits) else {
+            continue;
+        };
+        assert_eq!(headers.check(version, limits), Ok(()), "{headers:?}");
+        // SPDY/2 has no empty values: they are read, and not written.
+        if version != Version::V2 || headers.iter().all(|(_, value)| !value.is_empty()) {
+            let mut back = BytesMut::new();
+            headers.encode(version, &mut back);
+            assert_eq!(back, plain, "{headers:?}");
+        }
+        taken.push(headers);
+    }
+    taken
+}
+
+/// Compresses and inflates `blocks` as those of one session.
+fn write(version: Version, limits: &BlockLimits, compression: Compression, blocks: &[HeaderBlock]) {
+    let mut deflater = Deflater::new(version, compression);
+    let mut inflater = Inflater::new(version, limits.clone());
+    for headers in blocks {
+        let mut wire = BytesMut::new();
+        let plain_bytes = deflater.deflate(headers, &mut wire);
+        assert_eq!(plain_bytes, headers.plain_len(version));
+        // Nine bits for a byte at worst, 5 bytes for each 64 KiB stored, and the ends.
+        assert!(
+            wire.len() <= plain_bytes + plain_bytes / 8 + 32,
+            "{compression:?}"
+        );
+        let inflated = inflater.inflate(&wire.freeze()).expect("what we wrote");
+        assert_eq!(inflated.plain_bytes, plain_bytes);
+        let back = inflated.headers.expect("what was taken before");
+        let written = |(_, value): &(&Bytes, &Bytes)| version != Version::V2 || !value.is_empty();
+        assert!(
+            back.iter().eq(headers.iter().filter(written)),
+            "{compression:?} {headers:?}"
+        );
+    }
+}
+
+/// Writes `blocks` with one secret in the place of each, and with another: the lengths are the same.
+fn lengths_hide_secrets(version: Version, blocks: &[HeaderBlock]) {
+    let lengths = |secret: fn(usize) -> u8| {
+        let mut deflater = Deflater::new(version, Compression::Masked);
+        let of = |headers: &HeaderBlock| {
+            let pairs = headers.iter().map(|(name, value)| {
+                let value = match &name[..] {
+                    b"cookie" | b"set-cookie" | b"authorization" | b"proxy-authorization" => {
+                        (0..value.len()).map(secret).collect()
+                    }
+                    _ => value.clone(),
+                };
+                (name.clone(), value)
+            });
+            let mut wire = BytesMut::new();
+            deflater.deflate(&pairs.collect(), &mut wire);
+            wire.len()
+        };
+        blocks.iter().map(of).collect::<Vec<_>>()
+    };
+    let (one, other) = (lengths(|_| b'a'), lengths(|at| b"text/html, gzip"[at % 15]));
+    assert_eq!(one, other, "{blocks:?}");
+}

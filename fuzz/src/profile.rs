@@ -1,0 +1,31 @@
+//! The door of network profiles (`spdy-netem/src/profile`): a line that a person types or a file holds.
+//!
+//! - What is printed of a network is read as the same network, and printed so again.
+
+use spdy_netem::profile::Profile;
+
+use crate::memory;
+
+/// Reads the input as a profile and prints it back.
+pub fn check(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    memory::at_most(16 * 1024 + 64 * text.len(), || {
+        let read = text.parse::<Profile>();
+        let Ok(profile) = read else {
+            // The refusal is for people: it must be possible to print it.
+            assert!(!read.unwrap_err().to_string().is_empty());
+            return;
+        };
+        for printed in [profile.to_string(), profile.settings()] {
+            let back: Profile = match printed.parse() {
+                Ok(back) => back,
+                Err(error) => panic!("{text:?} prints as {printed:?}, which is refused: {error}"),
+            };
+            assert_eq!(back.path, profile.path, "{text:?} prints as {printed:?}");
+            assert_eq!(back.tcp(), profile.tcp(), "{text:?} prints as {printed:?}");
+            assert_eq!(back.settings(), profile.settings(), "{text:?}");
+        }
+    });
+}

@@ -1,0 +1,390 @@
+//! A session, its owner, and what must hold of what they do.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::{Bytes, BytesMut};
+use spdy_clock::Instant;
+use spdy_frame::compress::Inflater;
+use spdy_frame::decoder::{Decoder, Limits};
+use spdy_frame::frame::Frame;
+use spdy_frame::header_block::{BlockLimits, HeaderBlock};
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Greeting, Role};
+use spdy_session::event::Event;
+use spdy_session::limit::Limit;
+use spdy_session::session::{Open, Session, Stats};
+
+use crate::choices::Choices;
+
+/// A window of the standard, and the least that is enforced, bytes.
+const WINDOW: usize = 65_536;
+
+/// What the owner sends: shared, so that it costs no memory.
+static PAYLOAD: [u8; 90_000] = [b'x'; 90_000];
+
+/// What an owner does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command {
+    verb: u8,
+    stream: StreamId,
+    amount: u8,
+}
+
+impl Command {
+    pub(super) fn read(choices: &mut Choices<'_>) -> Self {
+        Self {
+            verb: choices.byte(),
+            stream: StreamId::new(u32::from(choices.byte() % 16)),
+            amount: choices.byte(),
+        }
+    }
+
+    fn fin(self) -> bool {
+        self.verb & 0x80 != 0
+    }
+}
+
+pub(super) struct Machine {
+    session: Session,
+    /// The driver's buffer, of the machine that shares it.
+    buffer: BytesMut,
+    /// Told and not consumed, by stream.
+    unread: BTreeMap<StreamId, usize>,
+    /// Streams whose DATA is not counted there.
+    uncounted: BTreeSet<StreamId>,
+    closed: bool,
+    written: Written,
+    written_bytes: usize,
+}
+
+/// What one step showed: events with DATA joined, and the bytes that were written.
+pub(super) type Shown = (Vec<Event>, BytesMut);
+
+impl Machine {
+    pub(super) fn new(config: Config, now: Instant) -> Self {
+        let written = Written::new(&config);
+        let mut session = Session::new(config, now);
+        if session.config().role == Role::Client {
+            for fin in [true, false, true] {
+                let open = Open {
+                    fin,
+                    ..Open::default()
+                };
+                let _ = session.open(&headers(3), open);
+            }
+        }
+        Self {
+            session,
+            buffer: BytesMut::new(),
+            unread: BTreeMap::new(),
+            uncounted: BTreeSet::new(),
+            closed: false,
+            written,
+            written_bytes: 0,
+        }
+    }
+
+    pub(super) fn wants_input(&self) -> bool {
+        self.session.wants_input()
+    }
+
+    /// Plain bytes of the header blocks that came.
+    pub(super) fn plain_bytes(&self) -> usize {
+        self.session.stats().received_block_plain_bytes as usize
+    }
+
+    /// Most bytes that were written at once.
+    pub(super) fn written_bytes(&self) -> usize {
+        self.written_bytes
+    }
+
+    /// The peer's bytes, by the door that copies them.
+    pub(super) fn input(&mut self, now: Instant, pieces: &[&[u8]]) {
+        for piece in pieces {
+            self.session.handle_input(now, piece);
+        }
+    }
+
+    /// The peer's bytes, by the door that shares them.
+    pub(super) fn input_shared(&mut self, now: Instant, pieces: &[&[u8]]) {
+        for piece in pieces {
+            self.buffer.extend_from_slice(piece);
+            self.session.handle_input_buffer(now, &mut self.buffer);
+        }
+    }
+
+    /// Time passes up to `now`; deadlines on the way are met one by one.
+    pub(super) fn pass(&mut self, now: Instant) {
+        while let Some(due) = self.session.poll_timeout().filter(|&due| due <= now) {
+            self.session.handle_timeout(due);
+            let next = self.session.poll_timeout();
+            assert!(
+                next.is_none_or(|next| next > due),
+                "{due} stays due: {:?}",
+                self.session
+            );
+        }
+        self.session.handle_timeout(now);
+    }
+
+    /// The transport ends.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.session.handle_eof(now);
+        assert!(self.session.is_closed(), "{:?}", self.session);
+        assert_eq!(self.session.active_streams(), (0, 0), "{:?}", self.session);
+    }
+
+    pub(super) fn command(&mut self, now: Instant, command: Command) {
+        let Command { stream, amount, .. } = command;
+        let (fin, session) = (command.fin(), &mut self.session);
+        match command.verb & 15 {
+            0 | 1 => {
+                session.reply(stream, &headers(amount), fin);
+            }
+            2 => {
+                session.headers(stream, &headers(amount), fin);
+            }
+            3..=5 => {
+                let room = session.send_capacity(stream);
+                let len = match amount {
+                    small @ ..200 => usize::from(small),
+                    200..228 => room.min(PAYLOAD.len()),
+                    _ => PAYLOAD.len(),
+                };
+                session.send_data(stream, Bytes::from_static(&PAYLOAD[..len]), fin);
+            }
+            6 | 7 => {
+                let unread = self.unread.get_mut(&stream);
+                let most = unread.as_ref().map_or(9, |unread| **unread);
+                let used = if amount < 128 {
+                    most
+                } else {
+                    most.min(usize::from(amount) * 100)
+                };
+                session.consume(stream, used);
+                if let Some(unread) = unread {
+                    *unread -= used;
+                }
+            }
+            8 => {
+                session.reset(stream, RstStatus(u32::from(amount)));
+                self.unread.remove(&stream);
+            }
+            9 => {
+                session.finish_and_reset(stream, RstStatus::CANCEL);
+                // Whether that was at once, nobody says: it is counted no more.
+                self.unread.remove(&stream);
+                self.uncounted.insert(stream);
+            }
+            10 | 11 => {
+                let open = Open {
+                    priority: Priority::new(amount % 8),
+                    associated_to: if amount & 8 == 0 {
+                        StreamId::ZERO
+                    } else {
+                        stream
+                    },
+                    unidirectional: amount & 16 != 0,
+                    fin,
+                };
+                let _ = session.open(&headers(amount), open);
+            }
+            12 => session.ping(now),
+            13 if amount < 64 => session.shutdown(now),
+            14 if amount < 16 => session.abort(now),
+            15 if amount < 16 => session.handle_eof(now),
+            _ => session.handle_timeout(now),
+        }
+    }
+
+    /// Takes out all that the machine has to say.
+    pub(super) fn drain(&mut self, now: Instant) -> Shown {
+        let mut wire = BytesMut::new();
+        while self.session.poll_transmit(now, &mut wire) {
+            assert!(
+                wire.len() < 1 << 26,
+                "no end of writing: {:?}",
+                self.session
+            );
+        }
+        let mut told: Vec<Event> = Vec::new();
+        while let Some(event) = self.session.poll_event() {
+            assert!(!self.closed, "{event:?} after Closed");
+            self.note(&event);
+            match (told.last_mut(), event) {
+                (
+                    Some(Event::Data { id, data, fin }),
+                    Event::Data {
+                        id: same,
+                        data: more,
+                        fin: end,
+                    },
+                ) if *id == same => {
+                    *data = [&data[..], &more[..]].concat().into();
+                    *fin |= end;
+                }
+                (_, event) => told.push(event),
+            }
+        }
+        assert_eq!(self.closed, self.session.is_closed(), "{:?}", self.session);
+        self.assert_within_windows();
+        self.written.check(&wire);
+        self.written_bytes = self.written_bytes.max(wire.len());
+        (told, wire)
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Data { id, data, .. } if !self.uncounted.contains(id) => {
+                *self.unread.entry(*id).or_default() += data.len();
+            }
+            Event::Reset { id, .. } => {
+                self.unread.remove(id);
+            }
+            Event::Closed { .. } => self.closed = true,
+            _ => {}
+        }
+    }
+
+    /// What the owner holds is what the peer was allowed to send.
+    fn assert_within_windows(&self) {
+        let config = self.session.config();
+        if !config.flow_control || self.closed {
+            return;
+        }
+        let windowed = |told: u32| match config.greeting {
+            Greeting::Never => WINDOW,
+            _ => (told as usize).max(WINDOW),
+        };
+        if config.version != Version::V2 {
+            let window = windowed(config.initial_window_bytes);
+            for (id, unread) in &self.unread {
+                assert!(
+                    *unread <= window,
+                    "{unread} bytes of {id}, want {window} at most"
+                );
+            }
+        }
+        if config.version == Version::V31 {
+            let window = (config.session_window_bytes as usize).max(WINDOW);
+            let unread: usize = self.unread.values().sum();
+            assert!(
+                unread <= window,
+                "{unread} bytes in all, want {window} at most"
+            );
+        }
+    }
+
+    /// What can be asked of both is answered alike.
+    pub(super) fn assert_alike(&self, other: &Self) {
+        let (one, other) = (&self.session, &other.session);
+        assert_eq!(counted(one), counted(other));
+        assert_eq!(one.active_streams(), other.active_streams());
+        assert_eq!(one.poll_timeout(), other.poll_timeout());
+        assert_eq!(one.wants_input(), other.wants_input());
+        assert_eq!(one.is_closed(), other.is_closed());
+        assert_eq!(one.max_open_streams(), other.max_open_streams());
+        for id in (0..16).map(StreamId::new) {
+            assert_eq!(one.send_capacity(id), other.send_capacity(id), "of {id}");
+        }
+    }
+}
+
+/// The counters, but for the events that waited: of those, a piece of DATA is one.
+fn counted(session: &Session) -> (Stats, Vec<(Limit, u32)>) {
+    let mut stats = session.stats();
+    let limits = std::mem::take(&mut stats.limits);
+    (
+        stats,
+        limits
+            .iter()
+            .filter(|(limit, _)| *limit != Limit::EventQueue)
+            .collect(),
+    )
+}
+
+/// A reader of what a machine writes, as strict as we can be with ourselves.
+struct Written {
+    version: Version,
+    role: Role,
+    decoder: Decoder,
+    inflater: Inflater,
+    /// Streams that we ended.
+    ended: BTreeSet<StreamId>,
+    last_opened: StreamId,
+}
+
+impl Written {
+    fn new(config: &Config) -> Self {
+        Self {
+            version: config.version,
+            role: config.role,
+            decoder: Decoder::new(config.version, Limits::default()),
+            inflater: Inflater::new(config.version, BlockLimits::default()),
+            ended: BTreeSet::new(),
+            last_opened: StreamId::ZERO,
+        }
+    }
+
+    fn check(&mut self, wire: &[u8]) {
+        let mut wire = BytesMut::from(wire);
+        while let Some(frame) = self.decoder.decode(&mut wire).expect("we write frames") {
+            let (id, fin, block) = match &frame {
+                Frame::Data(data) => (data.stream_id, data.fin, None),
+                Frame::SynStream(syn) => {
+                    assert!(syn.stream_id > self.last_opened, "{syn:?}");
+                    let odd = syn.stream_id.value() % 2 == 1;
+                    assert_eq!(odd, self.role == Role::Client, "{syn:?}");
+                    self.last_opened = syn.stream_id;
+                    (syn.stream_id, syn.fin, Some(&syn.block))
+                }
+                Frame::SynReply(reply) => (reply.stream_id, reply.fin, Some(&reply.block)),
+                Frame::Headers(headers) => (headers.stream_id, headers.fin, Some(&headers.block)),
+                // An answer to frames of a stream that is not there, and may yet be opened.
+                Frame::RstStream(rst) if rst.status == RstStatus::INVALID_STREAM => continue,
+                Frame::RstStream(rst) => {
+                    self.ended.insert(rst.stream_id);
+                    continue;
+                }
+                Frame::WindowUpdate(update) => {
+                    assert_ne!(update.delta, 0, "{update:?}");
+                    assert_ne!(self.version, Version::V2, "{update:?}");
+                    continue;
+                }
+                Frame::Settings(_) | Frame::Ping(_) | Frame::GoAway(_) => continue,
+                odd => panic!("we wrote {odd:?}"),
+            };
+            assert!(
+                !self.ended.contains(&id),
+                "{frame:?} behind the end of its stream"
+            );
+            if fin {
+                self.ended.insert(id);
+            }
+            if let Some(block) = block {
+                let inflated = self.inflater.inflate(block).expect("our blocks, in order");
+                inflated.headers.expect("our headers");
+            }
+        }
+        assert!(
+            wire.is_empty() && self.decoder.is_between_frames(),
+            "half a frame was written"
+        );
+    }
+}
+
+/// Headers that differ by `amount`, one of them secret.
+fn headers(amount: u8) -> HeaderBlock {
+    let mut headers = HeaderBlock::new();
+    headers.push(
+        "name",
+        vec![b'a' + amount % 26; 1 + usize::from(amount) / 4],
+    );
+    if amount.is_multiple_of(3) {
+        headers.push("cookie", vec![b'c'; usize::from(amount)]);
+    }
+    headers
+}

@@ -1,0 +1,169 @@
+//! The doors of a session (`spdy-session`): a peer's bytes, the hour, and an owner who does anything.
+//!
+//! Two machines of one configuration are led through one script; one is given the bytes of each step whole,
+//! the other cut. After every step of the script:
+//!
+//! - both told and wrote the same, and count the same;
+//! - what they wrote are whole frames of the version, whose blocks inflate in order, with ids that rise and
+//!   nothing behind a FIN;
+//! - a deadline that was met is met, so that no driver turns in a circle;
+//! - `Closed` was the last event, and comes once; a transport that ended ends the session;
+//! - what the owner was given and has not consumed is within the windows;
+//! - no more memory is held than stands in `held_at_most`.
+
+mod machine;
+pub mod peer;
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_frame::compress::Compression;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Greeting, PushPolicy, Role};
+
+use crate::choices::Choices;
+use crate::memory;
+use machine::{Command, Machine};
+
+/// Leads a server through the script.
+pub fn check_server(input: &[u8]) {
+    check(Role::Server, input);
+}
+
+/// Leads a client through the script.
+pub fn check_client(input: &[u8]) {
+    check(Role::Client, input);
+}
+
+/// Bytes of heap that a session may hold, its peer having sent `wire_bytes`, which inflated to
+/// `plain_bytes` of header blocks: tables of both compressors, an unfinished frame, and for what came,
+/// places in the lists of streams and events and the headers themselves. Payloads of the owner's are his.
+fn held_at_most(wire_bytes: usize, plain_bytes: usize) -> usize {
+    512 * 1024 + 100 * wire_bytes + 4 * plain_bytes
+}
+
+fn check(role: Role, input: &[u8]) {
+    let (mut choices, wire) = Choices::split(input);
+    let config = configure(role, &mut choices);
+    let written;
+    let wire = if choices.flag() {
+        written = peer::write(config.version, wire);
+        &written[..]
+    } else {
+        wire
+    };
+    let (mut plain_bytes, mut written_bytes) = (0, 0);
+    let held = memory::held_by(|| (plain_bytes, written_bytes) = run(&config, choices, wire));
+    // What was written at once is here in three copies each, in buffers that double.
+    let limit = 2 * held_at_most(wire.len(), plain_bytes) + 12 * written_bytes;
+    assert!(
+        held <= limit,
+        "two sessions held {held} bytes, want {limit} at most"
+    );
+}
+
+/// Leads both machines through the script. Returns the plain bytes of the header blocks that came, and the most
+/// bytes that one of them wrote at once.
+fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> (usize, usize) {
+    /// Steps after which the bytes that are left come in one.
+    const STEPS: usize = 2000;
+    let mut now = Instant::from_millis(1_000);
+    let mut whole = Machine::new(config.clone(), now);
+    let mut cut = Machine::new(config.clone(), now);
+    let patient = choices.flag();
+    for step in 0.. {
+        let len = if step < STEPS {
+            choices.length()
+        } else {
+            usize::MAX
+        };
+        let (bytes, rest) = wire.split_at(len.min(wire.len()));
+        wire = rest;
+        whole.input(now, &[bytes]);
+        cut.input_shared(now, &choices.cut(bytes));
+        for _ in 0..choices.byte() % 4 {
+            let command = Command::read(&mut choices);
+            whole.command(now, command);
+            cut.command(now, command);
+        }
+        // A driver that neither writes nor listens for a while; both, before it reads again.
+        let busy = patient && choices.flag() && whole.wants_input() && cut.wants_input();
+        if !busy {
+            let (one, other) = (whole.drain(now), cut.drain(now));
+            assert_eq!(one, other, "step {step}, cut");
+            whole.assert_alike(&cut);
+        }
+        if wire.is_empty() {
+            break;
+        }
+        now += choices.pick(&WAITS);
+        whole.pass(now);
+        cut.pass(now);
+    }
+    if choices.flag() {
+        whole.end(now);
+        cut.end(now);
+    }
+    assert_eq!(whole.drain(now), cut.drain(now), "at the end, cut");
+    whole.assert_alike(&cut);
+    (whole.plain_bytes(), whole.written_bytes())
+}
+
+const WAITS: [Duration; 8] = [
+    Duration::ZERO,
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(49),
+    Duration::from_millis(50),
+    Duration::from_secs(4),
+    Duration::from_secs(11),
+    Duration::from_secs(200),
+];
+
+/// One of many configurations: the default, and what lies at its edges.
+fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
+    let mut config = Config::new(role, choices.pick(&Version::ALL));
+    config.compression = choices.pick(&[
+        Compression::Masked,
+        Compression::Masked,
+        Compression::Zlib(0),
+        Compression::Zlib(6),
+    ]);
+    config.push = choices.pick(&[
+        PushPolicy::Accept,
+        PushPolicy::Refuse,
+        PushPolicy::AcceptUnassociated,
+    ]);
+    config.greeting = choices.pick(&[Greeting::AtOnce, Greeting::AfterPeer, Greeting::Never]);
+    let odd = choices.byte();
+    config.flow_control = odd & 1 == 0;
+    config.detect_session_window = odd & 2 != 0;
+    config.early_goaway = odd & 4 != 0;
+    config.keepalive_interval = (odd & 8 != 0).then_some(Duration::from_secs(5));
+    config.drain_timeout = (odd & 16 != 0).then_some(Duration::from_secs(20));
+    if odd & 32 != 0 {
+        config.max_concurrent_streams = 2;
+        config.assumed_peer_streams = 2;
+        config.headers_per_stream = 1;
+        config.header_bytes_per_stream = 40;
+        config.ping_echoes = 2;
+    }
+    if odd & 64 != 0 {
+        config.event_queue = 3;
+        config.control_queue_frames = 3;
+        config.floods.empty_frames = 3;
+        config.floods.settings_frames = 3;
+        config.floods.refused_streams = 3;
+        config.floods.spoiled_streams = 3;
+        config.floods.stray_frames = 3;
+    }
+    if odd & 128 != 0 {
+        config.initial_window_bytes = 70_000;
+        config.session_window_bytes = 66_000;
+        config.data_frame_bytes = 100;
+        config.send_buffer_bytes = 300;
+        config.small_data_bytes = 150;
+        config.starvation_guard = 2;
+    }
+    config
+}
