@@ -16,12 +16,14 @@ use zlib_rs::{Deflate, DeflateConfig, DeflateFlush};
 use crate::dictionary::{dictionary, dictionary_id};
 use crate::header_block::HeaderBlock;
 use crate::masked::Masked;
+use crate::secrets::Secrets;
 use crate::version::Version;
 
 pub use crate::inflate::{Inflated, Inflater};
 
-/// Window of what we write: 2 KiB, which sees all of the dictionary at the start.
-const WINDOW_BITS: i32 = 11;
+/// Windows that we write, in bits of bytes: one that sees all of the dictionary at the start, and
+/// deflate's largest.
+const WINDOW_BITS: (u8, u8) = (11, 15);
 
 /// zlib's measure of memory for what is not the window: 2^12 pending symbols, and hash tables to fit.
 const MEM_LEVEL: i32 = 6;
@@ -29,8 +31,9 @@ const MEM_LEVEL: i32 = 6;
 /// How header blocks are written. A reader never notices.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Compression {
-    /// Our own encoder: secrets (the values of cookie, set-cookie, authorization and
-    /// proxy-authorization) are never matched, so lengths say nothing about them. The default.
+    /// Our own encoder: a [secret](Secrets) is never matched but as a whole with an equal one of its own
+    /// name and host, so a guess learns nothing from lengths unless it is right to the last byte. The
+    /// default.
     #[default]
     Masked,
     /// Plain zlib, level 0 (stored) to 9 (and 9 for anything above). Above 0 secrets share a history
@@ -38,19 +41,54 @@ pub enum Compression {
     Zlib(u8),
 }
 
+/// Everything about how one direction's header blocks are written.
+#[derive(Clone, Debug)]
+pub struct DeflateOptions {
+    /// Default [`Compression::Masked`].
+    pub compression: Compression,
+    /// How far back repetitions reach: 2^11 bytes, which sees all of the dictionary at the start, to
+    /// 2^15, which is all that deflate has and every peer reads. What is out of range is moved to the
+    /// next that is not. Default 13 (8 KiB) for [`Compression::Masked`]; 15 for [`Compression::Zlib`],
+    /// which is big anyway.
+    pub window_bits: u8,
+    /// What [`Compression::Masked`] keeps apart. [`Compression::Zlib`] knows no secrets.
+    pub secrets: Secrets,
+}
+
+impl Default for DeflateOptions {
+    fn default() -> Self {
+        Compression::default().into()
+    }
+}
+
+impl From<Compression> for DeflateOptions {
+    fn from(compression: Compression) -> Self {
+        Self {
+            compression,
+            window_bits: match compression {
+                Compression::Masked => 13,
+                Compression::Zlib(_) => 15,
+            },
+            secrets: Secrets::default(),
+        }
+    }
+}
+
 /// Writes header blocks, in the order in which they go on the wire.
 ///
-/// [`Compression::Masked`] holds some 9 KiB; [`Compression::Zlib`] some 170 KiB at any level, since
-/// zlib-rs has hash tables of one size. Neither allocates for a block of usual size.
+/// Holds nothing before the first block. [`Compression::Masked`] then has 16 KiB of tables and 1.5 times
+/// its window at most, as far as blocks fill it, and each repeatable secret in it once more: 28 KiB with
+/// a window of 8. [`Compression::Zlib`] has 370 KiB with a window of 32, at any level, since zlib-rs has
+/// hash tables of one size. Neither allocates for a block of usual size.
 pub struct Deflater {
     version: Version,
-    compression: Compression,
-    encoder: Encoder,
-    begun: bool,
+    options: DeflateOptions,
+    /// `None` until the first block.
+    encoder: Option<Encoder>,
 }
 
 enum Encoder {
-    Masked(Masked),
+    Masked(Box<Masked>),
     Zlib { zlib: Box<Deflate>, plain: BytesMut },
 }
 
@@ -58,14 +96,13 @@ impl std::fmt::Debug for Deflater {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self {
             version,
-            compression,
-            begun,
-            ..
+            options,
+            encoder,
         } = self;
         f.debug_struct("Deflater")
             .field("version", version)
-            .field("compression", compression)
-            .field("begun", begun)
+            .field("options", options)
+            .field("begun", &encoder.is_some())
             .finish_non_exhaustive()
     }
 }
@@ -73,31 +110,13 @@ impl std::fmt::Debug for Deflater {
 impl Deflater {
     /// For the blocks of one direction of a session of `version`.
     #[must_use]
-    pub fn new(version: Version, compression: Compression) -> Self {
-        let encoder = match compression {
-            Compression::Masked => Encoder::Masked(Masked::new(version)),
-            Compression::Zlib(level) => {
-                let mut zlib = Box::new(Deflate::new_with_config(DeflateConfig {
-                    level: i32::from(level.min(9)),
-                    // Negative: without the wrapper, whose checksum nobody ever gets.
-                    window_bits: -WINDOW_BITS,
-                    mem_level: MEM_LEVEL,
-                    ..DeflateConfig::default()
-                }));
-                if zlib.set_dictionary(dictionary(version)).is_err() {
-                    unreachable!("a fresh raw deflater takes any dictionary");
-                }
-                Encoder::Zlib {
-                    zlib,
-                    plain: BytesMut::new(),
-                }
-            }
-        };
+    pub fn new(version: Version, options: impl Into<DeflateOptions>) -> Self {
+        let mut options = options.into();
+        options.window_bits = options.window_bits.clamp(WINDOW_BITS.0, WINDOW_BITS.1);
         Self {
             version,
-            compression,
-            encoder,
-            begun: false,
+            options,
+            encoder: None,
         }
     }
 
@@ -109,12 +128,15 @@ impl Deflater {
     /// If a name or value is too long for the version; see
     /// [`HeaderBlock::check`](crate::header_block::HeaderBlock::check).
     pub fn deflate(&mut self, headers: &HeaderBlock, out: &mut BytesMut) -> usize {
-        if !self.begun {
-            self.begun = true;
-            out.put_u16(zlib_head(self.compression));
-            out.put_u32(dictionary_id(self.version));
-        }
-        match &mut self.encoder {
+        let encoder = match &mut self.encoder {
+            Some(encoder) => encoder,
+            none => {
+                out.put_u16(zlib_head(&self.options));
+                out.put_u32(dictionary_id(self.version));
+                none.insert(Encoder::new(self.version, &self.options))
+            }
+        };
+        match encoder {
             Encoder::Masked(masked) => masked.deflate(headers, out),
             Encoder::Zlib { zlib, plain } => {
                 plain.clear();
@@ -126,15 +148,39 @@ impl Deflater {
     }
 }
 
-/// CMF and FLG: deflate, a window of 11 bits, a preset dictionary, and how hard we try (RFC 1950 §2.2).
-const fn zlib_head(compression: Compression) -> u16 {
-    let effort = match compression {
+impl Encoder {
+    fn new(version: Version, options: &DeflateOptions) -> Self {
+        let level = match options.compression {
+            Compression::Masked => {
+                let (window, secrets) = (1 << options.window_bits, options.secrets.clone());
+                return Self::Masked(Box::new(Masked::new(version, window, secrets)));
+            }
+            Compression::Zlib(level) => i32::from(level.min(9)),
+        };
+        let mut zlib = Box::new(Deflate::new_with_config(DeflateConfig {
+            level,
+            // Negative: without the wrapper, whose checksum nobody ever gets.
+            window_bits: -i32::from(options.window_bits),
+            mem_level: MEM_LEVEL,
+            ..DeflateConfig::default()
+        }));
+        if zlib.set_dictionary(dictionary(version)).is_err() {
+            unreachable!("a fresh raw deflater takes any dictionary");
+        }
+        let plain = BytesMut::new();
+        Self::Zlib { zlib, plain }
+    }
+}
+
+/// CMF and FLG: deflate, its window, a preset dictionary, and how hard we try (RFC 1950 §2.2).
+const fn zlib_head(options: &DeflateOptions) -> u16 {
+    let effort = match options.compression {
         Compression::Zlib(0 | 1) => 0,
         Compression::Zlib(2..=5) => 1,
         Compression::Zlib(6) | Compression::Masked => 2,
         Compression::Zlib(_) => 3,
     };
-    let head = ((WINDOW_BITS as u16 - 8) << 4 | 8) << 8 | effort << 6 | 0x20;
+    let head = ((options.window_bits as u16 - 8) << 4 | 8) << 8 | effort << 6 | 0x20;
     head + (31 - head % 31) // FCHECK: the whole is a multiple of 31
 }
 

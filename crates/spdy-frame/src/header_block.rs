@@ -59,13 +59,26 @@ impl Default for BlockLimits {
 ///
 /// All of it stands in one piece of memory, laid out as SPDY/3 has it on the wire: however many pairs
 /// there are, a block is one allocation, a clone none, and a value can be [shared](Self::share).
-#[derive(Clone, Default, Eq, PartialEq)]
+///
+/// Two blocks are equal if their pairs are; what is [marked](Self::mark_secret) secret is for the
+/// writer alone.
+#[derive(Clone, Default)]
 pub struct HeaderBlock {
     /// How many pairs there are.
     len: usize,
     /// Length of name in 32 bits, name, length of value in 32 bits, value; so for each pair.
     pairs: Bytes,
+    /// Names whose values are secrets of this block's own.
+    secrets: Vec<Box<[u8]>>,
 }
+
+impl PartialEq for HeaderBlock {
+    fn eq(&self, other: &Self) -> bool {
+        self.pairs == other.pairs
+    }
+}
+
+impl Eq for HeaderBlock {}
 
 impl HeaderBlock {
     /// No headers.
@@ -90,6 +103,7 @@ impl HeaderBlock {
                 len: self.len,
                 pairs: Vec::from(std::mem::take(&mut self.pairs)),
                 value_at: 0,
+                secrets: std::mem::take(&mut self.secrets),
             };
             block.pair(name, value);
             *self = block.finish();
@@ -105,7 +119,22 @@ impl HeaderBlock {
                 block.extend_value(value);
             }
         }
+        block.secrets = std::mem::take(&mut self.secrets);
         *self = block.finish();
+    }
+
+    /// Marks the value of `name` as a secret that is never compressed, not even by repeating it whole.
+    ///
+    /// Where a header is a secret in every message, [`Secrets`](crate::secrets::Secrets) say so once.
+    pub fn mark_secret(&mut self, name: impl AsRef<[u8]>) {
+        self.secrets.push(name.as_ref().into());
+    }
+
+    /// Whether the value of `name` is [marked](Self::mark_secret) as a secret.
+    #[must_use]
+    #[inline]
+    pub fn is_marked_secret(&self, name: &[u8]) -> bool {
+        self.secrets.iter().any(|secret| **secret == *name)
     }
 
     /// The whole value of `name`.
@@ -203,6 +232,7 @@ impl HeaderBlock {
             Version::V3 | Version::V31 => Self {
                 len,
                 pairs: Bytes::copy_from_slice(pairs),
+                secrets: Vec::new(),
             },
         })
     }
@@ -221,7 +251,11 @@ impl HeaderBlock {
         plain.advance(width(version));
         Ok(match version {
             Version::V2 => widened(len, &plain),
-            Version::V3 | Version::V31 => Self { len, pairs: plain },
+            Version::V3 | Version::V31 => Self {
+                len,
+                pairs: plain,
+                secrets: Vec::new(),
+            },
         })
     }
 
@@ -285,7 +319,13 @@ impl fmt::Debug for HeaderBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |string: &[u8]| string.escape_ascii().to_string();
         f.debug_map()
-            .entries(self.iter().map(|(name, value)| (shown(name), shown(value))))
+            .entries(self.iter().map(|(name, value)| {
+                let value = match self.is_marked_secret(name) {
+                    true => "(secret)".to_owned(),
+                    false => shown(value),
+                };
+                (shown(name), value)
+            }))
             .finish()
     }
 }
@@ -329,6 +369,7 @@ pub struct BlockBuilder {
     pairs: Vec<u8>,
     /// Where the last value begins.
     value_at: usize,
+    secrets: Vec<Box<[u8]>>,
 }
 
 impl BlockBuilder {
@@ -369,12 +410,18 @@ impl BlockBuilder {
         );
     }
 
+    /// Marks the value of `name` as a secret; see [`HeaderBlock::mark_secret`].
+    pub fn mark_secret(&mut self, name: &[u8]) {
+        self.secrets.push(name.into());
+    }
+
     /// The block.
     #[must_use]
     pub fn finish(self) -> HeaderBlock {
         HeaderBlock {
             len: self.len,
             pairs: Bytes::from(self.pairs),
+            secrets: self.secrets,
         }
     }
 }

@@ -18,9 +18,6 @@ use bytes::{BufMut, BytesMut};
 pub(crate) const MIN_MATCH: usize = 3;
 /// The longest match.
 pub(crate) const MAX_MATCH: usize = 258;
-/// The farthest match that [`DISTANCES`] knows: all that a window of 11 bits has.
-pub(crate) const MAX_DISTANCE: usize = 2048;
-
 /// Bits in the order in which they are written, the first one lowest.
 #[derive(Clone, Copy)]
 pub(crate) struct Bits {
@@ -91,23 +88,19 @@ pub(crate) static LENGTHS: [Bits; MAX_MATCH - MIN_MATCH + 1] = {
     table
 };
 
-/// The bits of each distance from 1 on, its extra bits included.
-pub(crate) static DISTANCES: [Bits; MAX_DISTANCE] = {
-    let mut table = [Bits::new(0, 0); MAX_DISTANCE];
-    let (mut number, mut first) = (0, 0);
-    while first < MAX_DISTANCE {
-        // Four numbers without extra bits, then two with one, two with two, ...
-        let extra = if number < 4 { 0 } else { number / 2 - 1 };
-        let mut offset = 0;
-        while offset < 1 << extra {
-            table[first + offset] = Bits::code(number, 5).then(offset as u32, extra);
-            offset += 1;
-        }
-        first += 1 << extra;
-        number += 1;
+/// The bits of a distance from 1 to 2^15, its extra bits included.
+#[inline]
+const fn distance(distance: u32) -> Bits {
+    // Four numbers without extra bits, then two with one, two with two, ...: the number tells the
+    // highest bit of the distance and the one under it, the extra bits all others.
+    let from_zero = distance - 1;
+    if from_zero < 4 {
+        return Bits::code(from_zero, 5);
     }
-    table
-};
+    let extra = from_zero.ilog2() - 1;
+    let number = 2 * extra + (from_zero >> extra);
+    Bits::code(number, 5).then(from_zero & ((1 << extra) - 1), extra)
+}
 
 /// Appends bits to bytes.
 pub(crate) struct BitWriter<'a> {
@@ -136,6 +129,13 @@ impl<'a> BitWriter<'a> {
             self.pending >>= 32;
             self.len -= 32;
         }
+    }
+
+    /// Appends a repetition of `len` bytes, 3 to 258, from `from` bytes before, 1 to 2^15.
+    #[inline]
+    pub(crate) fn put_match(&mut self, len: usize, from: usize) {
+        self.put(LENGTHS[len - MIN_MATCH]);
+        self.put(distance(from as u32));
     }
 
     /// Fills up the last byte with zero bits.

@@ -1,55 +1,53 @@
-//! A deflate encoder that never lets a secret meet anything else (RFC 1951, and CRIME).
+//! A deflate encoder that never lets a secret meet anything but itself (RFC 1951, and CRIME).
 //!
 //! Compression tells by the length of its output whether two texts are alike. If one is a cookie and
 //! the other is written by an attacker, he guesses the cookie a byte at a time (CVE-2012-4929). No
 //! switch of zlib prevents that: text compressed at level 0 or without matches is still in the window,
-//! and later matches reach it. So this encoder cuts a block into public and secret parts:
+//! and later matches reach it. So this encoder cuts a block into public and secret runs
+//! ([`secrets`](crate::secrets)):
 //!
 //! ```text
 //! block    | count  name  length  value  name  length  SECRET  name  length  value |
-//! written  | matches and literals ...................  literals  matches and ..... |
-//! window   | as it stands ...........................  zeros     as it stands .... |
-//!                                                      masked
+//! written  | matches and literals ...................  whole!  matches and ..... |
+//! window   | as it stands ...........................  zeros   as it stands .... |
+//! kept                                                 SECRET, and where it stood
 //! ```
 //!
-//! - A secret is written as literals of the fixed code: its bits depend on its own bytes alone, and not
-//!   even on them for ASCII, where each takes eight.
-//! - The window here holds zeros in its place, so the search cannot see it. The peer's window holds the
-//!   secret, so a match must not run over those zeros: no position whose three bytes touch them is
-//!   entered into the tables, and every match ends where its source meets them.
-//! - A match ends where the secret begins also at the place that is being written.
+//! - The window holds zeros in place of a secret, so the search cannot see it. The peer's window holds
+//!   the secret, so no match found by the search may run over those zeros: no position whose bytes
+//!   touch them is entered into the tables, every match ends where its source meets them, and where
+//!   the secret begins at the place that is being written.
+//! - A secret is written as literals of the fixed code, eight bits each in ASCII whatever it says; or,
+//!   if it is long enough and equal to an earlier one of the same name and host, as one repetition of
+//!   all of it. Earlier secrets are kept beside the window, and compared whole.
 //!
 //! What then holds is more than that a right guess costs as much as a wrong one: *the length of a block
-//! is a function of its public bytes and of the lengths of its secrets*, for secrets in ASCII; and the
-//! state left behind has no byte of a secret in it. Chosen text may match the dictionary and other
-//! public text as it likes. Lengths of secrets do show, as they do without compression.
+//! is a function of its public bytes, of the lengths of its secrets, and of which of the long ones are
+//! equal*, for secrets in ASCII. Chosen text may match the dictionary and other public text as it
+//! likes. Lengths of secrets do show, as they do without compression.
 //!
-//! The fixed code costs some percent against zlib's dynamic codes, which would have to be computed from
-//! public bytes alone, and saves their tables (RFC 1951 §3.2.6).
-//!
-//! Memory: 6 KiB of tables, 3 KiB of window and block, 16 bytes for each secret in the window.
+//! The fixed code costs half a point of what is saved against zlib's dynamic codes, which would have to
+//! be computed from public bytes alone, and saves their tables (RFC 1951 §3.2.6).
 
 use bytes::{BufMut, BytesMut};
 
 use crate::block_rules::put_int;
 use crate::dictionary::dictionary;
 use crate::header_block::HeaderBlock;
-use crate::huffman::{
-    BitWriter, Bits, DISTANCES, END_OF_BLOCK, LENGTHS, LITERALS, MAX_DISTANCE, MAX_MATCH, MIN_MATCH,
-};
+use crate::huffman::{BitWriter, Bits, END_OF_BLOCK, LITERALS, MAX_MATCH, MIN_MATCH};
+use crate::kept::Kept;
+use crate::places::{Places, WAYS};
+use crate::secrets::{Rule, Run, Secrets, runs};
 use crate::version::Version;
 
-/// Bytes that a match can reach back: 2^11, as the zlib head says.
-const WINDOW: usize = MAX_DISTANCE;
+/// Bytes that a match found by the search has at least: as many as a hash is made of.
+pub(crate) const LEAST_FOUND: usize = 4;
 
-/// Room for the window and a usual block; a longer block borrows more and gives it back.
-const TEXT_CAPACITY: usize = WINDOW + 1024;
+/// A match so long that nothing longer is looked for.
+const GOOD_MATCH: usize = 32;
 
-/// Candidates looked at for one match.
-const CHAIN: usize = 48;
-
-/// A match so long that the next byte is not tried for a longer one.
-const GOOD_MATCH: usize = 64;
+/// A match under this length gives way to a longer one that begins a byte later.
+const LAZY: usize = 16;
 
 /// `BFINAL = 0`, `BTYPE = 01`: a block of the fixed code that is not the last (RFC 1951 §3.2.3).
 const FIXED_BLOCK: Bits = Bits::new(0b010, 3);
@@ -58,31 +56,24 @@ const FIXED_BLOCK: Bits = Bits::new(0b010, 3);
 const STORED_BLOCK: Bits = Bits::new(0, 3);
 const EMPTY_STORED: [u8; 4] = [0x00, 0x00, 0xff, 0xff];
 
-/// Whether the value of `name` is a secret.
-fn is_secret(name: &[u8]) -> bool {
-    const SECRETS: [&[u8]; 4] = [
-        b"cookie",
-        b"set-cookie",
-        b"authorization",
-        b"proxy-authorization",
-    ];
-    SECRETS
-        .iter()
-        .any(|secret| name.eq_ignore_ascii_case(secret))
-}
-
 /// The encoder of one direction: everything after the zlib head.
 pub(crate) struct Masked {
     version: Version,
-    tables: Box<Tables>,
-    /// The last [`WINDOW`] bytes of plain text, then the block at hand; zeros for secrets.
+    /// Bytes that a match can reach back.
+    window: usize,
+    secrets: Secrets,
+    places: Places,
+    /// At least the last `window` bytes of plain text, then the block at hand; zeros for secrets.
     text: Vec<u8>,
     /// Where `text[0]` stands in the stream, modulo 2^16.
     origin: u16,
     /// Where in `text` secrets are: start and end, ascending.
-    secrets: Vec<(usize, usize)>,
-    /// The first place in `text` that is not in the tables yet.
-    unentered: usize,
+    masked: Vec<(usize, usize)>,
+    kept: Kept,
+    /// Up to where in `text` everything is written, but for `pending`.
+    written: usize,
+    /// A match that ends at `written` and may go on.
+    pending: Option<Match>,
 }
 
 /// A repetition of earlier text.
@@ -93,16 +84,19 @@ struct Match {
 }
 
 impl Masked {
-    pub(crate) fn new(version: Version) -> Self {
-        let mut text = Vec::with_capacity(TEXT_CAPACITY);
-        text.extend_from_slice(dictionary(version));
+    pub(crate) fn new(version: Version, window: usize, secrets: Secrets) -> Self {
+        let text = dictionary(version).to_vec();
         Self {
             version,
-            tables: Box::new(Tables::of(version).clone()),
-            unentered: text.len() - (MIN_MATCH - 1),
+            window,
+            secrets,
+            places: Places::of(version).clone(),
+            written: text.len(),
             text,
             origin: 0,
-            secrets: Vec::new(),
+            masked: Vec::new(),
+            kept: Kept::default(),
+            pending: None,
         }
     }
 
@@ -112,24 +106,29 @@ impl Masked {
         // Nine bits at most for each byte, and a little for the ends: nothing grows while bits flow.
         out.reserve(plain_bytes + plain_bytes / 8 + 16);
         self.text.reserve(plain_bytes);
+        self.kept.begin_block(host(self.version, headers));
         let mut bits = BitWriter::new(out);
         bits.put(FIXED_BLOCK);
 
-        let mut public = self.text.len();
         put_int(self.version, headers.count(self.version), &mut self.text);
         for (name, value) in headers.written(self.version) {
             put_int(self.version, name.len(), &mut self.text);
             self.text.put_slice(name);
             put_int(self.version, value.len(), &mut self.text);
-            if is_secret(name) {
-                self.write_public(public, &mut bits);
-                self.write_secret(value, &mut bits);
-                public = self.text.len();
-            } else {
-                self.text.put_slice(value);
+            let rule = match headers.is_marked_secret(name) {
+                true => Some(Rule::MARKED),
+                false => self.secrets.rule(name),
+            };
+            match rule {
+                None => self.text.put_slice(value),
+                Some(rule) => runs(rule.shape, value, |run| match run {
+                    Run::Public(bytes) => self.text.put_slice(bytes),
+                    Run::Secret(bytes, long) => self.write_secret(rule, bytes, long, &mut bits),
+                }),
             }
         }
-        self.write_public(public, &mut bits);
+        self.write_public(&mut bits);
+        self.end_match(&mut bits);
 
         bits.put(END_OF_BLOCK);
         bits.put(STORED_BLOCK);
@@ -139,83 +138,100 @@ impl Masked {
         plain_bytes
     }
 
-    /// Writes `value` byte by byte, and leaves zeros where it stood.
-    fn write_secret(&mut self, value: &[u8], bits: &mut BitWriter<'_>) {
-        value
-            .iter()
-            .for_each(|byte| bits.put(LITERALS[usize::from(*byte)]));
+    /// Writes `secret` whole, all public text before it first, and leaves zeros where it stands.
+    fn write_secret(&mut self, rule: Rule, secret: &[u8], long: bool, bits: &mut BitWriter<'_>) {
+        self.write_public(bits);
         let start = self.text.len();
-        let end = start + value.len();
-        self.text.resize(end, 0);
-        if start < end {
-            self.secrets.push((start, end));
+        let may_repeat = rule.may_repeat && long;
+        let earlier = if may_repeat {
+            self.kept.replace(rule.name, secret, start)
+        } else {
+            None
+        };
+        match earlier {
+            Some(source) if start - source <= self.window => {
+                self.go_on(start - source, secret.len(), bits);
+            }
+            _ => {
+                self.end_match(bits);
+                secret
+                    .iter()
+                    .for_each(|byte| bits.put(LITERALS[usize::from(*byte)]));
+            }
         }
-        self.unentered = end;
+        let end = start + secret.len();
+        self.text.resize(end, 0);
+        self.masked.push((start, end));
+        self.written = end;
     }
 
-    /// Writes all text from `at` on, none of it secret, as matches where there are any.
-    fn write_public(&mut self, mut at: usize, bits: &mut BitWriter<'_>) {
-        let end = self.text.len();
-        self.enter(at, end);
-        let mut found = self.longest_match(at, end, MIN_MATCH - 1);
+    /// Writes all text that is not written, none of it secret, as matches where there are any.
+    fn write_public(&mut self, bits: &mut BitWriter<'_>) {
+        let (mut at, end) = (self.written, self.text.len());
+        if let Some(pending) = self.pending {
+            // What follows equal text is often equal too.
+            let len = self.match_at(at, end, pending.distance);
+            self.go_on(pending.distance, len, bits);
+            at += len;
+        }
         while at < end {
-            self.enter(at + 1, end);
-            let Some(here) = found else {
-                bits.put(LITERALS[usize::from(self.text[at])]);
-                at += 1;
-                found = self.longest_match(at, end, MIN_MATCH - 1);
-                continue;
-            };
-            // A longer match may begin one byte later; then this byte is better a literal.
-            if here.len < GOOD_MATCH {
-                let next = self.longest_match(at + 1, end, here.len);
-                if next.is_some() {
+            match self.longest_match(at, end) {
+                Some(found) => {
+                    if found.len < LAZY
+                        && self
+                            .longest_match(at + 1, end)
+                            .is_some_and(|next| next.len > found.len)
+                    {
+                        self.end_match(bits);
+                        bits.put(LITERALS[usize::from(self.text[at])]);
+                        self.enter(at, end);
+                        at += 1;
+                        continue;
+                    }
+                    self.go_on(found.distance, found.len, bits);
+                    (at..at + found.len).for_each(|at| self.enter(at, end));
+                    at += found.len;
+                }
+                None => {
+                    self.end_match(bits);
                     bits.put(LITERALS[usize::from(self.text[at])]);
+                    self.enter(at, end);
                     at += 1;
-                    found = next;
-                    continue;
                 }
             }
-            bits.put(LENGTHS[here.len - MIN_MATCH]);
-            bits.put(DISTANCES[here.distance - 1]);
-            at += here.len;
-            self.enter(at, end);
-            found = self.longest_match(at, end, MIN_MATCH - 1);
         }
+        self.written = end;
     }
 
-    /// The longest match for the text from `at` to `end` that is longer than `longer_than`.
+    /// The longest match for the text from `at` to `end`.
     #[inline]
-    fn longest_match(&self, at: usize, end: usize, longer_than: usize) -> Option<Match> {
-        let most = MAX_MATCH.min(end.saturating_sub(at));
-        if most <= longer_than {
+    fn longest_match(&self, at: usize, end: usize) -> Option<Match> {
+        if end - at < LEAST_FOUND {
             return None;
         }
-        let (text, place) = (&self.text[..end], self.place(at));
-        let mut candidate = self.tables.head[hash(text, at)];
-        let (mut best, mut distance) = (longer_than, 0);
+        let (here, mut best) = (self.place(at), LEAST_FOUND - 1);
+        let mut distance = 0;
         let mut nearer = 0;
-        for _ in 0..CHAIN {
-            let back = usize::from(place.wrapping_sub(candidate));
-            // Places are counted modulo 2^16 and old entries stay until overwritten, so a candidate may
-            // be anything. Every one is compared in full and measured against the mask, which makes a
-            // stale one harmless; distances that do not grow end the chain.
-            if back <= nearer || back > MAX_DISTANCE || back > at {
+        let mut candidates = self.places.like(four(&self.text, at));
+        for _ in 0..WAYS {
+            // Places are counted modulo 2^16 and old ones stay until pushed out, so a candidate may be
+            // anything. Every one is compared in full and measured against the mask, which makes a
+            // stale one harmless; distances that do not grow end the search.
+            let back = usize::from(here.wrapping_sub(candidates as u16));
+            if back <= nearer || back > self.window || back > at {
                 break;
             }
             nearer = back;
-            let source = at - back;
-            if text[source + best] == text[at + best] {
-                let len = common(&text[source..], &text[at..at + most]);
-                let len = len.min(self.unmasked(source));
+            if self.text[at - back + best] == self.text[(at + best).min(end - 1)] {
+                let len = self.match_at(at, end, back);
                 if len > best {
                     (best, distance) = (len, back);
-                    if len == most {
+                    if len >= GOOD_MATCH || at + len == end {
                         break;
                     }
                 }
             }
-            candidate = self.tables.prev[usize::from(candidate) % WINDOW];
+            candidates >>= 16;
         }
         (distance > 0).then_some(Match {
             len: best,
@@ -223,26 +239,61 @@ impl Masked {
         })
     }
 
+    /// How many public bytes from `at` to `end` are those that stand `distance` before.
+    #[inline]
+    fn match_at(&self, at: usize, end: usize, distance: usize) -> usize {
+        let source = at - distance;
+        let most = (end - at).min(self.unmasked(source));
+        common(&self.text[source..], &self.text[at..at + most])
+    }
+
     /// Bytes from `source` on before the first masked one.
     #[inline]
     fn unmasked(&self, source: usize) -> usize {
-        match self.secrets.last() {
+        match self.masked.last() {
             Some((_, end)) if *end > source => {
-                let next = self.secrets.partition_point(|(_, end)| *end <= source);
-                self.secrets[next].0.saturating_sub(source)
+                let next = self.masked.partition_point(|(_, end)| *end <= source);
+                self.masked[next].0.saturating_sub(source)
             }
             _ => usize::MAX,
         }
     }
 
-    /// Enters the places before `limit` into the tables, as far as their three bytes lie before `end`.
+    /// Repeats `len` bytes from `distance` before: more of the pending match, or a match of its own.
     #[inline]
-    fn enter(&mut self, limit: usize, end: usize) {
-        let limit = limit.min(end.saturating_sub(MIN_MATCH - 1));
-        while self.unentered < limit {
-            let place = self.place(self.unentered);
-            self.tables.enter(hash(&self.text, self.unentered), place);
-            self.unentered += 1;
+    fn go_on(&mut self, distance: usize, len: usize, bits: &mut BitWriter<'_>) {
+        match &mut self.pending {
+            Some(pending) if pending.distance == distance => pending.len += len,
+            _ => {
+                self.end_match(bits);
+                self.pending = Some(Match { len, distance });
+            }
+        }
+    }
+
+    /// Writes the pending match.
+    #[inline]
+    fn end_match(&mut self, bits: &mut BitWriter<'_>) {
+        let Some(Match { mut len, distance }) = self.pending.take() else {
+            return;
+        };
+        while len > 0 {
+            // What is left over must be a match again.
+            let piece = match len {
+                0..=MAX_MATCH => len,
+                _ => MAX_MATCH.min(len - MIN_MATCH),
+            };
+            bits.put_match(piece, distance);
+            len -= piece;
+        }
+    }
+
+    /// Enters the place `at`, if its bytes lie before `end`.
+    #[inline]
+    fn enter(&mut self, at: usize, end: usize) {
+        if at + LEAST_FOUND <= end {
+            let place = self.place(at);
+            self.places.enter(four(&self.text, at), place);
         }
     }
 
@@ -252,23 +303,42 @@ impl Masked {
         self.origin.wrapping_add(at as u16)
     }
 
-    /// Drops what no match can reach any more.
+    /// Drops what no match can reach any more, when it is worth the work of moving the rest.
     fn forget(&mut self) {
-        let Some(gone) = self.text.len().checked_sub(WINDOW) else {
+        let slack = self.window / 2;
+        if self.text.len() < self.window + slack {
             return;
-        };
-        self.text.copy_within(gone.., 0);
-        self.text.truncate(WINDOW);
-        if self.text.capacity() > 4 * TEXT_CAPACITY {
-            self.text.shrink_to(TEXT_CAPACITY);
         }
+        let gone = self.text.len() - self.window;
+        self.text.copy_within(gone.., 0);
+        self.text.truncate(self.window);
+        self.text.shrink_to(self.window + 2 * slack);
         self.origin = self.place(gone);
-        self.unentered = self.unentered.saturating_sub(gone);
-        self.secrets.retain_mut(|(start, end)| {
+        self.written -= gone;
+        self.masked.retain_mut(|(start, end)| {
             (*start, *end) = (start.saturating_sub(gone), end.saturating_sub(gone));
             *end > 0
         });
+        self.kept.forget(gone);
     }
+}
+
+/// The host that a block is for, where it says: secrets of different hosts never meet.
+fn host(version: Version, headers: &HeaderBlock) -> &[u8] {
+    let name: &[u8] = match version {
+        Version::V2 => b"host",
+        Version::V3 | Version::V31 => b":host",
+    };
+    headers
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map_or(&[], |(_, value)| value)
+}
+
+/// The four bytes at `at`.
+#[inline]
+pub(crate) const fn four(text: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]])
 }
 
 /// How many bytes `text` and `wanted` have in common; `text` is the longer one.
@@ -287,54 +357,4 @@ fn common(text: &[u8], wanted: &[u8]) -> usize {
         .zip(&wanted[len..])
         .take_while(|(a, b)| a == b)
         .count()
-}
-
-const HASH_BITS: u32 = 10;
-
-/// A number for the three bytes at `at`.
-#[inline]
-const fn hash(text: &[u8], at: usize) -> usize {
-    let three = (text[at] as u32) << 16 | (text[at + 1] as u32) << 8 | text[at + 2] as u32;
-    (three.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize
-}
-
-/// Where in the stream, modulo 2^16, the same three bytes stood.
-#[derive(Clone)]
-struct Tables {
-    /// The last place for each hash.
-    head: [u16; 1 << HASH_BITS],
-    /// The place before, for each place in the window.
-    prev: [u16; WINDOW],
-}
-
-impl Tables {
-    /// What a stream begins with: the places of the dictionary. Computed by the compiler, shared by all
-    /// streams, copied by each.
-    fn of(version: Version) -> &'static Self {
-        static V2: Tables = Tables::entered(dictionary(Version::V2));
-        static V3: Tables = Tables::entered(dictionary(Version::V3));
-        match version {
-            Version::V2 => &V2,
-            Version::V3 | Version::V31 => &V3,
-        }
-    }
-
-    const fn entered(text: &[u8]) -> Self {
-        let mut tables = Self {
-            head: [0; 1 << HASH_BITS],
-            prev: [0; WINDOW],
-        };
-        let mut at = 0;
-        while at + MIN_MATCH <= text.len() {
-            tables.enter(hash(text, at), at as u16);
-            at += 1;
-        }
-        tables
-    }
-
-    #[inline]
-    const fn enter(&mut self, hash: usize, place: u16) {
-        self.prev[place as usize % WINDOW] = self.head[hash];
-        self.head[hash] = place;
-    }
 }

@@ -26,6 +26,8 @@ impl BlockWriter {
 
     /// Appends the headers of a message that may travel in `version`, repeated fields joined by NUL.
     ///
+    /// A value that [is sensitive](http::HeaderValue::is_sensitive) makes a secret of its name.
+    ///
     /// Crumbs of a cookie are joined by `; `: one value is what Chromium sent and every server reads.
     /// SPDY/2 has no empty values.
     pub(crate) fn headers(&mut self, version: Version, headers: &HeaderMap) {
@@ -37,6 +39,9 @@ impl BlockWriter {
             let unsayable = value.is_empty() && version == Version::V2;
             if unsayable || stays_here(version, names, name) || hop.contains(name) {
                 continue;
+            }
+            if value.is_sensitive() {
+                self.0.mark_secret(name.as_str().as_bytes());
             }
             // Values of one name come one behind the other.
             if last != Some(name) {

@@ -6,10 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use spdy_frame::compress::Compression;
+use spdy_frame::compress::{Compression, DeflateOptions};
 use spdy_frame::decoder::Limits;
 use spdy_frame::head::MAX_PAYLOAD;
 use spdy_frame::header_block::BlockLimits;
+use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 
 use crate::observe::Observe;
@@ -104,6 +105,13 @@ pub struct Config {
     pub version: Version,
     /// How our header blocks are written. Default [`Compression::Masked`].
     pub compression: Compression,
+    /// How far back repetitions in our header blocks reach: 11 to 15, for 2 to 32 KiB, which is what the
+    /// compressor comes to hold, and 16 KiB of tables beside it. Default `None`:
+    /// [`DeflateOptions::window_bits`](spdy_frame::compress::DeflateOptions::window_bits).
+    pub compression_window_bits: Option<u8>,
+    /// Which headers of ours [`Compression::Masked`] keeps apart, beside those that a block marks.
+    /// Default: cookie, set-cookie, authorization and proxy-authorization.
+    pub secrets: Secrets,
     /// Streams that the peer may have open at once (sent in SETTINGS; one more gets
     /// REFUSED_STREAM). Default 100. A client that refuses pushes sends 0 in its place.
     pub max_concurrent_streams: u32,
@@ -217,6 +225,8 @@ impl Config {
             role,
             version,
             compression: Compression::Masked,
+            compression_window_bits: None,
+            secrets: Secrets::default(),
             max_concurrent_streams: 100,
             initial_window_bytes: if server { 65_536 } else { 10 * 1024 * 1024 },
             session_window_bytes: if server {
@@ -263,6 +273,16 @@ impl Config {
     pub(crate) fn keep_within_bounds(&mut self) {
         self.data_frame_bytes = self.data_frame_bytes.clamp(1, MAX_PAYLOAD);
         self.send_buffer_bytes = self.send_buffer_bytes.max(1);
+    }
+
+    /// How header blocks are written.
+    pub(crate) fn deflate_options(&self) -> DeflateOptions {
+        let usual = DeflateOptions::from(self.compression);
+        DeflateOptions {
+            window_bits: self.compression_window_bits.unwrap_or(usual.window_bits),
+            secrets: self.secrets.clone(),
+            ..usual
+        }
     }
 
     /// Streams that the peer may have open at once, push policy included.

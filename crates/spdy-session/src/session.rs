@@ -213,7 +213,7 @@ impl Session {
             now,
             decoder: Decoder::new(config.version, config.frame_limits.clone()),
             inflater: Inflater::new(config.version, config.block_limits.clone()),
-            deflater: Deflater::new(config.version, config.compression),
+            deflater: Deflater::new(config.version, config.deflate_options()),
             inbound: BytesMut::new(),
             within_data: false,
             events: VecDeque::new(),

@@ -10,6 +10,31 @@ macro_rules! session_options {
                 self.config.compression = compression;
                 self
             }
+            /// How far back header compression looks: 11 to 15, for 2 to 32 KiB a session.
+            #[must_use]
+            pub fn compression_window_bits(mut self, bits: u8) -> Self {
+                self.config.compression_window_bits = Some(bits);
+                self
+            }
+            /// Takes the values of `names` for secrets as well, as it does those of cookie, set-cookie,
+            /// authorization and proxy-authorization: nobody who chooses other headers learns about them
+            /// from lengths. A value that is marked by
+            /// [`HeaderValue::set_sensitive`](http::HeaderValue::set_sensitive) is a secret anyway.
+            #[must_use]
+            pub fn secret_headers<N: Into<String>>(
+                mut self,
+                names: impl IntoIterator<Item = N>,
+            ) -> Self {
+                self.config.secrets = std::mem::take(&mut self.config.secrets).and(names);
+                self
+            }
+            /// All that is to be known of secrets: which they are, and whether one may be written as a
+            /// repetition of itself.
+            #[must_use]
+            pub fn secrets(mut self, secrets: spdy_frame::secrets::Secrets) -> Self {
+                self.config.secrets = secrets;
+                self
+            }
             /// Streams the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS).
             #[must_use]
             pub fn max_concurrent_streams(mut self, streams: u32) -> Self {

@@ -88,6 +88,7 @@ pub use spdy_frame::compress::Compression;
 pub use spdy_frame::frame::Frame;
 pub use spdy_frame::header_block::HeaderBlock;
 pub use spdy_frame::priority::Priority;
+pub use spdy_frame::secrets::Secrets;
 pub use spdy_frame::status::{GoAwayStatus, RstStatus};
 pub use spdy_frame::stream_id::StreamId;
 pub use spdy_frame::version::Version;

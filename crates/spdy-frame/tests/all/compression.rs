@@ -1,9 +1,10 @@
 //! What we write: dictionaries, the first bytes of a stream, and how small it gets.
 
 use bytes::BytesMut;
-use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
 use spdy_frame::dictionary::{dictionary, dictionary_id};
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_testkit::page_headers::{self, Pairs};
 use spdy_testkit::zlib;
@@ -50,16 +51,19 @@ fn the_dictionaries_are_those_of_every_other_implementation() {
 #[test]
 fn streams_begin_as_zlib_begins_them() {
     let starts = zlib::dictionaries().zlib_stream_starts;
-    let ours = starts.iter().filter(|start| start.window_bits == 11);
     let mut checked = 0;
-    for start in ours {
+    for start in starts.iter().filter(|start| start.window_bits >= 11) {
         let version = support::version(&start.version);
         let compressions = [Some(Compression::Zlib(start.level))];
         // Our own encoder says of itself what zlib's default level says.
         let masked = (start.level == 6).then_some(Compression::Masked);
         for compression in compressions.into_iter().chain([masked]).flatten() {
+            let options = DeflateOptions {
+                window_bits: start.window_bits,
+                ..compression.into()
+            };
             let mut wire = BytesMut::new();
-            Deflater::new(version, compression).deflate(&HeaderBlock::new(), &mut wire);
+            Deflater::new(version, options).deflate(&HeaderBlock::new(), &mut wire);
             assert_eq!(&wire[..6], &start.first6[..], "{version} {compression:?}");
             checked += 1;
         }
@@ -79,8 +83,8 @@ fn a_level_past_nine_is_nine() {
 }
 
 /// Plain and compressed bytes of `blocks` in one stream.
-fn sizes(compression: Compression, blocks: &[Pairs]) -> (usize, usize) {
-    let mut deflater = Deflater::new(Version::V31, compression);
+fn sizes(options: impl Into<DeflateOptions>, blocks: &[Pairs]) -> (usize, usize) {
+    let mut deflater = Deflater::new(Version::V31, options);
     let mut wire = BytesMut::new();
     let plain: usize = blocks
         .iter()
@@ -113,7 +117,7 @@ fn protection_costs_the_secrets_and_little_else() {
             "{what}: {masked:.1} % saved, zlib {zlib:.1} %"
         );
     }
-    // With a cookie in each request, its bytes are the price: nothing else is.
+    // With a cookie in each request, its short crumbs are the price, and the others once.
     let with = page_headers::requests(100, true);
     let cookies: usize = with
         .iter()
@@ -121,12 +125,46 @@ fn protection_costs_the_secrets_and_little_else() {
         .filter(|(n, _)| n == "cookie")
         .map(|(_, v)| v.len())
         .sum();
-    let (_, with) = sizes(Compression::Masked, &with);
-    let (_, without) = sizes(Compression::Masked, &page_headers::requests(100, false));
-    // Name and lengths are a match of a few bytes; and the window has room for less of the rest.
-    let around = with - cookies - without;
+    let without = page_headers::requests(100, false);
+    let price =
+        |options: DeflateOptions| sizes(options.clone(), &with).1 - sizes(options, &without).1;
+    let whole = price(Compression::Masked.into());
+    assert!(
+        whole < cookies / 2,
+        "{whole} bytes for 100 cookies of together {cookies}"
+    );
+    // Where nothing may repeat: all of their bytes, and nothing else. Name and lengths are a match of a
+    // few bytes.
+    let strict = price(DeflateOptions {
+        secrets: Secrets::default().whole_matches(false),
+        ..DeflateOptions::default()
+    });
+    let around = strict.abs_diff(cookies);
     assert!(
         around < 100 * 8,
-        "{around} bytes for 100 cookies beside their own {cookies}"
+        "{strict} bytes for 100 cookies of together {cookies}"
     );
+}
+
+#[test]
+fn a_wider_window_saves_more_and_one_that_deflate_lacks_is_moved_into_its_range() {
+    let blocks = page_headers::responses(300);
+    for compression in [Compression::Masked, Compression::Zlib(9)] {
+        let size = |window_bits| {
+            let options = DeflateOptions {
+                window_bits,
+                ..compression.into()
+            };
+            sizes(options, &blocks).1
+        };
+        assert!(
+            size(15) <= size(13) && size(13) < size(11),
+            "{compression:?}"
+        );
+        assert_eq!(
+            (size(8), size(200)),
+            (size(11), size(15)),
+            "{compression:?}"
+        );
+    }
 }

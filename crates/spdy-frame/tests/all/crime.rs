@@ -1,11 +1,13 @@
 //! The attacker of CVE-2012-4929: he chooses a header, sees lengths, and wants the cookie.
 //!
-//! Two attacks, against every secret name. In the first his guess stands behind the same words that
-//! stand before the secret, which a match could run over; in the second anywhere.
+//! He writes any header but the secret, as often as he likes: his guess stands anywhere, or behind the
+//! same words that stand before the secret, which a match could run over. Then he may write into the
+//! secret's own header too, as who can plant a cookie does, or for a host of his own.
 
 use bytes::BytesMut;
-use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 
 const SECRETS: [&str; 4] = [
@@ -19,9 +21,16 @@ const OTHER_SECRET: &str = "sid=0123456789abcdef01";
 const RIGHT: &str = "sid=4f1c2ab98e77d03356";
 const WRONG: &str = "sid=qZwXyKvJuHtGsFrEpD";
 
+fn block<const N: usize>(pairs: [(&str, &str); N]) -> HeaderBlock {
+    pairs
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
 /// Lengths of the blocks of one stream.
-fn lengths(compression: Compression, blocks: &[HeaderBlock]) -> Vec<usize> {
-    let mut deflater = Deflater::new(Version::V31, compression);
+fn lengths(options: impl Into<DeflateOptions>, blocks: &[HeaderBlock]) -> Vec<usize> {
+    let mut deflater = Deflater::new(Version::V31, options);
     let length = |block| {
         let mut wire = BytesMut::new();
         deflater.deflate(block, &mut wire);
@@ -31,17 +40,14 @@ fn lengths(compression: Compression, blocks: &[HeaderBlock]) -> Vec<usize> {
 }
 
 /// What the attacker sees for a guess: requests with the secret, his guess among them.
-fn seen(compression: Compression, name: &str, secret: &str, guess: &str) -> Vec<usize> {
+fn seen(options: impl Into<DeflateOptions>, name: &str, secret: &str, guess: &str) -> Vec<usize> {
     let request = |path: &str| -> HeaderBlock {
-        [
+        block([
             (":method", "GET"),
             (":path", path),
             (name, secret),
             ("user-agent", "x"),
-        ]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+        ])
     };
     let elsewhere = |guess: &str| request(&format!("/search?q={guess}"));
     // A value that begins with the bytes before the secret in the plain block: length and name.
@@ -61,7 +67,7 @@ fn seen(compression: Compression, name: &str, secret: &str, guess: &str) -> Vec<
         own,
         request("/"),
     ];
-    lengths(compression, &blocks)
+    lengths(options, &blocks)
 }
 
 #[test]
@@ -130,4 +136,178 @@ fn secrets_are_known_by_name_in_any_case() {
         seen(Compression::Masked, "x-cookie", SECRET, WRONG),
         "not a secret's name"
     );
+}
+
+#[test]
+fn secrets_that_a_caller_names_or_marks_are_as_safe() {
+    let named = || DeflateOptions {
+        secrets: Secrets::default().and(["X-Api-Key", ":path"]),
+        ..DeflateOptions::default()
+    };
+    for name in ["x-api-key", ":path"] {
+        let right = seen(named(), name, SECRET, RIGHT);
+        assert_eq!(right, seen(named(), name, SECRET, WRONG), "{name}");
+    }
+    let marked = |guess: &str, mark: bool| {
+        let mut block = block([("x-token", SECRET), ("x-chosen", guess)]);
+        if mark {
+            block.mark_secret("x-token");
+        }
+        lengths(Compression::Masked, &[block.clone(), block])
+    };
+    assert_eq!(marked(RIGHT, true), marked(WRONG, true));
+    assert!(marked(RIGHT, false) < marked(WRONG, false), "not marked");
+}
+
+/// A session that an attacker makes send requests, `cookie` with each, and whose lengths he sees.
+struct Victim {
+    deflater: Deflater,
+    requests: usize,
+}
+
+impl Victim {
+    fn new(options: impl Into<DeflateOptions>) -> Self {
+        Self {
+            deflater: Deflater::new(Version::V31, options),
+            requests: 0,
+        }
+    }
+
+    /// Length of a request for `path` of `host` with `cookie`.
+    fn request(&mut self, host: &str, path: &str, cookie: &str) -> usize {
+        self.requests += 1;
+        let block = block([
+            (":host", host),
+            (":path", path),
+            ("cookie", cookie),
+            ("user-agent", "x"),
+        ]);
+        let mut wire = BytesMut::new();
+        self.deflater.deflate(&block, &mut wire);
+        wire.len()
+    }
+}
+
+/// As CRIME goes: of all next letters the one whose requests are shortest, tried in one session, in
+/// several surroundings so that the ends of bytes do not hide a few bits. What he guessed before would
+/// be found as well as the secret, so he pushes it out of the window by a long path. Returns what he
+/// believes.
+fn adaptive_attack(compression: Compression) -> (String, usize) {
+    let mut victim = Victim::new(DeflateOptions {
+        window_bits: 11,
+        ..compression.into()
+    });
+    let mut state = 1_u64;
+    let mut letter = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'!' + (state >> 58) as u8)
+    };
+    // Its end is no letter of the alphabet: what follows a path would be found together with it.
+    let long: String = (0..2100).map(|_| letter()).chain(['~']).collect();
+    let mut known = "; sid=".to_owned();
+    let cookie = format!("lang=en; {SECRET}");
+    while known.len() < "; ".len() + SECRET.len() {
+        let mut cost = |letter: char| -> usize {
+            (0..8)
+                .map(|filler: usize| {
+                    let filler = &"QZWXKVJY"[..filler];
+                    victim.request("victim.example", &long, &cookie);
+                    let path = format!("/{filler}{known}{letter}");
+                    victim.request("victim.example", &path, &cookie)
+                })
+                .sum()
+        };
+        let costs: Vec<(usize, char)> = "0123456789abcdef"
+            .chars()
+            .map(|letter| (cost(letter), letter))
+            .collect();
+        known.extend(costs.iter().min().map(|(_, letter)| letter));
+    }
+    (known, victim.requests)
+}
+
+#[test]
+fn who_adapts_over_thousands_of_requests_finds_the_secret_without_protection_and_nothing_with_it() {
+    let found = |guess: &str| {
+        let right = guess.chars().skip(2).zip(SECRET.chars()).skip(4);
+        right.filter(|(guess, secret)| guess == secret).count()
+    };
+    let letters = SECRET.len() - "sid=".len();
+    let (plain, requests) = adaptive_attack(Compression::Zlib(9));
+    assert!(requests > 2000, "{requests}");
+    assert!(found(&plain) * 2 > letters, "{plain} of {SECRET}");
+    // One letter in sixteen is right by chance; each is the same as for any other secret.
+    let (masked, _) = adaptive_attack(Compression::Masked);
+    assert!(found(&masked) <= 4, "{masked} of {SECRET}");
+}
+
+#[test]
+fn a_guess_in_the_secrets_own_header_learns_only_whether_all_of_it_is_right() {
+    // A planted cookie, sent beside the secret by a browser, or alone by a gateway for another user.
+    let planted = |options: DeflateOptions, guess: &str, host: &str| {
+        let mut victim = Victim::new(options);
+        victim.request("victim.example", "/", SECRET);
+        victim.request(host, "/", guess)
+    };
+    let whole = || DeflateOptions::default();
+    let strict = || DeflateOptions {
+        secrets: Secrets::default().whole_matches(false),
+        ..DeflateOptions::default()
+    };
+    let wrong = planted(whole(), WRONG, "victim.example");
+    for right_letters in 4..SECRET.len() {
+        let guess = format!("{}{}", &RIGHT[..right_letters], &WRONG[right_letters..]);
+        assert_eq!(planted(whole(), &guess, "victim.example"), wrong, "{guess}");
+        // Right, but not all of it; and all of it, but more.
+        let cut = planted(whole(), &RIGHT[..right_letters], "victim.example");
+        let other = planted(whole(), &WRONG[..right_letters], "victim.example");
+        assert_eq!(cut, other, "{right_letters} letters");
+        let more = |guess: &str| planted(whole(), &format!("{guess}!"), "victim.example");
+        assert_eq!(more(RIGHT), more(WRONG));
+    }
+    // This is what may be told, and to whom.
+    assert!(planted(whole(), RIGHT, "victim.example") < wrong - 10);
+    assert_eq!(
+        planted(whole(), RIGHT, "attack.example"),
+        planted(whole(), WRONG, "attack.example"),
+        "for a host of his own"
+    );
+    assert_eq!(
+        planted(strict(), RIGHT, "victim.example"),
+        planted(strict(), WRONG, "victim.example"),
+        "where nothing may repeat"
+    );
+}
+
+#[test]
+fn a_secret_that_could_be_found_by_trying_all_is_never_a_repetition() {
+    let request = |crumb: &str, guess: &str| {
+        let mut victim = Victim::new(Compression::Masked);
+        victim.request("victim.example", "/", crumb);
+        victim.request("victim.example", "/", guess)
+    };
+    // A byte under the least length, however long the name; then as long as it takes.
+    let least = Secrets::LEAST_WHOLE;
+    let crumb = |letter: &str, len: usize| format!("a-name-of-some-length={}", letter.repeat(len));
+    assert_eq!(
+        request(&crumb("7", least - 1), &crumb("7", least - 1)),
+        request(&crumb("7", least - 1), &crumb("8", least - 1))
+    );
+    assert!(
+        request(&crumb("7", least), &crumb("7", least))
+            < request(&crumb("7", least), &crumb("8", least))
+    );
+}
+
+#[test]
+fn secrets_of_different_names_never_meet() {
+    let after = |name: &'static str, value: &'static str| {
+        let blocks = [("authorization", SECRET), (name, value)].map(|pair| block([pair]));
+        lengths(Compression::Masked, &blocks)
+    };
+    for name in ["cookie", "set-cookie", "proxy-authorization"] {
+        assert_eq!(after(name, RIGHT), after(name, WRONG), "{name}");
+    }
 }

@@ -2,13 +2,14 @@
 
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
-use spdy_frame::compress::{Compression, Deflater, Inflater};
+use spdy_frame::compress::{Compression, DeflateOptions, Deflater, Inflater};
 use spdy_frame::frame::{
     Data, Frame, GoAway, Headers, Ping, RstStream, Setting, SettingId, Settings, SynReply,
     SynStream, WindowUpdate,
 };
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::priority::Priority;
+use spdy_frame::secrets::Secrets;
 use spdy_frame::status::{GoAwayStatus, RstStatus};
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
@@ -279,42 +280,144 @@ proptest! {
         }
     }
 
-    /// The lengths that an eavesdropper sees depend on the public bytes and on how long the secrets
-    /// are, and on nothing else.
+    /// What a reader sees is the same whatever is secret, and however far repetitions reach.
+    #[test]
+    fn secrets_and_windows_change_no_meaning(
+        version in any_version(),
+        window_bits in 11..=15_u8,
+        whole_matches in any::<bool>(),
+        blocks in prop::collection::vec((any_block(), any::<bool>()), 1..40),
+    ) {
+        let options = DeflateOptions {
+            window_bits,
+            secrets: Secrets::default().and(["x-cookie", "status"]).whole_matches(whole_matches),
+            ..DeflateOptions::default()
+        };
+        let mut deflater = Deflater::new(version, options);
+        let mut inflater = Inflater::new(version, BlockLimits::default());
+        for (mut block, marked) in blocks {
+            if marked {
+                block.mark_secret("accept");
+            }
+            let mut wire = BytesMut::new();
+            deflater.deflate(&block, &mut wire);
+            let inflated = inflater.inflate(&wire.freeze()).expect("what we wrote");
+            prop_assert_eq!(inflated.headers, Ok(block));
+        }
+    }
+
+    /// The lengths that an eavesdropper sees depend on the public bytes, on how long the secrets are,
+    /// and on which of the long ones are equal. Here two sessions differ in every secret, and the public
+    /// text is written by one who knows all of the first session's.
     #[test]
     fn lengths_say_nothing_of_secrets(
         version in any_version(),
-        blocks in prop::collection::vec(any_block(), 1..8),
+        window_bits in 11..=15_u8,
+        whole_matches in any::<bool>(),
+        plans in prop::collection::vec(any_plan(), 1..30),
         seeds in any::<[u64; 2]>(),
     ) {
         let lengths = |seed: u64| {
-            let mut deflater = Deflater::new(version, Compression::Masked);
+            let secrets = Secrets::default().and(["x-token"]).whole_matches(whole_matches);
+            let options = DeflateOptions { window_bits, secrets, ..DeflateOptions::default() };
+            let mut deflater = Deflater::new(version, options);
             let mut seen = Vec::new();
-            let mut state = seed;
-            for block in &blocks {
-                let masked: HeaderBlock = block
-                    .iter()
-                    .map(|(name, value)| {
-                        let secret = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
-                        let value = if secret.iter().any(|secret| name == secret.as_bytes()) {
-                            // Another ASCII secret of the same length, few letters so that it repeats.
-                            let mut next = || {
-                                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                                b'a' + (state >> 60) as u8 % 3
-                            };
-                            value.iter().map(|_| next()).collect()
-                        } else {
-                            value.to_vec()
-                        };
-                        (name, value)
-                    })
-                    .collect();
+            for plan in &plans {
                 let mut wire = BytesMut::new();
-                deflater.deflate(&masked, &mut wire);
+                deflater.deflate(&plan.block(version, seed, seeds[0]), &mut wire);
                 seen.push(wire.len());
             }
             seen
         };
         prop_assert_eq!(lengths(seeds[0]), lengths(seeds[1]));
+    }
+}
+
+/// A secret by number: its letters follow from the number and the session's seed, few of them, so that
+/// they repeat.
+fn secret(number: usize, seed: u64) -> String {
+    const LENGTHS: [usize; 8] = [1, 7, 15, 16, 17, 40, 300, 700];
+    let mut state = seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut letter = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'a' + (state >> 59) as u8 % 4)
+    };
+    let len = LENGTHS[number % LENGTHS.len()];
+    (0..len).map(|_| letter()).collect()
+}
+
+/// A block whose secrets are numbers.
+#[derive(Clone, Debug)]
+struct Plan {
+    host: usize,
+    cookie: Vec<usize>,
+    /// Name, number.
+    others: Vec<(&'static str, usize)>,
+    /// What the attacker chose: pieces of the first session's secrets, from where on and how long.
+    guesses: Vec<(usize, usize, usize)>,
+}
+
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let number = 0..24_usize;
+    let name = prop::sample::select(vec![
+        "set-cookie",
+        "authorization",
+        "proxy-authorization",
+        "x-token",
+        "x-marked",
+    ]);
+    (
+        0..3_usize,
+        prop::collection::vec(number.clone(), 0..5),
+        prop::collection::vec((name, number.clone()), 0..3),
+        prop::collection::vec((number, 0..20_usize, 0..60_usize), 0..4),
+    )
+        .prop_map(|(host, cookie, others, guesses)| Plan {
+            host,
+            cookie,
+            others,
+            guesses,
+        })
+}
+
+impl Plan {
+    fn cookie(&self, seed: u64) -> String {
+        let crumb = |number: &usize| format!("c{number}={}", secret(*number, seed));
+        let crumbs: Vec<String> = self.cookie.iter().map(crumb).collect();
+        crumbs.join("; ")
+    }
+
+    fn block(&self, version: Version, seed: u64, attacked: u64) -> HeaderBlock {
+        let guess = |(number, from, len): &(usize, usize, usize)| {
+            let text = format!("; c{number}={}; ", secret(*number, attacked));
+            text.chars().skip(*from).take(*len).collect::<String>()
+        };
+        let guesses: Vec<String> = self.guesses.iter().map(guess).collect();
+        // And the very bytes of the plain block around the cookie, as far as he likes.
+        let cookie = self.cookie(attacked);
+        let len = cookie.len() as u32;
+        let len = match version {
+            Version::V2 => len.to_be_bytes()[2..].to_vec(),
+            Version::V3 | Version::V31 => len.to_be_bytes().to_vec(),
+        };
+        let mut around = [b"cookie", &len[..], cookie.as_bytes()].concat();
+        around.truncate(self.guesses.iter().map(|(_, _, len)| len).sum());
+
+        let mut block = HeaderBlock::new();
+        block.push(":host", format!("{}.example", self.host));
+        block.push("x-chosen", guesses.concat());
+        block.push("x-around", around.clone());
+        if !self.cookie.is_empty() {
+            block.push("cookie", self.cookie(seed));
+        }
+        for (name, number) in &self.others {
+            block.push(*name, secret(*number, seed));
+        }
+        block.push("x-after", around);
+        block.push("x-guesses", guesses.join("; "));
+        block.mark_secret("x-marked");
+        block
     }
 }
