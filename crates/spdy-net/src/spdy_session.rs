@@ -10,6 +10,7 @@ use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy::server::Pusher;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
@@ -189,8 +190,8 @@ pub(crate) async fn serve(
     let service = move |mut request: Request<Body>| {
         let priority = request
             .extensions()
-            .get::<Priority>()
-            .copied()
+            .get::<Pusher>()
+            .map(Pusher::priority)
             .unwrap_or_default();
         let protocol = Protocol::Spdy(version);
         request.extensions_mut().insert(Arrival {

@@ -81,10 +81,12 @@ pub(crate) struct Entry {
     pub(crate) length: LengthCheck,
     pub(crate) on_mismatch: OnMismatch,
     pub(crate) mismatch: Option<LengthMismatch>,
-    /// What a request of ours asks for, where pushes beside it must be judged.
     /// Where somebody follows it.
     pub(crate) span: Option<Box<StreamSpan>>,
+    /// What a request of ours asks for, where pushes beside it must be judged.
     pub(crate) asked: Option<Arc<Asked>>,
+    /// What a request of the peer asks for, where pushes of ours beside it must be judged.
+    pub(crate) uri: Option<http::Uri>,
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
 }
@@ -112,6 +114,7 @@ impl Entry {
             mismatch: None,
             span: None,
             asked: None,
+            uri: None,
             reader: None,
             writer: None,
         }

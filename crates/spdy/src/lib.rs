@@ -57,6 +57,7 @@
 //! same client and server run in virtual time, on one thread, and repeat to the nanosecond.
 
 pub mod body;
+mod buffers;
 mod builder;
 pub mod client;
 mod dispatch;

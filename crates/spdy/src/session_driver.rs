@@ -25,6 +25,7 @@ use bytes::{Buf, BytesMut};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
+use crate::buffers;
 use crate::entry::register;
 use crate::error::Error;
 use crate::runtime::BoxFuture;
@@ -125,9 +126,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         poll_fn(|cx| self.poll_run(cx, |_| {})).await
     }
 
-    /// One turn. `between` runs after what came was handed out and before anything is written: what it
-    /// sends goes into the same batch.
+    /// As long as there is something to do. `between` runs after what came was handed out and before
+    /// anything is written: what it sends goes into the same batch.
     pub(crate) fn poll_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        between: impl FnMut(&mut Context<'_>),
+    ) -> Poll<Result<(), Error>> {
+        let polled = self.poll_turns(cx, between);
+        buffers::READ.take_back(&mut self.input);
+        buffers::WRITE.take_back(&mut self.out);
+        polled
+    }
+
+    fn poll_turns(
         &mut self,
         cx: &mut Context<'_>,
         mut between: impl FnMut(&mut Context<'_>),
@@ -171,6 +183,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             {
                 return Stopped::HeldBack;
             }
+            buffers::READ.lend(&mut self.input);
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
                 self.input.reserve(READ_BYTES);
             }
@@ -195,11 +208,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// Writes what the machine has to say; gives its next deadline.
     fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
-        let (next_timeout, idle) = loop {
+        buffers::WRITE.lend(&mut self.out);
+        let next_timeout = loop {
             let now = self.shared.runtime.now();
             let mut old = None;
             let (out, woken, shared) = (&mut self.out, &mut self.woken, &self.shared);
-            let (timeout, idle, closed) = shared.look(|state| {
+            let (timeout, closed) = shared.look(|state| {
                 if state.draining && state.waiting.is_empty() {
                     // Only now: what waits must still be opened.
                     state.draining = false;
@@ -221,7 +235,6 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 }
                 (
                     state.next_deadline(),
-                    state.by_id.is_empty(),
                     state.ended.is_some() && state.machine.is_closed(),
                 )
             });
@@ -232,7 +245,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 };
             }
             if self.out.is_empty() {
-                break (timeout, idle);
+                break timeout;
             }
             match Pin::new(&mut self.io).poll_write(cx, &self.out) {
                 Poll::Ready(Ok(0)) => self.lose(io::ErrorKind::WriteZero.into()),
@@ -247,17 +260,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     let mut old = None;
                     self.shared
                         .look(|state| register(&mut state.driver, cx.waker(), &mut old));
-                    break (timeout, idle);
+                    break timeout;
                 }
             }
             if self.phase == Phase::Done {
                 return None;
             }
         };
-        if self.out.is_empty() && self.input.is_empty() && idle {
-            // Ten thousand sessions that wait should not hold a buffer each.
-            (self.input, self.out) = Default::default();
-        }
         if self.unflushed {
             match Pin::new(&mut self.io).poll_flush(cx) {
                 Poll::Ready(Ok(())) => {

@@ -67,8 +67,11 @@ async fn what_the_service_sees_is_what_was_asked() {
         assert_eq!(request.headers()["x-two"], "one");
         assert!(!request.headers().contains_key("connection"));
         assert_eq!(
-            request.extensions().get::<Priority>(),
-            Some(&Priority::new(3))
+            request
+                .extensions()
+                .get::<server::Pusher>()
+                .map(server::Pusher::priority),
+            Some(Priority::new(3))
         );
         assert_eq!(
             request

@@ -99,7 +99,7 @@ impl Incoming {
     /// Reads it as an HTTP request.
     ///
     /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold
-    /// the stream's [`Priority`], its [`StreamId`] and a [`Pusher`].
+    /// a [`Pusher`], which knows the stream's number and priority as well.
     ///
     /// # Errors
     ///
@@ -124,6 +124,7 @@ impl Incoming {
         let stream = self.stream.clone_and(|state, key| {
             state.exchanges.requests += 1;
             state.entries[key].span = followed;
+            state.entries[key].uri = head.as_ref().ok().map(|head| head.uri.clone());
         });
         let mut head = match head {
             Ok(head) => head,
@@ -159,11 +160,9 @@ impl Incoming {
             stream.command(|state, key| state.expect_length(key, length));
             Body::received(ReceiveBody::new(stream.clone()))
         };
-        head.extensions.insert(priority);
-        head.extensions.insert(id);
         head.extensions
-            .insert(Pusher::new(shared.clone(), id, &head.uri));
-        let responder = Responder::new(stream, id, &head.method, head.uri.clone(), span);
+            .insert(Pusher::new(shared.clone(), id, priority));
+        let responder = Responder::new(stream, id, &head.method, span);
         Ok((Request::from_parts(head, body), responder))
     }
 

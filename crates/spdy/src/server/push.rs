@@ -18,21 +18,34 @@ use crate::server::responder::{Kind, Responder, Sending};
 use crate::shared::{Shared, State};
 use crate::stream_ref::StreamRef;
 
-/// Pushes beside the answer to a request; found in the request's extensions.
+/// The stream that a request came on, found in the request's extensions: its number, its priority, and
+/// pushes beside the answer.
 #[derive(Clone, Debug)]
 pub struct Pusher {
     shared: Arc<Shared>,
-    parent: StreamId,
-    uri: Uri,
+    id: StreamId,
+    priority: Priority,
 }
 
 impl Pusher {
-    pub(super) fn new(shared: Arc<Shared>, parent: StreamId, uri: &Uri) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, id: StreamId, priority: Priority) -> Self {
         Self {
             shared,
-            parent,
-            uri: uri.clone(),
+            id,
+            priority,
         }
+    }
+
+    /// The number of the request's stream.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// How urgent the client finds the answer.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
     }
 
     /// As [`Responder::push`].
@@ -41,7 +54,7 @@ impl Pusher {
     ///
     /// As there; [`Error::PushRefused`] as well when the request was answered to its end.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Responder, Error> {
-        push_beside(&self.shared, self.parent, &self.uri, request, priority)
+        push_beside(&self.shared, self.id, request, priority)
     }
 
     /// Pushes `response` as the answer to `request`: in any [form](PushForm) it is told when this returns.
@@ -67,7 +80,6 @@ impl Pusher {
 pub(super) fn push_beside(
     shared: &Arc<Shared>,
     parent: StreamId,
-    parent_uri: &Uri,
     request: &Request<()>,
     priority: Priority,
 ) -> Result<Responder, Error> {
@@ -76,17 +88,12 @@ pub(super) fn push_beside(
             why: "only GET is pushed",
         });
     }
-    if !push::is_same_origin(parent_uri, request.uri()) {
-        return Err(Error::PushRefused {
-            why: "the url is of another origin",
-        });
-    }
     let (stream, kind) = match shared.push_form {
         PushForm::TwoBlocks | PushForm::VersionTwice => {
             let block = push::encode_promise(shared.version, request.uri())?;
             sendable::check_length(shared.version, &block)?;
             let key = shared.command(|state| {
-                state.check_parent(parent)?;
+                state.check_origin(parent, request.uri())?;
                 let key = state.entries.insert(Entry::new(StreamId::ZERO, 1));
                 let told = state.tell_push(key, &block, parent, priority);
                 told.inspect_err(|_| drop(state.entries.remove(key)))?;
@@ -96,7 +103,7 @@ pub(super) fn push_beside(
         }
         PushForm::OneBlock => {
             let key = shared.look(|state| {
-                state.check_parent(parent)?;
+                state.check_origin(parent, request.uri())?;
                 Ok::<_, Error>(state.entries.insert(Entry::new(StreamId::ZERO, 1)))
             })?;
             let stream = StreamRef::of_counted(shared.clone(), key);
@@ -104,23 +111,28 @@ pub(super) fn push_beside(
         }
     };
     let id = stream.id();
-    let uri = request.uri().clone();
-    Ok(Responder::of_push(stream, id, kind, uri))
+    Ok(Responder::of_push(stream, id, kind, request.uri().clone()))
 }
 
 impl State {
-    /// Whether pushes may still stand before the end of the answer to `parent`.
-    fn check_parent(&self, parent: StreamId) -> Result<(), Error> {
-        let alive = self
-            .by_id
-            .get(&parent)
-            .is_some_and(|key| !self.entries[*key].fin_sent);
-        if alive {
-            return Ok(());
+    /// The request `parent`, if pushes may still stand before the end of its answer.
+    fn check_parent(&self, parent: StreamId) -> Result<&Entry, Error> {
+        let entry = self.by_id.get(&parent).map(|key| &self.entries[*key]);
+        entry
+            .filter(|entry| !entry.fin_sent)
+            .ok_or(Error::PushRefused {
+                why: "the request was answered, or given up",
+            })
+    }
+
+    /// Whether `uri` may be pushed beside the answer to `parent`.
+    fn check_origin(&self, parent: StreamId, uri: &Uri) -> Result<(), Error> {
+        match &self.check_parent(parent)?.uri {
+            Some(asked) if push::is_same_origin(asked, uri) => Ok(()),
+            _ => Err(Error::PushRefused {
+                why: "the url is of another origin",
+            }),
         }
-        Err(Error::PushRefused {
-            why: "the request was answered, or given up",
-        })
     }
 
     /// Writes the SYN_STREAM of the push `key`, which gets its number.

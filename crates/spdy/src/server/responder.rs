@@ -47,7 +47,8 @@ pub struct Responder {
     stream: Option<StreamRef>,
     id: StreamId,
     kind: Kind,
-    uri: Uri,
+    /// What a push answers; of a request the stream knows it.
+    pushed: Option<Uri>,
     /// Within which a request is answered.
     pub(super) span: Span,
 }
@@ -66,20 +67,14 @@ pub(super) enum Kind {
 }
 
 impl Responder {
-    pub(super) fn new(
-        stream: StreamRef,
-        id: StreamId,
-        method: &Method,
-        uri: Uri,
-        span: Span,
-    ) -> Self {
+    pub(super) fn new(stream: StreamRef, id: StreamId, method: &Method, span: Span) -> Self {
         Self {
             stream: Some(stream),
             id,
             kind: Kind::Reply {
                 head: *method == Method::HEAD,
             },
-            uri,
+            pushed: None,
             span,
         }
     }
@@ -90,7 +85,7 @@ impl Responder {
             stream: Some(stream),
             id,
             kind,
-            uri,
+            pushed: Some(uri),
             span: Span::none(),
         }
     }
@@ -170,7 +165,12 @@ impl Responder {
         let block = match kind {
             Kind::Reply { .. } => response::encode(version, &head),
             Kind::Push => push::encode_response(version, stream.shared.push_form, &head),
-            Kind::Untold { .. } => push::encode_whole(version, &self.uri, &head)?,
+            Kind::Untold { .. } => {
+                let Some(uri) = &self.pushed else {
+                    unreachable!("a push that answers nothing")
+                };
+                push::encode_whole(version, uri, &head)?
+            }
         };
         if let Err(error) = sendable::check_length(version, &block) {
             stream.reset(RstStatus::INTERNAL_ERROR);
@@ -244,7 +244,7 @@ impl Responder {
                 why: "a push has no pushes",
             });
         }
-        push_beside(&self.stream().shared, self.id, &self.uri, request, priority)
+        push_beside(&self.stream().shared, self.id, request, priority)
     }
 
     /// RST_STREAM instead of an answer.

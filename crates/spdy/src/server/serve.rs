@@ -3,19 +3,18 @@
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tracing::Span;
+use tracing::Instrument;
 
 use crate::body::{Body, BoxError};
 use crate::error::Error;
 use crate::runtime::{BoxFuture, SharedRuntime};
-use crate::send_body::SendBody;
 use crate::server::responder::Responder;
 use crate::server::{Accept, Builder};
 
@@ -139,7 +138,7 @@ impl Builder {
         F: Future<Output = Result<Response<B>, E>> + Send + 'static,
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
-        E: Into<BoxError>,
+        E: Into<BoxError> + 'static,
     {
         let (mut accept, mut connection) = self.handshake(io, runtime.clone());
         let mut stop = pin!(stop.fuse());
@@ -164,7 +163,7 @@ fn answer_all<S, F, B, E>(
     F: Future<Output = Result<Response<B>, E>> + Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
-    E: Into<BoxError>,
+    E: Into<BoxError> + 'static,
 {
     while let Some(incoming) = accept.try_next() {
         let Ok((request, responder)) = incoming.into_request() else {
@@ -175,12 +174,7 @@ fn answer_all<S, F, B, E>(
         let Ok(answering) = std::panic::catch_unwind(call) else {
             continue;
         };
-        let exchange = Exchange {
-            span,
-            responder: Some(responder),
-            answering: Box::pin(answering),
-            rest: None,
-        };
+        let exchange = exchange(responder, answering).instrument(span);
         let mut exchange: BoxFuture<()> = Box::pin(AssertUnwindSafe(exchange).catch_unwind().map(
             |ended: Result<(), _>| {
                 if ended.is_err() {
@@ -195,52 +189,34 @@ fn answer_all<S, F, B, E>(
 }
 
 /// One request on its way to its answer.
-struct Exchange<F> {
-    span: Span,
-    /// There until the answer began.
-    responder: Option<Responder>,
-    answering: Pin<Box<F>>,
-    rest: Option<SendBody>,
-}
-
-impl<F, B, E> Future for Exchange<F>
+async fn exchange<F, B, E>(mut responder: Responder, answering: F)
 where
     F: Future<Output = Result<Response<B>, E>>,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
-    E: Into<BoxError>,
+    E: Into<BoxError> + 'static,
 {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let _within = this.span.enter();
-        if let Some(mut responder) = this.responder.take() {
-            match this.answering.as_mut().poll(cx) {
-                Poll::Ready(Ok(response)) => match responder.begin(response) {
-                    Ok(rest) => this.rest = rest,
-                    Err(error) => tracing::debug!(%error, "request was not answered"),
-                },
-                Poll::Ready(Err(error)) => {
-                    // Dropped unused, the responder resets the stream.
-                    tracing::warn!(error = %error.into(), "the service failed");
-                    return Poll::Ready(());
-                }
-                // Nobody waits any more: the service need not go on.
-                Poll::Pending if responder.poll_reset(cx).is_ready() => return Poll::Ready(()),
-                Poll::Pending => {
-                    this.responder = Some(responder);
-                    return Poll::Pending;
-                }
+    let mut answering = pin!(answering);
+    let answer = poll_fn(|cx| match answering.as_mut().poll(cx) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        // Nobody waits any more: the service need not go on.
+        Poll::Pending => responder.poll_reset(cx).map(|_| None),
+    });
+    let response = match answer.await {
+        Some(Ok(response)) => response,
+        Some(Err(error)) => {
+            // Dropped unused, the responder resets the stream.
+            return tracing::warn!(error = %error.into(), "the service failed");
+        }
+        None => return,
+    };
+    match responder.begin(response) {
+        Ok(None) => {}
+        Ok(Some(rest)) => {
+            if let Err(error) = rest.await {
+                tracing::debug!(%error, "response body was not sent to its end");
             }
         }
-        match &mut this.rest {
-            Some(rest) => Pin::new(rest).poll(cx).map(|sent| {
-                if let Err(error) = sent {
-                    tracing::debug!(%error, "response body was not sent to its end");
-                }
-            }),
-            None => Poll::Ready(()),
-        }
+        Err(error) => tracing::debug!(%error, "request was not answered"),
     }
 }

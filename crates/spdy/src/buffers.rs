@@ -1,0 +1,97 @@
+//! Buffers that sessions lend each other.
+//!
+//! A session needs room to read and to write while its driver runs, and mostly has taken in the one and got
+//! rid of the other before it rests. So the room belongs to the thread that runs it: no batch allocates, and
+//! of ten thousand sessions those that wait hold none.
+
+use std::cell::RefCell;
+use std::thread::LocalKey;
+
+use bytes::BytesMut;
+
+/// Buffers kept by a thread, of each kind: sessions that stop in the middle of a frame or of a write hold
+/// on to theirs, and bring them back later.
+const KEPT: usize = 4;
+
+/// The most that a kept buffer may hold, bytes; a frame may be longer.
+const KEPT_BYTES: usize = 128 * 1024;
+
+type Kept = RefCell<Vec<BytesMut>>;
+
+/// Buffers of one kind.
+pub(crate) struct Buffers(&'static LocalKey<Kept>);
+
+/// What came and was not taken in. Streams may share it, so a buffer that comes back may still be theirs.
+pub(crate) const READ: Buffers = {
+    thread_local!(static READ: Kept = const { RefCell::new(Vec::new()) });
+    Buffers(&READ)
+};
+
+/// What is to be written.
+pub(crate) const WRITE: Buffers = {
+    thread_local!(static WRITE: Kept = const { RefCell::new(Vec::new()) });
+    Buffers(&WRITE)
+};
+
+impl Buffers {
+    /// Gives `buffer` memory, if it has none.
+    pub(crate) fn lend(&self, buffer: &mut BytesMut) {
+        if buffer.capacity() == 0
+            && let Ok(Some(kept)) = self.0.try_with(|kept| kept.borrow_mut().pop())
+        {
+            *buffer = kept;
+        }
+    }
+
+    /// Takes back the memory of `buffer`, if nothing is in it.
+    pub(crate) fn take_back(&self, buffer: &mut BytesMut) {
+        if !buffer.is_empty() || buffer.capacity() == 0 {
+            return;
+        }
+        let buffer = std::mem::take(buffer);
+        if buffer.capacity() > KEPT_BYTES {
+            return;
+        }
+        // A thread that ends has no use for it.
+        let _ = self.0.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.len() < KEPT {
+                kept.push(buffer);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_session_gives_back_the_next_is_lent() {
+        let mut one = BytesMut::with_capacity(1000);
+        let memory = one.as_ptr();
+        WRITE.take_back(&mut one);
+        assert_eq!(one.capacity(), 0);
+        let mut other = BytesMut::new();
+        WRITE.lend(&mut other);
+        assert_eq!((other.as_ptr(), other.len()), (memory, 0));
+    }
+
+    #[test]
+    fn what_is_in_use_or_too_large_is_not_kept() {
+        let mut used = BytesMut::from(&b"used"[..]);
+        READ.take_back(&mut used);
+        assert_eq!(used, "used");
+        READ.lend(&mut used);
+        assert_eq!(used, "used");
+        let mut large = BytesMut::with_capacity(KEPT_BYTES + 1);
+        READ.take_back(&mut large);
+        assert_eq!(large.capacity(), 0);
+        READ.lend(&mut large);
+        assert_eq!(large.capacity(), 0);
+        for _ in 0..2 * KEPT {
+            READ.take_back(&mut BytesMut::with_capacity(1));
+        }
+        assert_eq!(READ.0.with_borrow(Vec::len), KEPT);
+    }
+}
