@@ -10,9 +10,12 @@ use serde::Deserialize;
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits};
 use spdy::{Direction, Frame, HeaderBlock, Observe, Seen};
+use spdy_cri::Config;
+use spdy_cri::client::{self, Options};
 use spdy_cri::tunnel::Tunnel;
-use support::{post, runtime};
+use support::{PIPES, dial, exec, post, runtime, toy};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 #[derive(Deserialize)]
 struct Transcript {
@@ -281,5 +284,80 @@ async fn our_tunnel_reads_what_client_go_wrote_through_websocket() {
             said.data.values().any(|data| *data == (2000, true)),
             "{said:?}"
         );
+    }
+}
+
+/// What client-go sent through `cat`, by WebSocket to the API server's translator.
+const SAID: &[u8] = b"hello over SPDY\n";
+
+#[tokio::test]
+async fn our_server_answers_client_go_over_websocket_with_the_bytes_of_the_api_server() {
+    let (asked, answered) = (read("ws_exec.c2s.bin"), read("ws_exec.s2c.bin"));
+    let (head, messages) = without_head(&asked);
+    let head = String::from_utf8_lossy(head);
+    // Its own close answers the server's.
+    let (messages, close) = messages.split_at(messages.len() - 8);
+    for size in [1, messages.len()] {
+        let server = toy(Config::default());
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+        let (_, path) = url.split_at(url.find("/exec/").expect("a path"));
+        let mut io = dial(&server);
+        let head = head.replace("/ws/exec?cmd=cat", path);
+        io.write_all(head.as_bytes()).await.expect("written");
+        for piece in messages.chunks(size) {
+            io.write_all(piece).await.expect("written");
+        }
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\x88\x02\x03\xe8") {
+            answer.push(io.read_u8().await.expect("a close"));
+        }
+        io.write_all(close).await.expect("written");
+        io.read_to_end(&mut answer).await.expect("an end");
+        let (head, messages) = without_head(&answer);
+        let head = String::from_utf8_lossy(head).to_lowercase();
+        for line in String::from_utf8_lossy(without_head(&answered).0).lines() {
+            // The key of the answer is in the letters of base64.
+            assert!(head.contains(&line.to_lowercase()), "{line:?} in {head:?}");
+        }
+        assert_eq!(messages, without_head(&answered).1, "in pieces of {size}");
+    }
+}
+
+#[tokio::test]
+async fn our_client_reads_what_the_api_server_wrote_over_websocket() {
+    let answered = read("ws_exec.s2c.bin");
+    let (head, messages) = without_head(&answered);
+    for size in [1, messages.len()] {
+        let (near, mut far) = tokio::io::duplex(64 * 1024);
+        let head = String::from_utf8_lossy(head).into_owned();
+        let messages = messages.to_vec();
+        let serving = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                asked.push(far.read_u8().await.expect("a head"));
+            }
+            let asked = String::from_utf8(asked).expect("text");
+            let mut lines = asked.lines().filter_map(|line| line.split_once(": "));
+            let key = lines.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
+            let ours = derive_accept_key(key.expect("a key").1.as_bytes());
+            let head = head.replace("l2av7rxFoP5KO43NSdYrIW7+yP0=", &ours);
+            far.write_all(head.as_bytes()).await.expect("written");
+            for piece in messages.chunks(size) {
+                far.write_all(piece).await.expect("written");
+            }
+            far
+        });
+        let request = post("http://api/exec");
+        let options = Options::default();
+        let mut process = client::exec_in_websocket(near, &request, PIPES, options, runtime())
+            .await
+            .expect("a process");
+        let far = serving.await.expect("no panic");
+        let mut said = Vec::new();
+        let mut stdout = process.stdout.take().expect("asked for");
+        stdout.read_to_end(&mut said).await.expect("an end");
+        assert_eq!(said, SAID);
+        assert!(process.wait().await.expect("a status").is_success());
+        drop(far);
     }
 }

@@ -7,6 +7,7 @@
 //! frames.rs      single frames without a header block        vectors/spec/frames.json
 //! sequences.rs   one-way sessions, every frame type          vectors/spec/sequences.json
 //! live.rs        whole connections between two peers         vectors/spec/live.json
+//! transcripts.rs   the same, as tshark read them            vectors/transcripts/
 //! conformance.rs inputs and the outcomes that are right vectors/spec/conformance.json
 //! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   requests and responses of a page, made up
@@ -22,5 +23,6 @@ pub mod hex;
 pub mod live;
 pub mod page_headers;
 pub mod sequences;
+pub mod transcripts;
 pub mod vectors;
 pub mod zlib;

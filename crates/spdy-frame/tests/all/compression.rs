@@ -1,9 +1,9 @@
 //! What we write: dictionaries, the first bytes of a stream, and how small it gets.
 
 use bytes::BytesMut;
-use spdy_frame::compress::{Compression, DeflateOptions, Deflater};
+use spdy_frame::compress::{Compression, DeflateOptions, Deflater, Inflater};
 use spdy_frame::dictionary::{dictionary, dictionary_id};
-use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_testkit::page_headers::{self, Pairs};
@@ -69,6 +69,23 @@ fn streams_begin_as_zlib_begins_them() {
         }
     }
     assert!(checked >= 10, "only {checked} starts");
+}
+
+#[test]
+fn streams_are_read_however_they_begin() {
+    let starts = zlib::dictionaries().zlib_stream_starts;
+    assert_eq!(starts.len(), 98);
+    for start in starts {
+        let version = support::version(&start.version);
+        let headers: HeaderBlock = [("a", "b")].into_iter().collect();
+        let mut wire = BytesMut::new();
+        // Without matches, which could reach further back than the window of the start.
+        Deflater::new(version, Compression::Zlib(0)).deflate(&headers, &mut wire);
+        wire[..6].copy_from_slice(&start.first6);
+        let inflated = Inflater::new(version, BlockLimits::default()).inflate(&wire.freeze());
+        let inflated = inflated.unwrap_or_else(|error| panic!("{:x?}: {error}", &start.first6[..]));
+        assert_eq!(inflated.headers, Ok(headers));
+    }
 }
 
 #[test]

@@ -8,4 +8,5 @@ mod header_block;
 mod inflater;
 mod laws;
 mod support;
+mod transcripts;
 mod vectors;
