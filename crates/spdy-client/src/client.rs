@@ -21,10 +21,11 @@
 //! Who goes where is decided by the [`Pool`]; here its actions are carried out.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::{Either, select};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
@@ -34,10 +35,11 @@ use spdy_net::byte_count::HeaderBytes;
 use spdy_net::connection::Connection;
 use spdy_net::error::{ExchangeError, Retry};
 use spdy_net::network::SharedNetwork;
+use spdy_net::tls::Shown;
 use tokio::sync::oneshot;
 
 pub use crate::config::Config;
-use crate::connect::{Connected, Connector, Phases};
+use crate::connect::{Connected, Connector, Phases, Reached};
 use crate::dns::Dns;
 use crate::error::Error;
 use crate::exchange::{LeasedBody, Patience};
@@ -53,6 +55,8 @@ pub struct Stats {
     pub connections: u64,
     /// Of those, how many took up an earlier TLS session.
     pub resumed: u64,
+    /// Origins that used a connection of another instead of one of their own.
+    pub shared: u64,
     /// Requests handed to a connection; one that is sent again counts again.
     pub requests: u64,
     /// Heads of requests as HTTP/1.1 text, bytes.
@@ -99,7 +103,10 @@ struct State {
 /// A connection that stands.
 struct Live {
     connection: Connection,
+    /// Whom it was opened for.
+    origin: Arc<Origin>,
     route: Route,
+    shown: Option<Shown>,
     /// For the first exchange on it.
     phases: Option<Phases>,
 }
@@ -109,6 +116,8 @@ pub(crate) struct Lease {
     inner: Arc<Inner>,
     id: ConnectionId,
     connection: Connection,
+    /// Whom the connection was opened for.
+    opened_for: Arc<Origin>,
     route: Route,
     phases: Phases,
 }
@@ -297,6 +306,18 @@ fn is_idempotent(method: &Method) -> bool {
     .contains(method)
 }
 
+fn is_misdirected(response: &Response<Body>) -> bool {
+    response.status() == StatusCode::MISDIRECTED_REQUEST
+}
+
+/// Whether what came says that the server does not want this origin on this connection.
+fn is_turned_away(answer: &Result<Response<Body>, Error>) -> bool {
+    match answer {
+        Ok(response) => is_misdirected(response),
+        Err(error) => matches!(error, Error::Exchange { .. }),
+    }
+}
+
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -342,6 +363,7 @@ impl Inner {
                         inner: self.clone(),
                         id: connection,
                         connection: live.connection.clone(),
+                        opened_for: live.origin.clone(),
                         route: live.route,
                         phases: live.phases.take().unwrap_or_default(),
                     };
@@ -365,23 +387,64 @@ impl Inner {
     fn connect(self: &Arc<Self>, id: ConnectionId, origin: Origin) {
         let (weak, connector) = (Arc::downgrade(self), self.connector.clone());
         self.runtime.spawn(Box::pin(async move {
-            let connected = connector.connect(&origin, id).await;
-            drop(connector);
-            let Some(inner) = Weak::upgrade(&weak) else {
+            let mut may_share = connector.config.ip_pooling;
+            loop {
+                let share = |addresses: &[IpAddr]| {
+                    let inner = weak.upgrade().filter(|_| may_share)?;
+                    inner.another_for(&origin, addresses)
+                };
+                let reached = connector.connect(&origin, id, share).await;
+                let Some(inner) = Weak::upgrade(&weak) else {
+                    return;
+                };
+                match reached {
+                    Ok(Reached::New(connected)) => inner.connected(id, origin, connected),
+                    Ok(Reached::Shared(other)) if inner.joined(id, other) => {}
+                    // It closed, or filled up, in between.
+                    Ok(Reached::Shared(_)) => {
+                        may_share = false;
+                        continue;
+                    }
+                    Err(error) => inner.connect_failed(id, &error),
+                }
                 return;
-            };
-            match connected {
-                Ok(connected) => inner.connected(id, connected),
-                Err(error) => inner.connect_failed(id, &error),
             }
         }));
     }
 
-    fn connected(self: &Arc<Self>, id: ConnectionId, connected: Connected) {
+    /// A connection of another origin that `origin`, which lives at `addresses`, may use.
+    fn another_for(&self, origin: &Origin, addresses: &[IpAddr]) -> Option<ConnectionId> {
+        let tls = self.config.tls.as_ref()?;
+        let state = self.lock();
+        let standing = state.pool.joinable(origin).filter_map(|id| {
+            let live = state.live.get(&id)?;
+            let is_there = addresses.contains(&live.route.address.ip());
+            let shown = live.shown.clone().filter(|_| is_there)?;
+            (!live.connection.is_closing()).then_some((id, shown))
+        });
+        let standing: Vec<_> = standing.collect();
+        drop(state); // signatures are checked without it
+        let mut fit = standing
+            .into_iter()
+            .filter(|(_, shown)| tls.would_believe(shown, &origin.host));
+        fit.next().map(|(id, _)| id)
+    }
+
+    /// Gives up connecting `id` for a connection that stands; `false` if that is no longer possible.
+    fn joined(self: &Arc<Self>, id: ConnectionId, other: ConnectionId) -> bool {
+        let mut state = self.lock();
+        let joined = state.pool.joined(self.runtime.now(), id, other);
+        state.stats.shared += u64::from(joined);
+        self.settle(state);
+        joined
+    }
+
+    fn connected(self: &Arc<Self>, id: ConnectionId, origin: Origin, connected: Connected) {
         let Connected {
             connection,
             phases,
             route,
+            shown,
         } = connected;
         let closed = connection.closed();
         let mut state = self.lock();
@@ -397,7 +460,9 @@ impl Inner {
             id,
             Live {
                 connection,
+                origin: Arc::new(origin),
                 route,
+                shown,
                 phases: Some(phases),
             },
         );
@@ -470,9 +535,27 @@ impl Inner {
             };
             let spare = body.try_clone();
             let request = Request::from_parts(head.clone(), body);
-            let error = match self.attempt(&origin, request, priority, lease).await {
-                Ok(response) => return Ok(response),
-                Err(error) => error,
+            let (id, is_guest) = (lease.id, *lease.opened_for != origin);
+            let answer = self.attempt(&origin, request, priority, lease).await;
+            if is_guest && is_turned_away(&answer) {
+                let mut state = self.lock();
+                // A connection that was lost turned nobody away.
+                let stands = |live: &Live| !live.connection.is_closing();
+                if state.live.get(&id).is_some_and(stands) {
+                    state.pool.part(self.runtime.now(), id, &origin);
+                }
+                self.settle(state);
+            }
+            let (error, spare) = match (answer, spare) {
+                // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
+                (Ok(response), Some(spare)) if is_guest && is_misdirected(&response) => {
+                    tracing::debug!(uri = %head.uri, "asking again on a connection of its own");
+                    body = spare;
+                    queued = self.enqueue(&origin, priority)?;
+                    continue;
+                }
+                (Ok(response), _) => return Ok(response),
+                (Err(error), spare) => (error, spare),
             };
             let again = match &error {
                 Error::Exchange {
@@ -548,7 +631,10 @@ impl Inner {
             sent,
             first_byte,
         });
-        head.extensions.insert(lease.route);
+        head.extensions.insert(Route {
+            shared: *lease.opened_for != *origin,
+            ..lease.route
+        });
         if http_body::Body::is_end_stream(&body) {
             return Ok(Response::from_parts(head, body));
         }

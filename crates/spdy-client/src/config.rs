@@ -30,6 +30,11 @@ pub struct Config {
     pub retries: u32,
     /// A connection that was idle for longer is not used again: the server may be closing it.
     pub idle_timeout: Duration,
+    /// Whether an https origin may use a connection that stands for another, if that has the same address
+    /// and port, speaks SPDY or HTTP/2, and its certificate is believed for the origin's name as well, pins
+    /// included (IP pooling). An origin whose request is answered with 421 there, or reset, gets its own.
+    /// Off by default: few servers tell 421 from 404.
+    pub ip_pooling: bool,
     /// How long a looked-up name is believed.
     pub dns_ttl: Duration,
     /// The next address of a name is tried beside the first after this long (RFC 8305 §5).
@@ -61,6 +66,7 @@ impl Default for Config {
             body_timeout: Some(Duration::from_secs(60)),
             retries: 2,
             idle_timeout: Duration::from_secs(60),
+            ip_pooling: false,
             dns_ttl: Duration::from_secs(60),
             address_stagger: Duration::from_millis(250),
             resolve: Vec::new(),

@@ -11,11 +11,13 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::connection::Connection;
 use spdy_net::negotiate;
 use spdy_net::network::{BoxIo, SharedNetwork};
+use spdy_net::tls::Shown;
 
 use crate::config::Config;
 use crate::dns::Dns;
 use crate::error::Error;
 use crate::origin::Origin;
+use crate::pool::ConnectionId;
 use crate::route::Route;
 use crate::timing::Span;
 
@@ -32,6 +34,15 @@ pub(crate) struct Connected {
     pub(crate) connection: Connection,
     pub(crate) phases: Phases,
     pub(crate) route: Route,
+    /// By the other end, where it may matter for another origin.
+    pub(crate) shown: Option<Shown>,
+}
+
+/// What a wish for a connection came to.
+pub(crate) enum Reached {
+    New(Connected),
+    /// One that stood already.
+    Shared(ConnectionId),
 }
 
 /// What connecting needs of a client.
@@ -44,9 +55,15 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// Connects to `origin`, no longer than the configuration waits. `number` names the connection.
-    pub(crate) async fn connect(&self, origin: &Origin, number: u64) -> Result<Connected, Error> {
-        let connecting = Box::pin(self.connect_at_leisure(origin, number));
+    /// Connects to `origin`, no longer than the configuration waits. `number` names the connection. `share`
+    /// may know another that stands at one of the addresses.
+    pub(crate) async fn connect(
+        &self,
+        origin: &Origin,
+        number: u64,
+        share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
+    ) -> Result<Reached, Error> {
+        let connecting = Box::pin(self.connect_at_leisure(origin, number, share));
         let Some(after) = self.config.connect_timeout else {
             return connecting.await;
         };
@@ -61,7 +78,12 @@ impl Connector {
         }
     }
 
-    async fn connect_at_leisure(&self, origin: &Origin, number: u64) -> Result<Connected, Error> {
+    async fn connect_at_leisure(
+        &self,
+        origin: &Origin,
+        number: u64,
+        share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
+    ) -> Result<Reached, Error> {
         let failed = |why: String| Error::Connect {
             origin: origin.clone(),
             why,
@@ -77,6 +99,10 @@ impl Connector {
             why,
         })?;
 
+        if let Some(other) = share(&addresses) {
+            return Ok(Reached::Shared(other));
+        }
+
         let began = self.runtime.now();
         let tcp = self.connect_any(&addresses, origin.port).await;
         let (io, address) = tcp.map_err(|error| failed(error.to_string()))?;
@@ -87,14 +113,14 @@ impl Connector {
             tls: None,
         };
 
-        let (io, agreed) = match tls {
-            None => (io, None),
+        let (io, agreed, shown) = match tls {
+            None => (io, None, None),
             Some(tls) => {
                 let tls = tls.offering(&self.config.protocols);
-                let shaken = tls.connect(io, &origin.host).await;
-                let (io, agreed) = shaken.map_err(|error| failed(error.to_string()))?;
+                let shaken = tls.connect_showing(io, &origin.host).await;
+                let (io, agreed, shown) = shaken.map_err(|error| failed(error.to_string()))?;
                 phases.tls = Some((connected, self.runtime.now()));
-                (io, Some(agreed))
+                (io, Some(agreed), self.config.ip_pooling.then_some(shown))
             }
         };
         let protocol = match agreed {
@@ -109,12 +135,14 @@ impl Connector {
             protocol,
             address,
             tls: agreed,
+            shared: false,
         };
-        Ok(Connected {
+        Ok(Reached::New(Connected {
             connection,
             phases,
             route,
-        })
+            shown,
+        }))
     }
 
     /// The first address that answers. The next is tried when one fails, or is slow to answer.

@@ -1,4 +1,5 @@
-//! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within one, never across.
+//! An origin: scheme, host and port (RFC 6454 §4). Connections are shared within one, and across them
+//! only where a client is told to ([`ip_pooling`](crate::config::Config::ip_pooling)).
 
 use std::fmt;
 

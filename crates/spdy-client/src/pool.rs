@@ -9,6 +9,10 @@
 //!                           `--> Connect --> connecting --connected--> up --closing--> draining --> gone
 //! ```
 //!
+//! Where the client may, an origin whose connection is being opened [joins](Pool::joined) one of another
+//! origin instead, as its guest (IP pooling). A guest that was turned away [parts](Pool::part) from it, and
+//! never joins one again.
+//!
 //! As browsers do it: a request is bound to a connection only when one can take it, so a connection
 //! that becomes free is used before a new one is ready. To an origin that may turn out to speak one of
 //! the multiplexed protocols a single connection is opened, and the others wait for what ALPN says; to
@@ -78,7 +82,10 @@ struct Host {
     speaks: Speaks,
     /// Level, then order.
     queue: BTreeSet<(u8, RequestId)>,
+    /// Its own, and those that it is a guest of.
     connections: BTreeSet<ConnectionId>,
+    /// It was turned away as a guest.
+    alone: bool,
 }
 
 #[derive(Debug)]
@@ -98,6 +105,8 @@ enum State {
 #[derive(Debug)]
 struct Connection {
     origin: Origin,
+    /// Origins that joined, in their order.
+    guests: Vec<Origin>,
     state: State,
 }
 
@@ -158,6 +167,7 @@ impl Pool {
             speaks,
             queue: BTreeSet::new(),
             connections: BTreeSet::new(),
+            alone: false,
         });
         host.queue.insert((priority.level(), request));
         self.queued
@@ -197,7 +207,7 @@ impl Pool {
     /// A connection did not come about. Gives the requests that are lost by it: all that wait for its
     /// origin, unless another connection there is up and will take them.
     pub fn connect_failed(&mut self, now: Instant, id: ConnectionId) -> Vec<RequestId> {
-        let Some(origin) = self.forget(id) else {
+        let Some(Connection { origin, .. }) = self.forget(id) else {
             return Vec::new();
         };
         let Some(host) = self.hosts.get_mut(&origin) else {
@@ -263,8 +273,63 @@ impl Pool {
             *open -= 1;
             *idle_since = now;
         }
-        let origin = connection.origin.clone();
+        self.dispatch_all(now, id);
+    }
+
+    /// Connections that stand and that `origin`, which has none that does, could join as far as the pool knows:
+    /// TLS, several exchanges at a time, the same port. The oldest come first.
+    pub fn joinable<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = ConnectionId> + 'a {
+        let may_join = origin.secure && self.hosts.get(origin).is_some_and(|host| !host.alone);
+        let fits = move |connection: &Connection| {
+            let host = &connection.origin;
+            matches!(connection.state, State::Up { .. })
+                && (host.secure, host.port) == (true, origin.port)
+                && self.hosts[host].speaks == Speaks::Multiplexed
+        };
+        let connections = self.connections.iter();
+        connections
+            .filter(move |(_, connection)| may_join && fits(connection))
+            .map(|(id, _)| *id)
+    }
+
+    /// Instead of being connected, `connecting` is given up: its origin joins `other`. `false`, and nothing
+    /// is changed, if `other` takes nothing new by now, or the origin was turned away.
+    pub fn joined(&mut self, now: Instant, connecting: ConnectionId, other: ConnectionId) -> bool {
+        let Some(Connection {
+            origin,
+            state: State::Connecting,
+            ..
+        }) = self.connections.get(&connecting)
+        else {
+            return false;
+        };
+        let origin = origin.clone();
+        if !self.joinable(&origin).any(|id| id == other) {
+            return false;
+        }
+        self.forget(connecting);
+        if let (Some(host), Some(connection)) = (
+            self.hosts.get_mut(&origin),
+            self.connections.get_mut(&other),
+        ) && host.connections.insert(other)
+        {
+            host.speaks = Speaks::Multiplexed;
+            connection.guests.push(origin.clone());
+        }
         self.dispatch(now, &origin);
+        true
+    }
+
+    /// `guest` was turned away from a connection of another origin: from now on it has its own.
+    pub fn part(&mut self, now: Instant, id: ConnectionId, guest: &Origin) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.guests.retain(|origin| origin != guest);
+        }
+        if let Some(host) = self.hosts.get_mut(guest) {
+            host.alone = true;
+            host.connections.remove(&id);
+            self.dispatch(now, guest);
+        }
     }
 
     /// A connection takes nothing new.
@@ -276,14 +341,16 @@ impl Pool {
             State::Draining => return,
             State::Connecting | State::Up { .. } => connection.state = State::Draining,
         }
-        let origin = connection.origin.clone();
-        self.dispatch(now, &origin);
+        self.dispatch_all(now, id);
     }
 
     /// A connection is gone.
     pub fn closed(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(origin) = self.forget(id) {
-            self.dispatch(now, &origin);
+        if let Some(gone) = self.forget(id) {
+            self.dispatch(now, &gone.origin);
+            for guest in &gone.guests {
+                self.dispatch(now, guest);
+            }
         }
     }
 
@@ -299,6 +366,14 @@ impl Pool {
             .get(origin)
             .into_iter()
             .flat_map(|host| host.connections.iter().copied())
+    }
+
+    /// Whom a connection was opened for, if it is not gone.
+    #[must_use]
+    pub fn origin_of(&self, id: ConnectionId) -> Option<&Origin> {
+        self.connections
+            .get(&id)
+            .map(|connection| &connection.origin)
     }
 
     /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
@@ -317,12 +392,24 @@ impl Pool {
         }
     }
 
-    fn forget(&mut self, id: ConnectionId) -> Option<Origin> {
+    fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
-        if let Some(host) = self.hosts.get_mut(&connection.origin) {
-            host.connections.remove(&id);
+        for origin in connection.guests.iter().chain([&connection.origin]) {
+            if let Some(host) = self.hosts.get_mut(origin) {
+                host.connections.remove(&id);
+            }
         }
-        Some(connection.origin)
+        Some(connection)
+    }
+
+    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for its guests.
+    fn dispatch_all(&mut self, now: Instant, id: ConnectionId) {
+        let connection = &self.connections[&id];
+        let (origin, guests) = (connection.origin.clone(), connection.guests.clone());
+        self.dispatch(now, &origin);
+        for guest in &guests {
+            self.dispatch(now, guest);
+        }
     }
 
     /// Gives requests to connections, and opens more for those that are left.
@@ -351,6 +438,7 @@ impl Pool {
             host.connections.insert(connection);
             let new = Connection {
                 origin: origin.clone(),
+                guests: Vec::new(),
                 state: State::Connecting,
             };
             self.connections.insert(connection, new);
@@ -362,10 +450,13 @@ impl Pool {
     }
 
     fn assign(&mut self, now: Instant, origin: &Origin) {
-        let Some(host) = self.hosts.get_mut(origin) else {
-            return;
-        };
-        while !host.queue.is_empty() {
+        loop {
+            let Some(host) = self.hosts.get_mut(origin) else {
+                return;
+            };
+            if host.queue.is_empty() {
+                return;
+            }
             // Of several the one that was used last: its congestion window is the widest.
             let room = host
                 .connections
@@ -385,8 +476,7 @@ impl Pool {
                 return;
             };
             if open == 0 && now.saturating_since(idle_since) > self.idle_timeout {
-                host.connections.remove(&id);
-                self.connections.remove(&id);
+                self.forget(id);
                 self.actions.push_back(Action::Close { connection: id });
                 continue;
             }

@@ -14,4 +14,6 @@ pub struct Route {
     pub address: SocketAddr,
     /// What the TLS handshake came to; `None` on plain TCP.
     pub tls: Option<Agreed>,
+    /// The connection was opened for another origin ([`ip_pooling`](crate::config::Config::ip_pooling)).
+    pub shared: bool,
 }

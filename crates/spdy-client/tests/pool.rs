@@ -197,6 +197,64 @@ fn what_was_idle_for_too_long_is_closed_and_not_used() {
     assert_eq!(actions(&mut pool), ["-0", "+1"]);
 }
 
+/// `b.test` is at the address of `a.test`, which is connected, and waits for a connection.
+fn with_a_guest_at_the_door(protocol: Protocol) -> (Pool, Origin) {
+    let mut pool = Pool::new(&[SPDY, Protocol::Http1], 6, IDLE);
+    enqueue(&mut pool, &secure(), 0..1);
+    pool.connected(T0, 0, protocol, 100);
+    let guest = origin("https://b.test/");
+    enqueue(&mut pool, &guest, 1..3);
+    assert_eq!(actions(&mut pool), ["+0", "0>0", "+1"]);
+    (pool, guest)
+}
+
+#[test]
+fn an_origin_joins_a_session_that_stands_and_shares_it_to_its_end() {
+    let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
+    assert_eq!(pool.joinable(&guest).collect::<Vec<_>>(), [0]);
+    assert!(pool.joined(T0, 1, 0));
+    assert_eq!(actions(&mut pool), ["1>0", "2>0"]);
+    enqueue(&mut pool, &guest, 3..4);
+    assert_eq!(actions(&mut pool), ["3>0"]);
+    pool.closing(T0, 0);
+    enqueue(&mut pool, &guest, 4..5);
+    enqueue(&mut pool, &secure(), 5..6);
+    assert_eq!(actions(&mut pool), ["+2", "+3"]);
+    pool.closed(T0, 0);
+    assert_eq!(pool.connections_of(&guest).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_guest_that_was_turned_away_has_its_own_connection_and_joins_no_other() {
+    let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
+    assert!(pool.joined(T0, 1, 0));
+    actions(&mut pool);
+    pool.part(T0, 0, &guest);
+    enqueue(&mut pool, &guest, 3..4);
+    assert_eq!(actions(&mut pool), ["+2"]);
+    assert_eq!(pool.joinable(&guest).count(), 0);
+    assert!(!pool.joined(T0, 2, 0));
+    pool.connected(T0, 2, SPDY, 100);
+    assert_eq!(actions(&mut pool), ["3>2"]);
+    pool.ended(T0, 0);
+    enqueue(&mut pool, &secure(), 4..5);
+    assert_eq!(actions(&mut pool), ["4>0"], "the host itself stays");
+}
+
+#[test]
+fn nobody_joins_http1_plain_text_another_port_or_a_session_that_takes_nothing_new() {
+    let (pool, guest) = with_a_guest_at_the_door(Protocol::Http1);
+    assert_eq!(pool.joinable(&guest).count(), 0);
+    let (mut pool, guest) = with_a_guest_at_the_door(SPDY);
+    for other in ["http://c.test/", "https://c.test:8443/"] {
+        enqueue(&mut pool, &origin(other), 5..6);
+        assert_eq!(pool.joinable(&origin(other)).count(), 0, "{other}");
+    }
+    pool.closing(T0, 0);
+    assert!(!pool.joined(T0, 1, 0));
+    assert_eq!(pool.connections_of(&guest).collect::<Vec<_>>(), [1]);
+}
+
 #[test]
 fn a_cancelled_request_is_not_assigned() {
     let mut pool = Pool::new(&[SPDY], 6, IDLE);
@@ -224,6 +282,11 @@ enum Happening {
     Ended(prop::sample::Index),
     Closing(prop::sample::Index),
     Closed(prop::sample::Index),
+    Join {
+        which: prop::sample::Index,
+        other: prop::sample::Index,
+    },
+    Part(prop::sample::Index),
 }
 
 fn happening() -> impl Strategy<Value = Happening> {
@@ -238,6 +301,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         3 => index().prop_map(Ended),
         1 => index().prop_map(Closing),
         1 => index().prop_map(Closed),
+        2 => (index(), index()).prop_map(|(which, other)| Join { which, other }),
+        1 => index().prop_map(Part),
     ]
 }
 
@@ -250,6 +315,11 @@ struct World {
     /// Protocol, limit, exchanges open, takes new ones.
     up: BTreeMap<ConnectionId, (Protocol, usize, usize, bool)>,
     connecting: BTreeMap<ConnectionId, Origin>,
+    /// Whose requests may go on a connection.
+    users: BTreeMap<ConnectionId, BTreeSet<Origin>>,
+    wanted: BTreeMap<RequestId, Origin>,
+    /// Origins that were turned away.
+    alone: BTreeSet<Origin>,
     served: BTreeSet<RequestId>,
 }
 
@@ -258,6 +328,7 @@ impl World {
         while let Some(action) = self.pool.poll_action() {
             match action {
                 Action::Connect { connection, origin } => {
+                    self.users.insert(connection, [origin.clone()].into());
                     assert!(self.connecting.insert(connection, origin).is_none());
                 }
                 Action::Assign {
@@ -266,6 +337,11 @@ impl World {
                 } => {
                     assert!(self.queued.remove(&request), "{request} was not waiting");
                     assert!(self.served.insert(request), "{request} was served twice");
+                    let wanted = &self.wanted[&request];
+                    assert!(
+                        self.users[&connection].contains(wanted),
+                        "{request} to {wanted} is on connection {connection}"
+                    );
                     let (_, limit, open, takes) = self
                         .up
                         .get_mut(&connection)
@@ -300,6 +376,7 @@ impl World {
             Happening::Enqueue { host, level } => {
                 let origin = origin(&format!("https://{host}.test/"));
                 self.queued.insert(self.next);
+                self.wanted.insert(self.next, origin.clone());
                 self.pool
                     .enqueue(self.now, &origin, self.next, Priority::new(level));
                 self.next += 1;
@@ -354,6 +431,36 @@ impl World {
                     self.pool.closed(self.now, id);
                 }
             }
+            Happening::Join { which, other } => {
+                if let Some(id) = Self::pick(&self.connecting, which)
+                    && let Some(other) = Self::pick(&self.up, other)
+                {
+                    let guest = self.connecting[&id].clone();
+                    let joined = self.pool.joined(self.now, id, other);
+                    assert!(!joined || self.up[&other].3, "it takes nothing new");
+                    assert!(
+                        !joined || !self.alone.contains(&guest),
+                        "it was turned away"
+                    );
+                    if joined {
+                        self.connecting.remove(&id);
+                        self.users.get_mut(&other).unwrap().insert(guest);
+                    }
+                }
+            }
+            Happening::Part(which) => {
+                if let Some(id) = Self::pick(&self.up, which)
+                    && self.users[&id].len() > 1
+                {
+                    // Connections are those of the first host of which they are told; any guest may part.
+                    let own = self.pool.origin_of(id).unwrap().clone();
+                    let users = self.users.get_mut(&id).unwrap();
+                    let guest = users.iter().find(|origin| **origin != own).unwrap().clone();
+                    users.remove(&guest);
+                    self.pool.part(self.now, id, &guest);
+                    self.alone.insert(guest);
+                }
+            }
         }
         self.carry_out();
     }
@@ -371,6 +478,9 @@ proptest! {
             queued: BTreeSet::new(),
             up: BTreeMap::new(),
             connecting: BTreeMap::new(),
+            users: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            alone: BTreeSet::new(),
             served: BTreeSet::new(),
         };
         for happening in happenings {

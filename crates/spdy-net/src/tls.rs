@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
@@ -194,7 +195,19 @@ fn agreed(tls: &rustls::CommonState) -> Agreed {
 #[derive(Clone)]
 pub struct ClientTls {
     config: Arc<ClientConfig>,
+    /// `None` for a configuration made elsewhere, which does not show its own.
+    judge: Option<Judge>,
 }
+
+/// Who says whether a certificate is believed.
+#[derive(Clone)]
+struct Judge {
+    verifier: Arc<dyn ServerCertVerifier>,
+    clock: Arc<dyn TimeProvider>,
+}
+
+/// The certificates that a server showed, its own first.
+pub type Shown = Arc<[CertificateDer<'static>]>;
 
 impl fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -209,11 +222,15 @@ impl ClientTls {
     ///
     /// Roots, key log or versions that cannot be used.
     pub fn new(trust: &Trust, options: &TlsOptions) -> Result<Self, TlsSetupError> {
+        let judge = Judge {
+            verifier: trust.verifier(&options.provider)?,
+            clock: options.clock(),
+        };
         let mut config =
             ClientConfig::builder_with_details(options.provider.clone(), options.clock())
                 .with_protocol_versions(&options.versions()?)?
                 .dangerous()
-                .with_custom_certificate_verifier(trust.verifier(&options.provider)?)
+                .with_custom_certificate_verifier(judge.verifier.clone())
                 .with_no_client_auth();
         config.resumption = match options.resumption {
             true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
@@ -222,13 +239,19 @@ impl ClientTls {
         if let Some(log) = options.key_log.open()? {
             config.key_log = log;
         }
-        Ok(Self::from_config(Arc::new(config)))
+        Ok(Self {
+            config: Arc::new(config),
+            judge: Some(judge),
+        })
     }
 
     /// A client of a configuration made elsewhere; its list for ALPN is replaced on connecting.
     #[must_use]
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
-        Self { config }
+        Self {
+            config,
+            judge: None,
+        }
     }
 
     /// The same client, offering `protocols` by ALPN, best first. Tickets stay shared.
@@ -238,7 +261,27 @@ impl ClientTls {
         config.alpn_protocols = alpn(protocols);
         Self {
             config: Arc::new(config),
+            judge: self.judge.clone(),
         }
+    }
+
+    /// Whether `shown`, the certificates of a connection that stands, would have been believed on a
+    /// connection to `host`: chain, name, hour and pins, all by the rules of this client (the pins of a
+    /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
+    /// asked for, or the configuration was made elsewhere.
+    #[must_use]
+    pub fn would_believe(&self, shown: &Shown, host: &str) -> bool {
+        let (Some(judge), Ok(name)) = (&self.judge, server_name(host)) else {
+            return false;
+        };
+        let (Some((own, chain)), Some(hour)) = (shown.split_first(), judge.clock.current_time())
+        else {
+            return false;
+        };
+        let verified = judge
+            .verifier
+            .verify_server_cert(own, chain, &name, &[], hour);
+        verified.is_ok() && !self.config.client_auth_cert_resolver.has_certs()
     }
 
     /// Shakes hands over `io` with the server called `host` (a name or an address).
@@ -247,20 +290,40 @@ impl ClientTls {
     ///
     /// A host that is no name, a certificate that is not believed, or a connection that broke.
     pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, Agreed)> {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let name = ServerName::try_from(bare.to_owned()).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("{host:?} is no host name"),
-            )
-        })?;
+        let (io, agreed, _) = self.connect_showing(io, host).await?;
+        Ok((io, agreed))
+    }
+
+    /// As [`connect`](Self::connect), with what the server showed.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn connect_showing(
+        &self,
+        io: BoxIo,
+        host: &str,
+    ) -> io::Result<(BoxIo, Agreed, Shown)> {
+        let name = server_name(host)?;
         let connector = TlsConnector::from(self.config.clone());
         let stream = connector
             .connect_with(name, io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
             .await?;
-        let agreed = agreed(stream.get_ref().1);
-        Ok((Box::new(stream), agreed))
+        let tls = stream.get_ref().1;
+        let agreed = agreed(tls);
+        let shown = tls.peer_certificates().unwrap_or_default().into();
+        Ok((Box::new(stream), agreed, shown))
     }
+}
+
+fn server_name(host: &str) -> io::Result<ServerName<'static>> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(bare.to_owned()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{host:?} is no host name"),
+        )
+    })
 }
 
 /// The server's side of TLS.

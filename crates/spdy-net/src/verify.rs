@@ -100,6 +100,9 @@ pub struct Trust {
     pub roots: Roots,
     /// If there are any, the server's own key must be one of these, whatever else holds.
     pub pins: Vec<Pin>,
+    /// Pins of single hosts, by their name in lower case: the key shown for that name must be one of them
+    /// too.
+    pub host_pins: Vec<(String, Vec<Pin>)>,
     /// Believe any certificate. Pins are still checked.
     pub insecure: bool,
 }
@@ -131,11 +134,12 @@ impl Trust {
             let roots = Arc::new(self.roots.store()?);
             WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build()?
         };
-        if self.pins.is_empty() {
+        if self.pins.is_empty() && self.host_pins.is_empty() {
             return Ok(chain);
         }
         Ok(Arc::new(Pinned {
             pins: self.pins.clone(),
+            host_pins: self.host_pins.clone(),
             chain,
         }))
     }
@@ -145,6 +149,7 @@ impl Trust {
 #[derive(Debug)]
 struct Pinned {
     pins: Vec<Pin>,
+    host_pins: Vec<(String, Vec<Pin>)>,
     chain: Arc<dyn ServerCertVerifier>,
 }
 
@@ -158,9 +163,13 @@ impl ServerCertVerifier for Pinned {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         let got = Pin::of(end_entity)?;
-        if !self.pins.contains(&got) {
+        let name = server_name.to_str().to_ascii_lowercase();
+        let of_host = self.host_pins.iter().filter(|(host, _)| *host == name);
+        let everyones = (!self.pins.is_empty()).then_some(&self.pins);
+        let mut wanted = everyones.into_iter().chain(of_host.map(|(_, pins)| pins));
+        if wanted.any(|pins| !pins.contains(&got)) {
             return Err(Error::General(format!(
-                "the server's key is {got}, which is not pinned"
+                "the key shown for {name} is {got}, which is not pinned"
             )));
         }
         self.chain

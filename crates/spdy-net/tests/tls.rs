@@ -83,6 +83,7 @@ async fn a_pin_lets_its_own_key_through_and_no_other() {
                 roots: roots.clone(),
                 pins,
                 insecure,
+                ..Trust::default()
             };
             ClientTls::new(&trust, &quiet()).unwrap()
         };

@@ -227,6 +227,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         },
         pins: Vec::new(),
         insecure: args.connection.insecure,
+        ..Trust::default()
     };
     // What is measured as the time to set up a connection is a whole handshake.
     let options = TlsOptions {

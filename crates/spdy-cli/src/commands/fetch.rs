@@ -353,6 +353,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         },
         pins: args.trust.pins.clone(),
         insecure: args.trust.insecure,
+        ..Trust::default()
     };
     let tls = match args
         .urls
