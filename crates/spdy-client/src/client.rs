@@ -398,7 +398,7 @@ impl Inner {
                     return;
                 };
                 match reached {
-                    Ok(Reached::New(connected)) => inner.connected(id, origin, connected),
+                    Ok(Reached::New(connected)) => inner.connected(id, origin, *connected),
                     Ok(Reached::Shared(other)) if inner.joined(id, other) => {}
                     // It closed, or filled up, in between.
                     Ok(Reached::Shared(_)) => {

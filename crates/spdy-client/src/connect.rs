@@ -40,7 +40,7 @@ pub(crate) struct Connected {
 
 /// What a wish for a connection came to.
 pub(crate) enum Reached {
-    New(Connected),
+    New(Box<Connected>),
     /// One that stood already.
     Shared(ConnectionId),
 }
@@ -137,12 +137,12 @@ impl Connector {
             tls: agreed,
             shared: false,
         };
-        Ok(Reached::New(Connected {
+        Ok(Reached::New(Box::new(Connected {
             connection,
             phases,
             route,
             shown,
-        }))
+        })))
     }
 
     /// The first address that answers. The next is tried when one fails, or is slow to answer.

@@ -11,7 +11,8 @@
 //!   (RFC 9110 §7.6.1), and for `If-*` and `Range`: the cache of a load is empty. Bodies of requests are not
 //!   in a replica; such a request goes out with none.
 //! - **Hosts.** One address a host name: the recorded one (or the one that the URL names itself), else one of 198.18.0.0/15, the block for
-//!   benchmarks (RFC 2544). Two names may share a recorded address; they share no connection.
+//!   benchmarks (RFC 2544). Two names may share a recorded address; they share a connection
+//!   where [`Options::ip_pooling`] lets them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -23,6 +23,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         protocols: vec![protocol.spoken()],
         http1_connections: options.http1_connections,
         tls: protocol.is_secure().then(|| tls::client(options)),
+        ip_pooling: options.ip_pooling,
         connection: ClientOptions {
             compression: options.spdy_compression,
             frame_timeout: PATIENCE,

@@ -100,6 +100,9 @@ pub struct Options {
     pub max_concurrent_streams: u32,
     /// How SPDY's header blocks are compressed; `Zlib(0)` is not at all.
     pub spdy_compression: Compression,
+    /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2). The lab's certificate
+    /// covers every host; those of the recorded servers may not have.
+    pub ip_pooling: bool,
 }
 
 impl Default for Options {
@@ -115,6 +118,7 @@ impl Default for Options {
             http1_connections: 6,
             max_concurrent_streams: 100,
             spdy_compression: Compression::Masked,
+            ip_pooling: false,
         }
     }
 }
@@ -149,6 +153,7 @@ impl Options {
             http1_connections: 6,
             max_concurrent_streams: 38,
             spdy_compression: Compression::Zlib(9),
+            ip_pooling: false,
         }
     }
 }

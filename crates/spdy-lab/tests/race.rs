@@ -264,3 +264,40 @@ fn a_connection_that_never_closes_is_no_failure_of_the_load() {
         assert!(!stalled, "{:?}", load.failures);
     }
 }
+
+/// `portal`, four hosts of which live at one address: its own, and those of its pictures and style.
+fn with_shared_address() -> Race {
+    let mut page = builtin::portal();
+    let own = page.document().address;
+    for exchange in &mut page.exchanges {
+        let host = exchange.url.host_str().unwrap();
+        if host.ends_with("portal.test") || host.ends_with("portal-cdn.test") {
+            exchange.address = own;
+        }
+    }
+    Race::new(vec![page], vec![cable(1)])
+}
+
+#[test]
+fn hosts_of_one_address_share_a_session_only_where_they_may_and_where_it_can_be_shared() {
+    let apart = with_shared_address().run(|_| ());
+    let mut race = with_shared_address();
+    race.options.ip_pooling = true;
+    let together = race.run(|_| ());
+    expect_no_failures(&together);
+    assert_eq!(
+        written(&together),
+        written(&race.run(|_| ())),
+        "and it repeats"
+    );
+    for (apart, together) in apart.iter().zip(&together) {
+        let saved = apart.connections - together.connections;
+        let can_share = ["spdy", "h2"].contains(&apart.protocol.as_str());
+        assert_eq!(saved, if can_share { 3 } else { 0 }, "{}", apart.protocol);
+        if can_share {
+            assert!(together.load_ms < apart.load_ms, "{}", apart.protocol);
+        } else {
+            assert_eq!(together.load_ms, apart.load_ms, "{}", apart.protocol);
+        }
+    }
+}

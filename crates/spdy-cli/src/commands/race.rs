@@ -102,6 +102,10 @@ struct Choices {
     #[arg(long, value_name = "HOW", value_parser = compression)]
     compression: Option<Compression>,
 
+    /// Let hosts that were recorded at one address share a session in TLS, as if one certificate covered them
+    #[arg(long)]
+    ip_pooling: bool,
+
     /// Make a full TLS handshake on every connection
     #[arg(long)]
     no_resumption: bool,
@@ -280,6 +284,7 @@ impl Choices {
             options.spdy_compression = compression;
         }
         options.tls_resumption &= !self.no_resumption;
+        options.ip_pooling |= self.ip_pooling;
         options
     }
 }
@@ -333,6 +338,9 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         streams if fitted => format!("{streams}, fitted to Lulic's results and no setting of his"),
         streams => streams.to_string(),
     };
+    let pooling = options
+        .ip_pooling
+        .then_some("shared by hosts of one address");
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
@@ -358,6 +366,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
     notes
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
+        .chain(pooling.map(|pooling| ("sessions".to_owned(), pooling.to_owned())))
         .chain(networks)
         .collect()
 }
