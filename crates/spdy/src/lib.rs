@@ -1,36 +1,4 @@
-//! SPDY/2, 3 and 3.1 for async Rust: sessions, streams, and HTTP over them.
-//!
-//! A session runs over anything that is `AsyncRead + AsyncWrite`: TCP, TLS after ALPN said `spdy/3.1`, a
-//! pipe in a test. A handshake gives two things: a handle, to be used from any task, and a
-//! [`Connection`](client::Connection), a future that does the I/O and must run beside it.
-//!
-//! ```
-//! use http::{Request, Response};
-//! use spdy::{Body, Priority, client, server};
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() -> Result<(), spdy::Error> {
-//! let (near, far) = tokio::io::duplex(64 * 1024);
-//!
-//! // A server is a function from request to response.
-//! tokio::spawn(server::serve(far, |request: Request<Body>| async move {
-//!     Response::new(Body::from(format!("you asked for {}", request.uri().path()).into_bytes()))
-//! }));
-//!
-//! // A client opens a session, and asks as much as it likes at once.
-//! let (session, connection) = client::handshake(near);
-//! connection.spawn();
-//! let get = |path| Request::get(format!("http://example.org{path}")).body(Body::empty()).expect("a valid url");
-//! let (page, style) = tokio::join!(
-//!     session.request(get("/page"), Priority::HIGHEST),
-//!     session.request(get("/style.css"), Priority::new(1)),
-//! );
-//! let text = page?.into_body().collect_up_to(1_000_000).await.expect("a body");
-//! assert_eq!(text, "you asked for /page");
-//! assert_eq!(style?.status(), 200);
-//! # Ok(())
-//! # }
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # What is where
 //!
@@ -43,18 +11,9 @@
 //! | [`body`] | the one body type: in memory, from a stream, or any `http_body::Body` |
 //! | [`error`] | what went wrong, and whether to try again |
 //! | [`runtime`] | clock, timers and tasks: tokio's, or your own |
-//!
-//! # Back-pressure
-//!
-//! Credit goes back to the peer when the application has read, not when bytes arrived, and a body is
-//! asked for more only when the session has room for it. So a slow reader stops its sender and nobody
-//! else, and what a peer can make a session hold is bounded by the limits of its [`Config`], each of
-//! which has a name and a default.
-//!
-//! # Without tokio's runtime
-//!
-//! Tokio's traits and locks are used, its runtime only in [`TokioRuntime`]. With another [`Runtime`] the
-//! same client and server run in virtual time, on one thread, and repeat to the nanosecond.
+//! | [`tower`] | any `tower::Service` as a server, and sessions as `tower::Service` |
+//! | [`metrics`] | counters over many sessions |
+//! | [`trace`] | the spans of sessions and streams |
 
 pub mod body;
 mod buffers;
