@@ -203,12 +203,10 @@ fn serve_page(
     let site = page.site.clone();
     let spawner = runtime.clone();
     let acceptor = Arc::new(move |io| {
-        spawner.spawn(Box::pin(serve_connection(
-            io,
-            site.clone(),
-            config.clone(),
-            shared.clone(),
-        )));
+        let serving = serve_connection(io, site.clone(), config.clone(), shared.clone());
+        spawner.spawn(Box::pin(async move {
+            serving.await;
+        }));
     });
     for (host, address) in &page.hosts {
         network.name(host, vec![*address]);

@@ -47,6 +47,7 @@ pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
             handshake_timeout: PATIENCE,
             write_timeout: PATIENCE,
             read_timeout: PATIENCE,
+            min_rate: 0,
             frame_timeout: PATIENCE,
             max_streams: options.max_concurrent_streams,
             compression: options.spdy_compression,

@@ -45,7 +45,24 @@ pub enum ConnectionError {
     Http2(#[source] h2::Error),
     /// SPDY on the wire, broken.
     #[error("spdy: {0}")]
-    Spdy(String),
+    Spdy(#[source] spdy::Error),
+}
+
+impl ConnectionError {
+    /// Whether the peer went past a limit that no honest peer comes near, and the connection was ended
+    /// for it. Deadlines are not meant: peers vanish every day.
+    #[must_use]
+    pub fn is_abuse(&self) -> bool {
+        match self {
+            Self::Spdy(spdy::Error::SessionLost(error)) => {
+                error.limit().is_some_and(|limit| !limit.is_deadline())
+            }
+            Self::Http2(error) => {
+                error.is_library() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM)
+            }
+            _ => false,
+        }
+    }
 }
 
 impl From<ConnectionError> for io::Error {

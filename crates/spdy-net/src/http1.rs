@@ -22,6 +22,7 @@ use crate::byte_count::{Counters, HeaderBytes, Http1Watch, Watched};
 use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
 use crate::handler::Arrival;
+use crate::head_clock::HeadTimed;
 use crate::hyper_runtime::RunTimer;
 use crate::latch::Latch;
 use crate::network::BoxIo;
@@ -203,20 +204,23 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         runtime,
         stop,
     } = terms;
+    let (patience, hits) = (options.head_timeout, options.hits.clone());
+    let (io, clock) = HeadTimed::new(io, runtime.clone(), patience, hits);
     let service = service_fn(move |request: Request<Incoming>| {
-        let handler = handler.clone();
+        let (handler, clock) = (handler.clone(), clock.clone());
+        clock.request();
         async move {
             let response = match names_one_host(request.version(), request.headers()) {
                 true => handler.answer(arrived(request, secure)).await,
                 false => bad_request(),
             };
-            Ok::<_, std::convert::Infallible>(response)
+            Ok::<_, std::convert::Infallible>(response.map(|body| clock.response(body)))
         }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(RunTimer::new(runtime.clone()))
-        // From the first byte waited for to the blank line: it bounds idle connections as well.
+        // From the moment it is waited for; from its first byte on, `HeadTimed` has less patience.
         .header_read_timeout(options.idle_timeout)
         .max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES))
         // A client that has sent its last request may close its half and still read.

@@ -28,6 +28,7 @@ use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::{Arrival, Handler};
 use crate::idle::Idle;
 use crate::latch::Latch;
+use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::Terms;
@@ -373,6 +374,7 @@ async fn send_body(
                 && turn.poll(cx).is_pending()
             {
                 stream.reserve_capacity(0); // someone else can use it now
+                stall.iter_mut().for_each(|stall| stall.moved(0)); // the client is not at fault
                 return Poll::Pending;
             }
             stream.reserve_capacity(chunk.len().min(CHUNK_BYTES));
@@ -386,7 +388,7 @@ async fn send_body(
                     Some(Poll::Pending) | None => return Poll::Pending,
                 },
             };
-            stall.iter_mut().for_each(Stall::moved);
+            stall.iter_mut().for_each(|stall| stall.moved(room));
             if room == 0 {
                 continue; // capacity came and went; the next poll waits for more
             }
@@ -433,6 +435,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let mut connection = match select(handshake, deadline).await {
         Either::Left((shaken, _)) => shaken.map_err(ConnectionError::Http2)?,
         Either::Right(_) => {
+            options.hits.count(ConnectionLimit::HandshakeTimeout);
             return Err(ConnectionError::TimedOut {
                 what: "HTTP/2 preface",
                 after: patience,
@@ -456,7 +459,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let busy = idle.exchange();
-                    let stall = Stall::of_writing(runtime.clone(), options.write_timeout);
+                    let stall = Stall::of_writing(runtime.clone(), options);
                     let (handler, turns) = (handler.clone(), turns.clone());
                     let answer = answer(request, respond, secure, handler, turns, stall);
                     answers.push(async move {

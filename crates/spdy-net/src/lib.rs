@@ -14,21 +14,26 @@
 //!   http::Response<Body>                      Handler::answer             handler.rs
 //! ```
 //!
+//! Who is let in is `admission.rs`, and how slow a peer may be `stall.rs`; both count by the names of `limit.rs`.
+//!
 //! Time and tasks come from [`spdy::runtime::Runtime`] alone, so that all of this runs in virtual
 //! time too; only [`network::SystemNetwork`] and [`listen`] are of the operating system.
 
+pub mod admission;
 pub mod byte_count;
 pub mod calendar;
 pub mod certificates;
 pub mod connection;
 pub mod error;
 pub mod handler;
+mod head_clock;
 mod http1;
 mod http2;
 mod hyper_runtime;
 mod idle;
 pub mod key_log;
 pub mod latch;
+pub mod limit;
 pub mod listen;
 pub mod negotiate;
 pub mod network;

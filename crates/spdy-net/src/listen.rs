@@ -1,15 +1,15 @@
-//! Real TCP listeners: a limit on connections, and an end in order.
+//! Real TCP listeners: who is let in, and an end in order.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
+use crate::admission::{Admission, Conduct};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 
@@ -18,11 +18,11 @@ const BACKLOG: u32 = 1024;
 /// Rest after an `accept` that failed for want of file descriptors or memory.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(50);
 
-/// Limits on a listener.
-#[derive(Clone, Copy, Debug)]
+/// How a listener listens.
+#[derive(Clone, Debug)]
 pub struct ListenOptions {
-    /// Connections open at once; the kernel's queue holds the rest.
-    pub max_connections: usize,
+    /// Who is let in. Listeners that share it share its limits.
+    pub admission: Admission,
     /// How long open connections have to end after the stop.
     pub drain_timeout: Duration,
 }
@@ -30,7 +30,7 @@ pub struct ListenOptions {
 impl Default for ListenOptions {
     fn default() -> Self {
         Self {
-            max_connections: 16 * 1024,
+            admission: Admission::default(),
             drain_timeout: Duration::from_secs(5),
         }
     }
@@ -70,33 +70,39 @@ impl Listener {
     }
 
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
-    /// drops them.
+    /// drops them. What `serve` says of its peer is remembered of the peer's address.
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
         F: Fn(BoxIo, SocketAddr) -> S,
-        S: Future<Output = ()> + Send + 'static,
+        S: Future<Output: Into<Conduct>> + Send + 'static,
     {
-        let room = Arc::new(Semaphore::new(options.max_connections));
+        let door = &options.admission;
         let mut open = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.wait() => break,
-                accepted = self.accept(&room) => accepted,
+                accepted = self.accept(door) => accepted,
             };
             while open.try_join_next().is_some() {}
-            match accepted {
-                Ok((stream, from, permit)) => {
-                    let serving = serve(Box::new(stream), from);
-                    open.spawn(async move {
-                        serving.await;
-                        drop(permit);
-                    });
-                }
+            let (stream, from, permit) = match accepted {
+                Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, address = %self.address, "cannot accept a connection");
                     tokio::time::sleep(REST_AFTER_FAILURE).await;
+                    continue;
                 }
+            };
+            match door.admit(door.hour(), from.ip()) {
+                Ok(admitted) => {
+                    let serving = serve(Box::new(stream), from);
+                    open.spawn(async move {
+                        let conduct = serving.await.into();
+                        admitted.ended(conduct);
+                        drop(permit);
+                    });
+                }
+                Err(limit) => tracing::debug!(%limit, %from, "a connection was closed unheard"),
             }
         }
         drop(self.socket);
@@ -115,13 +121,9 @@ impl Listener {
 
     async fn accept(
         &self,
-        room: &Arc<Semaphore>,
-    ) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-        let permit = room
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(io::Error::other)?;
+        door: &Admission,
+    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+        let permit = door.room().await;
         let (stream, from) = self.socket.accept().await?;
         // It fails only on a connection that is gone already, which its first read will tell.
         let _ = stream.set_nodelay(true);

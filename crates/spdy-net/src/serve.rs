@@ -20,6 +20,7 @@ use spdy_frame::version::Version;
 use crate::error::ConnectionError;
 use crate::handler::Handler;
 use crate::latch::Latch;
+use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::stall::{Impatient, PatientBody, Stall};
@@ -38,6 +39,11 @@ pub struct ServerOptions {
     pub write_timeout: Duration,
     /// How long a client may send nothing of a body that is waited for.
     pub read_timeout: Duration,
+    /// From the first byte of an HTTP/1.1 request's head to its last.
+    pub head_timeout: Duration,
+    /// The least that a client must send of a body that is waited for, and take of what waits for it,
+    /// bytes a second: over `read_timeout`, or `write_timeout`, of waiting. 0 for no such limit.
+    pub min_rate: u32,
     /// How long a SPDY control frame may stay unfinished.
     pub frame_timeout: Duration,
     /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
@@ -54,6 +60,8 @@ pub struct ServerOptions {
     pub metrics: Option<Metrics>,
     /// How SPDY's pushes are written.
     pub push_form: PushForm,
+    /// How often clients met these limits is counted here.
+    pub hits: LimitHits,
 }
 
 impl Default for ServerOptions {
@@ -64,6 +72,8 @@ impl Default for ServerOptions {
             idle_timeout: Duration::from_secs(180),
             write_timeout: Duration::from_secs(60),
             read_timeout: Duration::from_secs(60),
+            head_timeout: Duration::from_secs(30),
+            min_rate: 240,
             frame_timeout: Duration::from_secs(30),
             max_head_bytes: 64 * 1024,
             max_streams: 100,
@@ -72,6 +82,7 @@ impl Default for ServerOptions {
             keepalive: None,
             metrics: None,
             push_form: PushForm::default(),
+            hits: LimitHits::default(),
         }
     }
 }
@@ -98,17 +109,21 @@ pub async fn serve_connection(
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
-    let (io, protocol, guessed) = opened?;
+    let (io, protocol, guessed) = opened.inspect_err(|error| {
+        if matches!(error, ConnectionError::TimedOut { .. }) {
+            options.hits.count(ConnectionLimit::HandshakeTimeout);
+        }
+    })?;
     let secure = tls.is_some();
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(Impatient::new(
         io,
-        Stall::of_writing(runtime.clone(), options.write_timeout),
+        Stall::of_writing(runtime.clone(), options),
     ));
     let handler = Arc::new(Patient {
         handler,
         runtime: runtime.clone(),
-        read_timeout: options.read_timeout,
+        options: options.clone(),
     });
     let terms = Terms {
         secure,
@@ -133,7 +148,7 @@ pub async fn serve_connection(
 struct Patient {
     handler: Arc<dyn Handler>,
     runtime: SharedRuntime,
-    read_timeout: Duration,
+    options: ServerOptions,
 }
 
 impl Handler for Patient {
@@ -142,7 +157,7 @@ impl Handler for Patient {
             if http_body::Body::is_end_stream(&body) {
                 return body;
             }
-            let stall = Stall::of_reading(self.runtime.clone(), self.read_timeout);
+            let stall = Stall::of_reading(self.runtime.clone(), &self.options);
             Body::wrap(PatientBody::new(body, stall))
         });
         self.handler.answer(request)

@@ -204,7 +204,7 @@ pub(crate) async fn serve(
     builder
         .serve_until(io, runtime.clone(), service, stop.wait())
         .await
-        .map_err(|error| ConnectionError::Spdy(error.to_string()))
+        .map_err(ConnectionError::Spdy)
 }
 
 /// One head may fill the whole of its block, in one value if it likes.

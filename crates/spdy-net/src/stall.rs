@@ -1,4 +1,5 @@
-//! Peers that take nothing, or send nothing: how long a write may stand still, and a request's body.
+//! Peers that take nothing, or send nothing, or too little of it: how long a write may stand still, and a
+//! request's body, and how slow either may be.
 
 use std::io;
 use std::pin::Pin;
@@ -12,49 +13,89 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
+use crate::serve::ServerOptions;
 
-/// A wait that is given up when it lasts too long. Made once, used for many waits.
+/// How slow a peer may be in one direction.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Direction {
+    /// It sends us something.
+    Sending,
+    /// It takes something from us.
+    Taking,
+}
+
+/// A wait that is given up when it lasts too long, or brings too little. Made once, used for many waits.
+///
+/// ```text
+///   waiting   |-----|      |--------|   |----------|      time in between is ours, and not counted
+///   came            40 B            0 B            ...
+///             `------------- patience -------------'      so long a wait for less than `least`: given up
+/// ```
 pub(crate) struct Stall {
     runtime: SharedRuntime,
+    direction: Direction,
     patience: Duration,
-    /// What the peer did nothing of: "took", "sent".
-    deed: &'static str,
+    /// Bytes that end the wait; fewer only pass the time.
+    least: u64,
+    hits: LimitHits,
+    /// Where the present wait began.
     since: Option<Instant>,
+    /// How long the waits before it lasted, in which too little came.
+    spent: Duration,
+    /// What came in them, bytes.
+    came: u64,
     /// Set anew only when it rings: most waits are over long before.
     timer: Option<BoxFuture<()>>,
 }
 
 impl Stall {
-    /// For a peer that takes nothing.
-    pub(crate) fn of_writing(runtime: SharedRuntime, patience: Duration) -> Self {
-        Self::new(runtime, patience, "took")
+    /// For a peer that takes nothing, or a trickle.
+    pub(crate) fn of_writing(runtime: SharedRuntime, options: &ServerOptions) -> Self {
+        Self::new(runtime, Direction::Taking, options.write_timeout, options)
     }
 
-    /// For a peer that sends nothing.
-    pub(crate) fn of_reading(runtime: SharedRuntime, patience: Duration) -> Self {
-        Self::new(runtime, patience, "sent")
+    /// For a peer that sends nothing, or a trickle.
+    pub(crate) fn of_reading(runtime: SharedRuntime, options: &ServerOptions) -> Self {
+        Self::new(runtime, Direction::Sending, options.read_timeout, options)
     }
 
-    fn new(runtime: SharedRuntime, patience: Duration, deed: &'static str) -> Self {
+    fn new(
+        runtime: SharedRuntime,
+        direction: Direction,
+        patience: Duration,
+        options: &ServerOptions,
+    ) -> Self {
+        let least = patience.as_secs().saturating_mul(options.min_rate.into());
         Self {
             runtime,
+            direction,
             patience,
-            deed,
+            least: least.max(1),
+            hits: options.hits.clone(),
             since: None,
+            spent: Duration::ZERO,
+            came: 0,
             timer: None,
         }
     }
 
-    /// The wait is over, or there is none.
-    pub(crate) fn moved(&mut self) {
-        self.since = None;
+    /// `bytes` moved: the wait is over, or there is none.
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        if let Some(since) = self.since.take() {
+            self.spent += self.runtime.now() - since;
+        }
+        self.came = self.came.saturating_add(bytes as u64);
+        if self.came >= self.least {
+            (self.spent, self.came) = (Duration::ZERO, 0);
+        }
     }
 
     /// Something is waited for; ready when that has lasted too long.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         let since = *self.since.get_or_insert_with(|| self.runtime.now());
-        let deadline = since + self.patience;
+        let deadline = since + self.patience.saturating_sub(self.spent);
         loop {
             let timer = self
                 .timer
@@ -64,23 +105,44 @@ impl Stall {
             }
             self.timer = None;
             if self.runtime.now() >= deadline {
-                let why = format!("the peer {} nothing for {:?}", self.deed, self.patience);
-                return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
+                return Poll::Ready(self.given_up());
             }
         }
     }
 
-    /// `polled`, unless it is pending for too long.
+    fn given_up(&self) -> io::Error {
+        use Direction::{Sending, Taking};
+        let limit = match (self.direction, self.came) {
+            (Sending, 0) => ConnectionLimit::ReadTimeout,
+            (Taking, 0) => ConnectionLimit::WriteTimeout,
+            (Sending, _) => ConnectionLimit::MinReadRate,
+            (Taking, _) => ConnectionLimit::MinWriteRate,
+        };
+        self.hits.count(limit);
+        let deed = match self.direction {
+            Sending => "sent",
+            Taking => "took",
+        };
+        let (patience, came, least) = (self.patience, self.came, self.least);
+        let why = match came {
+            0 => format!("the peer {deed} nothing for {patience:?}"),
+            _ => format!("the peer {deed} {came} bytes in {patience:?} of waiting, want {least}"),
+        };
+        io::Error::new(io::ErrorKind::TimedOut, why)
+    }
+
+    /// `polled`, unless it is pending for too long. `moved` tells how much of it is progress.
     fn guard<T>(
         &mut self,
         cx: &mut Context<'_>,
         polled: Poll<io::Result<T>>,
+        moved: impl FnOnce(&T) -> usize,
     ) -> Poll<io::Result<T>> {
         match polled {
             Poll::Pending => self.poll(cx).map(Err),
-            ready => {
-                self.moved();
-                ready
+            Poll::Ready(done) => {
+                self.moved(done.as_ref().map_or(0, moved));
+                Poll::Ready(done)
             }
         }
     }
@@ -116,7 +178,7 @@ impl AsyncWrite for Impatient {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
-        this.stall.guard(cx, polled)
+        this.stall.guard(cx, polled, |written| *written)
     }
 
     fn poll_write_vectored(
@@ -126,7 +188,7 @@ impl AsyncWrite for Impatient {
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.io).poll_write_vectored(cx, slices);
-        this.stall.guard(cx, polled)
+        this.stall.guard(cx, polled, |written| *written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -136,18 +198,18 @@ impl AsyncWrite for Impatient {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.io).poll_flush(cx);
-        this.stall.guard(cx, polled)
+        this.stall.guard(cx, polled, |()| 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.io).poll_shutdown(cx);
-        this.stall.guard(cx, polled)
+        this.stall.guard(cx, polled, |()| 0)
     }
 }
 
-/// A request's body that fails when nothing of it comes for too long. Time that passes while nobody
-/// reads it does not count.
+/// A request's body that fails when nothing of it comes for too long, or a trickle. Time that passes while
+/// nobody reads it does not count.
 pub(crate) struct PatientBody {
     body: Body,
     stall: Stall,
@@ -169,8 +231,11 @@ impl http_body::Body for PatientBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
-        if polled.is_ready() {
-            this.stall.moved();
+        if let Poll::Ready(frame) = &polled {
+            let data = frame
+                .as_ref()
+                .and_then(|frame| frame.as_ref().ok()?.data_ref());
+            this.stall.moved(data.map_or(0, Bytes::len));
             return polled;
         }
         let Poll::Ready(error) = this.stall.poll(cx) else {

@@ -6,6 +6,7 @@ use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_net::admission::Conduct;
 use spdy_net::calendar::Calendar;
 use spdy_net::handler::{Arrival, Handler};
 use spdy_net::latch::Latch;
@@ -85,13 +86,14 @@ impl std::fmt::Debug for ServeConfig {
 }
 
 /// Serves `io` until it ends. Never panics on what the peer sends; why a connection ended out of order
-/// is told to the debug log alone, since clients come and go as they please.
+/// is told to the debug log alone, since clients come and go as they please. Returns how the client behaved:
+/// what [`Listener::run`](spdy_net::listen::Listener::run) wants to know.
 pub async fn serve_connection(
     io: BoxIo,
     site: Arc<Site>,
     config: ServeConfig,
     runtime: SharedRuntime,
-) {
+) -> Conduct {
     let handler = SiteHandler {
         site,
         limits: config.limits,
@@ -110,8 +112,15 @@ pub async fn serve_connection(
         &runtime,
         &config.stop,
     );
-    if let Err(error) = served.await {
-        tracing::debug!(%error, "a connection ended out of order");
+    match served.await {
+        Ok(()) => Conduct::Fair,
+        Err(error) => {
+            tracing::debug!(%error, "a connection ended out of order");
+            match error.is_abuse() {
+                true => Conduct::Abusive,
+                false => Conduct::Fair,
+            }
+        }
     }
 }
 

@@ -1,0 +1,192 @@
+//! Clients that are slow on purpose: a byte now and then, in a head, in a body, and in what they take.
+//! Time is pushed by hand.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_frame::frame::{Data, Frame, Ping};
+use spdy_frame::priority::Priority;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::latch::Latch;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::{ServerOptions, serve_connection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use support::{ALL, PushedTime};
+
+mod support;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Lets the server do what it can do now.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Says whether the whole of a request's body came.
+async fn took(request: Request<Body>) -> Response<Body> {
+    let whole = request.into_body().collect().await.is_ok();
+    Response::new(Body::full(format!("{whole}")))
+}
+
+fn patient(hits: &LimitHits) -> ServerOptions {
+    ServerOptions {
+        idle_timeout: 3600 * SECOND,
+        hits: hits.clone(),
+        ..ServerOptions::default()
+    }
+}
+
+#[tokio::test]
+async fn a_head_of_http1_has_thirty_seconds_from_its_first_byte_and_idling_does_not_count() {
+    for (last, answered) in [(29, true), (30, false)] {
+        let hits = LimitHits::default();
+        let time = PushedTime::default();
+        let runtime = SharedRuntime::new(time.clone());
+        let options = patient(&hits);
+        let http1 = &[Protocol::Http1];
+        let mut io = support::serve_in(runtime, http1, took, None, options, Latch::new());
+        // A first request in time, so that the connection is one that idles.
+        let head = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        for _ in 0..2 {
+            io.write_all(head).await.expect("it is open");
+            settle().await;
+            let mut piece = [0; 1024];
+            assert!(io.read(&mut piece).await.expect("it is open") > 0);
+            time.push(100 * SECOND); // nothing is sent, and nothing is wrong
+            settle().await;
+        }
+        for nth in 0..last {
+            io.write_all(&head[nth..=nth]).await.expect("it is open");
+            settle().await;
+            time.push(SECOND);
+            settle().await;
+        }
+        let rest = io.write_all(&head[last..]).await;
+        settle().await;
+        let mut piece = [0; 1024];
+        let read = io.read(&mut piece).await.unwrap_or(0);
+        let came = rest.is_ok() && piece[..read].starts_with(b"HTTP/1.1 200");
+        assert_eq!(came, answered, "{:?}", String::from_utf8_lossy(&piece));
+        assert_eq!(hits.of(ConnectionLimit::HeadTimeout) == 0, answered);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_given_up_and_one_at_the_least_rate_is_not() {
+    for protocol in ALL {
+        // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
+        for (piece, whole) in [(2400, true), (2399, false)] {
+            let hits = LimitHits::default();
+            let time = PushedTime::default();
+            let runtime = SharedRuntime::new(time.clone());
+            let io = support::serve_in(
+                runtime,
+                &[protocol],
+                took,
+                None,
+                patient(&hits),
+                Latch::new(),
+            );
+            let client = ClientOptions::default();
+            let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
+                .await
+                .expect("a connection");
+            let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+            let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
+                let piece = pieces.recv().await?;
+                Some((Ok::<_, std::io::Error>(piece), pieces))
+            });
+            let request = Request::post("http://localhost/").body(Body::from_stream(pieces));
+            let mut answer = connection.send(request.expect("valid"), Priority::HIGHEST);
+            for _ in 0..2 {
+                for _ in 0..6 {
+                    assert!((&mut answer).now_or_never().is_none() || !whole);
+                    settle().await;
+                    time.push(10 * SECOND - SECOND / 1000);
+                    settle().await;
+                    send.send(Bytes::from(vec![b'x'; piece])).ok();
+                    assert!((&mut answer).now_or_never().is_none() || !whole);
+                    settle().await;
+                }
+            }
+            drop(send);
+            settle().await;
+            assert_eq!(
+                hits.of(ConnectionLimit::MinReadRate) == 0,
+                whole,
+                "{protocol}"
+            );
+            assert_eq!(hits.of(ConnectionLimit::ReadTimeout), 0, "{protocol}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_address_whose_sessions_are_floods_is_not_heard_any_more() {
+    let limits = AdmissionLimits {
+        abuses: 3,
+        ..AdmissionLimits::default()
+    };
+    let hits = LimitHits::default();
+    let admission = Admission::new(limits, hits.clone());
+    let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let listener = Listener::bind(here).expect("loopback has a free port");
+    let address = listener.address();
+    let (stop, runtime) = (Latch::new(), support::runtime());
+    let options = ListenOptions {
+        admission,
+        drain_timeout: SECOND,
+    };
+    let ended = stop.clone();
+    let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _| {
+        let (runtime, stop) = (runtime.clone(), ended.clone());
+        async move {
+            let spdy = &[Protocol::Spdy(Version::V31)];
+            let options = ServerOptions::default();
+            let handler = Arc::new(took);
+            let served = serve_connection(io, handler, spdy, None, &options, &runtime, &stop);
+            match served.await {
+                Err(error) if error.is_abuse() => Conduct::Abusive,
+                _ => Conduct::Fair,
+            }
+        }
+    }));
+    let mut flood = bytes::BytesMut::new();
+    Frame::Ping(Ping { id: 1 }).encode(Version::V31, &mut flood);
+    for nth in 1..=1100 {
+        let stray = Data {
+            stream_id: StreamId::new(2 * nth + 1),
+            payload: Bytes::from_static(b"x"),
+            fin: false,
+        };
+        Frame::Data(stray).encode(Version::V31, &mut flood);
+    }
+    for nth in 0..4 {
+        let mut io = tokio::net::TcpStream::connect(address)
+            .await
+            .expect("a port");
+        // It may be closed in the middle of this.
+        let _ = io.write_all(&flood).await;
+        let mut heard = Vec::new();
+        let _ = io.read_to_end(&mut heard).await;
+        assert_eq!(heard.is_empty(), nth == 3, "connection {nth}");
+    }
+    assert_eq!(hits.of(ConnectionLimit::AbusesPerAddress), 1);
+    stop.set();
+    listening.await.expect("no panic");
+}
