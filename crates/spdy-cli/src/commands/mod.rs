@@ -16,6 +16,7 @@ pub(crate) mod replica;
 mod replica_check;
 mod replica_show;
 pub(crate) mod serve;
+mod serve_limits;
 mod serve_metrics;
 
 pub(crate) use outcome::{Outcome, Usage, run};

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::Context;
 use serde::Serialize;
@@ -12,6 +11,7 @@ use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::latch::Latch;
+use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
@@ -19,6 +19,7 @@ use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
+use crate::commands::serve_limits::Limits;
 use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -124,35 +125,6 @@ enum Kind {
     Ed25519,
 }
 
-/// How much a client may want.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Limits")]
-struct Limits {
-    /// Connections open at once
-    #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u32).range(1..))]
-    max_connections: u32,
-
-    /// Exchanges open at once on one SPDY or HTTP/2 connection
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
-    max_streams: u32,
-
-    /// Seconds after which a connection without requests is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 180, value_parser = clap::value_parser!(u64).range(1..))]
-    idle_timeout: u64,
-
-    /// Send a PING on a SPDY session that was silent for so many seconds, and end it when it stays silent for 10 more. Not for Undertow's clients, which never answer a PING [default: never]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    keepalive: Option<u64>,
-
-    /// The largest head of a request, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = clap::value_parser!(u32).range(8_192..))]
-    max_head: u32,
-
-    /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
-    #[arg(long)]
-    no_flow_control: bool,
-}
-
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve portal"
     "spdy serve page.har --tls 127.0.0.1:8443 --write-ca ca.pem"
@@ -256,17 +228,11 @@ async fn serve(
 
     let stop = Latch::new();
     let counted = metrics.is_some().then(Metrics::new);
+    let hits = LimitHits::default();
+    let listen_options = args.limits.of_listeners(hits.clone());
     let config = ServeConfig {
         protocols: args.protocols.clone(),
-        options: ServerOptions {
-            idle_timeout: Duration::from_secs(args.limits.idle_timeout),
-            max_streams: args.limits.max_streams,
-            max_head_bytes: args.limits.max_head as usize,
-            flow_control: !args.limits.no_flow_control,
-            keepalive: args.limits.keepalive.map(Duration::from_secs),
-            metrics: counted.clone(),
-            ..ServerOptions::default()
-        },
+        options: args.limits.of_connections(counted.clone(), hits.clone()),
         stop: stop.clone(),
         log: args.verbose.then(|| log(printer)),
         ..ServeConfig::default()
@@ -279,16 +245,13 @@ async fn serve(
             ..config.clone()
         };
         let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
-        let options = ListenOptions {
-            max_connections: args.limits.max_connections as usize,
-            ..ListenOptions::default()
-        };
+        let options = listen_options.clone();
         running.spawn(listener.run(options, stop, move |io, _from| {
             serve_connection(io, site.clone(), config.clone(), runtime.clone())
         }));
     }
     if let Some((listener, counted)) = metrics.zip(counted) {
-        let (registry, runtime) = (serve_metrics::registry(&counted), runtime.clone());
+        let (registry, runtime) = (serve_metrics::registry(&counted, &hits), runtime.clone());
         let answer = move |request| {
             let response = serve_metrics::answer(&registry, &request);
             std::future::ready(response)
@@ -318,6 +281,11 @@ async fn serve(
         "{DIM}answered {} requests, {} of them not found, {} for other hosts{DIM:#}",
         stats.requests, stats.not_found, stats.misdirected
     ));
+    for (limit, count) in hits.iter() {
+        printer.note(format_args!(
+            "{DIM}clients met {limit} {count} times{DIM:#}"
+        ));
+    }
     Ok(())
 }
 

@@ -16,9 +16,10 @@
 //! | `spdy_header_block_bytes_total` | `role`, `direction`, `form` (`plain`, `wire`) | header blocks |
 //! | `spdy_resets_total` | `role`, `direction`, `status` | RST_STREAM, by the specification's names |
 //! | `spdy_limit_hits_total` | `role`, `limit` | limits that peers met, by the names of the configuration |
+//! | `spdy_connection_limit_hits_total` | `limit` | limits that clients met before and around sessions, HTTP/1.1 and HTTP/2 included |
 //! | `spdy_ping_round_trip_seconds` | `role` | a histogram of the answers to PING |
 //!
-//! Only SPDY is counted: what came by HTTP/1.1 or HTTP/2 is not in here. `spdy serve` has servers' sessions
+//! But for that, only SPDY is counted: what came by HTTP/1.1 or HTTP/2 is not in here. `spdy serve` has servers' sessions
 //! alone, so `role` is always `server`; the names are the same for whoever exports a client's.
 
 use std::fmt;
@@ -32,6 +33,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::Body;
 use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoundTrips, Side};
+use spdy_net::limit::{ConnectionLimit, LimitHits};
 
 /// Where they are found.
 pub(crate) const PATH: &str = "/metrics";
@@ -63,16 +65,32 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
     response.expect("a status and one header make a response")
 }
 
-/// A registry of what `metrics` counts.
-pub(crate) fn registry(metrics: &Metrics) -> Arc<Registry> {
+/// A registry of what `metrics` and `hits` count.
+pub(crate) fn registry(metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
     let mut registry = Registry::with_prefix("spdy");
     registry.register_collector(Box::new(OfSessions(metrics.clone())));
+    registry.register_collector(Box::new(OfConnections(hits.clone())));
     Arc::new(registry)
 }
 
 /// Looks at all sessions whenever it is asked.
 #[derive(Debug)]
 struct OfSessions(Metrics);
+
+/// Limits of connections, whatever is spoken on them.
+#[derive(Debug)]
+struct OfConnections(LimitHits);
+
+impl Collector for OfConnections {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Limits of connections that clients met";
+        let mut limits = counter(&mut encoder, "connection_limit_hits", help)?;
+        for limit in ConnectionLimit::ALL {
+            put(&mut limits, &[("limit", limit.name())], self.0.of(limit))?;
+        }
+        Ok(())
+    }
+}
 
 /// One role's sessions, and what the role is called.
 type Named<'a> = (&'static str, &'a Side);
