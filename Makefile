@@ -8,7 +8,7 @@ help:
 	@echo "make demo   build, race the shipped pages, write demo/race.html"
 	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
 	@echo "make fuzz   an hour of fuzzing for every door that bytes come in by (SECONDS=60 for a minute)"
-	@echo "make bench  how fast the parts are, and what a page load costs"
+	@echo "make bench  how fast the parts are, what a page load costs, and a race against other servers"
 	@echo "make clean  remove what the others made"
 
 demo:
@@ -32,6 +32,9 @@ fuzz:
 bench:
 	$(CARGO) bench --workspace --bench '*' --locked
 	scripts/cpu-per-load
+	scripts/setup-peers
+	scripts/setup-race-peers
+	scripts/race-peers
 
 clean:
 	$(CARGO) clean

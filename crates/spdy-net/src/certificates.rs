@@ -11,6 +11,8 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -93,6 +95,26 @@ impl Identity {
         Self::from_pem(&read(chain)?, &read(key)?, &what)
     }
 
+    /// The chain as PEM text.
+    #[must_use]
+    pub fn chain_pem(&self) -> String {
+        let certificates = self.chain.iter();
+        certificates
+            .map(|certificate| pem("CERTIFICATE", certificate))
+            .collect()
+    }
+
+    /// The key as PEM text.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        let label = match self.key {
+            PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
+            PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
+            _ => "PRIVATE KEY",
+        };
+        pem(label, self.key.secret_der())
+    }
+
     /// The chain and its key, ready to sign with.
     ///
     /// # Errors
@@ -106,6 +128,17 @@ impl Identity {
             provider,
         )?))
     }
+}
+
+/// DER as text (RFC 7468).
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut lines = String::new();
+    for line in text.as_bytes().chunks(64) {
+        lines.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
+        lines.push('\n');
+    }
+    format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }
 
 /// Every certificate in `pem`. `what` names the text in errors.

@@ -225,7 +225,6 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             Some(file) => Roots::File(file.clone()),
             None => Roots::System,
         },
-        pins: Vec::new(),
         insecure: args.connection.insecure,
         ..Trust::default()
     };

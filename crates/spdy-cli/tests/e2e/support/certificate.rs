@@ -5,8 +5,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use spdy_net::certificates::{KeyKind, LocalCa};
 
 /// Files in PEM.
@@ -34,27 +32,9 @@ pub(crate) static CERTIFICATE: LazyLock<Certificate> = LazyLock::new(|| {
         fs::write(&path, text).expect("the folder of a test can be written to");
         path
     };
-    let chain = leaf
-        .chain
-        .iter()
-        .map(|certificate| pem("CERTIFICATE", certificate))
-        .collect();
     Certificate {
         authority: write("authority.pem", authority.pem().to_owned()),
-        chain: write("chain.pem", chain),
-        key: write("key.pem", pem("PRIVATE KEY", leaf.key.secret_der())),
+        chain: write("chain.pem", leaf.chain_pem()),
+        key: write("key.pem", leaf.key_pem()),
     }
 });
-
-fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let lines: Vec<_> = text
-        .as_bytes()
-        .chunks(64)
-        .map(|line| str::from_utf8(line).expect("base64 is ASCII"))
-        .collect();
-    format!(
-        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
-        lines.join("\n")
-    )
-}

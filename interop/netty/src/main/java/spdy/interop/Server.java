@@ -32,6 +32,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * A folder served over SPDY/3.1 by Netty, plain or (with a certificate) by TLS and ALPN.
@@ -49,7 +50,7 @@ public final class Server {
 
     public static void main(String[] args) throws Exception {
         Options options = new Options(args, Map.of("root", ".", "port", "0", "cert", "", "key", ""));
-        Path root = Path.of(options.text("root")).toRealPath();
+        Folder folder = new Folder(Path.of(options.text("root")).toRealPath());
         SslContext tls = null;
         boolean secure = options.has("cert");
         if (secure) {
@@ -61,7 +62,7 @@ public final class Server {
                 .group(new NioEventLoopGroup(2))
                 .channel(NioServerSocketChannel.class)
                 .childOption(ChannelOption.TCP_NODELAY, true)
-                .childHandler(new Pipeline(tls, true, () -> new Answers(root, secure)))
+                .childHandler(new Pipeline(tls, true, () -> new Answers(folder, secure)))
                 .bind("127.0.0.1", options.number("port"))
                 .sync()
                 .channel();
@@ -71,15 +72,38 @@ public final class Server {
         listener.closeFuture().sync();
     }
 
-    private static final class Answers extends SimpleChannelInboundHandler<FullHttpRequest> {
+    /** Files by URI; each is read once, so that what is measured is Netty and not the disk. */
+    private static final class Folder {
         private final Path root;
+        private final Map<String, byte[]> known = new ConcurrentHashMap<>();
+
+        Folder(Path root) {
+            this.root = root;
+        }
+
+        /** The file, or null if there is none. */
+        byte[] file(String uri) throws IOException {
+            byte[] bytes = known.get(uri);
+            if (bytes == null) {
+                Path file = root.resolve("." + new QueryStringDecoder(uri).path()).normalize();
+                if (file.startsWith(root) && Files.isRegularFile(file)) {
+                    bytes = Files.readAllBytes(file);
+                    known.put(uri, bytes);
+                }
+            }
+            return bytes;
+        }
+    }
+
+    private static final class Answers extends SimpleChannelInboundHandler<FullHttpRequest> {
+        private final Folder folder;
         /** A server's streams are even. */
         private int nextPush = 2;
         /** The decoder drops the scheme that a request came with. */
         private final String scheme;
 
-        Answers(Path root, boolean secure) {
-            this.root = root;
+        Answers(Folder folder, boolean secure) {
+            this.folder = folder;
             scheme = secure ? "https" : "http";
         }
 
@@ -87,19 +111,22 @@ public final class Server {
         protected void channelRead0(ChannelHandlerContext context, FullHttpRequest request) throws IOException {
             HttpResponseStatus status = HttpResponseStatus.OK;
             ByteBuf body;
-            Path file = root.resolve("." + new QueryStringDecoder(request.uri()).path()).normalize();
             if (request.method().equals(HttpMethod.POST)) {
                 body = request.content().retain();
-            } else if (file.startsWith(root) && Files.isRegularFile(file)) {
-                body = Unpooled.wrappedBuffer(Files.readAllBytes(file));
             } else {
-                status = HttpResponseStatus.NOT_FOUND;
-                body = Unpooled.copiedBuffer("no such file\n", StandardCharsets.US_ASCII);
+                byte[] file = folder.file(request.uri());
+                if (file == null) {
+                    status = HttpResponseStatus.NOT_FOUND;
+                    file = "no such file\n".getBytes(StandardCharsets.US_ASCII);
+                }
+                body = Unpooled.wrappedBuffer(file);
             }
             int stream = request.headers().getInt(SpdyHttpHeaders.Names.STREAM_ID);
-            for (String names : new QueryStringDecoder(request.uri()).parameters().getOrDefault("push", List.of())) {
-                for (String name : names.split(",")) {
-                    push(context, request, stream, name);
+            if (request.uri().indexOf('?') >= 0) {
+                for (String names : new QueryStringDecoder(request.uri()).parameters().getOrDefault("push", List.of())) {
+                    for (String name : names.split(",")) {
+                        push(context, request, stream, name);
+                    }
                 }
             }
             send(context, stream, status, body);
@@ -115,7 +142,7 @@ public final class Server {
                     .set(SpdyHttpHeaders.Names.ASSOCIATED_TO_STREAM_ID, stream)
                     .set(SpdyHttpHeaders.Names.STREAM_ID, nextPush);
             context.write(promise);
-            send(context, nextPush, HttpResponseStatus.OK, Unpooled.wrappedBuffer(Files.readAllBytes(root.resolve(name))));
+            send(context, nextPush, HttpResponseStatus.OK, Unpooled.wrappedBuffer(folder.file("/" + name)));
             nextPush += 2;
         }
 

@@ -1,0 +1,137 @@
+//! Who runs against whom, and under which load.
+
+use std::fmt;
+use std::str::FromStr;
+
+use spdy_frame::version::Version;
+use spdy_net::protocol::Protocol;
+
+/// With TLS or without: contestants of one lane are compared.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Lane {
+    Plain,
+    Tls,
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Plain => "plain",
+            Self::Tls => "TLS",
+        })
+    }
+}
+
+impl FromStr for Lane {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "plain" => Ok(Self::Plain),
+            "tls" => Ok(Self::Tls),
+            _ => Err(format!(
+                "no lane is called {name:?}; there are plain and tls"
+            )),
+        }
+    }
+}
+
+/// SPDY/3.1, which most rows are about.
+pub(crate) const SPDY: Protocol = Protocol::Spdy(Version::V31);
+
+impl Lane {
+    /// Whom the ratios are against, and the ratio of CPU times that is wanted: at most.
+    pub(crate) fn bar(self) -> (&'static str, Protocol, f64) {
+        match self {
+            Self::Plain => ("netty", SPDY, 0.5),
+            Self::Tls => ("nginx", Protocol::Http2, 0.6),
+        }
+    }
+}
+
+/// How many requests are in flight.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Load {
+    sessions: usize,
+    streams: usize,
+}
+
+impl Load {
+    /// The loads of every lane.
+    pub(crate) const ALL: [Self; 2] = [
+        Self {
+            sessions: 1,
+            streams: 100,
+        },
+        Self {
+            sessions: 32,
+            streams: 10,
+        },
+    ];
+
+    /// Sessions and streams: without multiplexing as many connections as there are requests in flight.
+    pub(crate) fn of(self, protocol: Protocol) -> (usize, usize) {
+        match protocol.is_multiplexed() {
+            true => (self.sessions, self.streams),
+            false => (self.sessions * self.streams, 1),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} x {}", self.sessions, self.streams)
+    }
+}
+
+/// A file that all serve.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) bytes: usize,
+}
+
+impl File {
+    pub(crate) fn of(bytes: usize) -> Self {
+        Self {
+            name: format!("{bytes}.bin"),
+            bytes,
+        }
+    }
+
+    /// Bytes that do not compress.
+    pub(crate) fn contents(&self) -> Vec<u8> {
+        let mut state = 0x9e37_79b9_u32;
+        let next = || {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            (state >> 24) as u8
+        };
+        std::iter::repeat_with(next).take(self.bytes).collect()
+    }
+}
+
+/// One comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) lane: Lane,
+    pub(crate) load: Load,
+    pub(crate) file: File,
+}
+
+impl Cell {
+    pub(crate) fn all(lanes: &[Lane], loads: &[Load], files: &[File]) -> Vec<Self> {
+        let mut cells = Vec::new();
+        for lane in lanes {
+            for file in files {
+                cells.extend(loads.iter().map(|load| Self {
+                    lane: *lane,
+                    load: *load,
+                    file: file.clone(),
+                }));
+            }
+        }
+        cells
+    }
+}
