@@ -49,6 +49,8 @@ pub(crate) struct Voice {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Race a page's load over HTTP, HTTPS, SPDY and HTTP/2, in virtual time
+    ///
+    /// The exit code is 1 if any load did not get all of its page; the others are shown all the same.
     #[command(after_help = race::EXAMPLES)]
     Race(race::Args),
     /// Serve a recorded page or a folder from memory
@@ -66,10 +68,11 @@ pub(crate) enum Command {
     Bench(bench::Args),
     /// Read SPDY out of a packet capture: frames, streams, windows, and what looks wrong
     ///
-    /// SPDY is found on any port: by ALPN, by an HTTP/1.1 Upgrade (also behind CONNECT), or by its first bytes.
-    /// Times and stalls are those of the place of the capture; raw streams have none. Left out are SPDY inside
-    /// WebSocket, TLS with other ciphers than AES-GCM and ChaCha20-Poly1305, early data, and fragments of IP.
-    /// The exit code is 1 if there is no SPDY.
+    /// SPDY is found on any port: by ALPN, by an HTTP/1.1 Upgrade (also behind CONNECT), inside a WebSocket of
+    /// kubectl port-forward, or by its first bytes. Times and stalls are those of the place of the capture; raw
+    /// streams have none. Of an exec by plain WebSocket only that there was one is told. Left out are TLS with
+    /// other ciphers than AES-GCM and ChaCha20-Poly1305, early data, and fragments of IP. The exit code is 1 if
+    /// there is no SPDY.
     #[command(after_help = inspect::EXAMPLES, disable_version_flag = true)]
     Inspect(inspect::Args),
     /// Make recorded pages, and look into them

@@ -8,7 +8,7 @@ macro_rules! examples {
             $("  ", $line, "\n",)+
             "\nExit codes:\n",
             "  0  done\n",
-            "  1  failed: the reason is on stderr\n",
+            "  1  failed: the reason is on stderr, or among the results\n",
             "  2  usage: the command line was not understood",
         )
     };

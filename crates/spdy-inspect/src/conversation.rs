@@ -3,6 +3,7 @@
 //! ```text
 //! 16 03 ........ TLS ── opened ─▶ ALPN spdy/*, or another conversation inside
 //! GET / HTTP/1.1 HTTP ─ Upgrade: SPDY/3.1, answered 101 ─▶ SPDY
+//!                ├───── WebSocket of Kubernetes, answered 101 ─▶ frames ─▶ SPDY inside
 //!                └───── CONNECT, answered 2xx ─▶ another conversation inside
 //! 80 02, 80 03 . SPDY
 //! anything else  not ours: forgotten
@@ -14,12 +15,13 @@ use spdy_frame::version::Version;
 
 use crate::direction::Direction;
 use crate::event::{Begun, Found, What};
-use crate::http1::{self, Head, Heads};
+use crate::http1::{self, Head, Heads, Switch};
 use crate::limits::Limits;
 use crate::session::Session;
 use crate::timeline::Summary;
 use crate::tls::key_log::KeyLog;
 use crate::tls::{Opened, Tls};
+use crate::websocket::{Unframed, WebSocket};
 
 /// Conversations inside one another: CONNECT, TLS, Upgrade; TLS in TLS is the most that proxies do.
 const DEPTH: usize = 6;
@@ -49,6 +51,7 @@ enum Layer {
     Unknown([BytesMut; 2]),
     Http(Box<Http>),
     Tls(Box<(Tls, Conversation)>),
+    WebSocket(Box<(WebSocket, Conversation)>),
     Spdy(Box<Session>),
     Inner(Box<Conversation>),
     NotOurs,
@@ -63,7 +66,11 @@ struct Http {
 
 #[derive(Debug)]
 enum Asked {
-    Upgrade { target: String, body_bytes: u64 },
+    Upgrade {
+        target: String,
+        to: String,
+        body_bytes: u64,
+    },
     Tunnel,
 }
 
@@ -104,6 +111,7 @@ impl Conversation {
             Layer::NotOurs => true,
             Layer::Inner(inner) => inner.is_not_ours(),
             Layer::Tls(tls) => tls.1.is_not_ours(),
+            Layer::WebSocket(socket) => socket.1.is_not_ours(),
             Layer::Unknown(_) | Layer::Http(_) | Layer::Spdy(_) => false,
         }
     }
@@ -156,6 +164,11 @@ impl Conversation {
                 tls.0.push(at, direction, bytes, around.keys, &mut opened);
                 self.opened(opened, around);
             }
+            Layer::WebSocket(socket) => {
+                let mut unframed = Vec::new();
+                socket.0.push(at, direction, bytes, &mut unframed);
+                socket.1.unframed(unframed, around);
+            }
         }
     }
 
@@ -176,6 +189,11 @@ impl Conversation {
                 tls.0.gap(at, direction, len, &mut opened);
                 self.opened(opened, around);
             }
+            Layer::WebSocket(socket) => {
+                let mut unframed = Vec::new();
+                socket.0.gap(at, direction, len, &mut unframed);
+                socket.1.unframed(unframed, around);
+            }
         }
     }
 
@@ -185,6 +203,7 @@ impl Conversation {
             Layer::Spdy(session) => Some(session.finish(at, whole)),
             Layer::Inner(inner) => inner.finish(at, whole),
             Layer::Tls(tls) => tls.1.finish(at, whole),
+            Layer::WebSocket(socket) => socket.1.finish(at, whole),
             _ => None,
         }
     }
@@ -270,6 +289,17 @@ impl Conversation {
         }
     }
 
+    /// Takes what a WebSocket around this conversation held.
+    fn unframed(&mut self, unframed: Vec<Unframed>, around: &mut Around<'_>) {
+        for unframed in unframed {
+            match unframed {
+                Unframed::Bytes(at, direction, bytes) => self.push(at, direction, &bytes, around),
+                Unframed::Gap(at, direction, len) => self.gap(at, direction, len, around),
+                Unframed::Lost(at, why) => around.out.push((at, What::Trouble(why))),
+            }
+        }
+    }
+
     fn heads(&mut self, at: Instant, around: &mut Around<'_>) {
         let limit = around.limits.http_head_bytes;
         let Layer::Http(http) = &mut self.layer else {
@@ -277,8 +307,16 @@ impl Conversation {
         };
         while http.asked.is_none() {
             match http.client.poll(limit) {
-                Some(Head::AskUpgrade { target, body_bytes }) => {
-                    http.asked = Some(Asked::Upgrade { target, body_bytes });
+                Some(Head::AskUpgrade {
+                    target,
+                    to,
+                    body_bytes,
+                }) => {
+                    http.asked = Some(Asked::Upgrade {
+                        target,
+                        to,
+                        body_bytes,
+                    });
                 }
                 Some(Head::AskTunnel) => http.asked = Some(Asked::Tunnel),
                 Some(Head::Answer { .. }) => {}
@@ -293,23 +331,40 @@ impl Conversation {
             let Head::Answer {
                 status,
                 line,
-                to_spdy,
+                switch,
             } = head
             else {
                 continue;
             };
             match (&http.asked, status) {
                 // The request may be missing in the capture: 101 to SPDY says enough.
-                (asked, 101) if to_spdy => {
-                    let body = match asked {
-                        Some(Asked::Upgrade { body_bytes, .. }) => *body_bytes,
-                        _ => 0,
+                (asked, 101) if let Some(switch) = switch => {
+                    let (target, body) = match asked {
+                        Some(Asked::Upgrade {
+                            target, body_bytes, ..
+                        }) => (Some(target.clone()), *body_bytes),
+                        _ => (None, 0),
                     };
                     let (mut client, server) = http.rest();
                     let body = usize::try_from(body).unwrap_or(usize::MAX);
                     client.advance(body.min(client.len()));
                     let version = Some(Version::V31);
-                    self.begin(at, Found::Upgrade, Version::V31, version, around);
+                    match switch {
+                        Switch::Spdy => {
+                            self.begin(at, Found::Upgrade, Version::V31, version, around);
+                        }
+                        Switch::SpdyInWebSocket => {
+                            let mut inner = Self::within(self.depth + 1, self.in_tls);
+                            inner.begin(at, Found::WebSocket, Version::V31, version, around);
+                            let socket = WebSocket::default();
+                            self.layer = Layer::WebSocket(Box::new((socket, inner)));
+                        }
+                        Switch::Channels(protocol) => {
+                            let channels = What::Channels { target, protocol };
+                            around.out.push((at, channels));
+                            self.layer = Layer::NotOurs;
+                        }
+                    }
                     self.push(at, Direction::ToServer, &client, around);
                     self.push(at, Direction::ToClient, &server, around);
                     return;
@@ -322,8 +377,8 @@ impl Conversation {
                     self.push(at, Direction::ToClient, &server, around);
                     return;
                 }
-                (Some(Asked::Upgrade { target, .. }), _) => {
-                    let why = format!("{target} asked for an Upgrade to SPDY, answered: {line}");
+                (Some(Asked::Upgrade { target, to, .. }), _) => {
+                    let why = format!("{target} asked for {to}, answered: {line}");
                     around.out.push((at, What::Trouble(why)));
                     http.asked = None;
                 }

@@ -40,6 +40,14 @@ pub enum What {
         /// Why.
         why: String,
     },
+    /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. Nothing more is
+    /// told of it.
+    Channels {
+        /// Method and path, if the request was captured.
+        target: Option<String>,
+        /// Its sub-protocol, such as `v5.channel.k8s.io`.
+        protocol: String,
+    },
     /// The session is over, or the capture is.
     Ended(Box<Summary>),
 }
@@ -66,6 +74,8 @@ pub enum Found {
     Alpn,
     /// An HTTP/1.1 Upgrade was answered 101.
     Upgrade,
+    /// The sub-protocol of a WebSocket around it names it.
+    WebSocket,
     /// The first bytes are a SPDY head.
     FirstBytes,
     /// The caller said so.
@@ -77,6 +87,7 @@ impl fmt::Display for Found {
         f.write_str(match self {
             Self::Alpn => "ALPN",
             Self::Upgrade => "HTTP/1.1 Upgrade",
+            Self::WebSocket => "WebSocket",
             Self::FirstBytes => "its first bytes",
             Self::Told => "command",
         })

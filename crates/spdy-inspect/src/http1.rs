@@ -1,4 +1,5 @@
-//! HTTP/1.1 as far as it leads to SPDY: heads, `Upgrade: SPDY/3.1`, and CONNECT through a proxy.
+//! HTTP/1.1 as far as it leads to SPDY: heads, `Upgrade: SPDY/3.1` or a WebSocket of Kubernetes, and CONNECT
+//! through a proxy.
 //!
 //! Bodies before an Upgrade are not followed. A head is what stands before an empty line, and its last
 //! request or status line counts; so the end of a body in front of it does no harm.
@@ -8,16 +9,45 @@ use bytes::{Buf, BytesMut};
 /// A head that matters.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Head {
-    /// The client asks for SPDY. So many bytes of body follow.
-    AskUpgrade { target: String, body_bytes: u64 },
+    /// The client asks for SPDY, or for a WebSocket that Kubernetes knows. So many bytes of body follow.
+    AskUpgrade {
+        target: String,
+        to: String,
+        body_bytes: u64,
+    },
     /// The client asks a proxy for a tunnel.
     AskTunnel,
     /// The server's answer; 1xx but 101 are not told.
     Answer {
         status: u16,
         line: String,
-        to_spdy: bool,
+        switch: Option<Switch>,
     },
+}
+
+/// What an answer switches to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Switch {
+    /// SPDY itself.
+    Spdy,
+    /// SPDY inside WebSocket, `SPDY/3.1+portforward.k8s.io`.
+    SpdyInWebSocket,
+    /// Streams without SPDY in a WebSocket of this sub-protocol.
+    Channels(String),
+}
+
+fn names_spdy(protocol: &str) -> bool {
+    let start = protocol.get(..5).unwrap_or_default();
+    start.eq_ignore_ascii_case("spdy/")
+}
+
+/// The sub-protocol that a WebSocket of Kubernetes has.
+fn of_websocket(protocol: &str) -> Option<Switch> {
+    if names_spdy(protocol) {
+        return Some(Switch::SpdyInWebSocket);
+    }
+    let channels = protocol.ends_with("channel.k8s.io");
+    channels.then(|| Switch::Channels(protocol.to_owned()))
 }
 
 /// Cuts one direction into heads.
@@ -69,10 +99,14 @@ fn read(text: &str) -> Option<Head> {
                 .then(|| value.trim())
         })
     };
-    let to_spdy = value("upgrade").is_some_and(|value| {
-        let begins = value.get(..5).unwrap_or_default();
-        begins.eq_ignore_ascii_case("spdy/")
-    });
+    let upgrade = value("upgrade").unwrap_or_default();
+    let protocols = value("sec-websocket-protocol").unwrap_or_default();
+    let mut switch = None;
+    if names_spdy(upgrade) {
+        switch = Some(Switch::Spdy);
+    } else if upgrade.eq_ignore_ascii_case("websocket") {
+        switch = protocols.split(',').map(str::trim).find_map(of_websocket);
+    }
     let line = lines[at];
     if let Some(status_at) = line.find("HTTP/1.1 ") {
         let status_line = &line[status_at..];
@@ -81,14 +115,19 @@ fn read(text: &str) -> Option<Head> {
         return told.then(|| Head::Answer {
             status,
             line: status_line.to_owned(),
-            to_spdy,
+            switch,
         });
     }
     if line.starts_with("CONNECT ") {
         return Some(Head::AskTunnel);
     }
-    to_spdy.then(|| Head::AskUpgrade {
+    let to = match switch? {
+        Switch::Spdy => "an Upgrade to SPDY".to_owned(),
+        Switch::SpdyInWebSocket | Switch::Channels(_) => format!("a WebSocket of {protocols}"),
+    };
+    Some(Head::AskUpgrade {
         target: line.trim_end_matches(" HTTP/1.1").to_owned(),
+        to,
         body_bytes: value("content-length")
             .and_then(|len| len.parse().ok())
             .unwrap_or(0),

@@ -28,3 +28,4 @@ mod reassembly;
 mod session;
 pub mod timeline;
 pub mod tls;
+mod websocket;

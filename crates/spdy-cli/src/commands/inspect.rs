@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Some((path, error)) => {
             Err(error).with_context(|| format!("cannot read {}", path.display()))
         }
-        None if view.sessions() == 0 => Ok(Outcome::Failed),
+        None if view.sessions() == 0 => anyhow::bail!("no SPDY session found"),
         None => Ok(Outcome::Done),
     }
 }

@@ -89,6 +89,17 @@ impl<'a> View<'a> {
                 let text = format!("TLS to {name}, offering {}: {why}", offered.join(", "));
                 aside(format!("{WARN}{}{WARN:#}", visible(&text)))
             }
+            What::Channels { target, protocol } => {
+                if self.json {
+                    return self.printer.json(&json!({
+                        "event": "channels", "connection": connection, "at_ms": at.as_millis_f64(),
+                        "target": target, "protocol": protocol,
+                    }));
+                }
+                let target = target.unwrap_or_else(|| "a connection".to_owned());
+                let text = format!("{target} is a WebSocket of {protocol}: streams without SPDY");
+                aside(visible(&text).to_string())
+            }
             What::Ended(summary) => {
                 self.sessions += 1;
                 if self.json {
@@ -106,9 +117,6 @@ impl<'a> View<'a> {
             self.printer
                 .note(format_args!("{WARN}note{WARN:#}: {text}"));
         };
-        if self.sessions == 0 {
-            note("no SPDY session found".to_owned());
-        }
         let told = [
             (self.sealed, "TLS connection", "not opened (see --keylog)"),
             (

@@ -170,7 +170,11 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.note(format_args!("report: {}", path.display()));
     }
     tell_failures(&loads, printer);
-    Ok(Outcome::Done)
+    let broken = loads.iter().filter(|load| !load.failures.is_empty());
+    match broken.count() {
+        0 => Ok(Outcome::Done),
+        count => anyhow::bail!("{count} of {} loads are not whole", loads.len()),
+    }
 }
 
 /// What was asked, with every name looked up.

@@ -15,10 +15,12 @@ use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
+use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
+use crate::commands::race::open_replica;
 use crate::commands::serve_limits::Limits;
 use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
@@ -175,8 +177,7 @@ fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
             .with_context(|| format!("cannot serve {}", path.display()))?;
         return Ok((Site::of_directory(directory), None));
     }
-    let opened = spdy_page::open::open(&args.source)
-        .with_context(|| format!("cannot serve {}", args.source))?;
+    let opened = open_replica(&args.source, &ImportOptions::default())?;
     let replica = opened.replica;
     let site = Site::of_replica(&replica);
     let host = match &args.host {

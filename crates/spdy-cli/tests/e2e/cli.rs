@@ -86,8 +86,9 @@ fn a_wrong_command_line_ends_with_2() {
 
 #[test]
 fn names_that_do_not_exist_get_the_list_of_those_that_do() {
-    let cases: [(&[&str], &[&str]); 4] = [
+    let cases: [(&[&str], &[&str]); 5] = [
         (&["race", "nowhere"], &["nowhere", "flags", "portal"]),
+        (&["serve", "nowhere"], &["nowhere", "flags", "portal"]),
         (
             &["race", "--network", "dls"],
             &["dls", "dsl", "cable", "3g", "lte", "fibre", "satellite"],
@@ -123,6 +124,28 @@ fn an_error_is_one_line_and_ends_with_1() {
     );
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.starts_with("error: cannot open "), "{said}");
+}
+
+#[test]
+fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
+    let network = "down=10kbit,up=10kbit,rtt=100ms,loss=50%";
+    let race = [
+        "race",
+        "flags",
+        "--protocols",
+        "spdy,http",
+        "--network",
+        network,
+    ];
+    let output = ended_with(1, &mut spdy(&race));
+    let (said, why) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    assert!(said.contains("flags"), "{said}");
+    assert!(why.contains("by spdy, seed 1, is not whole"), "{why}");
+    let last = why.lines().last().expect("a reason");
+    assert_eq!(last, "error: 1 of 2 loads are not whole");
 }
 
 #[test]

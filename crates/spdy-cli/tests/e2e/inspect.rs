@@ -1,6 +1,8 @@
 //! `spdy inspect` on what `spdy fetch` and `spdy serve` said to each other, plain and in TLS.
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -132,4 +134,69 @@ fn a_damaged_capture_fails_and_tells_where() {
     );
     ended_with(2, &mut spdy(&["inspect"]));
     ended_with(2, &mut spdy(&["inspect", "--client", "c2s.bin"]));
+}
+
+#[test]
+fn a_capture_from_stdin_is_shown_while_it_grows() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (pcap, _) = captured(folder.path(), false);
+    let capture = std::fs::read(&pcap).expect("the relay wrote it");
+    let mut inspect = spdy(&["inspect", "-"]);
+    inspect.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut inspect = inspect.spawn().expect("the program runs");
+    let mut stdin = inspect.stdin.take().expect("piped");
+    let mut lines = BufReader::new(inspect.stdout.take().expect("piped")).lines();
+    let mut until = |wanted: &str| {
+        let line = lines.find(|line| line.as_ref().expect("text").contains(wanted));
+        assert!(line.is_some(), "no {wanted:?}");
+    };
+    // Not the last packets: the session goes on, and its beginning is shown all the same.
+    let (most, rest) = capture.split_at(capture.len() - 1000);
+    stdin.write_all(most).expect("the program reads");
+    until("SYN_STREAM stream 1");
+    until("SYN_REPLY stream 1");
+    stdin.write_all(rest).expect("the program reads");
+    drop(stdin);
+    until("1048576 bytes of DATA");
+    assert!(inspect.wait().expect("an end").success());
+}
+
+#[test]
+fn a_port_forward_inside_a_websocket_is_read_and_an_exec_by_one_is_named() {
+    let recorded = |name: &str, side: &str| {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/kubernetes");
+        folder
+            .join(format!("{name}.{side}.bin"))
+            .display()
+            .to_string()
+    };
+    let arguments = |name: &str| {
+        [
+            "inspect",
+            "--client",
+            &recorded(name, "c2s"),
+            "--server",
+            &recorded(name, "s2c"),
+        ]
+        .map(str::to_owned)
+    };
+    let forward = arguments("ws_portforward");
+    let said = stdout_of(&forward.each_ref().map(String::as_str));
+    for wanted in [
+        "SPDY/3.1, by WebSocket",
+        "streamtype: data",
+        "2000 bytes of DATA",
+    ] {
+        assert!(said.contains(wanted), "no {wanted:?} in {said}");
+    }
+    let exec = arguments("ws_exec");
+    let output = ended_with(1, &mut spdy(&exec.each_ref().map(String::as_str)));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let wanted = "GET /ws/exec?cmd=cat is a WebSocket of v5.channel.k8s.io: streams without SPDY";
+    assert!(said.contains(wanted), "{said}");
+    // Why it failed is told even to who wants no notes.
+    let mut quiet = spdy(&exec.each_ref().map(String::as_str));
+    let output = ended_with(1, quiet.arg("--quiet"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("error: no SPDY session found"), "{said}");
 }

@@ -199,6 +199,42 @@ fn damaged_files_are_told_with_the_place_of_the_damage() {
 }
 
 #[test]
+fn a_record_past_its_limit_is_refused_in_either_format() {
+    let limits = Limits {
+        record_bytes: 100,
+        ..Limits::default()
+    };
+    let read = |file: &[u8]| {
+        let mut reader = Reader::new(limits.clone());
+        reader.push(file);
+        loop {
+            match reader.poll() {
+                Ok(Some(_)) => {}
+                Ok(None) => break reader.finish(),
+                Err(error) => break Err(error),
+            }
+        }
+    };
+    let past = |at, got| CaptureError::RecordLength {
+        at,
+        got,
+        limit: 100,
+    };
+    // pcap counts what it kept of the packet, pcapng the whole block, in fours.
+    assert_eq!(read(&pcap(&[(0, vec![1; 100])], 1, false, true)), Ok(()));
+    let file = pcap(&[(0, vec![1; 101])], 1, false, true);
+    assert_eq!(read(&file), Err(past(24, 101)));
+    let section = pcapng(&[], 1, None);
+    assert_eq!(
+        read(&[section.clone(), block(77, &[0; 88])].concat()),
+        Ok(())
+    );
+    let at = section.len() as u64;
+    let file = [section, block(77, &[0; 89])].concat();
+    assert_eq!(read(&file), Err(past(at, 104)));
+}
+
+#[test]
 fn interfaces_past_their_limit_are_refused() {
     let limits = Limits {
         interfaces: 2,

@@ -7,3 +7,4 @@ mod reassembly;
 mod support;
 mod timeline;
 mod tls;
+mod websocket;

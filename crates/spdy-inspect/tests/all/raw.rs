@@ -11,6 +11,7 @@ use spdy_testkit::{live, sequences};
 
 use crate::support::Told;
 use crate::support::file::pcap;
+use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
 
 /// Type and stream, and the headers or the length of the payload.
@@ -265,4 +266,33 @@ fn a_head_before_an_upgrade_is_limited() {
         0,
         "the beginning of the head is gone"
     );
+}
+
+#[test]
+fn of_a_payload_as_many_bytes_are_held_as_are_asked_for() {
+    let mut writer = Writer::new(Version::V31);
+    let client = [
+        writer.open(1, false),
+        writer.data(1, 16, false),
+        writer.data(1, 17, true),
+    ]
+    .concat();
+    for (asked, shown) in [(0, [0, 0]), (16, [16, 16]), (17, [16, 17])] {
+        let options = Options {
+            limits: Limits {
+                payload_shown_bytes: asked,
+                ..Limits::default()
+            },
+            ..Options::default()
+        };
+        let told = streams(&client, &[], options);
+        let held = told.frames().into_iter().filter_map(|seen| {
+            let Frame::Data(data) = &seen.frame else {
+                return None;
+            };
+            Some((data.payload.len(), seen.len_bytes))
+        });
+        let held: Vec<_> = held.collect();
+        assert_eq!(held, [(shown[0], 16), (shown[1], 17)], "{asked} asked for");
+    }
 }

@@ -1,0 +1,178 @@
+//! WebSocket as it passes: frames of both directions cut, unmasked, and handed on at once (RFC 6455 §5.2).
+//!
+//! ```text
+//! client  82 fe 40 00 mask payload ...     FIN and opcode, MASK and length, mask of 32 bits
+//! server  82 7e 40 00 payload ...          the same without a mask
+//! ```
+//!
+//! Where messages begin and end means nothing to the SPDY inside of them, so nothing is held but the head of
+//! a frame.
+
+use std::io::Cursor;
+
+use bytes::{Buf, BytesMut};
+use spdy_clock::Instant;
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+
+use crate::direction::Direction;
+
+/// What came out of the frames.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Unframed {
+    Bytes(Instant, Direction, BytesMut),
+    Gap(Instant, Direction, u64),
+    /// Nothing more can be read of this direction.
+    Lost(Instant, String),
+}
+
+/// Both directions of a connection after its 101.
+#[derive(Debug, Default)]
+pub(crate) struct WebSocket {
+    halves: [Half; 2],
+}
+
+#[derive(Debug, Default)]
+struct Half {
+    /// The beginning of a head.
+    input: BytesMut,
+    payload: Option<Payload>,
+    over: bool,
+}
+
+/// What is left of a frame.
+#[derive(Clone, Copy, Debug)]
+struct Payload {
+    left: u64,
+    /// The next byte's part of it first.
+    mask: [u8; 4],
+    /// Of a message; that of PING and its like is passed over.
+    is_data: bool,
+}
+
+impl Payload {
+    fn skip(&mut self, len: u64) {
+        self.left -= len;
+        self.mask.rotate_left((len % 4) as usize);
+    }
+}
+
+impl WebSocket {
+    pub(crate) fn push(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        bytes: &[u8],
+        out: &mut Vec<Unframed>,
+    ) {
+        let half = &mut self.halves[direction.index()];
+        if half.over {
+            return;
+        }
+        half.input.extend_from_slice(bytes);
+        loop {
+            match half.step() {
+                Step::Wait => return,
+                Step::Passed => {}
+                Step::Took(bytes) => out.push(Unframed::Bytes(at, direction, bytes)),
+                Step::Over => return half.lose(),
+                Step::Lost(why) => {
+                    half.lose();
+                    return out.push(Unframed::Lost(at, format!("{direction}: {why}")));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn gap(
+        &mut self,
+        at: Instant,
+        direction: Direction,
+        len: u64,
+        out: &mut Vec<Unframed>,
+    ) {
+        let half = &mut self.halves[direction.index()];
+        if half.over {
+            return;
+        }
+        match &mut half.payload {
+            Some(payload) if len <= payload.left => {
+                payload.skip(len);
+                if payload.is_data {
+                    out.push(Unframed::Gap(at, direction, len));
+                }
+            }
+            _ => {
+                half.lose();
+                let why =
+                    format!("{direction}: {len} bytes are missing, a head of WebSocket in them");
+                out.push(Unframed::Lost(at, why));
+            }
+        }
+    }
+}
+
+enum Step {
+    Wait,
+    Took(BytesMut),
+    Passed,
+    /// A close: nothing follows it.
+    Over,
+    Lost(String),
+}
+
+impl Half {
+    fn lose(&mut self) {
+        self.over = true;
+        self.input = BytesMut::new();
+    }
+
+    fn step(&mut self) -> Step {
+        if self.input.is_empty() {
+            return Step::Wait;
+        }
+        let Some(payload) = &mut self.payload else {
+            return self.head();
+        };
+        let here = usize::try_from(payload.left).unwrap_or(usize::MAX);
+        let mut bytes = self.input.split_to(here.min(self.input.len()));
+        for (byte, mask) in bytes.iter_mut().zip(payload.mask.iter().cycle()) {
+            *byte ^= mask;
+        }
+        payload.skip(bytes.len() as u64);
+        let is_data = payload.is_data;
+        if payload.left == 0 {
+            self.payload = None;
+        }
+        match is_data {
+            true => Step::Took(bytes),
+            false => Step::Passed,
+        }
+    }
+
+    fn head(&mut self) -> Step {
+        let mut cursor = Cursor::new(&self.input[..]);
+        let (head, len) = match FrameHeader::parse(&mut cursor) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Step::Wait,
+            Err(error) => return Step::Lost(error.to_string()),
+        };
+        let used = usize::try_from(cursor.position()).unwrap_or(usize::MAX);
+        self.input.advance(used.min(self.input.len()));
+        if head.rsv1 || head.rsv2 || head.rsv3 {
+            return Step::Lost("a WebSocket with an extension, compression maybe".to_owned());
+        }
+        let is_data = match head.opcode {
+            OpCode::Data(Data::Binary | Data::Continue) => true,
+            OpCode::Data(_) => return Step::Lost("a message that is text".to_owned()),
+            OpCode::Control(Control::Close) => return Step::Over,
+            OpCode::Control(_) => false,
+        };
+        self.payload = (len > 0).then_some(Payload {
+            left: len,
+            mask: head.mask.unwrap_or_default(),
+            is_data,
+        });
+        Step::Passed
+    }
+}
