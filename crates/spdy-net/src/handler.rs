@@ -1,6 +1,7 @@
 //! Who answers: one trait, whatever protocol the request came by.
 
-use http::{Request, Response};
+use futures_util::FutureExt;
+use http::{Extensions, Request, Response};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_frame::priority::Priority;
@@ -17,6 +18,44 @@ pub struct Arrival {
     /// What the client asked for; 0 for HTTP/1.1, which cannot say.
     pub priority: Priority,
 }
+
+/// Pushes beside an answer, whatever the protocol. To be used before the [`Handler`] gives the answer: what is
+/// pushed must be told before it can be asked for.
+#[derive(Clone, Debug)]
+pub struct Pusher {
+    spdy: spdy::server::Pusher,
+}
+
+impl Pusher {
+    /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1).
+    #[must_use]
+    pub fn of(request: &Extensions) -> Option<Self> {
+        let spdy = request.get::<spdy::server::Pusher>()?.clone();
+        Some(Self { spdy })
+    }
+
+    /// Pushes `response` as the answer to `request`, a GET of the same origin as the request it came with. The
+    /// future sends what there is no room for yet, and must be run; it gives whether all of it was taken.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing was pushed: the client takes none, or no more, or this may not be.
+    pub fn push(
+        &self,
+        request: &Request<()>,
+        priority: Priority,
+        response: Response<Body>,
+    ) -> Result<BoxFuture<bool>, PushError> {
+        let sending = self.spdy.push_response(request, priority, response);
+        let sending = sending.map_err(|error| PushError(error.to_string()))?;
+        Ok(sending.map(|sent| sent.is_ok()).boxed())
+    }
+}
+
+/// Why something was not pushed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PushError(pub(crate) String);
 
 /// Answers requests. The request's URI is absolute where the client named a host.
 pub trait Handler: Send + Sync + 'static {

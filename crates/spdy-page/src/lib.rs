@@ -24,6 +24,7 @@ pub mod graph;
 pub mod head;
 pub mod kind;
 pub mod limits;
+pub mod named;
 pub mod notes;
 pub mod open;
 pub mod replica;

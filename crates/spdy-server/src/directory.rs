@@ -107,6 +107,20 @@ impl Directory {
         self.files.is_empty()
     }
 
+    /// Every path that is served, as a target, with its file.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = (String, &Answer)> {
+        let files = self.files.iter();
+        files.map(|(path, answer)| (String::from_utf8_lossy(path).into_owned(), answer))
+    }
+
+    /// The file at `target`.
+    pub(crate) fn answer(&self, target: &str) -> Option<&Answer> {
+        match self.find(&Method::GET, target) {
+            Found::Answer(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
     /// What `method` `target` finds; a query is ignored.
     pub(crate) fn find(&self, method: &Method, target: &str) -> Found<'_> {
         let path = target.split(['?', '#']).next().unwrap_or_default();

@@ -5,13 +5,24 @@
 //!                                      |                  ^
 //!                      HEAD, conditions (conditions.rs),  `-- a replica, or a folder (directory.rs)
 //!                      ranges (ranges.rs), 4xx
+//!
+//! a page, 200 --pushing.rs--> plan (push_plan.rs) --> pushes, and hints in its headers
+//!                  ^ Link (link_header.rs), X-Associated-Content (associated_content.rs),
+//!                    the site's own text or recording (needs.rs), what others asked for (learned.rs)
 //! ```
 
 pub mod answer;
+pub mod associated_content;
 mod conditions;
 pub mod directory;
+pub mod learned;
+pub mod link_header;
 mod media_types;
+pub mod needs;
+pub mod push_plan;
+pub mod pushing;
 mod ranges;
 pub mod respond;
 pub mod serve;
 pub mod site;
+mod visit;

@@ -53,17 +53,20 @@ pub fn respond(
     limits: &Limits,
 ) -> Response<Bytes> {
     let mut response = answer(site, head, limits);
-    if let (Some(now), false) = (now, response.headers().contains_key(header::DATE)) {
-        let date = HeaderValue::try_from(httpdate::fmt_http_date(now));
-        response
-            .headers_mut()
-            .insert(header::DATE, date.expect("a date is a header value"));
-    }
+    add_date(response.headers_mut(), now);
     if head.method == Method::HEAD {
         // The length stays: it is what a GET would have brought (RFC 9110 §9.3.2).
         *response.body_mut() = Bytes::new();
     }
     response
+}
+
+/// Says when the answer was given, where nothing recorded does.
+pub(crate) fn add_date(headers: &mut HeaderMap, now: Option<SystemTime>) {
+    if let (Some(now), false) = (now, headers.contains_key(header::DATE)) {
+        let date = HeaderValue::try_from(httpdate::fmt_http_date(now));
+        headers.insert(header::DATE, date.expect("a date is a header value"));
+    }
 }
 
 fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response<Bytes> {

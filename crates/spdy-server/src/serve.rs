@@ -15,6 +15,7 @@ use spdy_net::protocol::Protocol;
 pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 
+use crate::pushing::{Pushing, SessionPushing};
 use crate::respond::{Limits, respond};
 use crate::site::Site;
 
@@ -35,6 +36,8 @@ pub struct Served<'a> {
     pub status: http::StatusCode,
     /// Bytes of its body.
     pub body_bytes: u64,
+    /// Nobody asked: it was pushed.
+    pub pushed: bool,
 }
 
 /// Is told of every answer.
@@ -57,6 +60,8 @@ pub struct ServeConfig {
     pub stop: Latch,
     /// Is told of every answer.
     pub log: Option<Log>,
+    /// What goes along with pages; `None`: nothing does.
+    pub pushing: Option<Arc<Pushing>>,
 }
 
 impl Default for ServeConfig {
@@ -69,6 +74,7 @@ impl Default for ServeConfig {
             calendar: Calendar::default(),
             stop: Latch::default(),
             log: None,
+            pushing: None,
         }
     }
 }
@@ -94,8 +100,12 @@ pub async fn serve_connection(
     config: ServeConfig,
     runtime: SharedRuntime,
 ) -> Conduct {
+    let pushing = config.pushing.clone();
+    let pushing =
+        pushing.map(|pushing| SessionPushing::new(pushing, site.clone(), runtime.clone()));
     let handler = SiteHandler {
         site,
+        pushing,
         limits: config.limits,
         calendar: config.calendar,
         runtime: runtime.clone(),
@@ -131,13 +141,18 @@ struct SiteHandler {
     calendar: Calendar,
     runtime: SharedRuntime,
     log: Option<Log>,
+    pushing: Option<SessionPushing>,
 }
 
 impl Handler for SiteHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (head, body) = request.into_parts();
         let now = self.calendar.now(&self.runtime);
-        let response = respond(&self.site, &head, now, &self.limits);
+        let mut response = respond(&self.site, &head, now, &self.limits);
+        let pushed = match &self.pushing {
+            Some(pushing) => pushing.go_along(&head, &mut response, now),
+            None => Vec::new(),
+        };
         if let (Some(log), Some(arrival)) = (&self.log, head.extensions.get::<Arrival>()) {
             log(&Served {
                 method: &head.method,
@@ -147,7 +162,20 @@ impl Handler for SiteHandler {
                 priority: arrival.priority,
                 status: response.status(),
                 body_bytes: response.body().len() as u64,
+                pushed: false,
             });
+            for push in pushed {
+                log(&Served {
+                    method: &http::Method::GET,
+                    uri: &push.uri,
+                    protocol: arrival.protocol,
+                    secure: arrival.secure,
+                    priority: push.priority,
+                    status: http::StatusCode::OK,
+                    body_bytes: push.bytes as u64,
+                    pushed: true,
+                });
+            }
         }
         Box::pin(async move {
             // What a client uploads is read, so that it is not cut off before it sees the answer.

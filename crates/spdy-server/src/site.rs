@@ -161,6 +161,44 @@ impl Site {
         }
     }
 
+    /// What a plain GET of `target` on `host` finds; it counts as no request.
+    pub(crate) fn answer(&self, host: Option<&str>, target: &str, secure: bool) -> Option<&Answer> {
+        match self.look_up(host, &Method::GET, target, secure) {
+            Found::Answer(answer) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Everything that is served.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = &Answer> {
+        let recorded = self.recorded.values().flat_map(BTreeMap::values).flatten();
+        let files = self.directory.iter().flat_map(Directory::answers);
+        recorded
+            .map(|recorded| &recorded.answer)
+            .chain(files.map(|(_, answer)| answer))
+    }
+
+    /// The recorded host that answers for `host`; "" for a folder.
+    pub(crate) fn host_behind(&self, host: Option<&str>) -> &str {
+        let (name, _) = split_port(host.unwrap_or_default());
+        let bare = bare_host(name);
+        let known = self
+            .recorded
+            .get_key_value(&bare)
+            .map(|(host, _)| &host[..]);
+        match (known, &self.default_host) {
+            (Some(known), _) => known,
+            (None, Some(default)) if self.targets_of(&bare).is_some() => default,
+            (None, _) => "",
+        }
+    }
+
+    /// The folder that is served, if it is one.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Directory> {
+        self.directory.as_ref()
+    }
+
     /// What is known of `method` `target` on `host`, which may end in a port. HEAD is answered as GET.
     pub fn find(
         &self,

@@ -1,0 +1,98 @@
+//! `X-Associated-Content`, by which an application asks mod_spdy to push.
+//!
+//! ```text
+//! X-Associated-Content: "/style.css":1, "/script.js" : 2, "/image.png"
+//!                        URL         priority (0 to 7, or the lowest)
+//! ```
+//!
+//! As there, what is wrong ends the reading: what stands before it counts.
+
+use spdy_frame::priority::Priority;
+
+/// The URLs of one header value, as written, with their priorities; numbers out of range are moved into it.
+#[must_use]
+pub fn associated(value: &str) -> Associated<'_> {
+    Associated(value)
+}
+
+/// See [`associated`].
+#[derive(Clone, Debug)]
+pub struct Associated<'a>(&'a str);
+
+impl<'a> Iterator for Associated<'a> {
+    type Item = (&'a str, Priority);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let read = read_one(self.0);
+        let (item, rest) = read.unzip();
+        self.0 = rest.unwrap_or_default();
+        item
+    }
+}
+
+fn read_one(text: &str) -> Option<((&str, Priority), &str)> {
+    let text = text.trim_ascii_start();
+    let (url, rest) = text.strip_prefix('"')?.split_once('"')?;
+    let rest = rest.trim_ascii_start();
+    let (priority, rest) = match rest.strip_prefix(':') {
+        None => (Priority::LOWEST, rest),
+        Some(rest) => {
+            let rest = rest.trim_ascii_start();
+            let unsigned = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+            let digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+            if digits == 0 {
+                return None;
+            }
+            let (number, rest) = rest.split_at(rest.len() - unsigned.len() + digits);
+            let negative = number.starts_with('-');
+            // Too long for an integer is too large, or too small.
+            let level = number
+                .parse()
+                .unwrap_or(if negative { i64::MIN } else { i64::MAX });
+            let highest = i64::from(Priority::LOWEST.level());
+            let level = u8::try_from(level.clamp(0, highest)).unwrap_or_default();
+            (Priority::new(level), rest.trim_ascii_start())
+        }
+    };
+    match rest.strip_prefix(',') {
+        Some(rest) => Some(((url, priority), rest)),
+        None if rest.is_empty() => Some(((url, priority), rest)),
+        None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(value: &str) -> Vec<(&str, u8)> {
+        associated(value)
+            .map(|(url, priority)| (url, priority.level()))
+            .collect()
+    }
+
+    #[test]
+    fn urls_and_priorities_are_read_and_numbers_moved_into_range() {
+        assert_eq!(
+            read("\"/a.css\":1 ,\"b,:c\" : 99999999999999999999, \"/d\",\"/e\":-3"),
+            [("/a.css", 1), ("b,:c", 7), ("/d", 7), ("/e", 0)]
+        );
+        assert_eq!(read("\"/a\":+2"), [("/a", 2)]);
+    }
+
+    #[test]
+    fn what_is_wrong_ends_the_reading() {
+        for (value, want) in [
+            ("\"/a\", /b", 1),
+            ("\"/a\", \"/b", 1),
+            ("\"/a\":x", 0),
+            ("\"/a\" \"/b\"", 0),
+            ("", 0),
+            ("\"", 0),
+            ("\"/a\",", 1),
+            ("\"/a\":1:2, \"/b\"", 0),
+        ] {
+            assert_eq!(read(value).len(), want, "{value}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The `Link` header, as far as a server that sends things along needs it (RFC 8288 §3).
+//!
+//! ```text
+//! </style.css>; rel=preload; as=style, <https://cdn.test/a.js>; rel="preload"; nopush
+//!  target       parameters              target                  parameters
+//! ```
+//!
+//! What is wrong ends the reading: the links before it count, the rest is ignored. Nothing is copied and
+//! each byte is looked at once, so a hostile header costs no more than its length.
+
+/// One link.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Link<'a> {
+    /// The URL as written: relative to the page, perhaps.
+    pub target: &'a str,
+    /// Relation types as written, blanks between them. Of several `rel` the first counts (RFC 8288 §3.3).
+    pub rel: &'a str,
+    /// What kind of thing it is: `style`, `script`, ...
+    pub destination: Option<&'a str>,
+    /// It is to be hinted at, and not pushed.
+    pub nopush: bool,
+    /// It is a link of another document than this.
+    pub anchored: bool,
+}
+
+impl Link<'_> {
+    /// Whether `relation` is among its types.
+    #[must_use]
+    pub fn has_relation(&self, relation: &str) -> bool {
+        self.rel
+            .split_ascii_whitespace()
+            .any(|rel| rel.eq_ignore_ascii_case(relation))
+    }
+}
+
+/// The links of one header value, in order.
+#[derive(Clone, Debug)]
+pub struct Links<'a>(&'a str);
+
+/// Reads a header value.
+#[must_use]
+pub fn links(value: &str) -> Links<'_> {
+    Links(value)
+}
+
+impl<'a> Iterator for Links<'a> {
+    type Item = Link<'a>;
+
+    fn next(&mut self) -> Option<Link<'a>> {
+        // Empty elements of a list mean nothing (RFC 9110 §5.6.1).
+        let rest = self
+            .0
+            .trim_start_matches(|c: char| c == ',' || c.is_ascii_whitespace());
+        let read = rest.strip_prefix('<').and_then(read_link);
+        let (link, rest) = read.unzip();
+        self.0 = rest.unwrap_or_default();
+        link
+    }
+}
+
+/// The link whose `<` was taken off, and what follows its comma.
+fn read_link(text: &str) -> Option<(Link<'_>, &str)> {
+    let (target, mut rest) = text.split_once('>')?;
+    let mut link = Link {
+        target: target.trim(),
+        ..Link::default()
+    };
+    let mut has_rel = false;
+    loop {
+        rest = rest.trim_ascii_start();
+        if rest.is_empty() {
+            return Some((link, rest));
+        }
+        if let Some(next) = rest.strip_prefix(',') {
+            return Some((link, next));
+        }
+        rest = rest.strip_prefix(';')?.trim_ascii_start();
+        let end = rest
+            .find(|c: char| c == '=' || c == ';' || c == ',' || c.is_ascii_whitespace())
+            .unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        let after = after.trim_ascii_start();
+        let value = match after.strip_prefix('=') {
+            Some(value) => {
+                let (value, after) = read_value(value.trim_ascii_start())?;
+                rest = after;
+                value
+            }
+            None => {
+                rest = after;
+                ""
+            }
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "rel" if !has_rel => (link.rel, has_rel) = (value, true),
+            "as" => link.destination = Some(value),
+            "nopush" => link.nopush = true,
+            "anchor" => link.anchored = true,
+            _ => {}
+        }
+    }
+}
+
+/// A token, or the inside of a quoted string (escapes left as they are: no word that we look for has one).
+fn read_value(text: &str) -> Option<(&str, &str)> {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text
+            .find(|c: char| c == ';' || c == ',' || c.is_ascii_whitespace())
+            .unwrap_or(text.len());
+        return Some(text.split_at(end));
+    };
+    let mut escaped = false;
+    for (at, byte) in quoted.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some((&quoted[..at], &quoted[at + 1..])),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(value: &str) -> Vec<&str> {
+        links(value).map(|link| link.target).collect()
+    }
+
+    #[test]
+    fn links_are_read_with_their_parameters_in_any_order_and_case() {
+        let all: Vec<_> = links(
+            "</a.css>; rel=preload; as=style , < /b,c;d.js >;AS=\"script\"; REL=\"prefetch Preload\";nopush, \
+             <x>; title=\"a \\\" b, <y>; rel=preload\"; rel=next; rel=preload; anchor=\"/other\"",
+        )
+        .collect();
+        assert_eq!(
+            all,
+            [
+                Link {
+                    target: "/a.css",
+                    rel: "preload",
+                    destination: Some("style"),
+                    ..Link::default()
+                },
+                Link {
+                    target: "/b,c;d.js",
+                    rel: "prefetch Preload",
+                    destination: Some("script"),
+                    nopush: true,
+                    anchored: false
+                },
+                Link {
+                    target: "x",
+                    rel: "next",
+                    anchored: true,
+                    ..Link::default()
+                },
+            ]
+        );
+        assert!(all[1].has_relation("preload") && !all[1].has_relation("load"));
+    }
+
+    #[test]
+    fn what_is_wrong_ends_the_reading_and_harms_nothing_before_it() {
+        assert_eq!(targets("</a>; rel=preload, nonsense, </b>"), ["/a"]);
+        assert_eq!(targets("</a>, </b"), ["/a"]);
+        assert_eq!(targets("</a>, </b>; rel=\"open"), ["/a"]);
+        assert_eq!(targets("</a>, </b> rel=preload"), ["/a"]);
+        assert_eq!(targets(", ,</a>,,</b>;,"), ["/a", "/b"]);
+        assert_eq!(targets("</a>;"), ["/a"]);
+        assert_eq!(targets("<>"), [""]);
+        assert_eq!(targets("</ä>; rel=\"ö\\"), [""; 0]);
+        for value in ["", " ", ",", "a", "<", ">", "\"", "=;", "<a>\"", "<a>=b"] {
+            assert!(links(value).count() <= 1, "{value:?}");
+        }
+    }
+}

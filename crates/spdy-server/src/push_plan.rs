@@ -1,0 +1,366 @@
+//! What goes along with a page: which of the things it will ask for are pushed, and which are hinted at.
+//!
+//! ```text
+//! wishes, in order                 for each                                     plan
+//!   Link, X-Associated-Content       this origin? not had yet? fits? ---------->  push
+//!   what the site is known to need   else, if the client has not read of it ---->  hint
+//! ```
+//!
+//! A plan is a function of what it is given: no clock, no chance, no order of a hash. It never pushes what
+//! is of another origin, what the client asked for or was sent in this session, a thing twice, or more than
+//! the [`Budget`].
+
+use std::collections::BTreeSet;
+
+use http::Uri;
+use spdy_frame::priority::Priority;
+use spdy_page::replica::Kind;
+use url::Url;
+
+/// Who is asked what a page needs.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Sources {
+    /// The response: `Link: <url>; rel=preload` without `nopush`, and `X-Associated-Content`.
+    pub link: bool,
+    /// The site: what its recording, or the text of its files, says that a page needs.
+    pub graph: bool,
+    /// The past: what other clients asked for after this page.
+    pub learned: bool,
+}
+
+/// When a client is told by `Link` what it will need (SPDY's server hint).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Hints {
+    /// Never.
+    #[default]
+    Off,
+    /// Of what cannot be pushed: of another origin, over the budget, or to a client that takes no pushes.
+    Rest,
+    /// Of everything; nothing is pushed.
+    Instead,
+}
+
+/// How much goes along with one page.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Budget {
+    /// Pushes. Default 32.
+    pub streams: usize,
+    /// Bytes of their bodies. Default 512 KiB.
+    pub bytes: usize,
+    /// Wishes that are looked at, in order; a header can hold thousands. Default 128.
+    pub wishes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            streams: 32,
+            bytes: 512 * 1024,
+            wishes: 128,
+        }
+    }
+}
+
+/// Something that a page is said to need.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Wish {
+    /// Its URL, perhaps relative to the page.
+    pub url: String,
+    /// What it is, if that is known.
+    pub kind: Option<Kind>,
+    /// How urgent it is, if somebody said so.
+    pub priority: Option<Priority>,
+    /// It may be pushed.
+    pub may_push: bool,
+    /// The client reads of it in the very response.
+    pub is_told: bool,
+}
+
+/// What is known here of a URL of the page's origin.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Known {
+    /// The client asked for it or was sent it in this session.
+    Had,
+    /// It cannot be pushed: not served here, or not as a plain 200.
+    Absent,
+    /// It can.
+    Here {
+        /// Bytes of its body.
+        bytes: usize,
+        /// What it is.
+        kind: Kind,
+    },
+}
+
+/// One push.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct PlannedPush {
+    /// What is pushed.
+    pub uri: Uri,
+    /// Less urgent than the page.
+    pub priority: Priority,
+    /// Bytes of its body.
+    pub bytes: usize,
+    /// What it is.
+    pub kind: Kind,
+    /// The client reads of it in the very response.
+    pub is_told: bool,
+}
+
+/// One hint.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Hint {
+    /// The URL: a path where it is of the page's origin.
+    pub url: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// What goes along with one page.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Plan {
+    /// In the order in which they are to be told.
+    pub pushes: Vec<PlannedPush>,
+    /// Likewise.
+    pub hints: Vec<Hint>,
+}
+
+/// Plans for the page at `page`, which is asked for with `priority`. `known` is asked once for each URL of the
+/// page's origin.
+#[must_use]
+pub fn plan(
+    page: &Uri,
+    priority: Priority,
+    budget: &Budget,
+    hints: Hints,
+    wishes: impl IntoIterator<Item = Wish>,
+    mut known: impl FnMut(&Uri) -> Known,
+) -> Plan {
+    let mut plan = Plan::default();
+    let Ok(base) = Url::parse(&page.to_string()) else {
+        return plan;
+    };
+    let mut seen = BTreeSet::from([base.to_string()]);
+    let mut bytes_left = budget.bytes;
+    for wish in wishes.into_iter().take(budget.wishes) {
+        let Ok(mut url) = base.join(&wish.url) else {
+            continue;
+        };
+        url.set_fragment(None);
+        let is_web = matches!(url.scheme(), "http" | "https") && url.username().is_empty();
+        if !is_web || !seen.insert(url.to_string()) {
+            continue;
+        }
+        let here = url.origin() == base.origin();
+        let guess = wish.kind.unwrap_or_else(|| Kind::of(None, &url, None));
+        let uri = url.as_str().parse::<Uri>().ok();
+        let known = uri.as_ref().filter(|_| here).map(&mut known);
+        if known == Some(Known::Had) {
+            continue;
+        }
+        if let (Some(uri), Some(Known::Here { bytes, kind })) = (uri, known)
+            && wish.may_push
+            && hints != Hints::Instead
+            && plan.pushes.len() < budget.streams
+            && bytes <= bytes_left
+        {
+            bytes_left -= bytes;
+            let kind = wish.kind.unwrap_or(kind);
+            plan.pushes.push(PlannedPush {
+                uri,
+                priority: below(priority, wish.priority, kind),
+                bytes,
+                kind,
+                is_told: wish.is_told,
+            });
+        } else if hints != Hints::Off && !wish.is_told && known != Some(Known::Absent) {
+            plan.hints.push(Hint {
+                url: written(&url, here),
+                kind: guess,
+            });
+        }
+    }
+    plan
+}
+
+/// A URL as a hint says it.
+fn written(url: &Url, here: bool) -> String {
+    match (here, url.query()) {
+        (false, _) => url.to_string(),
+        (true, None) => url.path().to_owned(),
+        (true, Some(query)) => format!("{}?{query}", url.path()),
+    }
+}
+
+impl PlannedPush {
+    /// The hint that a push becomes when the client takes none; `None` if it is told already.
+    #[must_use]
+    pub fn as_hint(&self) -> Option<Hint> {
+        let path = self.uri.path_and_query()?.as_str().to_owned();
+        (!self.is_told).then_some(Hint {
+            url: path,
+            kind: self.kind,
+        })
+    }
+}
+
+/// How urgent a push is: what was said, or what its kind deserves, and always less than its page.
+fn below(page: Priority, said: Option<Priority>, kind: Kind) -> Priority {
+    let lowest = Priority::LOWEST.level();
+    let step = match kind {
+        Kind::Stylesheet => 1,
+        Kind::Script | Kind::Font | Kind::Fetch => 2,
+        Kind::Document | Kind::Media | Kind::Other => 3,
+        Kind::Image => 4,
+    };
+    let deserved = page.level() + step;
+    let said = said.map_or(deserved, |said| said.level().max(page.level() + 1));
+    Priority::new(said.min(lowest))
+}
+
+/// The value of a `Link` header that hints at `hint`: `subresource` is SPDY's word for it, `preload` today's.
+#[must_use]
+pub fn link_value(hint: &Hint) -> String {
+    let url = &hint.url;
+    let destination = match hint.kind {
+        Kind::Stylesheet => "; as=style",
+        Kind::Script => "; as=script",
+        // Fonts are fetched without credentials, wherever they are from.
+        Kind::Font => "; as=font; crossorigin",
+        Kind::Image => "; as=image",
+        Kind::Fetch => "; as=fetch",
+        // A preload that does not say what it is for is not used.
+        Kind::Document | Kind::Media | Kind::Other => return format!("<{url}>; rel=subresource"),
+    };
+    format!("<{url}>; rel=\"subresource preload\"{destination}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "https://a.test/dir/page?x";
+
+    fn wish(url: &str) -> Wish {
+        Wish {
+            url: url.to_owned(),
+            may_push: true,
+            ..Wish::default()
+        }
+    }
+
+    fn planned(hints: Hints, wishes: Vec<Wish>) -> (Vec<String>, Vec<String>) {
+        let known = |uri: &Uri| match uri.path() {
+            "/had" => Known::Had,
+            "/absent" => Known::Absent,
+            path => Known::Here {
+                bytes: path.len() * 1000,
+                kind: Kind::Image,
+            },
+        };
+        let budget = Budget {
+            streams: 3,
+            bytes: 20_000,
+            wishes: 8,
+        };
+        let page = PAGE.parse().unwrap();
+        let plan = plan(&page, Priority::new(1), &budget, hints, wishes, known);
+        let push = |push: &PlannedPush| format!("{} {}", push.uri, push.priority);
+        let hint = |hint: &Hint| hint.url.clone();
+        (
+            plan.pushes.iter().map(push).collect(),
+            plan.hints.iter().map(hint).collect(),
+        )
+    }
+
+    #[test]
+    fn the_page_s_own_origin_is_pushed_and_the_rest_hinted_at() {
+        let told = Wish {
+            is_told: true,
+            ..wish("https://b.test/told")
+        };
+        let never = Wish {
+            may_push: false,
+            ..wish("/not")
+        };
+        let wishes = vec![
+            wish("a.css#top"),
+            wish("https://b.test/far"),
+            wish("http://a.test/x"),
+            told,
+            never,
+            wish("//a.test:443/dir/a.css"),
+            wish("/had"),
+            wish("/absent"),
+        ];
+        let (pushes, hints) = planned(Hints::Rest, wishes.clone());
+        assert_eq!(pushes, ["https://a.test/dir/a.css 5"]);
+        assert_eq!(hints, ["https://b.test/far", "http://a.test/x", "/not"]);
+        assert_eq!(planned(Hints::Off, wishes.clone()).1, [""; 0]);
+        let (pushes, hints) = planned(Hints::Instead, wishes);
+        assert_eq!(pushes, [""; 0]);
+        assert_eq!(hints[0], "/dir/a.css");
+    }
+
+    #[test]
+    fn the_budget_holds_for_streams_bytes_and_wishes() {
+        let names = |names: &[&str]| names.iter().map(|name| wish(name)).collect();
+        let (pushes, hints) = planned(Hints::Rest, names(&["/a", "/b", "/c", "/d"]));
+        assert_eq!((pushes.len(), hints), (3, vec!["/d".to_owned()]));
+        // 12 kB, then one of 9 kB that does not fit, then one of 8 kB that just does.
+        let (pushes, hints) = planned(
+            Hints::Rest,
+            names(&["/twelve-long", "/nine-lng", "/eight-l"]),
+        );
+        assert_eq!(pushes.len(), 2, "{pushes:?}");
+        assert_eq!(hints, ["/nine-lng"]);
+        let (_, hints) = planned(
+            Hints::Instead,
+            (0..20).map(|n| wish(&n.to_string())).collect(),
+        );
+        assert_eq!(hints.len(), 8);
+    }
+
+    #[test]
+    fn no_push_is_as_urgent_as_its_page() {
+        for (page, said, kind, want) in [
+            (0, None, Kind::Stylesheet, 1),
+            (0, Some(0), Kind::Stylesheet, 1),
+            (2, Some(5), Kind::Stylesheet, 5),
+            (6, None, Kind::Image, 7),
+            (7, Some(0), Kind::Script, 7),
+        ] {
+            let priority = below(Priority::new(page), said.map(Priority::new), kind);
+            assert_eq!(priority.level(), want, "{page} {said:?} {kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_of_the_web_is_neither_pushed_nor_hinted_at() {
+        let odd = [
+            "data:text/css,a",
+            "javascript:1",
+            "http://[",
+            "https://u:p@a.test/x",
+            "?x",
+            "#y",
+            "\u{0}",
+        ];
+        let wishes = odd.iter().map(|url| wish(url)).collect();
+        let (pushes, hints) = planned(Hints::Rest, wishes);
+        assert_eq!((pushes.len(), hints.len()), (0, 0), "{pushes:?} {hints:?}");
+    }
+
+    #[test]
+    fn a_hint_says_what_it_is_for() {
+        let of = |kind| {
+            let url = "/a".to_owned();
+            link_value(&Hint { url, kind })
+        };
+        assert_eq!(
+            of(Kind::Stylesheet),
+            "</a>; rel=\"subresource preload\"; as=style"
+        );
+        assert_eq!(of(Kind::Other), "</a>; rel=subresource");
+    }
+}

@@ -1,0 +1,382 @@
+//! Sends along with each page what it needs: the plan of `push_plan.rs`, carried out.
+//!
+//! ```text
+//! request --note--> Visit (this session)     Learned (all sessions)     Needs (the site)
+//!    |                  |                        |                        |
+//! response 200 ---------+---- wishes ------------+------------------------'
+//!    |                             `--> plan --> Pusher::push, one by one --refused--+
+//!    `<-- Link: <...>; rel=subresource  <-- hints <------------------------- rest <--'
+//! ```
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_net::handler::{Arrival, Pusher};
+use spdy_page::replica::Kind;
+
+use crate::answer::Answer;
+use crate::associated_content::associated;
+use crate::learned::{Learned, LearningLimits};
+use crate::link_header::links;
+use crate::needs::{self, Needs};
+use crate::push_plan::{
+    Budget, Hint, Hints, Known, Plan, PlannedPush, Sources, Wish, link_value, plan,
+};
+use crate::respond::add_date;
+use crate::site::Site;
+use crate::visit::Visit;
+
+const ASSOCIATED_CONTENT: HeaderName = HeaderName::from_static("x-associated-content");
+const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
+
+/// What goes along with pages, and how much of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PushConfig {
+    /// Who is asked what a page needs.
+    pub sources: Sources,
+    /// When clients are told instead.
+    pub hints: Hints,
+    /// How much goes along with one page.
+    pub budget: Budget,
+    /// Limits and thresholds of the learned plan.
+    pub learning: LearningLimits,
+}
+
+/// The pushing of a site, over all of its sessions.
+#[derive(Debug)]
+pub struct Pushing {
+    config: PushConfig,
+    needs: Needs,
+    learned: Mutex<Learned>,
+}
+
+impl Pushing {
+    /// By `config`; `needs` are those of the source `graph`. `None` if `site` gives nothing to send along: its
+    /// sessions then need not be remembered.
+    #[must_use]
+    pub fn new(config: PushConfig, needs: Needs, site: &Site) -> Option<Self> {
+        let asks = |answer: &Answer| {
+            let headers = &answer.headers;
+            headers.contains_key(header::LINK) || headers.contains_key(&ASSOCIATED_CONTENT)
+        };
+        let Sources {
+            link,
+            graph,
+            learned,
+        } = config.sources;
+        let has_any = learned || (graph && !needs.is_empty()) || (link && site.answers().any(asks));
+        has_any.then(|| Self {
+            config,
+            needs,
+            learned: Mutex::new(Learned::new(config.learning)),
+        })
+    }
+}
+
+/// The pushing of one session.
+#[derive(Debug)]
+pub(crate) struct SessionPushing {
+    pushing: Arc<Pushing>,
+    visit: Arc<Mutex<Visit>>,
+    site: Arc<Site>,
+    runtime: SharedRuntime,
+}
+
+/// One push that goes along, for a log.
+pub(crate) struct Sent {
+    pub(crate) uri: Uri,
+    pub(crate) priority: spdy_frame::priority::Priority,
+    pub(crate) bytes: usize,
+}
+
+impl SessionPushing {
+    pub(crate) fn new(pushing: Arc<Pushing>, site: Arc<Site>, runtime: SharedRuntime) -> Self {
+        Self {
+            pushing,
+            visit: Arc::default(),
+            site,
+            runtime,
+        }
+    }
+
+    /// Sends along with `response`, the answer to `head`, what it needs: pushes at once, hints in its
+    /// headers. Gives what was pushed.
+    pub(crate) fn go_along(
+        &self,
+        head: &http::request::Parts,
+        response: &mut Response<Bytes>,
+        now: Option<SystemTime>,
+    ) -> Vec<Sent> {
+        let told = response.headers().get_all(&ASSOCIATED_CONTENT);
+        let told: Vec<HeaderValue> = told.iter().cloned().collect();
+        response.headers_mut().remove(&ASSOCIATED_CONTENT);
+        let Some(page) = absolute(head) else {
+            return Vec::new();
+        };
+        let url = page.to_string();
+        self.learn_from(head, &page, &url);
+        if head.method != Method::GET || response.status() != StatusCode::OK {
+            return Vec::new();
+        }
+        let is_page = kind_of(response.headers()) == Kind::Document;
+        let wishes = self.wishes(&page, &url, response.headers(), &told);
+        if is_page && self.pushing.config.sources.learned {
+            let now = self.runtime.now();
+            self.learned().viewed(now, &url);
+            lock(&self.visit).view(now, &url);
+        }
+        if wishes.is_empty() {
+            return Vec::new();
+        }
+        let Plan { pushes, mut hints } = self.plan(head, &page, wishes);
+        let (sent, refused) = self.push(head, &url, pushes, now);
+        if self.pushing.config.hints == Hints::Rest {
+            hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+        }
+        tell(&hints, &head.headers, response.headers_mut());
+        sent
+    }
+
+    /// Notes what was asked for, and after which page.
+    fn learn_from(&self, head: &http::request::Parts, page: &Uri, url: &str) {
+        let mut visit = lock(&self.visit);
+        visit.note(url);
+        if !self.pushing.config.sources.learned || head.method != Method::GET {
+            return;
+        }
+        let referer = head.headers.get(header::REFERER);
+        let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
+        let Some(referer) = referer.and_then(|referer| referer.parse::<Uri>().ok()) else {
+            return;
+        };
+        // Neither what others say nor a reload of the page itself is evidence.
+        if !spdy_http::push::is_same_origin(&referer, page) || referer == *page {
+            return;
+        }
+        let (now, window) = (self.runtime.now(), self.pushing.config.learning.window);
+        let referer = referer.to_string();
+        if visit.follows(now, window, &referer, url) {
+            self.learned().asked(now, &referer, url);
+        }
+    }
+
+    /// What is said that `page` needs: by the response, by the site, by the past.
+    fn wishes(
+        &self,
+        page: &Uri,
+        url: &str,
+        headers: &HeaderMap,
+        told: &[HeaderValue],
+    ) -> Vec<Wish> {
+        let Sources {
+            link,
+            graph,
+            learned,
+        } = self.pushing.config.sources;
+        let mut wishes = Vec::new();
+        if link {
+            wishes_of_links(headers, &mut wishes);
+            let told = told.iter().filter_map(|value| value.to_str().ok());
+            wishes.extend(told.flat_map(associated).map(|(url, priority)| Wish {
+                url: url.to_owned(),
+                priority: Some(priority),
+                may_push: true,
+                ..Wish::default()
+            }));
+        }
+        if graph {
+            let host = self
+                .site
+                .host_behind(page.authority().map(Authority::as_str));
+            let target = page.path_and_query().map_or("/", |target| target.as_str());
+            wishes.extend_from_slice(self.pushing.needs.of(host, target));
+        }
+        if learned {
+            wishes.extend(self.learned().wishes(self.runtime.now(), url));
+        }
+        wishes
+    }
+
+    fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<Wish>) -> Plan {
+        let PushConfig { hints, budget, .. } = &self.pushing.config;
+        let arrival = head.extensions.get::<Arrival>();
+        let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
+        let visit = lock(&self.visit);
+        plan(page, priority, budget, *hints, wishes, |uri| {
+            if visit.has(&uri.to_string()) {
+                return Known::Had;
+            }
+            match self.answer(uri) {
+                Some(answer) => Known::Here {
+                    bytes: answer.body.len(),
+                    kind: needs::kind(answer),
+                },
+                None => Known::Absent,
+            }
+        })
+    }
+
+    /// What may be pushed as the answer to a GET of `uri`.
+    fn answer(&self, uri: &Uri) -> Option<&Answer> {
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let host = uri.authority().map(Authority::as_str);
+        let secure = uri.scheme_str() == Some("https");
+        let answer = self.site.answer(host, target, secure);
+        answer.filter(|answer| answer.status == StatusCode::OK)
+    }
+
+    /// Pushes what the client takes; gives what it took, and the rest.
+    fn push(
+        &self,
+        head: &http::request::Parts,
+        page: &str,
+        pushes: Vec<PlannedPush>,
+        now: Option<SystemTime>,
+    ) -> (Vec<Sent>, Vec<PlannedPush>) {
+        let Some(pusher) = Pusher::of(&head.extensions) else {
+            return (Vec::new(), pushes);
+        };
+        let mut sent = Vec::new();
+        let mut pushes = pushes.into_iter();
+        let mut rest = Vec::new();
+        for planned in pushes.by_ref() {
+            let Some(answer) = self.answer(&planned.uri) else {
+                continue;
+            };
+            let mut request = Request::new(());
+            *request.uri_mut() = planned.uri.clone();
+            let mut response = Response::new(Body::full(answer.body.clone()));
+            *response.headers_mut() = answer.headers.clone();
+            response.headers_mut().remove(&ASSOCIATED_CONTENT);
+            add_date(response.headers_mut(), now);
+            let sending = match pusher.push(&request, planned.priority, response) {
+                Ok(sending) => sending,
+                Err(error) => {
+                    // As many streams are open as the client allows, or it wants none: so with the others.
+                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    rest.push(planned);
+                    break;
+                }
+            };
+            let url = planned.uri.to_string();
+            lock(&self.visit).note(&url);
+            let (page, pushing) = (page.to_owned(), self.pushing.clone());
+            self.runtime.spawn(Box::pin(async move {
+                if sending.await && pushing.config.sources.learned {
+                    lock(&pushing.learned).excused(&page, &url);
+                }
+            }));
+            sent.push(Sent {
+                uri: planned.uri,
+                priority: planned.priority,
+                bytes: planned.bytes,
+            });
+        }
+        rest.extend(pushes);
+        (sent, rest)
+    }
+
+    fn learned(&self) -> MutexGuard<'_, Learned> {
+        lock(&self.pushing.learned)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The URL that was asked for; HTTP/1.1 says it in two places.
+fn absolute(head: &http::request::Parts) -> Option<Uri> {
+    if head.uri.scheme().is_some() {
+        return Some(head.uri.clone());
+    }
+    let secure = head.extensions.get::<Arrival>()?.secure;
+    let host = head.headers.get(header::HOST)?.to_str().ok()?;
+    Uri::builder()
+        .scheme(if secure { "https" } else { "http" })
+        .authority(host)
+        .path_and_query(head.uri.path_and_query()?.as_str())
+        .build()
+        .ok()
+}
+
+fn kind_of(headers: &HeaderMap) -> Kind {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    content_type
+        .and_then(|value| Kind::from_content_type(value.to_str().ok()?))
+        .unwrap_or(Kind::Other)
+}
+
+/// What the `Link` headers of a response ask to be loaded.
+fn wishes_of_links(headers: &HeaderMap, wishes: &mut Vec<Wish>) {
+    let values = headers.get_all(header::LINK).into_iter();
+    let all = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(links);
+    let preloads = all.filter(|link| link.has_relation("preload") && !link.anchored);
+    wishes.extend(preloads.map(|link| Wish {
+        url: link.target.to_owned(),
+        kind: link.destination.and_then(kind_of_destination),
+        may_push: !link.nopush,
+        is_told: true,
+        ..Wish::default()
+    }));
+}
+
+/// The `as` of a preload (HTML, *potential destinations*).
+fn kind_of_destination(destination: &str) -> Option<Kind> {
+    Some(match destination.to_ascii_lowercase().as_str() {
+        "style" => Kind::Stylesheet,
+        "script" | "worker" => Kind::Script,
+        "font" => Kind::Font,
+        "image" => Kind::Image,
+        "audio" | "video" | "track" => Kind::Media,
+        "fetch" => Kind::Fetch,
+        "document" | "embed" | "object" => Kind::Document,
+        _ => return None,
+    })
+}
+
+/// Writes hints into the headers of a response: as `X-Subresource` to who asks for that, else as `Link`.
+fn tell(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
+    if hints.is_empty() {
+        return;
+    }
+    let asks = request
+        .get(&SUBRESOURCE)
+        .is_some_and(|value| value == "enabled");
+    let (name, text) = if asks {
+        let one = |hint: &Hint| format!("{}; {}", media_type(hint.kind), hint.url);
+        (
+            SUBRESOURCE,
+            hints.iter().map(one).collect::<Vec<_>>().join("; "),
+        )
+    } else {
+        (
+            header::LINK,
+            hints.iter().map(link_value).collect::<Vec<_>>().join(", "),
+        )
+    };
+    if let Ok(value) = HeaderValue::try_from(text) {
+        response.append(name, value);
+    }
+}
+
+/// What `X-Subresource` calls a kind.
+fn media_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Document => "text/html",
+        Kind::Stylesheet => "text/css",
+        Kind::Script => "text/javascript",
+        Kind::Font => "font/*",
+        Kind::Image => "image/*",
+        Kind::Media => "video/*",
+        Kind::Fetch | Kind::Other => "*/*",
+    }
+}

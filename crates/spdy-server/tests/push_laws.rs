@@ -1,0 +1,93 @@
+//! Laws of the push plan, for any wishes.
+
+use http::Uri;
+use proptest::prelude::*;
+use spdy_frame::priority::Priority;
+use spdy_page::replica::Kind;
+use spdy_server::associated_content::associated;
+use spdy_server::link_header::links;
+use spdy_server::push_plan::{Budget, Hints, Known, Wish, plan};
+
+/// Pieces of which odd URLs and headers are made.
+fn piece() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-d]{1,2}",
+        Just("/".to_owned()),
+        Just("//b.test".to_owned()),
+        Just("http:".to_owned()),
+        Just("https://a.test".to_owned()),
+        Just(":443".to_owned()),
+        Just("..".to_owned()),
+        Just("@".to_owned()),
+        Just("\\".to_owned()),
+        Just("#".to_owned()),
+        Just("?".to_owned()),
+        "\\PC{1,3}",
+    ]
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(piece(), 0..5).prop_map(|pieces| pieces.concat())
+}
+
+prop_compose! {
+    fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_told: bool) -> Wish {
+        Wish { url, kind: None, priority: level.map(Priority::new), may_push, is_told }
+    }
+}
+
+proptest! {
+    /// Only what is of the page's origin, was not had, and is there is pushed; none twice, none as urgent as the
+    /// page, and never more than the budget.
+    #[test]
+    fn a_plan_keeps_to_its_origin_and_its_budget(
+        wishes in prop::collection::vec(wish(), 0..40),
+        streams in 0..6_usize,
+        bytes in 0..3000_usize,
+        hints in prop_oneof![Just(Hints::Off), Just(Hints::Rest), Just(Hints::Instead)],
+        level in 0..8_u8,
+    ) {
+        let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
+        let budget = Budget { streams, bytes, wishes: 30 };
+        let known = |uri: &Uri| match uri.to_string().len() % 5 {
+            0 => Known::Had,
+            1 => Known::Absent,
+            n => Known::Here { bytes: n * 300, kind: Kind::ALL[n] },
+        };
+        let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), known);
+        prop_assert!(made.pushes.len() <= streams);
+        prop_assert!(made.pushes.iter().map(|push| push.bytes).sum::<usize>() <= bytes);
+        prop_assert!(made.pushes.len() + made.hints.len() <= budget.wishes);
+        for (nth, push) in made.pushes.iter().enumerate() {
+            prop_assert!(spdy_http::push::is_same_origin(&page, &push.uri), "{}", push.uri);
+            prop_assert!(push.uri != page);
+            prop_assert!(matches!(known(&push.uri), Known::Here { .. }), "{}", push.uri);
+            prop_assert!(push.priority.level() == 7 || push.priority.level() > level);
+            prop_assert!(made.pushes[..nth].iter().all(|other| other.uri != push.uri));
+        }
+        if hints == Hints::Off {
+            prop_assert!(made.hints.is_empty());
+        }
+        if hints == Hints::Instead {
+            prop_assert!(made.pushes.is_empty());
+        }
+        let again = plan(&page, Priority::new(level), &budget, hints, wishes, known);
+        prop_assert_eq!(made, again);
+    }
+
+    /// What is read of a header lies in it; and whatever stands behind cannot change what stood before.
+    #[test]
+    fn headers_are_read_from_the_front(
+        before in prop_oneof![Just("</a>; rel=preload, "), Just("\"/a\":1, "), Just("")],
+        behind in "[<>;,=\" a:0-9\\\\]{0,40}",
+    ) {
+        let whole = format!("{before}{behind}");
+        for link in links(&whole) {
+            prop_assert!(whole.contains(link.target) && whole.contains(link.rel));
+        }
+        let first = links(before).next();
+        prop_assert!(first.is_none() || links(&whole).next() == first);
+        let first = associated(before).next();
+        prop_assert!(first.is_none() || associated(&whole).next() == first);
+    }
+}

@@ -1,0 +1,370 @@
+//! What goes along with pages, over sockets in memory.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Request};
+use spdy::body::Body;
+use spdy::client::PushLimits;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_frame::priority::Priority;
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::protocol::Protocol;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_server::directory::{Directory, DirectoryLimits};
+use spdy_server::learned::LearningLimits;
+use spdy_server::needs::Needs;
+use spdy_server::push_plan::{Budget, Hints, Sources};
+use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::serve::{ServeConfig, serve_connection};
+use spdy_server::site::Site;
+
+const SPDY: Protocol = Protocol::Spdy(spdy::Version::V31);
+
+fn exchange(
+    url: &str,
+    kind: Kind,
+    media_type: &str,
+    more: &[(&str, &str)],
+    body: &str,
+) -> Exchange {
+    let mut fields = vec![("Content-Type", media_type)];
+    fields.extend_from_slice(more);
+    Exchange {
+        response_head: head::synthesize("HTTP/1.1 200 OK", fields),
+        ..Exchange::synthetic(url.parse().unwrap(), kind, media_type, body.to_owned())
+    }
+}
+
+/// A page with a style sheet, a script in it, and something of another host.
+fn replica(headers: &[(&str, &str)]) -> Replica {
+    let page = "<link rel=stylesheet href=/a.css><img src=/b.png><img src=http://cdn.test/far.png>";
+    let mut exchanges = vec![
+        exchange(
+            "http://www.test/",
+            Kind::Document,
+            "text/html",
+            headers,
+            page,
+        ),
+        exchange(
+            "http://www.test/a.css",
+            Kind::Stylesheet,
+            "text/css",
+            &[],
+            "p { background: url(c.png) }",
+        ),
+        exchange("http://www.test/b.png", Kind::Image, "image/png", &[], "b"),
+        exchange("http://www.test/c.png", Kind::Image, "image/png", &[], "c"),
+        exchange(
+            "http://cdn.test/far.png",
+            Kind::Image,
+            "image/png",
+            &[],
+            "far",
+        ),
+        exchange(
+            "http://www.test/other",
+            Kind::Document,
+            "text/html",
+            &[],
+            "another page",
+        ),
+    ];
+    exchanges[0].initiator = Initiator::Navigation;
+    Replica {
+        name: "test".to_owned(),
+        source: "made for a test".to_owned(),
+        start: 0,
+        exchanges,
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+    }
+}
+
+/// A server and the pushing that its sessions share.
+struct Server {
+    site: Arc<Site>,
+    pushing: Arc<Pushing>,
+}
+
+impl Server {
+    fn of(replica: &Replica, config: PushConfig) -> Self {
+        let site = Site::of_replica(replica).with_default_host("www.test");
+        let pushing = Pushing::new(config, Needs::of_replica(replica), &site);
+        Self {
+            site: Arc::new(site),
+            pushing: Arc::new(pushing.expect("there is something to send along")),
+        }
+    }
+
+    async fn connect(&self, protocol: Protocol, pushes: bool) -> Connection {
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let config = ServeConfig {
+            protocols: vec![protocol],
+            pushing: Some(self.pushing.clone()),
+            ..ServeConfig::default()
+        };
+        let serving = serve_connection(Box::new(far), self.site.clone(), config, runtime.clone());
+        tokio::spawn(serving);
+        let options = ClientOptions {
+            pushes: pushes.then(PushLimits::default),
+            ..ClientOptions::default()
+        };
+        let connection = Connection::start(Box::new(near), protocol, 0, &options, &runtime);
+        connection.await.unwrap()
+    }
+}
+
+/// Headers of the response, and what was pushed beside it, with priorities.
+async fn get(
+    connection: &Connection,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> (HeaderMap, Vec<String>) {
+    let mut request = Request::get(format!("http://www.test{target}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    assert!(connection.ready().await);
+    let request = request.body(Body::empty()).unwrap();
+    let response = connection.send(request, Priority::HIGHEST).await.unwrap();
+    let (head, body) = response.into_parts();
+    body.collect_up_to(1 << 20).await.unwrap();
+    let mut pushed = Vec::new();
+    for push in connection.take_pushes() {
+        pushed.push(format!("{} {}", push.request().uri, push.priority()));
+        let response = push.response().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(
+            response.headers().contains_key("content-type")
+                && response.headers().contains_key("date")
+        );
+        response.into_body().collect_up_to(1 << 20).await.unwrap();
+    }
+    (head.headers, pushed)
+}
+
+fn links(headers: &HeaderMap) -> Vec<&str> {
+    let all = headers.get_all("link").into_iter();
+    all.map(|value| value.to_str().unwrap()).collect()
+}
+
+fn by(sources: Sources, hints: Hints) -> PushConfig {
+    PushConfig {
+        sources,
+        hints,
+        ..PushConfig::default()
+    }
+}
+
+const LINK: Sources = Sources {
+    link: true,
+    graph: false,
+    learned: false,
+};
+
+#[tokio::test]
+async fn what_a_response_names_is_pushed_once_a_session() {
+    let preload = "</a.css>; rel=preload; as=style, </b.png>; rel=preload; nopush, <http://cdn.test/far.png>; rel=preload, \
+                   </nowhere>; rel=preload, </other>; rel=next";
+    let headers = [
+        ("Link", preload),
+        (
+            "X-Associated-Content",
+            "\"/c.png\":5, \"http://cdn.test/far.png\"",
+        ),
+    ];
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    for version in spdy::Version::ALL {
+        let connection = server.connect(Protocol::Spdy(version), true).await;
+        let (head, pushed) = get(&connection, "/", &[]).await;
+        // SPDY/2 has four levels.
+        let (sheet, image) = if version == spdy::Version::V2 {
+            (0, 4)
+        } else {
+            (1, 5)
+        };
+        let want = [
+            format!("http://www.test/a.css {sheet}"),
+            format!("http://www.test/c.png {image}"),
+        ];
+        assert_eq!(pushed, want, "{version}");
+        assert_eq!(
+            links(&head),
+            [preload],
+            "what the client reads of needs no hint"
+        );
+        assert!(!head.contains_key("x-associated-content"));
+        let (_, pushed) = get(&connection, "/", &[]).await;
+        assert_eq!(pushed, [""; 0], "it was sent already");
+    }
+    let connection = server.connect(SPDY, true).await;
+    get(&connection, "/a.css", &[]).await;
+    let (_, pushed) = get(&connection, "/", &[]).await;
+    assert_eq!(pushed, ["http://www.test/c.png 5"], "a.css was asked for");
+}
+
+#[tokio::test]
+async fn who_takes_no_pushes_is_told() {
+    let headers = [(
+        "X-Associated-Content",
+        "\"/a.css\", \"/c.png\", \"http://cdn.test/far.png\", \"/nowhere\"",
+    )];
+    let hints = "</a.css>; rel=\"subresource preload\"; as=style, </c.png>; rel=\"subresource preload\"; as=image, \
+                 <http://cdn.test/far.png>; rel=\"subresource preload\"; as=image";
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    for (protocol, pushes) in [(SPDY, false), (Protocol::Http1, false)] {
+        let connection = server.connect(protocol, pushes).await;
+        let (head, pushed) = get(&connection, "/", &[]).await;
+        assert_eq!((links(&head), pushed), (vec![hints], vec![]), "{protocol}");
+    }
+    let connection = server.connect(SPDY, false).await;
+    let (head, _) = get(&connection, "/", &[("x-subresource", "enabled")]).await;
+    assert_eq!(links(&head), [""; 0]);
+    assert_eq!(
+        head["x-subresource"],
+        "text/css; /a.css; image/*; /c.png; image/*; http://cdn.test/far.png"
+    );
+    for (hints, links_wanted, pushed_wanted) in [(Hints::Off, 0, 2), (Hints::Instead, 1, 0)] {
+        let server = Server::of(&replica(&headers), by(LINK, hints));
+        let (head, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
+        assert_eq!(
+            (links(&head).len(), pushed.len()),
+            (links_wanted, pushed_wanted),
+            "{hints:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_a_whole_page_brings_something_along() {
+    let headers = [("Link", "</a.css>; rel=preload"), ("Etag", "\"1\"")];
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    let connection = server.connect(SPDY, true).await;
+    let (_, pushed) = get(&connection, "/", &[("if-none-match", "\"1\"")]).await;
+    assert_eq!(pushed, [""; 0], "304");
+    let (_, pushed) = get(&connection, "/", &[("range", "bytes=0-3")]).await;
+    assert_eq!(pushed, [""; 0], "206");
+    let (_, pushed) = get(&connection, "/", &[]).await;
+    assert_eq!(pushed.len(), 1);
+}
+
+#[tokio::test]
+async fn what_a_recording_says_that_a_page_needs_is_pushed_to_whatever_name_it_is_asked_by() {
+    let graph = Sources {
+        graph: true,
+        ..Sources::default()
+    };
+    let server = Server::of(&replica(&[]), by(graph, Hints::Off));
+    let (_, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
+    let want = ["/a.css 1", "/b.png 4", "/c.png 4"].map(|push| format!("http://www.test{push}"));
+    assert_eq!(pushed, want);
+    let connection = server.connect(SPDY, true).await;
+    let request = Request::get("http://127.0.0.1:8080/")
+        .body(Body::empty())
+        .unwrap();
+    connection.send(request, Priority::HIGHEST).await.unwrap();
+    let pushes = connection.take_pushes();
+    assert_eq!(pushes[0].request().uri, "http://127.0.0.1:8080/a.css");
+    let (_, pushed) = get(&server.connect(SPDY, true).await, "/other", &[]).await;
+    assert_eq!(pushed, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_the_files_of_a_folder_name_is_pushed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        (
+            "index.html",
+            "<link rel=stylesheet href='a%20b.css'><script src=//cdn.test/s.js></script><img src=i.png>",
+        ),
+        ("a b.css", "@import 'c.css';"),
+        ("c.css", "p { background: url(/i.png) }"),
+        ("i.png", "png"),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let directory = Directory::read(folder.path(), &DirectoryLimits::default()).unwrap();
+    let graph = Sources {
+        graph: true,
+        ..Sources::default()
+    };
+    let needs = Needs::of_directory(&directory);
+    let site = Site::of_directory(directory);
+    let link = Pushing::new(by(LINK, Hints::Rest), Needs::default(), &site);
+    assert!(link.is_none(), "files have no headers of their own");
+    let pushing = Pushing::new(by(graph, Hints::Rest), needs, &site);
+    let server = Server {
+        site: Arc::new(site),
+        pushing: Arc::new(pushing.unwrap()),
+    };
+    for target in ["/", "/index.html?x"] {
+        let (head, pushed) = get(&server.connect(SPDY, true).await, target, &[]).await;
+        let want =
+            ["/a%20b.css 1", "/c.css 1", "/i.png 4"].map(|push| format!("http://www.test{push}"));
+        assert_eq!(pushed, want, "{target}");
+        assert_eq!(
+            links(&head),
+            ["<http://cdn.test/s.js>; rel=\"subresource preload\"; as=script"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_clients_ask_for_after_a_page_is_pushed_to_the_next() {
+    let learned = Sources {
+        learned: true,
+        ..Sources::default()
+    };
+    let config = PushConfig {
+        learning: LearningLimits {
+            min_views: 2,
+            ..LearningLimits::default()
+        },
+        ..by(learned, Hints::Off)
+    };
+    let server = Server::of(&replica(&[]), config);
+    for (view, want) in [(0, 0), (1, 0), (2, 1), (3, 1)] {
+        let connection = server.connect(SPDY, true).await;
+        let (_, pushed) = get(&connection, "/", &[]).await;
+        assert_eq!(pushed.len(), want, "view {view}: {pushed:?}");
+        if pushed.is_empty() {
+            let referer = [("referer", "http://www.test/#top")];
+            get(&connection, "/a.css", &referer).await;
+            get(
+                &connection,
+                "/c.png",
+                &[("referer", "http://elsewhere.test/")],
+            )
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_budget_ends_what_goes_along() {
+    let headers = [(
+        "Link",
+        "</b.png>; rel=preload, </a.css>; rel=preload, </c.png>; rel=preload",
+    )];
+    for (streams, bytes, want) in [(1, 100, 1), (9, 2, 2), (9, 100, 3), (0, 100, 0)] {
+        let config = PushConfig {
+            budget: Budget {
+                streams,
+                bytes,
+                ..Budget::default()
+            },
+            ..by(LINK, Hints::Rest)
+        };
+        let server = Server::of(&replica(&headers), config);
+        let (_, pushed) = get(&server.connect(SPDY, true).await, "/", &[]).await;
+        assert_eq!(
+            pushed.len(),
+            want,
+            "{streams} streams, {bytes} bytes: {pushed:?}"
+        );
+    }
+}
