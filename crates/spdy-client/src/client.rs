@@ -69,6 +69,17 @@ pub struct Stats {
     pub response_header_bytes_wire: u64,
 }
 
+/// A push that no request claimed.
+#[derive(Debug)]
+pub struct Offered {
+    /// Number of its connection, as in [`Timings`].
+    pub connection: usize,
+    /// The way it came.
+    pub route: Route,
+    /// The push.
+    pub push: Push,
+}
+
 /// Clone it freely; all clones share the connections.
 #[derive(Clone)]
 pub struct Client {
@@ -241,15 +252,23 @@ impl Client {
     /// What was pushed, and no request has claimed so far, by connection and then in the order in which it
     /// came; dropped, it is cancelled.
     #[must_use]
-    pub fn take_pushes(&self) -> Vec<Push> {
+    pub fn take_pushes(&self) -> Vec<Offered> {
         let state = self.inner.lock();
-        let live = state.live.values().map(|live| live.connection.clone());
-        let connections: Vec<Connection> = live.collect();
-        drop(state);
-        connections
+        let live: Vec<_> = state
+            .live
             .iter()
-            .flat_map(Connection::take_pushes)
-            .collect()
+            .map(|(id, live)| (*id, live.route, live.connection.clone()))
+            .collect();
+        drop(state);
+        let mut all = Vec::new();
+        for (id, route, connection) in live {
+            all.extend(connection.take_pushes().into_iter().map(|push| Offered {
+                connection: usize::try_from(id).unwrap_or(usize::MAX),
+                route,
+                push,
+            }));
+        }
+        all
     }
 
     /// Ends every connection in order: requests in the queue fail, exchanges that are open end first.

@@ -47,6 +47,8 @@ pub struct Budget {
     pub streams: usize,
     /// Bytes of their bodies. Default 512 KiB.
     pub bytes: usize,
+    /// Hints: they are bytes in the head of the page, which clients bound. Default 16.
+    pub hints: usize,
     /// Wishes that are looked at, in order; a header can hold thousands. Default 128.
     pub wishes: usize,
 }
@@ -56,6 +58,7 @@ impl Default for Budget {
         Self {
             streams: 32,
             bytes: 512 * 1024,
+            hints: 16,
             wishes: 128,
         }
     }
@@ -173,7 +176,11 @@ pub fn plan(
                 kind,
                 is_told: wish.is_told,
             });
-        } else if hints != Hints::Off && !wish.is_told && known != Some(Known::Absent) {
+        } else if hints != Hints::Off
+            && !wish.is_told
+            && known != Some(Known::Absent)
+            && plan.hints.len() < budget.hints
+        {
             plan.hints.push(Hint {
                 url: written(&url, here),
                 kind: guess,
@@ -261,6 +268,7 @@ mod tests {
         let budget = Budget {
             streams: 3,
             bytes: 20_000,
+            hints: 5,
             wishes: 8,
         };
         let page = PAGE.parse().unwrap();
@@ -318,7 +326,14 @@ mod tests {
             Hints::Instead,
             (0..20).map(|n| wish(&n.to_string())).collect(),
         );
-        assert_eq!(hints.len(), 8);
+        assert_eq!(hints.len(), 5, "one past the limit of hints");
+        let mut far: Vec<_> = (0..8).map(|n| wish(&format!("//b.test/{n}"))).collect();
+        far.push(wish("/a"));
+        assert_eq!(
+            planned(Hints::Off, far).0.len(),
+            0,
+            "one past the limit of wishes"
+        );
     }
 
     #[test]

@@ -138,6 +138,7 @@ impl SessionPushing {
         let (sent, refused) = self.push(head, &url, pushes, now);
         if self.pushing.config.hints == Hints::Rest {
             hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+            hints.truncate(self.pushing.config.budget.hints);
         }
         tell(&hints, &head.headers, response.headers_mut());
         sent

@@ -48,7 +48,7 @@ proptest! {
         level in 0..8_u8,
     ) {
         let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
-        let budget = Budget { streams, bytes, wishes: 30 };
+        let budget = Budget { streams, bytes, hints: 9, wishes: 30 };
         let known = |uri: &Uri| match uri.to_string().len() % 5 {
             0 => Known::Had,
             1 => Known::Absent,
@@ -57,6 +57,7 @@ proptest! {
         let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), known);
         prop_assert!(made.pushes.len() <= streams);
         prop_assert!(made.pushes.iter().map(|push| push.bytes).sum::<usize>() <= bytes);
+        prop_assert!(made.hints.len() <= budget.hints);
         prop_assert!(made.pushes.len() + made.hints.len() <= budget.wishes);
         for (nth, push) in made.pushes.iter().enumerate() {
             prop_assert!(spdy_http::push::is_same_origin(&page, &push.uri), "{}", push.uri);

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_client::origin::Origin;
@@ -21,7 +22,8 @@ use spdy_net::tap::Tap;
 use spdy_net::tls::{ClientTls, TlsOptions, TlsVersion};
 use spdy_net::verify::{Roots, Trust};
 
-use crate::commands::fetch_transfer::{Destination, Order, Transfer, Waiting};
+use crate::commands::fetch_push;
+use crate::commands::fetch_transfer::{Destination, Fetched, Order, Transfer, Waiting};
 use crate::commands::fetch_view::View;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -166,9 +168,24 @@ struct ConnectionArgs {
     #[arg(long)]
     no_flow_control: bool,
 
+    /// What becomes of SPDY's pushes: refuse, or accept. Then URLs are asked for one after the other, a push answers the request for its URL, and what was pushed for none is fetched too
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "refuse",
+        hide_possible_values = true
+    )]
+    push: Pushes,
+
     /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2). Undertow's server takes what is over 65536 for its own window and stops an upload there
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
     window: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+enum Pushes {
+    Refuse,
+    Accept,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -176,6 +193,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy fetch --cacert ca.pem https://localhost:8443/ https://localhost:8443/style.css"
     "spdy fetch --protocol h2 --insecure --json https://127.0.0.1:8443/"
     "spdy fetch --protocol http/1.1 -H 'range: bytes=0-99' http://127.0.0.1:8080/big -o part"
+    "spdy fetch --protocol spdy/3.1 --push accept --json http://127.0.0.1:8080/"
     "spdy fetch --pin sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= https://example.org/"
 };
 
@@ -237,16 +255,21 @@ pub(super) fn parse_compression(text: &str) -> Result<Compression, String> {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let orders = orders(args)?;
+    let mut names = Names::default();
+    let orders = orders(args, &mut names)?;
     // Frames are told in the order of the wire, and nothing here is hungry for cores.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(fetch(args, orders, printer))
+    runtime.block_on(fetch(args, orders, names, printer))
+}
+
+fn accepts_pushes(args: &Args) -> bool {
+    args.connection.push == Pushes::Accept
 }
 
 /// What each URL is to bring, all checked before the first is asked for.
-fn orders(args: &Args) -> anyhow::Result<Vec<Order>> {
+fn orders(args: &Args, names: &mut Names) -> anyhow::Result<Vec<Order>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
         return Err(Usage(
             "--output is for one URL; want --output-dir or -O for several".to_owned(),
@@ -261,17 +284,17 @@ fn orders(args: &Args) -> anyhow::Result<Vec<Order>> {
         (None, None) => Method::GET,
     };
     let headers = headers(args);
-    let mut names = Names::default();
     args.urls
         .iter()
         .map(|url| {
             Origin::of(url).map_err(|error| Usage(error.to_string()))?;
-            let destination = match (&args.output.output, &args.output.output_dir) {
-                (Some(file), _) => Destination::File(file.clone()),
-                (None, Some(folder)) => Destination::File(folder.join(names.of(url))),
-                (None, None) if args.output.remote_name => Destination::File(names.of(url).into()),
-                (None, None) if args.json => Destination::Nowhere,
-                (None, None) => Destination::Stdout,
+            let destination = match &args.output.output {
+                Some(file) => Destination::File(file.clone()),
+                None => match named_file(args, names, url) {
+                    Some(file) => Destination::File(file),
+                    None if args.json => Destination::Nowhere,
+                    None => Destination::Stdout,
+                },
             };
             Ok(Order {
                 url: url.clone(),
@@ -289,6 +312,15 @@ fn orders(args: &Args) -> anyhow::Result<Vec<Order>> {
             })
         })
         .collect()
+}
+
+/// The file named as the end of `url`, if such are wanted.
+fn named_file(args: &Args, names: &mut Names, url: &Uri) -> Option<PathBuf> {
+    match &args.output.output_dir {
+        Some(folder) => Some(folder.join(names.of(url))),
+        None if args.output.remote_name => Some(names.of(url).into()),
+        None => None,
+    }
 }
 
 fn body(args: &Args) -> anyhow::Result<Bytes> {
@@ -386,6 +418,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
             compression: args.connection.compression,
             flow_control: !args.connection.no_flow_control,
             stream_window_bytes: args.connection.window,
+            pushes: accepts_pushes(args).then(PushLimits::default),
             tap,
             ..ClientOptions::default()
         },
@@ -398,43 +431,64 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
     })
 }
 
-async fn fetch(args: &Args, orders: Vec<Order>, printer: &Printer) -> anyhow::Result<Outcome> {
+async fn fetch(
+    args: &Args,
+    orders: Vec<Order>,
+    mut names: Names,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
     let view = args.verbose.then(|| Arc::new(View::new(printer.clone())));
     let tap = view.clone().map(|view| view as Arc<dyn Tap>);
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let client = Client::new(runtime.clone(), Arc::new(SystemNetwork), config(args, tap)?);
 
-    let waiting = Waiting::default();
-    // All are asked for before the first is waited for; what is for stdout is told in order.
-    let transfers: Vec<Transfer> = orders
-        .into_iter()
-        .map(|order| Transfer::start(order, &client, &runtime, args.connection.max_time, &waiting))
-        .collect();
-    let mut failed = false;
-    for transfer in transfers {
-        let fetched = transfer.tell(printer).await?;
-        let refused = args.output.fail && fetched.status.is_some_and(|status| status >= 400);
-        match (&fetched.error, fetched.status) {
-            (Some(error), _) => printer.error(&anyhow::anyhow!("{}: {error}", fetched.url)),
-            (None, Some(status)) if refused => {
-                printer.error(&anyhow::anyhow!("{}: the answer is {status}", fetched.url));
-            }
-            _ => {}
+    let (waiting, limit) = (Waiting::default(), args.connection.max_time);
+    let start = |order| Transfer::start(order, &client, &runtime, limit, &waiting);
+    let mut all_well = true;
+    if accepts_pushes(args) {
+        for order in orders {
+            all_well &= tell(args, &start(order).tell(printer).await?, printer)?;
         }
-        failed |= refused || fetched.error.is_some();
-        if args.json {
-            printer.json(&fetched)?;
+        for offered in client.take_pushes() {
+            let file = named_file(args, &mut names, &offered.push.request().uri);
+            let to = file.map_or(Destination::Nowhere, Destination::File);
+            all_well &= tell(args, &fetch_push::read(offered, &to, limit).await, printer)?;
+        }
+    } else {
+        // All are asked for before the first is waited for; what is for stdout is told in order.
+        let transfers: Vec<Transfer> = orders.into_iter().map(start).collect();
+        for transfer in transfers {
+            all_well &= tell(args, &transfer.tell(printer).await?, printer)?;
         }
     }
     client.close().await;
     if let Some(view) = view {
         view.sum_up(&client.stats());
     }
-    Ok(if failed {
-        Outcome::Failed
-    } else {
+    Ok(if all_well {
         Outcome::Done
+    } else {
+        Outcome::Failed
     })
+}
+
+/// Says what came of one URL; `false` if it failed.
+fn tell(args: &Args, fetched: &Fetched, printer: &Printer) -> anyhow::Result<bool> {
+    let refused = args.output.fail && fetched.status.is_some_and(|status| status >= 400);
+    match (&fetched.error, fetched.status) {
+        (Some(error), _) => printer.error(&anyhow::anyhow!("{}: {error}", fetched.url)),
+        (None, Some(status)) if refused => {
+            printer.error(&anyhow::anyhow!("{}: the answer is {status}", fetched.url));
+        }
+        _ => {}
+    }
+    if let Some(pushed) = fetched.pushed {
+        printer.note(pushed.line(fetched));
+    }
+    if args.json {
+        printer.json(fetched)?;
+    }
+    Ok(!refused && fetched.error.is_none())
 }
 
 #[cfg(test)]

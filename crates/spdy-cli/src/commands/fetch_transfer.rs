@@ -23,6 +23,7 @@ use spdy_frame::priority::Priority;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::commands::fetch_push::PushedBeside;
 use crate::printer::Printer;
 
 /// Where a body goes.
@@ -63,10 +64,13 @@ pub(crate) struct Fetched {
     /// Version of TLS, and whether an earlier session was resumed.
     tls: Option<Tls>,
     /// Bytes of the body that came.
-    bytes: u64,
+    pub(crate) bytes: u64,
     /// Of the bytes that came.
     sha256: Option<String>,
     headers: Vec<(String, String)>,
+    /// It was pushed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pushed: Option<PushedBeside>,
     timings: Option<Milliseconds>,
     pub(crate) error: Option<String>,
 }
@@ -219,14 +223,15 @@ async fn fetch(
     if order.print_head {
         stdout.send(head_text(&head).into())?;
     }
+    let stdout = |piece| stdout.send(piece);
     receive(body, &order.destination, stdout, fetched).await
 }
 
 /// Takes the body where it is to go, counting and hashing what comes.
-async fn receive(
+pub(super) async fn receive(
     mut body: Body,
     destination: &Destination,
-    stdout: &ToStdout,
+    stdout: impl Fn(Bytes) -> Result<(), String>,
     fetched: &mut Fetched,
 ) -> Result<(), String> {
     let mut file = match destination {
@@ -261,7 +266,7 @@ async fn receive(
             (Some((file, path)), _) => file
                 .write_all(&data)
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))?,
-            (None, Destination::Stdout) => stdout.send(data)?,
+            (None, Destination::Stdout) => stdout(data)?,
             (None, _) => {}
         }
     }
@@ -348,7 +353,20 @@ impl Order {
 }
 
 impl Fetched {
-    fn note(&mut self, head: &http::response::Parts) {
+    /// What is known of a push from the first.
+    pub(super) fn of_push(url: &Uri, connection: usize, route: &Route) -> Self {
+        let mut fetched = Self {
+            url: url.to_string(),
+            connection: Some(connection),
+            ..Self::default()
+        };
+        fetched.note_route(route);
+        fetched
+    }
+
+    /// Notes what the head of the response says, and the way it came.
+    pub(super) fn note(&mut self, head: &http::response::Parts) {
+        self.pushed = PushedBeside::of(head);
         self.status = Some(head.status.as_u16());
         self.headers = head
             .headers
@@ -361,17 +379,7 @@ impl Fetched {
             })
             .collect();
         if let Some(route) = head.extensions.get::<Route>() {
-            self.protocol = Some(route.protocol.alpn());
-            self.address = Some(route.address.to_string());
-            self.tls = route.tls.map(|tls| Tls {
-                version: tls
-                    .version
-                    .map_or_else(String::new, |version| format!("{version:?}")),
-                cipher: tls
-                    .suite
-                    .map_or_else(String::new, |suite| format!("{suite:?}")),
-                resumed: tls.resumed,
-            });
+            self.note_route(route);
         }
         if let Some(timings) = head.extensions.get::<Timings>() {
             self.connection = Some(timings.connection);
@@ -383,6 +391,21 @@ impl Fetched {
                 total: 0.0,
             });
         }
+    }
+
+    /// Notes the connection it came by.
+    fn note_route(&mut self, route: &Route) {
+        self.protocol = Some(route.protocol.alpn());
+        self.address = Some(route.address.to_string());
+        self.tls = route.tls.map(|tls| Tls {
+            version: tls
+                .version
+                .map_or_else(String::new, |version| format!("{version:?}")),
+            cipher: tls
+                .suite
+                .map_or_else(String::new, |suite| format!("{suite:?}")),
+            resumed: tls.resumed,
+        });
     }
 }
 

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;
 pub(crate) mod fetch;
+mod fetch_push;
 mod fetch_transfer;
 mod fetch_view;
 mod frame_text;
@@ -18,5 +19,6 @@ mod replica_show;
 pub(crate) mod serve;
 mod serve_limits;
 mod serve_metrics;
+mod serve_push;
 
 pub(crate) use outcome::{Outcome, Usage, run};

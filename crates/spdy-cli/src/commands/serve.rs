@@ -17,11 +17,13 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
+use spdy_server::pushing::Pushing;
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
 use crate::commands::race::open_replica;
 use crate::commands::serve_limits::Limits;
+use crate::commands::serve_push::PushArgs;
 use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -80,6 +82,9 @@ pub(crate) struct Args {
     certificates: Certificates,
 
     #[command(flatten)]
+    push: PushArgs,
+
+    #[command(flatten)]
     limits: Limits,
 }
 
@@ -131,6 +136,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve portal"
     "spdy serve page.har --tls 127.0.0.1:8443 --write-ca ca.pem"
     "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
+    "spdy serve portal --push graph --protocols spdy/3.1 --verbose"
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
     "spdy serve portal --metrics 127.0.0.1:9100"
 };
@@ -156,16 +162,27 @@ struct Ready<'a> {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let (site, default_host) = open_site(args)?;
+    let Opened {
+        site,
+        default_host,
+        pushing,
+    } = open_site(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(args, Arc::new(site), default_host, printer))?;
+    runtime.block_on(serve(args, Arc::new(site), default_host, pushing, printer))?;
     Ok(Outcome::Done)
 }
 
-/// The site, and the host that answers for bare addresses.
-fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
+/// What is served.
+struct Opened {
+    site: Site,
+    /// Answers for bare addresses.
+    default_host: Option<String>,
+    pushing: Option<Arc<Pushing>>,
+}
+
+fn open_site(args: &Args) -> anyhow::Result<Opened> {
     let path = Path::new(&args.source);
     if path.is_dir() {
         if args.host.is_some() || args.per_host {
@@ -175,7 +192,13 @@ fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
             .with_context(|| format!("cannot serve {}", path.display()))?;
-        return Ok((Site::of_directory(directory), None));
+        let site = Site::of_directory(directory);
+        let pushing = args.push.pushing(&site, None)?;
+        return Ok(Opened {
+            site,
+            default_host: None,
+            pushing,
+        });
     }
     let opened = open_replica(&args.source, &ImportOptions::default())?;
     let replica = opened.replica;
@@ -195,9 +218,15 @@ fn open_site(args: &Args) -> anyhow::Result<(Site, Option<String>)> {
         }
         None => replica.document().url.host_str().map(str::to_owned),
     };
-    Ok(match host {
-        Some(host) => (site.with_default_host(&host), Some(host)),
-        None => (site, None),
+    let site = match &host {
+        Some(host) => site.with_default_host(host),
+        None => site,
+    };
+    let pushing = args.push.pushing(&site, Some(&replica))?;
+    Ok(Opened {
+        site,
+        default_host: host,
+        pushing,
     })
 }
 
@@ -205,6 +234,7 @@ async fn serve(
     args: &Args,
     site: Arc<Site>,
     default_host: Option<String>,
+    pushing: Option<Arc<Pushing>>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
@@ -233,9 +263,13 @@ async fn serve(
     let listen_options = args.limits.of_listeners(hits.clone());
     let config = ServeConfig {
         protocols: args.protocols.clone(),
-        options: args.limits.of_connections(counted.clone(), hits.clone()),
+        options: ServerOptions {
+            push_form: args.push.form(),
+            ..args.limits.of_connections(counted.clone(), hits.clone())
+        },
         stop: stop.clone(),
         log: args.verbose.then(|| log(printer)),
+        pushing,
         ..ServeConfig::default()
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());
@@ -461,6 +495,7 @@ fn log(printer: &Printer) -> Log {
             priority,
             status,
             body_bytes,
+            pushed,
         } = served;
         let style = if status.is_client_error() || status.is_server_error() {
             BAD
@@ -468,8 +503,9 @@ fn log(printer: &Printer) -> Log {
             BOLD
         };
         let tls = if *secure { " tls" } else { "" };
+        let pushed = if *pushed { ", pushed" } else { "" };
         printer.note(format_args!(
-            "{style}{}{style:#} {method} {uri} {DIM}{body_bytes} bytes, {protocol}{tls}, priority {priority}{DIM:#}",
+            "{style}{}{style:#} {method} {uri} {DIM}{body_bytes} bytes, {protocol}{tls}, priority {priority}{pushed}{DIM:#}",
             status.as_str()
         ));
     })

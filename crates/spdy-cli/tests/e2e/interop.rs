@@ -4,7 +4,8 @@
 //!                      our server                           our client
 //! GET, 100 at once     spdy serve  <-- the peer's client    spdy fetch --> the peer's server
 //! POST                 Site        <-- the peer's client    spdy fetch --> the peer's server
-//! push                 Site        --> the peer's client    get_with_pushes <-- the peer's server
+//! push                 Site        --> the peer's client    spdy fetch <-- the peer's server
+//!                      spdy serve  --> the peer's client
 //! ```
 //!
 //! A method of [`Meeting`] is one of these tests; `meetings!` says which of them a peer can pass. What a
@@ -15,14 +16,12 @@ use std::process::Command;
 
 use serde_json::Value;
 use spdy::server::PushForm;
-use spdy_frame::version::Version;
 use spdy_net::protocol::Protocol;
 
 use crate::support::certificate::CERTIFICATE;
-use crate::support::files::{FILES, File, sha256};
+use crate::support::files::{self, FILES, File, PAGE_NAME, sha256};
 use crate::support::peers::{Fetched, Peer, wanted};
 use crate::support::program::{Served, ended_with, spdy};
-use crate::support::pushed::get_with_pushes;
 use crate::support::site::Site;
 
 /// Makes a module of tests for each way to meet a peer.
@@ -100,13 +99,6 @@ impl Meeting {
         }
     }
 
-    fn version(self) -> Version {
-        match self.as_protocol() {
-            Protocol::Spdy(version) => version,
-            other => panic!("{other:?} is no SPDY"),
-        }
-    }
-
     fn as_protocol(self) -> Protocol {
         self.protocol.parse().expect("a protocol of ours")
     }
@@ -141,7 +133,7 @@ impl Meeting {
         self.expect_answers(&fetched, files);
     }
 
-    fn expect_answers(self, fetched: &Fetched, files: &[&'static File]) {
+    fn expect_answers(self, fetched: &Fetched, files: &[&File]) {
         assert_eq!(fetched.errors, [] as [&str; 0], "{self:?}");
         assert_eq!(fetched.protocol.as_deref(), Some(self.protocol), "{self:?}");
         assert_eq!(fetched.responses.len(), files.len(), "{self:?}");
@@ -243,6 +235,12 @@ impl Meeting {
         }
         let (site, fetched) = self.push_to_its_client(form, 20);
         self.expect_answers(&fetched, &[named(PAGE)]);
+        self.expect_pushes(&fetched);
+        let ended = SMALL_PUSHES.map(|name| (name.to_owned(), None));
+        assert_eq!(site.pushes(), ended, "{self:?}");
+    }
+
+    fn expect_pushes(self, fetched: &Fetched) {
         // A path, or in SPDY/2 a whole URL.
         let path = |url: &str| url.rfind('/').map_or("", |at| &url[at..]).to_owned();
         let mut came: Vec<_> = fetched
@@ -260,8 +258,32 @@ impl Meeting {
             (path, file.len, Some(file.sha256.as_str()), None)
         });
         assert_eq!(came, want, "{self:?}");
-        let ended = SMALL_PUSHES.map(|name| (name.to_owned(), None));
-        assert_eq!(site.pushes(), ended, "{self:?}");
+    }
+
+    /// `spdy serve` pushes what a page names, in the form that the peer wants.
+    pub(crate) fn its_client_takes_what_serve_pushes(self) {
+        if !wanted() {
+            return;
+        }
+        let form = match self.peer.push_form() {
+            PushForm::TwoBlocks => "two-blocks",
+            PushForm::VersionTwice => "version-twice",
+            PushForm::OneBlock => "one-block",
+        };
+        let mut options = vec!["--protocols", self.protocol];
+        options.extend(["--push", "graph", "--push-form", form]);
+        options.extend(self.peer.options_of_serve());
+        let served = Served::start(&FILES.folder, &options);
+        let url = format!("{}/{PAGE_NAME}", served.origin(self.secure));
+        let options = self.peer.option_of_pushes(SMALL_PUSHES.len());
+        let fetched = self.peer.fetch(self.protocol, &[url], &options);
+        let page = File {
+            name: PAGE_NAME,
+            len: files::PAGE.len(),
+            sha256: sha256(files::PAGE.as_bytes()),
+        };
+        self.expect_answers(&fetched, &[&page]);
+        self.expect_pushes(&fetched);
     }
 
     /// It wants none, in any form: the page comes all the same, and the session stays.
@@ -394,24 +416,68 @@ impl Meeting {
         }
     }
 
-    /// The peer's server pushes, and our client takes it.
+    /// What the peer's server pushes, `spdy fetch` takes.
     pub(crate) fn its_pushes_come(self) {
         if !wanted() {
             return;
         }
-        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
-        let target = format!("/{PAGE}?push={}", PUSHES.join(","));
-        let flow_control = self.peer.has_flow_control();
-        let (page, came) =
-            get_with_pushes(&origin, self.version(), flow_control, &target, PUSHES.len());
-        let of = |file: &File| (200, file.len, file.sha256.clone());
-        assert_eq!((page.1, page.2, page.3), of(named(PAGE)), "{self:?}");
-        let want = PUSHES.map(|name| {
-            let (status, len, hash) = of(named(name));
-            (format!("/{name}"), status, len, hash)
-        });
-        assert_eq!(came, want, "{self:?}");
+        let results = self.fetch_page_with_pushes();
+        let (page, pushes) = results.split_first().expect("the page");
+        assert_eq!(page.get("pushed"), None, "{self:?}: {page}");
+        assert_eq!(told(page), of(named(PAGE)), "{self:?}");
+        let mut came: Vec<_> = pushes
+            .iter()
+            .map(|push| {
+                assert_eq!(push["pushed"]["claimed"], false, "{self:?}: {push}");
+                assert_eq!(push["pushed"]["beside"], 1, "{self:?}: {push}");
+                let url = push["url"].as_str().expect("a URL");
+                (url.rsplit('/').next().unwrap_or_default(), told(push))
+            })
+            .collect();
+        came.sort();
+        assert_eq!(came, PUSHES.map(|name| (name, of(named(name)))), "{self:?}");
     }
+
+    /// A push answers the request for its URL, which then is never sent.
+    pub(crate) fn its_pushes_answer_requests(self) {
+        if !wanted() {
+            return;
+        }
+        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let mut command = self.fetch();
+        command.args(["--push", "accept"]);
+        let urls = PUSHES.map(|name| format!("{origin}/{name}"));
+        command.arg(format!("{origin}/{PAGE}?push={}", PUSHES.join(",")));
+        let results = self.results(command.args(&urls));
+        assert_eq!(results.len(), 3, "{self:?}: {results:?}");
+        for (result, name) in results[1..].iter().zip(PUSHES) {
+            assert_eq!(result["pushed"]["claimed"], true, "{self:?}: {result}");
+            assert_eq!(told(result), of(named(name)), "{self:?}");
+        }
+    }
+
+    /// What it pushes is of another origin than its page, as it says: refused, and the page comes.
+    pub(crate) fn its_pushes_are_of_another_origin(self) {
+        if !wanted() {
+            return;
+        }
+        let results = self.fetch_page_with_pushes();
+        assert_eq!(results.len(), 1, "{self:?}: {results:?}");
+        assert_eq!(told(&results[0]), of(named(PAGE)), "{self:?}");
+    }
+
+    fn fetch_page_with_pushes(self) -> Vec<Value> {
+        let (_running, origin) = self.peer.serve(self.protocol, self.secure);
+        let mut command = self.fetch();
+        command.args(["--push", "accept"]);
+        let url = format!("{origin}/{PAGE}?push={}", PUSHES.join(","));
+        self.results(command.arg(url))
+    }
+}
+
+/// Bytes and hash of a file.
+fn of(file: &File) -> (usize, String) {
+    (file.len, file.sha256.clone())
 }
 
 /// Bytes and hash, as `spdy fetch` tells them.

@@ -11,19 +11,23 @@ meetings! {
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_takes_what_serve_pushes
         its_client_gets_the_page_beside_pushes_in_another_form
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
-        its_pushes_come;
+        its_pushes_come
+        its_pushes_answer_requests;
     spdy_31_over_tls = Meeting::tls(Peer::Netty, "spdy/3.1") =>
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_takes_our_pushes
+        its_client_takes_what_serve_pushes
         its_client_gets_the_page_beside_pushes_in_another_form
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
-        its_pushes_come;
+        its_pushes_come
+        its_pushes_answer_requests;
 }

@@ -52,8 +52,17 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
         }
     });
     let files = files.collect();
+    let fresh = folder.join(format!("page.{}", std::process::id()));
+    fs::write(&fresh, PAGE).expect("the folder of a test can be written to");
+    fs::rename(&fresh, folder.join(PAGE_NAME)).expect("a file can be renamed in its folder");
     Files { folder, files }
 });
+
+/// A page in the same folder, not counted among the files.
+pub(crate) const PAGE_NAME: &str = "page.html";
+
+/// It names an empty file and one of 10 KB: what `--push graph` pushes beside it.
+pub(crate) const PAGE: &str = "<!doctype html><img src=/0><img src=10k>";
 
 /// SHA-256 of `bytes` in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {

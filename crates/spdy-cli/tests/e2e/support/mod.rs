@@ -5,5 +5,4 @@ pub(crate) mod certificate;
 pub(crate) mod files;
 pub(crate) mod peers;
 pub(crate) mod program;
-pub(crate) mod pushed;
 pub(crate) mod site;

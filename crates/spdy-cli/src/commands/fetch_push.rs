@@ -1,0 +1,87 @@
+//! What `spdy fetch --push accept` does with pushes: claimed by a request they are its answer; the others are
+//! read too, after the last request.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy::client::Pushed;
+use spdy_client::client::Offered;
+
+use crate::commands::fetch_transfer::{Destination, Fetched, receive};
+use crate::commands::frame_text::counted;
+use crate::printer::{BOLD, DIM};
+
+/// How long a push may take where nobody says.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a response was pushed.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct PushedBeside {
+    /// Its stream.
+    stream: u32,
+    /// The stream of the request that it came beside.
+    beside: u32,
+    /// A request was answered by it.
+    claimed: bool,
+}
+
+impl PushedBeside {
+    /// Of the response to a request; `None` if the server was asked.
+    pub(super) fn of(head: &http::response::Parts) -> Option<Self> {
+        let pushed: &Pushed = head.extensions.get()?;
+        Some(Self {
+            stream: pushed.id.value(),
+            beside: pushed.associated_to.value(),
+            claimed: true,
+        })
+    }
+
+    /// What a person is told of it.
+    pub(super) fn line(self, fetched: &Fetched) -> String {
+        let claimed = if self.claimed {
+            "claimed"
+        } else {
+            "not claimed"
+        };
+        format!(
+            "{BOLD}pushed{BOLD:#} {} {DIM}on stream {} beside {}, {}, {claimed}{DIM:#}",
+            fetched.url,
+            self.stream,
+            self.beside,
+            counted(fetched.bytes, "byte"),
+        )
+    }
+}
+
+/// Reads a push that no request claimed, in no more than `limit`.
+pub(super) async fn read(
+    offered: Offered,
+    destination: &Destination,
+    limit: Option<Duration>,
+) -> Fetched {
+    let Offered {
+        connection,
+        route,
+        push,
+    } = offered;
+    let mut fetched = Fetched::of_push(&push.request().uri, connection, &route);
+    let beside = PushedBeside {
+        stream: push.id().value(),
+        beside: push.associated_to().value(),
+        claimed: false,
+    };
+    let reading = async {
+        let response = push.response().await.map_err(|error| error.to_string())?;
+        let (head, body) = response.into_parts();
+        fetched.note(&head);
+        receive(body, destination, |_| Ok(()), &mut fetched).await
+    };
+    let limit = limit.unwrap_or(PATIENCE);
+    let outcome = match tokio::time::timeout(limit, reading).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(format!("not done within {limit:?}")),
+    };
+    fetched.error = outcome.err();
+    fetched.pushed = Some(beside);
+    fetched
+}

@@ -1,0 +1,128 @@
+//! What `spdy serve` is asked about pushes, and what comes of it.
+
+use std::sync::Arc;
+
+use spdy::server::PushForm;
+use spdy_page::replica::Replica;
+use spdy_server::needs::Needs;
+use spdy_server::push_plan::{Budget, Hints, Sources};
+use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::site::Site;
+
+use crate::commands::Usage;
+
+/// What goes along with a page.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Push")]
+pub(crate) struct PushArgs {
+    /// Push what a page needs over SPDY, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, what clients asked for after it; or none
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SOURCES",
+        default_value = "link",
+        hide_possible_values = true
+    )]
+    push: Vec<Source>,
+
+    /// Tell clients by Link: rel=subresource what they will need: off, rest (what cannot be pushed to them) or instead (and push nothing)
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "rest",
+        hide_possible_values = true
+    )]
+    hint: When,
+
+    /// How SPDY's pushes are written, since no form is for every client: two-blocks, version-twice (Netty) or one-block (node-spdy)
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "two-blocks",
+        hide_possible_values = true
+    )]
+    push_form: Form,
+
+    /// Pushes beside one page
+    #[arg(long, value_name = "N", default_value_t = Budget::default().streams)]
+    push_streams: usize,
+
+    /// Bytes of the pushes beside one page
+    #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes)]
+    push_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+#[value(rename_all = "lower")]
+enum Source {
+    None,
+    Link,
+    Graph,
+    Learned,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum When {
+    Off,
+    Rest,
+    Instead,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Form {
+    TwoBlocks,
+    VersionTwice,
+    OneBlock,
+}
+
+impl PushArgs {
+    /// The form of pushes.
+    pub(crate) fn form(&self) -> PushForm {
+        match self.push_form {
+            Form::TwoBlocks => PushForm::TwoBlocks,
+            Form::VersionTwice => PushForm::VersionTwice,
+            Form::OneBlock => PushForm::OneBlock,
+        }
+    }
+
+    /// What goes along with the pages of `site`; of `replica`, if it is one.
+    pub(crate) fn pushing(
+        &self,
+        site: &Site,
+        replica: Option<&Replica>,
+    ) -> anyhow::Result<Option<Arc<Pushing>>> {
+        let asked = |source| self.push.contains(&source);
+        if asked(Source::None) {
+            if self.push.len() > 1 {
+                return Err(Usage("--push none goes with no other source".to_owned()).into());
+            }
+            return Ok(None);
+        }
+        let sources = Sources {
+            link: asked(Source::Link),
+            graph: asked(Source::Graph),
+            learned: asked(Source::Learned),
+        };
+        let needs = match (replica, site.directory()) {
+            _ if !sources.graph => Needs::default(),
+            (Some(replica), _) => Needs::of_replica(replica),
+            (None, Some(directory)) => Needs::of_directory(directory),
+            (None, None) => Needs::default(),
+        };
+        let config = PushConfig {
+            sources,
+            hints: match self.hint {
+                When::Off => Hints::Off,
+                When::Rest => Hints::Rest,
+                When::Instead => Hints::Instead,
+            },
+            budget: Budget {
+                streams: self.push_streams,
+                bytes: self.push_bytes,
+                ..Budget::default()
+            },
+            ..PushConfig::default()
+        };
+        Ok(Pushing::new(config, needs, site).map(Arc::new))
+    }
+}
