@@ -1,4 +1,6 @@
-//! Requests by origin: pool, limits, retries, time-outs.
+#![doc = include_str!("../README.md")]
+//!
+//! # Inside
 //!
 //! ```text
 //! Client::send --> Pool (pool.rs, no I/O): which request on which connection next
@@ -21,3 +23,5 @@ pub mod origin;
 pub mod pool;
 pub mod route;
 pub mod timing;
+#[cfg(feature = "tower")]
+mod tower;

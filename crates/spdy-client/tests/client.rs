@@ -19,6 +19,7 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use support::{World, get, numbers, read, runtime, tls_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tower::ServiceExt;
 
 const HTTP: SocketText = "10.0.0.1:80";
 const HTTPS: SocketText = "10.0.0.1:443";
@@ -140,6 +141,25 @@ async fn alpn_decides_and_the_others_wait_for_it() {
             assert!(client.stats().resumed >= 2, "{:?}", client.stats());
         }
     }
+}
+
+#[tokio::test]
+async fn layers_of_tower_go_over_the_pool() {
+    let (world, config) = world(&[Protocol::Spdy(Version::V31)]);
+    let client = client(&world, config);
+    let service = tower::ServiceBuilder::new()
+        .concurrency_limit(2)
+        .timeout(Duration::from_secs(3600))
+        .service(client.clone());
+    let asked = (0..10).map(|at| {
+        service
+            .clone()
+            .oneshot(get(&format!("https://a.test/{at}")))
+    });
+    for (at, response) in join_all(asked).await.into_iter().enumerate() {
+        assert_eq!(read(response.unwrap()).await.unwrap().len(), at);
+    }
+    assert_eq!(client.stats().connections, 1);
 }
 
 #[tokio::test]

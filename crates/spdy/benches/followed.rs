@@ -1,0 +1,63 @@
+//! What it costs a request to be counted and followed: the same hundred requests over a pipe in memory, client
+//! and server on one thread, with nobody looking, with metrics, and with subscribers of `tracing`.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use http::{Request, Response};
+use spdy::client::Session;
+use spdy::{Body, Metrics, Priority, SharedRuntime, client, server};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+
+const REQUESTS: usize = 100;
+
+/// A session whose server answers with a few bytes.
+fn session(metrics: Option<&Metrics>) -> Session {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let (mut asking, mut answering) = (client::Builder::default(), server::Builder::default());
+    if let Some(metrics) = metrics {
+        (asking, answering) = (asking.metrics(metrics), answering.metrics(metrics));
+    }
+    let hello = |_: Request<Body>| async { Response::new(Body::from("hello")) };
+    tokio::spawn(answering.serve(far, SharedRuntime::tokio(), hello));
+    let (session, connection) = asking.handshake(near, SharedRuntime::tokio());
+    connection.spawn();
+    session
+}
+
+async fn ask(session: &Session) {
+    let answers = (0..REQUESTS).map(|_| {
+        let request = Request::get("http://example.org/path").body(Body::empty());
+        session.request(request.expect("a valid url"), Priority::HIGHEST)
+    });
+    for answer in answers.collect::<Vec<_>>() {
+        let body = answer.await.expect("an answer").into_body();
+        assert_eq!(body.collect_up_to(100).await.expect("a body").len(), 5);
+    }
+}
+
+fn followed(criterion: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let _within = runtime.enter();
+    let mut group = criterion.benchmark_group("spdy/followed");
+    group.throughput(Throughput::Elements(REQUESTS as u64));
+    let mut bench = |name: &str, metrics: Option<&Metrics>| {
+        let session = session(metrics);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| runtime.block_on(ask(&session)));
+        });
+    };
+    bench("by nobody", None);
+    bench("by metrics", Some(&Metrics::new()));
+    for (name, level) in [
+        ("by a subscriber that is off", LevelFilter::INFO),
+        ("by a subscriber of every span", LevelFilter::DEBUG),
+    ] {
+        let subscriber = tracing_subscriber::registry().with(level);
+        tracing::subscriber::with_default(subscriber, || bench(name, None));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, followed);
+criterion_main!(benches);
