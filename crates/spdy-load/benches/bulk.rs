@@ -1,0 +1,336 @@
+//! A gigabyte over one stream: our SPDY/3.1 against HTTP/2 by the crate h2, in one run.
+//!
+//! ```text
+//!  sender --64 KiB pieces--> server | loopback TCP or a pipe in memory | client --> counts, gives credit back
+//! ```
+//!
+//! Both ends are in this process, so that CPU seconds are of both. Rounds are interleaved; told are medians, and
+//! the range of the rounds' ratios. `cargo bench -p spdy-load --bench bulk -- [ROUNDS [MEGABYTES]]`
+
+use std::io::{self, Write as _};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body as _, Frame};
+use spdy::{Body, Priority, SharedRuntime, TokioRuntime, Version};
+use spdy_load::process::own_cpu;
+use spdy_net::network::BoxIo;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Bytes that the sender gives at a time.
+const PIECE: usize = 64 * 1024;
+/// Bytes that a pipe in memory holds: about what a socket does.
+const PIPE: usize = 256 * 1024;
+
+/// What lies between the two.
+#[derive(Clone, Copy)]
+enum Transport {
+    Tcp,
+    Pipe,
+}
+
+/// How much may be under way.
+#[derive(Clone, Copy)]
+enum Windows {
+    /// The same for both: stream and session, and frames of 16 KiB.
+    Of(u32),
+    /// What each has if nobody says anything.
+    Default,
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Spdy,
+    H2,
+}
+
+/// One comparison.
+#[derive(Clone, Copy)]
+struct Setting {
+    transport: Transport,
+    windows: Windows,
+    threads: usize,
+}
+
+const SETTINGS: [(&str, Setting); 6] = [
+    (
+        "tcp, 1 MiB windows, 1 thread",
+        setting(Transport::Tcp, Windows::Of(1 << 20), 1),
+    ),
+    (
+        "tcp, 16 MiB windows, 1 thread",
+        setting(Transport::Tcp, Windows::Of(16 << 20), 1),
+    ),
+    (
+        "tcp, own defaults, 1 thread",
+        setting(Transport::Tcp, Windows::Default, 1),
+    ),
+    (
+        "tcp, 1 MiB windows, 2 threads",
+        setting(Transport::Tcp, Windows::Of(1 << 20), 2),
+    ),
+    (
+        "pipe, 1 MiB windows, 1 thread",
+        setting(Transport::Pipe, Windows::Of(1 << 20), 1),
+    ),
+    (
+        "pipe, own defaults, 1 thread",
+        setting(Transport::Pipe, Windows::Default, 1),
+    ),
+];
+
+const fn setting(transport: Transport, windows: Windows, threads: usize) -> Setting {
+    Setting {
+        transport,
+        windows,
+        threads,
+    }
+}
+
+/// What one transfer took.
+#[derive(Clone, Copy)]
+struct Took {
+    wall: Duration,
+    cpu: Duration,
+}
+
+fn main() {
+    let numbers: Vec<u64> = std::env::args()
+        .filter_map(|text| text.parse().ok())
+        .collect();
+    let rounds = numbers.first().copied().unwrap_or(5).max(1);
+    let bytes = numbers.get(1).copied().unwrap_or(1000) * 1_000_000;
+    let mut out = io::stdout().lock();
+    let mut say = |text: String| writeln!(out, "{text}").expect("stdout takes it");
+    say(format!(
+        "{bytes} bytes over one stream, {rounds} rounds: medians; MB/s, CPU s/GB of both ends"
+    ));
+    say(format!(
+        "{:<32} {:>16} {:>16} {:>22} {:>10}",
+        "", "spdy/3.1", "h2", "speed (min-max)", "CPU"
+    ));
+    for (name, setting) in SETTINGS {
+        let mut spdy = Vec::new();
+        let mut h2 = Vec::new();
+        for _ in 0..rounds {
+            spdy.push(transfer(Side::Spdy, setting, bytes));
+            h2.push(transfer(Side::H2, setting, bytes));
+        }
+        let rate = |took: &Took| bytes as f64 / 1e6 / took.wall.as_secs_f64();
+        let cpu = |took: &Took| took.cpu.as_secs_f64() * 1e9 / bytes as f64;
+        let shown = |all: &[Took]| {
+            format!(
+                "{:.0}, {:.3}",
+                median(all.iter().map(rate)),
+                median(all.iter().map(cpu))
+            )
+        };
+        let ratios = |of: &dyn Fn(&Took) -> f64| -> Vec<f64> {
+            spdy.iter()
+                .zip(&h2)
+                .map(|(spdy, h2)| of(spdy) / of(h2))
+                .collect()
+        };
+        let (speed, cost) = (ratios(&rate), ratios(&cpu));
+        let min = speed.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = speed.iter().copied().fold(0.0, f64::max);
+        say(format!(
+            "{name:<32} {:>16} {:>16} {:>22} {:>10.2}",
+            shown(&spdy),
+            shown(&h2),
+            format!("{:.2} ({min:.2}-{max:.2})", median(speed.iter().copied())),
+            median(cost.iter().copied()),
+        ));
+    }
+}
+
+fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = numbers.collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() % 2 {
+        1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+    }
+}
+
+/// Moves `bytes` from server to client.
+fn transfer(side: Side, setting: Setting, bytes: u64) -> Took {
+    let runtime = match setting.threads {
+        1 => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build(),
+        threads => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads)
+            .enable_all()
+            .build(),
+    };
+    let runtime = runtime.expect("a runtime can be made");
+    // A task: on the thread that blocks, two threads would be slower than they are.
+    let task = runtime.spawn(async move {
+        let (near, far) = connect(setting.transport).await;
+        let cpu = own_cpu().expect("there is /proc");
+        let begun = Instant::now();
+        let received = match side {
+            Side::Spdy => over_spdy(near, far, setting.windows, bytes).await,
+            Side::H2 => over_h2(near, far, setting.windows, bytes).await,
+        };
+        let wall = begun.elapsed();
+        assert_eq!(received, bytes, "bytes of the body");
+        let cpu = own_cpu().expect("there is /proc") - cpu;
+        Took { wall, cpu }
+    });
+    runtime.block_on(task).expect("no end panicked")
+}
+
+async fn connect(transport: Transport) -> (BoxIo, BoxIo) {
+    match transport {
+        Transport::Pipe => {
+            let (near, far) = tokio::io::duplex(PIPE);
+            (Box::new(near), Box::new(far))
+        }
+        Transport::Tcp => {
+            let listener = TcpListener::bind("127.0.0.1:0")
+                .await
+                .expect("loopback has a free port");
+            let address = listener.local_addr().expect("it is bound");
+            let near = TcpStream::connect(address).await.expect("it listens");
+            let (far, _) = listener.accept().await.expect("somebody connected");
+            near.set_nodelay(true).expect("a socket of TCP");
+            far.set_nodelay(true).expect("a socket of TCP");
+            (Box::new(near), Box::new(far))
+        }
+    }
+}
+
+/// So many bytes, in pieces that share one memory.
+struct Pieces {
+    left: u64,
+    piece: Bytes,
+}
+
+impl Pieces {
+    fn new(bytes: u64) -> Self {
+        Self {
+            left: bytes,
+            piece: Bytes::from(vec![b'x'; PIECE]),
+        }
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let len = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE);
+        self.left -= len as u64;
+        (len > 0).then(|| self.piece.slice(..len))
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.take().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+}
+
+async fn over_spdy(near: BoxIo, far: BoxIo, windows: Windows, bytes: u64) -> u64 {
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let mut client = spdy::client::Builder::new(Version::V31);
+    if let Windows::Of(window) = windows {
+        client = client
+            .initial_window_bytes(window)
+            .session_window_bytes(window);
+    }
+    let server = spdy::server::Builder::new(Version::V31);
+    let answer =
+        move |_: Request<Body>| async move { Response::new(Body::wrap(Pieces::new(bytes))) };
+    let serving = tokio::spawn(server.serve(far, runtime.clone(), answer));
+    let (session, connection) = client.handshake(near, runtime);
+    connection.spawn();
+    let request = Request::get("http://localhost/")
+        .body(Body::empty())
+        .expect("a valid request");
+    let response = session
+        .request(request, Priority::HIGHEST)
+        .await
+        .expect("a response");
+    let mut body = response.into_body();
+    let mut received = 0;
+    while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+        let data = frame.expect("a whole body").into_data();
+        received += data.map_or(0, |data| data.len() as u64);
+    }
+    session.shutdown();
+    drop(session);
+    serving
+        .await
+        .expect("the server did not panic")
+        .expect("the session ended in order");
+    received
+}
+
+async fn over_h2(near: BoxIo, far: BoxIo, windows: Windows, bytes: u64) -> u64 {
+    let serving = tokio::spawn(async move {
+        let mut connection = h2::server::handshake(far).await.expect("a handshake");
+        while let Some(request) = connection.accept().await {
+            let (_, mut respond) = request.expect("a request");
+            tokio::spawn(async move {
+                let mut stream = respond
+                    .send_response(Response::new(()), false)
+                    .expect("it is open");
+                let mut pieces = Pieces::new(bytes);
+                while let Some(mut piece) = pieces.take() {
+                    while !piece.is_empty() {
+                        stream.reserve_capacity(piece.len());
+                        let capacity = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
+                        let capacity = capacity.expect("it is open").expect("it is open");
+                        let part = piece.split_to(capacity.min(piece.len()));
+                        stream.send_data(part, false).expect("it is open");
+                    }
+                }
+                stream.send_data(Bytes::new(), true).expect("it is open");
+            });
+        }
+    });
+    let mut client = h2::client::Builder::new();
+    if let Windows::Of(window) = windows {
+        client
+            .initial_window_size(window)
+            .initial_connection_window_size(window);
+    }
+    let (mut sender, connection) = client
+        .handshake::<_, Bytes>(near)
+        .await
+        .expect("a handshake");
+    let connection = tokio::spawn(connection);
+    let request = Request::get("http://localhost/")
+        .body(())
+        .expect("a valid request");
+    let (response, _) = sender.send_request(request, true).expect("it is open");
+    let mut body = response.await.expect("a response").into_body();
+    let mut received = 0;
+    while let Some(data) = body.data().await {
+        let data = data.expect("a whole body");
+        received += data.len() as u64;
+        body.flow_control()
+            .release_capacity(data.len())
+            .expect("it was received");
+    }
+    drop((sender, body));
+    connection
+        .await
+        .expect("the client did not panic")
+        .expect("the connection ended in order");
+    serving.await.expect("the server did not panic");
+    received
+}
