@@ -19,6 +19,7 @@
 
 pub mod error;
 mod fault;
+mod fine_timer;
 mod pace;
 pub mod plan;
 pub mod process;

@@ -8,6 +8,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,6 +22,7 @@ use spdy_net::protocol::Protocol;
 use tokio::time::Sleep;
 
 use crate::fault::{Fault, FaultKind};
+use crate::fine_timer::FineTimer;
 use crate::pace::Pace;
 use crate::plan::{Length, Plan};
 use crate::run::Live;
@@ -89,7 +91,8 @@ pub(crate) struct Session {
     ended: bool,
     events: Vec<Event>,
     timer: Option<Pin<Box<Sleep>>>,
-    alarm: Instant,
+    /// For intended beginnings, if there are any.
+    fine: Option<FineTimer>,
 }
 
 /// A connection that stands.
@@ -116,9 +119,9 @@ pub(crate) async fn connect(shared: &Shared) -> Result<Connected, Fault> {
 }
 
 async fn shake_hands(shared: &Shared) -> Result<Connected, Fault> {
-    let failed = |error: std::io::Error| Fault::new(FaultKind::Connect, error);
+    let failed = |error: io::Error| Fault::new(FaultKind::Connect, error);
     let plan = &shared.plan;
-    let mut io = Err(failed(std::io::ErrorKind::AddrNotAvailable.into()));
+    let mut io = Err(failed(io::ErrorKind::AddrNotAvailable.into()));
     for address in shared.addresses.iter() {
         io = SystemNetwork.connect(*address).await.map_err(failed);
         if io.is_ok() {
@@ -156,15 +159,20 @@ enum Stop {
 
 impl Session {
     /// Session `number`, on a connection that stands.
+    ///
+    /// # Errors
+    ///
+    /// The system has no timer left.
     pub(crate) fn new(
         shared: Rc<Shared>,
         number: usize,
         connected: Connected,
         window: Window,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let plan = &shared.plan;
         let streams = plan.streams_of(connected.protocol);
-        Self {
+        let fine = plan.rate.map(|_| FineTimer::new()).transpose()?;
+        Ok(Self {
             window,
             pace: Pace::of(plan.rate, number, plan.sessions, window.begin),
             protocol: connected.protocol,
@@ -178,9 +186,9 @@ impl Session {
             ended: false,
             events: Vec::new(),
             timer: None,
-            alarm: window.begin,
+            fine,
             shared,
-        }
+        })
     }
 
     /// Loads the server until the budget is spent, or the connection is lost and no other can be had.
@@ -391,26 +399,23 @@ impl Session {
         count(&mut self.shared.tally.borrow_mut());
     }
 
-    /// Waits for the next time-out or intended beginning; `true` if there is something to do at once.
+    /// Waits for the next time-out and the next intended beginning; `true` if there is something to do at once.
     fn wait(&mut self, cx: &mut Context<'_>, now: Instant, events: &mut Vec<Event>) -> bool {
-        let timeout = self.shared.plan.timeout;
         let waits_for_time = !self.free.is_empty() && !self.spent && self.backlog.is_empty();
-        let due = self.pace.next().filter(|_| waits_for_time);
+        if let (Some(due), Some(fine)) = (self.pace.next(), &mut self.fine)
+            && waits_for_time
+            && fine.poll_until(cx, due).is_ready()
+        {
+            return true;
+        }
+        let timeout = self.shared.plan.timeout;
         // A timer that is early is kept: looking at every slot each time would cost more than it brings.
-        if self.timer.is_none() || due.is_some_and(|due| due < self.alarm) {
+        let timer = self.timer.get_or_insert_with(|| {
             let oldest = self.slots.iter().flatten().map(|order| order.sent).min();
             let expires = oldest.unwrap_or(now) + timeout;
-            self.alarm = due.map_or(expires, |due| due.min(expires));
-            let sleep = tokio::time::sleep_until(self.alarm.into());
-            match &mut self.timer {
-                Some(timer) => timer.as_mut().reset(self.alarm.into()),
-                None => self.timer = Some(Box::pin(sleep)),
-            }
-        }
-        let rang = self
-            .timer
-            .as_mut()
-            .is_some_and(|timer| timer.as_mut().poll(cx).is_ready());
+            Box::pin(tokio::time::sleep_until(expires.into()))
+        });
+        let rang = timer.as_mut().poll(cx).is_ready();
         if rang {
             self.timer = None;
             self.expire(Instant::now(), events);

@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::session::{self, Connected, Session, Shared, Window};
 use crate::tally::Tally;
 use crate::traffic::{Bytes, Traffic};
@@ -71,8 +71,13 @@ impl Worker {
         let mut before = traffic.read();
         let mut sessions = JoinSet::new();
         for (number, connected) in connected {
-            let session = Session::new(shared.clone(), number, connected, window);
-            sessions.spawn_local(session.run());
+            match Session::new(shared.clone(), number, connected, window) {
+                Ok(session) => drop(sessions.spawn_local(session.run())),
+                Err(error) => {
+                    let fault = Fault::new(FaultKind::Connect, error);
+                    shared.tally.borrow_mut().fault(fault);
+                }
+            }
         }
         let ended = async { while sessions.join_next().await.is_some() {} };
         let stop = self.stop.wait_for(|stop| *stop);
