@@ -182,7 +182,8 @@ pub(crate) fn check_value(
         });
     }
     // One pass for what nearly every value is: no byte of the three.
-    if !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+    let odd = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
+    if !value.iter().fold(false, |any, byte| any | odd(byte)) {
         return Ok(0);
     }
     if let Some(byte) = value.iter().find(|byte| matches!(byte, b'\r' | b'\n')) {
