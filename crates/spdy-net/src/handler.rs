@@ -6,6 +6,7 @@ use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_frame::priority::Priority;
 
+use crate::http2_push::Http2Pusher;
 use crate::protocol::Protocol;
 
 /// How a request came; in its extensions when a [`Handler`] sees it.
@@ -22,16 +23,22 @@ pub struct Arrival {
 /// Pushes beside an answer, whatever the protocol. To be used before the [`Handler`] gives the answer: what is
 /// pushed must be told before it can be asked for.
 #[derive(Clone, Debug)]
-pub struct Pusher {
-    spdy: spdy::server::Pusher,
+pub struct Pusher(Way);
+
+#[derive(Clone, Debug)]
+enum Way {
+    Spdy(spdy::server::Pusher),
+    Http2(Http2Pusher),
 }
 
 impl Pusher {
-    /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1).
+    /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, and HTTP/2 unless
+    /// [it is wanted](crate::serve::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
-        let spdy = request.get::<spdy::server::Pusher>()?.clone();
-        Some(Self { spdy })
+        let spdy = request.get().cloned().map(Way::Spdy);
+        let way = spdy.or_else(|| request.get().cloned().map(Way::Http2))?;
+        Some(Self(way))
     }
 
     /// Pushes `response` as the answer to `request`, a GET of the same origin as the request it came with. The
@@ -46,9 +53,14 @@ impl Pusher {
         priority: Priority,
         response: Response<Body>,
     ) -> Result<BoxFuture<bool>, PushError> {
-        let sending = self.spdy.push_response(request, priority, response);
-        let sending = sending.map_err(|error| PushError(error.to_string()))?;
-        Ok(sending.map(|sent| sent.is_ok()).boxed())
+        match &self.0 {
+            Way::Spdy(pusher) => {
+                let sending = pusher.push_response(request, priority, response);
+                let sending = sending.map_err(|error| PushError(error.to_string()))?;
+                Ok(sending.map(|sent| sent.is_ok()).boxed())
+            }
+            Way::Http2(pusher) => pusher.push(request, priority, response),
+        }
     }
 }
 

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use h2::client::SendRequest;
-use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderName, Request, Response, header};
 use http_body::{Body as _, Frame, SizeHint};
@@ -26,6 +25,7 @@ use crate::byte_count::{Counters, HeaderBytes, Http2Watch, Watched};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::{Arrival, Handler};
+use crate::http2_push::{Pushers, Respond};
 use crate::idle::Idle;
 use crate::latch::Latch;
 use crate::limit::ConnectionLimit;
@@ -197,8 +197,10 @@ impl Http2Client {
                 },
             );
         }
-        let upload = (!body.is_end_stream())
-            .then(|| Box::pin(send_body(stream, body, None, None)) as BoxFuture<()>);
+        let upload = (!body.is_end_stream()).then(|| {
+            let sending = send_body(stream, body, None, None);
+            sending.map(|_sent| ()).boxed()
+        });
         Ok((response, upload))
     }
 
@@ -330,13 +332,14 @@ impl http_body::Body for Received {
     }
 }
 
-/// Writes `body` to `stream` as the windows, the socket and `turn` allow, then ends the stream.
-async fn send_body(
+/// Writes `body` to `stream` as the windows, the socket and `turn` allow, then ends the stream; `false` if it
+/// was not sent to its end.
+pub(crate) async fn send_body(
     mut stream: SendStream<Bytes>,
     body: Body,
     turn: Option<Turn>,
     mut stall: Option<Stall>,
-) {
+) -> bool {
     let mut body = body;
     let mut chunk = Bytes::new();
     let sent: Result<(), BoxError> = poll_fn(|cx| {
@@ -402,10 +405,11 @@ async fn send_body(
         }
     })
     .await;
-    if let Err(error) = sent {
+    if let Err(error) = &sent {
         tracing::debug!(%error, "a body was not sent to its end");
         stream.send_reset(Reason::INTERNAL_ERROR);
     }
+    sent.is_ok()
 }
 
 /// Serves `io` until the connection ends; after `stop`, or when nobody asks any more, by GOAWAY.
@@ -442,6 +446,9 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             });
         }
     };
+    let pushers = options
+        .http2_push
+        .then(|| Pushers::new(runtime.clone(), options.clone()));
     let idle = Idle::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let mut stopped = stop.wait();
@@ -457,10 +464,14 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 connection.graceful_shutdown();
             }
             match connection.poll_accept(cx) {
-                Poll::Ready(Some(Ok((request, respond)))) => {
+                Poll::Ready(Some(Ok((mut request, respond)))) => {
                     let busy = idle.exchange();
                     let stall = Stall::of_writing(runtime.clone(), options);
                     let (handler, turns) = (handler.clone(), turns.clone());
+                    let respond = Respond::new(respond);
+                    if let Some(pushers) = &pushers {
+                        pushers.offer(&mut request, &respond, &turns);
+                    }
                     let answer = answer(request, respond, secure, handler, turns, stall);
                     answers.push(async move {
                         answer.await;
@@ -485,7 +496,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
 /// One exchange, from the request's head to the response's last byte.
 async fn answer(
     request: Request<RecvStream>,
-    mut respond: SendResponse<Bytes>,
+    respond: Respond,
     secure: bool,
     handler: Arc<dyn Handler>,
     turns: Turns,
@@ -509,7 +520,7 @@ async fn answer(
     };
     let answered = handler.answer(Request::from_parts(head, body));
     let response = {
-        let reset = poll_fn(|cx| respond.poll_reset(cx));
+        let reset = poll_fn(|cx| respond.lock().poll_reset(cx));
         match select(answered, std::pin::pin!(reset)).await {
             Either::Left((response, _)) => response,
             Either::Right(_) => return, // the client left; nobody wants the answer
@@ -519,7 +530,10 @@ async fn answer(
     drop_connection_headers(&mut head.headers);
     head.version = http::Version::HTTP_2;
     let empty = body.is_end_stream();
-    match respond.send_response(Response::from_parts(head, ()), empty) {
+    let sent = respond
+        .lock()
+        .send_response(Response::from_parts(head, ()), empty);
+    match sent {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
             send_body(stream, body, Some(turn), Some(stall)).await;

@@ -29,6 +29,7 @@ pub mod handler;
 mod head_clock;
 mod http1;
 mod http2;
+mod http2_push;
 mod hyper_runtime;
 mod idle;
 pub mod key_log;

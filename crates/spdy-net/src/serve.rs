@@ -60,6 +60,8 @@ pub struct ServerOptions {
     pub metrics: Option<Metrics>,
     /// How SPDY's pushes are written.
     pub push_form: PushForm,
+    /// Whether handlers find a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY there always is one.)
+    pub http2_push: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
 }
@@ -82,6 +84,7 @@ impl Default for ServerOptions {
             keepalive: None,
             metrics: None,
             push_form: PushForm::default(),
+            http2_push: false,
             hits: LimitHits::default(),
         }
     }

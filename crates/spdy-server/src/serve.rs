@@ -111,7 +111,11 @@ pub async fn serve_connection(
         runtime: runtime.clone(),
         log: config.log,
     };
-    let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &config.options);
+    let options = ServerOptions {
+        http2_push: config.pushing.is_some(),
+        ..config.options
+    };
+    let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &options);
     let handler = Arc::new(handler);
     let served = spdy_net::serve::serve_connection(
         io,

@@ -368,3 +368,56 @@ async fn the_budget_ends_what_goes_along() {
         );
     }
 }
+
+/// Our own client takes no pushes over HTTP/2, so this is the h2 crate's.
+#[tokio::test]
+async fn over_http_2_the_same_is_pushed_to_who_takes_it_and_hinted_to_who_does_not() {
+    let headers = [("X-Associated-Content", "\"/a.css\", \"/b.png\"")];
+    let server = Server::of(&replica(&headers), by(LINK, Hints::Rest));
+    for takes in [true, false] {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let config = ServeConfig {
+            protocols: vec![Protocol::Http2],
+            pushing: Some(server.pushing.clone()),
+            ..ServeConfig::default()
+        };
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        let serving = serve_connection(Box::new(far), server.site.clone(), config, runtime);
+        tokio::spawn(serving);
+        let mut builder = h2::client::Builder::new();
+        let shaken = builder
+            .enable_push(takes)
+            .handshake::<_, bytes::Bytes>(near);
+        let (mut sender, connection) = shaken.await.unwrap();
+        tokio::spawn(connection);
+        // The server reads SETTINGS before the request, so that it knows what it may.
+        let request = Request::get("http://www.test/").body(()).unwrap();
+        let (mut response, _) = sender.send_request(request, true).unwrap();
+        let mut promises = response.push_promises();
+        let page = response.await.unwrap();
+        assert_eq!(
+            links(page.headers()).len(),
+            usize::from(!takes),
+            "takes: {takes}"
+        );
+        let mut pushed = Vec::new();
+        while let Some(promise) = promises.push_promise().await {
+            let (request, response) = promise.unwrap().into_parts();
+            let mut body = response.await.unwrap().into_body();
+            let mut bytes = Vec::new();
+            while let Some(data) = body.data().await {
+                bytes.extend_from_slice(&data.unwrap());
+            }
+            pushed.push((request.uri().to_string(), bytes));
+        }
+        let want = [
+            (
+                "http://www.test/a.css",
+                &b"p { background: url(c.png) }"[..],
+            ),
+            ("http://www.test/b.png", b"b"),
+        ];
+        let want = want.map(|(url, body)| (url.to_owned(), body.to_vec()));
+        assert_eq!(pushed, if takes { &want[..] } else { &[] });
+    }
+}

@@ -15,7 +15,7 @@ use crate::commands::Usage;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Push")]
 pub(crate) struct PushArgs {
-    /// Push what a page needs over SPDY, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, what clients asked for after it; or none
+    /// Push what a page needs over SPDY and HTTP/2, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, what clients asked for after it; or none
     #[arg(
         long,
         value_delimiter = ',',

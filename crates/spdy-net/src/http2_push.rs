@@ -1,0 +1,119 @@
+//! Pushes of a server over HTTP/2 (RFC 9113 §8.4). Clients of today take none; those that do find the same
+//! plan here as over SPDY.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use h2::Reason;
+use h2::server::SendResponse;
+use http::{Request, Response};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+
+use crate::connection::drop_connection_headers;
+use crate::handler::PushError;
+use crate::http2::send_body;
+use crate::serve::ServerOptions;
+use crate::stall::Stall;
+use crate::turns::{Precedence, Turns};
+
+/// The response of one exchange, which its pushes are told beside.
+#[derive(Clone)]
+pub(crate) struct Respond(Arc<Mutex<SendResponse<Bytes>>>);
+
+impl Respond {
+    pub(crate) fn new(respond: SendResponse<Bytes>) -> Self {
+        Self(Arc::new(Mutex::new(respond)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, SendResponse<Bytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes pushers for the requests of one connection.
+pub(crate) struct Pushers(Arc<Patience>);
+
+/// What the watch over a client that takes nothing of a push needs.
+struct Patience {
+    runtime: SharedRuntime,
+    options: ServerOptions,
+}
+
+impl Pushers {
+    pub(crate) fn new(runtime: SharedRuntime, options: ServerOptions) -> Self {
+        Self(Arc::new(Patience { runtime, options }))
+    }
+
+    /// Puts one into the extensions of `request`.
+    pub(crate) fn offer<B>(&self, request: &mut Request<B>, respond: &Respond, turns: &Turns) {
+        let pusher = Http2Pusher {
+            respond: respond.clone(),
+            turns: turns.clone(),
+            patience: self.0.clone(),
+            uri: request.uri().clone(),
+        };
+        request.extensions_mut().insert(pusher);
+    }
+}
+
+/// Pushes beside the answer to one request.
+#[derive(Clone)]
+pub(crate) struct Http2Pusher {
+    respond: Respond,
+    turns: Turns,
+    patience: Arc<Patience>,
+    uri: http::Uri,
+}
+
+impl std::fmt::Debug for Http2Pusher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Http2Pusher")
+            .field("uri", &self.uri)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Http2Pusher {
+    /// See [`Pusher::push`](crate::handler::Pusher::push).
+    pub(crate) fn push(
+        &self,
+        request: &Request<()>,
+        priority: Priority,
+        response: Response<Body>,
+    ) -> Result<BoxFuture<bool>, PushError> {
+        if !spdy_http::push::is_same_origin(&self.uri, request.uri()) {
+            return Err(PushError("the url is of another origin".to_owned()));
+        }
+        let refused = |error: h2::Error| PushError(error.to_string());
+        let mut promise = Request::new(());
+        *promise.uri_mut() = request.uri().clone();
+        *promise.headers_mut() = request.headers().clone();
+        *promise.version_mut() = http::Version::HTTP_2;
+        let mut pushed = self.respond.lock().push_request(promise).map_err(refused)?;
+        let (mut head, body) = response.into_parts();
+        drop_connection_headers(&mut head.headers);
+        head.version = http::Version::HTTP_2;
+        let empty = body.is_end_stream();
+        let sent = pushed.send_response(Response::from_parts(head, ()), empty);
+        let stream = match sent {
+            Ok(stream) => stream,
+            Err(error) => {
+                pushed.send_reset(Reason::INTERNAL_ERROR);
+                return Err(refused(error));
+            }
+        };
+        let precedence = Precedence {
+            urgency: priority.level(),
+            ..Precedence::default()
+        };
+        let turn = self.turns.open(stream.stream_id().as_u32(), precedence);
+        let Patience { runtime, options } = &*self.patience;
+        let stall = Stall::of_writing(runtime.clone(), options);
+        Ok(Box::pin(async move {
+            empty || send_body(stream, body, Some(turn), Some(stall)).await
+        }))
+    }
+}
