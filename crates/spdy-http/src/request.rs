@@ -250,7 +250,9 @@ impl<'a> FirstLine<'a> {
                 .ok_or_else(bad)?;
             return Ok(Uri::from(authority));
         }
-        if !path.starts_with(b"/") && path != b"*" {
+        // `*` is the server itself, of which OPTIONS alone can ask (RFC 9112 §3.2.4).
+        let itself = path == b"*" && *method == Method::OPTIONS;
+        if !path.starts_with(b"/") && !itself {
             // To a proxy and in a push SPDY/2 says it all in the url.
             let uri = Uri::from_maybe_shared(self.block.share(path))
                 .ok()

@@ -205,6 +205,8 @@ fn values_that_mean_nothing_are_bad_requests() {
     for (name, value) in [
         (":path", "a/b"),
         (":path", "example.org:443"),
+        // the server itself; in SPDY/2 the url of a push would have become `https://example.org*`
+        (":path", "*"),
         (":path", "https://evil@example.org/"),
         (":version", "HTTP/2.0"),
         (":version", "1.1"),

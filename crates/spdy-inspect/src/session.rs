@@ -276,6 +276,12 @@ impl Half {
                         Ok(frame) => frame,
                         Err(error) => return Err(self.fault(at, direction, offset, &error)),
                     };
+                    // A frame to be skipped is told at its head: the decoder must see its payload pass, or
+                    // it would skip as much of the next one.
+                    if done && !bytes.is_empty() && !matches!(self.decoder.decode(bytes), Ok(None))
+                    {
+                        unreachable!("two frames in the bytes of one, at {offset}")
+                    }
                     if done {
                         self.state = State::Head;
                     }

@@ -100,7 +100,8 @@ fn info<'a>(record: &'a Record, name: &str) -> Option<&'a str> {
 
 /// The file of `replica`: a `.warc.gz` if `gzip`, else a `.warc`.
 ///
-/// Durations are kept to the nanosecond (up to 584 years); everything else is kept as it is.
+/// Durations are kept to the nanosecond (up to 584 years, which is also where imports end); everything else is
+/// kept as it is.
 pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
     let mut writer = Writer::new(gzip);
     let page = PageFields {
@@ -236,6 +237,9 @@ pub(crate) fn complete(head: &Bytes) -> Bytes {
         None => [head, &b"\r\n\r\n"[..]].concat().into(),
     }
 }
+
+/// The longest time that a file keeps.
+pub(crate) const LONGEST: Duration = Duration::from_nanos(u64::MAX);
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

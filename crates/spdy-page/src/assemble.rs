@@ -8,6 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use url::Url;
 
+use crate::archive::LONGEST;
 use crate::coding;
 use crate::filler::filler;
 use crate::graph::location;
@@ -131,8 +132,8 @@ pub(crate) fn assemble(
         start,
         exchanges,
         recorded: origin,
-        dom_content_loaded: page.dom_content_loaded,
-        load: page.load,
+        dom_content_loaded: within_a_file(page.dom_content_loaded),
+        load: within_a_file(page.load),
     };
     Ok(Opened { replica, notes })
 }
@@ -159,11 +160,16 @@ fn exchange(
         body_is_real,
         kind,
         initiator: Initiator::Unknown,
-        started,
-        queued: told.queued,
-        wait: told.wait,
-        receive: told.receive,
+        started: within_a_file(started),
+        queued: within_a_file(told.queued),
+        wait: within_a_file(told.wait),
+        receive: within_a_file(told.receive),
     })
+}
+
+/// No longer than a replica's file keeps: clocks of recorders jump by millennia.
+fn within_a_file(time: Option<Duration>) -> Option<Duration> {
+    time.map(|time| time.min(LONGEST))
 }
 
 fn request_head(told: &Told) -> Bytes {

@@ -376,6 +376,25 @@ fn what_cannot_be_imported_says_why_in_one_sentence() {
     );
 }
 
+/// Found by the fuzz target `har`: a recorder whose clock jumped by seven millennia gave a time that the replica's
+/// file cannot keep, so that what was imported was not what was read back.
+#[test]
+fn a_time_beyond_what_a_file_keeps_ends_where_the_file_does() {
+    let har = std::fs::read_to_string(data("small.har")).unwrap();
+    let har = har.replacen("2014-05-01T10:00:00.0", "9137-05-01T10:00:00.0", 1);
+    let options = ImportOptions::default();
+    let replica = read(har.into(), "x", &options).unwrap().replica;
+    let longest = Duration::from_nanos(u64::MAX);
+    assert!(
+        replica
+            .exchanges
+            .iter()
+            .any(|exchange| exchange.started == Some(longest))
+    );
+    let file = spdy_page::archive::encode(&replica, false);
+    assert_eq!(read(file.into(), "x", &options).unwrap().replica, replica);
+}
+
 #[test]
 fn every_limit_holds_one_past_it() {
     let har = std::fs::read(data("small.har")).unwrap();

@@ -69,7 +69,7 @@ impl Session {
             .get(id)
             .is_some_and(|stream| stream.unread == 0)
         {
-            self.streams.retire(id);
+            self.streams.remove(id);
         }
     }
 

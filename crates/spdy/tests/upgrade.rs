@@ -182,6 +182,22 @@ async fn a_refusal_of_any_length_is_kept_to_the_limit() {
     }
 }
 
+/// Found by the fuzz target `upgrade`: what one read brought beyond the limit was looked at too, so that the body of
+/// a refusal told how long the reads were.
+#[tokio::test]
+async fn what_is_kept_of_a_chunked_refusal_is_the_same_in_reads_of_any_length() {
+    let limit = Limits::default().refusal_bytes;
+    let chunk = format!("3\r\nabc\r\n{limit:x}\r\n{}", "x".repeat(limit));
+    let answer = format!("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
+    for size in [1, 1000, answer.len()] {
+        match answered(answer.as_bytes(), size).await.0 {
+            // 8 bytes for the first chunk, 7 for the length of the second
+            Err(UpgradeError::Refused { body, .. }) => assert_eq!(body.len(), limit - 15 + 3),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_101_to_anything_else_is_no_switch() {
     let cases = [

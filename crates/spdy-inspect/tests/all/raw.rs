@@ -296,3 +296,22 @@ fn of_a_payload_as_many_bytes_are_held_as_are_asked_for() {
         assert_eq!(held, [(shown[0], 16), (shown[1], 17)], "{asked} asked for");
     }
 }
+
+/// Found by the fuzz target `raw_streams`: the payload of a skipped frame was taken away before the decoder had
+/// passed it, so that it skipped the head of the next control frame in its place.
+#[test]
+fn a_frame_behind_one_of_an_unknown_type_is_read() {
+    let unknown = [0x80, 3, 0, 0x63, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8];
+    let ping = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
+    let told = streams(
+        &[&ping[..], &unknown, &ping, &ping].concat(),
+        &[],
+        Options::default(),
+    );
+    let frames = told.frames();
+    let kinds: Vec<_> = frames
+        .iter()
+        .map(|seen| seen.frame.kind().to_string())
+        .collect();
+    assert_eq!(kinds[2..], ["PING", "PING"], "{:#?}", told.events);
+}

@@ -168,7 +168,8 @@ async fn refusal<T: AsyncRead + Unpin>(
     };
     loop {
         let body = match chunked {
-            true => unchunk(&buffer),
+            // not further than the limit: how much more one read brought must not show
+            true => unchunk(&buffer[..buffer.len().min(limit)]),
             false => (buffer.clone().freeze(), buffer.len() >= wanted),
         };
         let enough = body.1 || buffer.len() >= limit;
