@@ -1,7 +1,7 @@
 //! Laws of every door that bytes come in by, for any bytes.
 //!
 //! A door is a function of an input that panics if a law does not hold. `targets/` hands them to libFuzzer,
-//! `scripts/fuzz` runs those, and the tests here hold every [seed](seeds) to them.
+//! `scripts/fuzz` runs those, and the tests of `seeds/` hold every seed to them.
 //!
 //! ```text
 //! vectors/ ──▶ seeds ──▶ libFuzzer ──▶ input ──▶ door ──▶ a law that is broken
@@ -11,13 +11,18 @@
 //! Laws are about what a door promises: any cut gives the same, what is read is written the same again, memory
 //! is within a stated factor of the input ([`memory`]). That nothing panics and no sum overflows comes for free.
 
+pub mod capture;
 pub mod choices;
 pub mod frame;
 pub mod header_block;
+pub mod http;
+pub mod io;
 pub mod memory;
+pub mod page;
 pub mod profile;
-pub mod seeds;
 pub mod session;
+pub mod tunnel;
+pub mod upgrade;
 
 /// A way in for bytes, and the laws of it.
 #[derive(Clone, Copy, Debug)]
@@ -28,26 +33,25 @@ pub struct Door {
     pub check: fn(&[u8]),
 }
 
+const fn door(name: &'static str, check: fn(&[u8])) -> Door {
+    Door { name, check }
+}
+
 /// Every door, from the wire up.
 pub const DOORS: &[Door] = &[
-    Door {
-        name: "frame",
-        check: frame::check,
-    },
-    Door {
-        name: "header_block",
-        check: header_block::check,
-    },
-    Door {
-        name: "server_session",
-        check: session::check_server,
-    },
-    Door {
-        name: "client_session",
-        check: session::check_client,
-    },
-    Door {
-        name: "profile",
-        check: profile::check,
-    },
+    door("frame", frame::check),
+    door("header_block", header_block::check),
+    door("server_session", session::check_server),
+    door("client_session", session::check_client),
+    door("http", http::check),
+    door("upgrade", upgrade::check),
+    door("websocket_tunnel", tunnel::check),
+    door("replica", page::check_file),
+    door("har", page::check_file),
+    door("warc", page::check_file),
+    door("speedreport", page::check_file),
+    door("markup", page::check_markup),
+    door("capture", capture::check_file),
+    door("raw_streams", capture::check_streams),
+    door("profile", profile::check),
 ];

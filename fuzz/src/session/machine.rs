@@ -293,17 +293,18 @@ impl Machine {
     }
 }
 
-/// The counters, but for the events that waited: of those, a piece of DATA is one.
+/// The counters, but for the queues that stop the reading: those are looked at once a read, and a piece of DATA
+/// is an event.
 fn counted(session: &Session) -> (Stats, Vec<(Limit, u32)>) {
     let mut stats = session.stats();
     let limits = std::mem::take(&mut stats.limits);
-    (
-        stats,
-        limits
-            .iter()
-            .filter(|(limit, _)| *limit != Limit::EventQueue)
-            .collect(),
-    )
+    // Of a frame at which the session ended, so much as was there by then.
+    if session.is_closed() {
+        stats.received_data_bytes = 0;
+    }
+    let queue = |limit| matches!(limit, Limit::EventQueue | Limit::ControlQueue);
+    let limits = limits.iter().filter(|(limit, _)| !queue(*limit));
+    (stats, limits.collect())
 }
 
 /// A reader of what a machine writes, as strict as we can be with ourselves.

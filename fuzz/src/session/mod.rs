@@ -35,11 +35,22 @@ pub fn check_client(input: &[u8]) {
     check(Role::Client, input);
 }
 
-/// Bytes of heap that a session may hold, its peer having sent `wire_bytes`, which inflated to
-/// `plain_bytes` of header blocks: tables of both compressors, an unfinished frame, and for what came,
-/// places in the lists of streams and events and the headers themselves. Payloads of the owner's are his.
-fn held_at_most(wire_bytes: usize, plain_bytes: usize) -> usize {
-    512 * 1024 + 100 * wire_bytes + 4 * plain_bytes
+/// What happened to a session that may cost it memory, besides the bytes that came.
+#[derive(Default)]
+struct Cost {
+    /// Plain bytes of the header blocks that came.
+    plain_bytes: usize,
+    /// Commands of its owner.
+    commands: usize,
+    /// Most bytes that it wrote at once.
+    written_bytes: usize,
+}
+
+/// Bytes of heap that a session may hold: tables of both compressors, an unfinished frame; for what came, places in
+/// the lists of streams and events, and the headers themselves; for what its owner does, streams and headers of
+/// his. Payloads are shared with him.
+fn held_at_most(wire_bytes: usize, cost: &Cost) -> usize {
+    512 * 1024 + 100 * wire_bytes + 4 * cost.plain_bytes + 2048 * cost.commands
 }
 
 fn check(role: Role, input: &[u8]) {
@@ -52,25 +63,25 @@ fn check(role: Role, input: &[u8]) {
     } else {
         wire
     };
-    let (mut plain_bytes, mut written_bytes) = (0, 0);
-    let held = memory::held_by(|| (plain_bytes, written_bytes) = run(&config, choices, wire));
+    let mut cost = Cost::default();
+    let held = memory::held_by(|| cost = run(&config, choices, wire));
     // What was written at once is here in three copies each, in buffers that double.
-    let limit = 2 * held_at_most(wire.len(), plain_bytes) + 12 * written_bytes;
+    let limit = 2 * held_at_most(wire.len(), &cost) + 12 * cost.written_bytes;
     assert!(
         held <= limit,
         "two sessions held {held} bytes, want {limit} at most"
     );
 }
 
-/// Leads both machines through the script. Returns the plain bytes of the header blocks that came, and the most
-/// bytes that one of them wrote at once.
-fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> (usize, usize) {
+/// Leads both machines through the script.
+fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> Cost {
     /// Steps after which the bytes that are left come in one.
     const STEPS: usize = 2000;
     let mut now = Instant::from_millis(1_000);
     let mut whole = Machine::new(config.clone(), now);
     let mut cut = Machine::new(config.clone(), now);
     let patient = choices.flag();
+    let mut commands = 0;
     for step in 0.. {
         let len = if step < STEPS {
             choices.length()
@@ -83,6 +94,7 @@ fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> (usize, us
         cut.input_shared(now, &choices.cut(bytes));
         for _ in 0..choices.byte() % 4 {
             let command = Command::read(&mut choices);
+            commands += 1;
             whole.command(now, command);
             cut.command(now, command);
         }
@@ -106,7 +118,11 @@ fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> (usize, us
     }
     assert_eq!(whole.drain(now), cut.drain(now), "at the end, cut");
     whole.assert_alike(&cut);
-    (whole.plain_bytes(), whole.written_bytes())
+    Cost {
+        plain_bytes: whole.plain_bytes(),
+        commands,
+        written_bytes: whole.written_bytes(),
+    }
 }
 
 const WAITS: [Duration; 8] = [

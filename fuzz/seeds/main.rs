@@ -1,31 +1,56 @@
-//! Where fuzzing begins: the vectors of the tree, as inputs of the doors.
+//! Where fuzzing begins: the vectors of the tree, as inputs of the doors. `seeds DIR` writes a folder for each.
 //!
-//! Nothing of this is kept in files: a vector that changes changes its seeds. They are read by the targets, and
-//! by the tests here, which hold every seed to the laws without any fuzzer.
+//! Nothing of this is kept in files: a vector that changes changes its seeds. The tests here hold every seed to the
+//! laws of its door without any fuzzer.
 
+mod capture;
+mod page;
+#[expect(dead_code, reason = "those tests use all of it, the seeds some")]
+mod support;
+mod text;
 mod wire;
 
-use crate::DOORS;
+use std::path::PathBuf;
+
+use spdy_fuzz::DOORS;
+
+fn main() -> std::io::Result<()> {
+    let root = std::env::args_os()
+        .nth(1)
+        .map_or_else(|| PathBuf::from("seeds"), PathBuf::from);
+    for (number, Seed { door, bytes, .. }) in all().into_iter().enumerate() {
+        let folder = root.join(door);
+        std::fs::create_dir_all(&folder)?;
+        std::fs::write(folder.join(format!("{number:05}")), bytes)?;
+    }
+    Ok(())
+}
 
 /// An input to begin with.
-#[derive(Clone, Debug)]
-pub struct Seed {
+struct Seed {
     /// The door that it is for.
-    pub door: &'static str,
+    door: &'static str,
     /// What it was made of.
-    pub name: String,
+    #[cfg_attr(not(test), expect(dead_code, reason = "a failing test tells it"))]
+    name: String,
     /// The input.
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// All seeds of all doors.
-#[must_use]
-pub fn all() -> Vec<Seed> {
+fn all() -> Vec<Seed> {
     let mut seeds = Seeds(Vec::new());
     wire::frames(&mut seeds);
     wire::header_blocks(&mut seeds);
     wire::sessions(&mut seeds);
-    wire::profiles(&mut seeds);
+    text::http(&mut seeds);
+    text::upgrades(&mut seeds);
+    text::tunnels(&mut seeds);
+    text::profiles(&mut seeds);
+    page::recordings(&mut seeds);
+    page::texts(&mut seeds);
+    capture::files(&mut seeds);
+    capture::streams(&mut seeds);
     seeds.0
 }
 

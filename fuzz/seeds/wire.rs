@@ -4,13 +4,13 @@ use bytes::BytesMut;
 use spdy_frame::decoder::{Decoder, Limits};
 use spdy_frame::frame::Frame;
 use spdy_frame::version::Version;
-use spdy_netem::profile;
 use spdy_testkit::conformance::{self, Receiver};
 use spdy_testkit::{frames as single, live, sequences, zlib};
 
-use super::Seeds;
-use crate::choices::Choices;
-use crate::session::peer::{self, Line};
+use spdy_fuzz::choices::Choices;
+use spdy_fuzz::session::peer::{self, Line};
+
+use crate::Seeds;
 
 /// The place of a vector's version in [`Version::ALL`], which is what a choice says.
 fn version(name: &str) -> u8 {
@@ -58,7 +58,7 @@ fn wires() -> Vec<(u8, String, Vec<u8>, bool)> {
     wires
 }
 
-pub(super) fn frames(seeds: &mut Seeds) {
+pub(crate) fn frames(seeds: &mut Seeds) {
     for vector in single::all() {
         let choices = [version(&vector.version), 0, 0, 3];
         seeds.push("frame", vector.id, Choices::join(&choices, &vector.hex));
@@ -72,7 +72,7 @@ pub(super) fn frames(seeds: &mut Seeds) {
     }
 }
 
-pub(super) fn header_blocks(seeds: &mut Seeds) {
+pub(crate) fn header_blocks(seeds: &mut Seeds) {
     let framed = |blocks: Vec<&[u8]>| {
         let mut wire = Vec::new();
         for block in blocks {
@@ -103,7 +103,7 @@ pub(super) fn header_blocks(seeds: &mut Seeds) {
     }
 }
 
-pub(super) fn sessions(seeds: &mut Seeds) {
+pub(crate) fn sessions(seeds: &mut Seeds) {
     for (version, name, wire, at_server) in wires() {
         let door = if at_server {
             "server_session"
@@ -192,14 +192,4 @@ fn script(version: u8, wire: &[u8]) -> Vec<u8> {
         }
     }
     script
-}
-
-pub(super) fn profiles(seeds: &mut Seeds) {
-    let by_hand = [
-        "down=5Mbit,up=1Mbit,rtt=28ms,jitter=2ms,reorder=yes,loss=0.5%,queue=100ms,tcp=2013,iw=10",
-        "rate=4Mbit,pipe=shared,passes=2,rtt=40ms,loss_up=1%,loss_down=2%,burst=4,queue=30pkt",
-    ];
-    for text in profile::names().iter().copied().chain(by_hand) {
-        seeds.push("profile", text, text);
-    }
 }

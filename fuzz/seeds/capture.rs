@@ -1,0 +1,69 @@
+//! Seeds of the doors of captures: recorded connections, as the packets and the files they could have been.
+
+use spdy_fuzz::choices::Choices;
+use spdy_inspect::direction::Direction::{ToClient, ToServer};
+use spdy_testkit::{live, vectors};
+
+use crate::Seeds;
+use crate::support::file::{pcap, pcapng};
+use crate::support::tcp::Wire;
+
+/// Both directions of connections: a name, what the client wrote, what the server wrote.
+fn connections() -> Vec<(String, Vec<u8>, Vec<u8>)> {
+    let mut connections = Vec::new();
+    for connection in live::all() {
+        let [client, server] = [connection.client, connection.server]
+            .map(|direction| [direction.http_head, direction.bytes].concat());
+        connections.push((connection.id, client, server));
+    }
+    for name in ["exec_cat", "exec_fail", "ws_portforward"] {
+        let [client, server] =
+            ["c2s", "s2c"].map(|way| vectors::bytes(&format!("kubernetes/{name}.{way}.bin")));
+        connections.push((name.to_owned(), client, server));
+    }
+    // A ClientHello of TLS 1.2 that offers h2 and spdy/3.1 for a.test, and a fatal alert.
+    let hello = b"\x16\x03\x01\0\x53\x01\0\0\x4f\x03\x03................................\0\0\x02\xc0\x2f\x01\0\0\x24\
+        \0\0\0\x0b\0\x09\0\0\x06a.test\0\x10\0\x0e\0\x0c\x02h2\x08spdy/3.1\0";
+    connections.push((
+        "hello".to_owned(),
+        hello.to_vec(),
+        b"\x15\x03\x03\0\x02\x02\x28".to_vec(),
+    ));
+    connections
+}
+
+/// Limits and the version, as a capture's choices begin: none small, none told.
+const PLAIN: [u8; 5] = [0; 5];
+
+pub(crate) fn files(seeds: &mut Seeds) {
+    for (number, (name, client, server)) in connections().into_iter().enumerate() {
+        let links = [1, 101, 113, 276, 0, 12];
+        let link = links[number % links.len()];
+        let mut wire = Wire::new(link, number % 3 == 1);
+        wire.connect();
+        for (up, down) in [(true, false), (false, true)] {
+            wire.send(ToServer, if up { &client } else { &[] }, 500);
+            wire.send(ToClient, if down { &server } else { &[] }, 700);
+        }
+        wire.close();
+        let choices = [&PLAIN[..], &[77, 0, 200]].concat();
+        let file = if number % 2 == 0 {
+            pcap(&wire.packets, link, number % 4 == 0, number % 3 == 0)
+        } else {
+            pcapng(&wire.packets, link as u16, Some(b"CLIENT_RANDOM 00 11\n"))
+        };
+        seeds.push("capture", name, Choices::join(&choices, &file));
+    }
+}
+
+pub(crate) fn streams(seeds: &mut Seeds) {
+    for (name, client, server) in connections() {
+        let len = client.len() as u16;
+        let choices = [&PLAIN[..], &len.to_be_bytes(), &[90, 3]].concat();
+        seeds.push(
+            "raw_streams",
+            name,
+            Choices::join(&choices, &[client, server].concat()),
+        );
+    }
+}

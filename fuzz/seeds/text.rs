@@ -1,0 +1,133 @@
+//! Seeds of the doors whose bytes a person could type.
+
+use spdy_fuzz::choices::Choices;
+use spdy_netem::profile;
+use spdy_testkit::{conformance, vectors};
+
+use crate::Seeds;
+
+/// Header blocks as lines: version, name, block.
+const BLOCKS: [(u8, &str, &str); 9] = [
+    (
+        0,
+        "request",
+        ":method: GET\n:path: /a?b\n:version: HTTP/1.1\n:host: a.test:8080\n:scheme: https\ncookie: a=b\ncookie: c=d\naccept: */*",
+    ),
+    (
+        0,
+        "connect",
+        ":method: CONNECT\n:path: a.test:443\n:version: HTTP/1.1\n:host: a.test:443",
+    ),
+    (
+        1,
+        "absolute",
+        ":method: POST\n:path: http://a.test/\n:version: HTTP/1.0\n:host: a.test\n:scheme: http\ncontent-length: 3\nhost: a.test:80",
+    ),
+    (
+        2,
+        "request-2",
+        "method: OPTIONS\nurl: *\nversion: HTTP/1.1\nhost: [::1]:80\nscheme: http\nconnection: close",
+    ),
+    (
+        0,
+        "response",
+        ":status: 200 OK\n:version: HTTP/1.1\nset-cookie: a=b\nset-cookie: c=d\ncontent-type: text/html",
+    ),
+    (
+        2,
+        "response-2",
+        "status: 404\nversion: HTTP/1.1\nte: trailers",
+    ),
+    (
+        0,
+        "push",
+        ":path: /a.css\n:host: a.test\n:scheme: https\n:status: 200\n:version: HTTP/1.1",
+    ),
+    (
+        2,
+        "push-2",
+        "url: https://a.test/a.css\nstatus: 200\nversion: HTTP/1.1",
+    ),
+    (0, "trailers", "x-checksum: 12\nx-more:"),
+];
+
+pub(crate) fn http(seeds: &mut Seeds) {
+    for (version, name, lines) in BLOCKS {
+        seeds.push("http", name, Choices::join(&[version], lines.as_bytes()));
+    }
+}
+
+const REQUESTS: [&str; 4] = [
+    "POST /exec/1 HTTP/1.1\r\nHost: a.test\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nX-Stream-Protocol-Version: channel.k8s.io\r\n\r\n\u{80}",
+    "GET / HTTP/1.1\nconnection: keep-alive, upgrade\nupgrade: h2c, spdy/3.1\nx-stream-protocol-version: a, channel.k8s.io\n\n",
+    "GET / HTTP/1.0\r\n\r\n",
+    "POST / HTTP/1.1\r\nContent-Length: 4\r\nUpgrade: SPDY/3.1\r\nConnection: upgrade\r\n\r\nabcd",
+];
+
+const ANSWERS: [&str; 5] = [
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n\u{80}",
+    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nforbidden",
+    "HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n3;x=y\r\n you\r\n0\r\n\r\n",
+    "HTTP/1.0 404 Not Found\r\n\r\nuntil the end",
+    "HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+];
+
+pub(crate) fn upgrades(seeds: &mut Seeds) {
+    for (client, heads) in [(0, &REQUESTS[..]), (1, &ANSWERS[..])] {
+        for (number, head) in heads.iter().enumerate() {
+            for small in [0, 1] {
+                let choices = [client, small, small, small, 5, 0, 1];
+                let name = format!("{client}-{number}-{small}");
+                seeds.push("upgrade", name, Choices::join(&choices, head.as_bytes()));
+            }
+        }
+    }
+}
+
+pub(crate) fn tunnels(seeds: &mut Seeds) {
+    let recorded = vectors::bytes("kubernetes/ws_portforward.c2s.bin");
+    let head = recorded
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .map_or(0, |at| at + 4);
+    let messages = &recorded[head..];
+    seeds.push(
+        "websocket_tunnel",
+        "port-forward",
+        Choices::join(&[0, 7, 90], messages),
+    );
+    // masked by zeros: two pieces of a message, a ping between, a close, a text
+    let frames: [&[u8]; 5] = [
+        b"\x02\x83\0\0\0\0abc",
+        b"\x89\x81\0\0\0\0p",
+        b"\x80\x82\0\0\0\0de",
+        b"\x88\x82\0\0\0\0\x03\xe8",
+        b"\x81\x81\0\0\0\0t",
+    ];
+    seeds.push(
+        "websocket_tunnel",
+        "frames",
+        Choices::join(&[0, 1, 2], &frames.concat()),
+    );
+    seeds.push(
+        "websocket_tunnel",
+        "carried",
+        Choices::join(&[1, 4, 200], messages),
+    );
+    let case = conformance::all().swap_remove(0);
+    seeds.push(
+        "websocket_tunnel",
+        "carried-2",
+        Choices::join(&[1, 0, 3], &case.input.0),
+    );
+}
+
+pub(crate) fn profiles(seeds: &mut Seeds) {
+    let by_hand = [
+        "down=5Mbit,up=1Mbit,rtt=28ms,jitter=2ms,reorder=yes,loss=0.5%,queue=100ms,tcp=2013,iw=10",
+        "rate=4Mbit,pipe=shared,passes=2,rtt=40ms,loss_up=1%,loss_down=2%,burst=4,queue=30pkt",
+    ];
+    for text in profile::names().iter().copied().chain(by_hand) {
+        seeds.push("profile", text, text);
+    }
+}

@@ -1,0 +1,119 @@
+//! A connection and a runtime for async doors: nothing waits, nothing is by chance.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+
+use spdy::SharedRuntime;
+use spdy::runtime::{BoxFuture, Runtime};
+use spdy_clock::Instant;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection whose peer said all that it will ever say: read in pieces, ended, written into a buffer.
+#[derive(Debug, Default)]
+pub struct Script {
+    pieces: std::collections::VecDeque<Vec<u8>>,
+    /// What was written.
+    pub written: Vec<u8>,
+    /// The next read waits once, as a socket would.
+    late: bool,
+}
+
+impl Script {
+    /// A peer who said `pieces`, none of them empty.
+    #[must_use]
+    pub fn new(pieces: &[&[u8]]) -> Self {
+        Self {
+            pieces: pieces.iter().map(|piece| piece.to_vec()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// What was not read.
+    #[must_use]
+    pub fn left(&self) -> Vec<u8> {
+        self.pieces.iter().flatten().copied().collect()
+    }
+}
+
+impl AsyncRead for Script {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.late = !self.late;
+        if self.late {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let Some(piece) = self.pieces.front_mut() else {
+            return Poll::Ready(Ok(()));
+        };
+        let len = piece.len().min(into.remaining());
+        into.put_slice(&piece[..len]);
+        piece.drain(..len);
+        if piece.is_empty() {
+            self.pieces.pop_front();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Script {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.written.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A runtime whose clock stands still.
+struct Still;
+
+impl Runtime for Still {
+    fn now(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+        Box::pin(std::future::pending())
+    }
+
+    fn spawn(&self, _: BoxFuture<()>) {
+        panic!("no door needs a task");
+    }
+}
+
+/// A runtime whose clock stands still.
+#[must_use]
+pub fn runtime() -> SharedRuntime {
+    SharedRuntime::new(Still)
+}
+
+/// Runs `work` to its end.
+///
+/// # Panics
+///
+/// If it has none within a million turns: a connection that is read to its end must come to one.
+pub fn complete<R>(work: impl Future<Output = R>) -> R {
+    let mut work = pin!(work);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..1_000_000 {
+        if let Poll::Ready(done) = work.as_mut().poll(&mut cx) {
+            return done;
+        }
+    }
+    panic!("it waits for ever");
+}

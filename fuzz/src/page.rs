@@ -1,0 +1,175 @@
+//! The doors of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, and the text of pages.
+//!
+//! - A recording that is taken is sound: heads are whole, indices point at something, limits are kept.
+//! - Its graph is a tree over all of its exchanges, and the same each time.
+//! - It is written as a replica that reads as itself, and is written the same again.
+
+use bytes::Bytes;
+use spdy_page::archive;
+use spdy_page::check::check as findings;
+use spdy_page::graph::{MAX_DELAY, PageGraph, Trigger};
+use spdy_page::head::head_len;
+use spdy_page::limits::Limits;
+use spdy_page::open::{ImportOptions, read};
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_page::summary::Summary;
+
+use crate::choices::Choices;
+use crate::memory;
+
+/// Small, so that every one is met: of files that a fuzzer makes none is large.
+const LIMITS: Limits = Limits {
+    file_bytes: 64 << 10,
+    inflated_bytes: 256 << 10,
+    records: 100,
+    head_bytes: 4 << 10,
+    body_bytes: 64 << 10,
+    filler_bytes: 256 << 10,
+};
+
+/// Bytes of heap for a file of any length within the limits: it, inflated, its bodies, decoded, and written
+/// again, twice.
+const HELD: usize = 24 << 20;
+
+/// Opens the input as a file of whatever form it is.
+pub fn check_file(input: &[u8]) {
+    memory::at_most(HELD, || {
+        let page = input
+            .first()
+            .map(|byte| usize::from(*byte) % 3)
+            .filter(|page| *page > 0);
+        // The first byte tells the form, so it cannot choose: most files are opened as they are, and twice.
+        for page in [None, page] {
+            let options = ImportOptions {
+                page,
+                limits: LIMITS,
+            };
+            if let Ok(opened) = read(Bytes::copy_from_slice(input), "a/page.har.gz", &options) {
+                check_replica(&opened.replica);
+            }
+        }
+    });
+}
+
+/// Takes the input for the text of a page, a frame and a style sheet.
+pub fn check_markup(input: &[u8]) {
+    let (mut choices, text) = Choices::split(input);
+    let kind = choices.pick(&[Kind::Document, Kind::Stylesheet, Kind::Script]);
+    let kinds = [
+        "text/html; charset=utf-8",
+        "text/html",
+        "text/css",
+        "image/svg+xml",
+        "",
+    ];
+    let content_type = choices.pick(&kinds);
+    // The names that it may name, so that parents are found.
+    let named = ["/", "/a.css", "/b.js", "/c.png", "/d?e"];
+    memory::at_most(HELD, || {
+        let mut exchanges = Vec::new();
+        for path in named {
+            let url = format!("http://a.test{path}").parse().expect("a url");
+            let text = Bytes::copy_from_slice(if path == "/" {
+                text
+            } else {
+                &text[..text.len() / 2]
+            });
+            exchanges.push(match path {
+                "/" => Exchange::synthetic(url, kind, content_type, text),
+                "/a.css" => Exchange::synthetic(url, Kind::Stylesheet, "text/css", text),
+                _ => Exchange::synthetic(url, Kind::Other, "", ""),
+            });
+        }
+        let replica = Replica {
+            name: String::new(),
+            source: String::new(),
+            start: 0,
+            exchanges,
+            recorded: None,
+            dom_content_loaded: None,
+            load: None,
+        };
+        check_graph(&replica);
+        findings(&replica);
+    });
+}
+
+fn check_replica(replica: &Replica) {
+    check_sound(replica);
+    check_graph(replica);
+    for finding in findings(replica) {
+        assert!(!finding.to_string().is_empty());
+    }
+    let _ = Summary::of(replica);
+    for gzip in [false, true] {
+        let file = archive::encode(replica, gzip);
+        let back = match read(file.clone().into(), "x", &ImportOptions::default()) {
+            Ok(back) => back.replica,
+            Err(error) => panic!("what we wrote is refused: {error}\n{replica:?}"),
+        };
+        assert_eq!(&back, replica);
+        assert!(
+            archive::encode(&back, gzip) == file,
+            "written otherwise: {replica:?}"
+        );
+    }
+}
+
+/// Heads are whole, indices point at something else, and no limit was passed.
+fn check_sound(replica: &Replica) {
+    let count = replica.exchanges.len();
+    assert!(
+        replica.start < count && count <= LIMITS.records,
+        "{} of {count}",
+        replica.start
+    );
+    for (index, exchange) in replica.exchanges.iter().enumerate() {
+        for head in [&exchange.request_head, &exchange.response_head] {
+            assert_eq!(
+                head_len(head),
+                Some(head.len()),
+                "exchange {index}: {head:?}"
+            );
+        }
+        assert!(
+            exchange.body.len() <= LIMITS.inflated_bytes,
+            "exchange {index}"
+        );
+        if let Initiator::Resource { index: from, .. } | Initiator::Redirect { index: from } =
+            exchange.initiator
+        {
+            assert!(from < count, "exchange {index} of {count} by {from}");
+        }
+    }
+}
+
+/// One node an exchange, one start, parents before children, at bytes that exist.
+fn check_graph(replica: &Replica) {
+    let graph = PageGraph::of(replica);
+    let mut seen = vec![false; replica.exchanges.len()];
+    for (place, node) in graph.nodes.iter().enumerate() {
+        assert!(
+            !std::mem::replace(&mut seen[node.exchange], true),
+            "node {place} twice"
+        );
+        assert_eq!(node.trigger == Trigger::Start, place == 0, "node {place}");
+        assert!(
+            node.parent().is_none_or(|parent| parent < place),
+            "node {place}"
+        );
+        if let Trigger::Bytes { parent, at_byte } = node.trigger {
+            let body = &replica.exchanges[graph.nodes[parent].exchange].body;
+            assert!(
+                at_byte <= body.len() as u64,
+                "node {place} at byte {at_byte}"
+            );
+        }
+        assert!(
+            node.before_load || !node.before_dom_content_loaded,
+            "node {place}"
+        );
+        assert!(node.delay <= MAX_DELAY, "node {place}");
+    }
+    assert!(seen.iter().all(|seen| *seen), "an exchange without a node");
+    assert_eq!(PageGraph::of(replica), graph, "another graph");
+}

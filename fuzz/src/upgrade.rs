@@ -1,0 +1,119 @@
+//! The doors of `Upgrade: SPDY/3.1` (`spdy/src/upgrade`): a server that reads a request, a client that reads
+//! the answer.
+//!
+//! - Where the bytes are cut changes nothing.
+//! - Not a byte behind the head is lost: they are the first of the session.
+//! - A refusal keeps no more of its body than the limit.
+
+use std::time::Duration;
+
+use http::Request;
+use spdy::upgrade::{Limits, Rewound, UpgradeError, connect, read_offer};
+
+use crate::choices::Choices;
+use crate::io::{Script, complete, runtime};
+use crate::memory;
+
+const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "channel.k8s.io"];
+
+/// Reads the wire as a request and as an answer, whole and cut.
+pub fn check(input: &[u8]) {
+    let (mut choices, wire) = Choices::split(input);
+    let client = choices.flag();
+    let limits = Limits {
+        head_bytes: choices.pick(&[16 * 1024, 200]),
+        header_lines: choices.pick(&[100, 4]),
+        refusal_bytes: choices.pick(&[64 * 1024, 20, 0]),
+        timeout: Duration::from_secs(30),
+    };
+    let ask = if client { answered } else { asked };
+    // A slot for each header line, twice; and what was read, in pieces and together.
+    memory::at_most(64 * 1024 + 64 * wire.len(), || {
+        let whole: &[&[u8]] = if wire.is_empty() { &[] } else { &[wire] };
+        let whole = ask(whole, limits, wire);
+        assert_eq!(ask(&choices.cut(wire), limits, wire), whole);
+    });
+}
+
+/// What a server makes of it: what it saw, what it answered.
+fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
+    let offer = complete(read_offer(Script::new(pieces), limits, &runtime()));
+    let offer = match offer {
+        Ok(offer) => offer,
+        Err(error) => return told(&error),
+    };
+    let request = format!("{:?}", offer.request());
+    match complete(offer.accept(&PROTOCOLS)) {
+        Ok(upgraded) => {
+            assert!(
+                upgraded
+                    .protocol()
+                    .is_some_and(|name| PROTOCOLS.contains(&name))
+            );
+            let written = rest(upgraded.into_io(), wire);
+            assert!(written.starts_with(b"HTTP/1.1 101 ") && written.ends_with(b"\r\n\r\n"));
+            format!("{request} {}", written.escape_ascii())
+        }
+        Err(error) => format!("{request} {}", told(&error)),
+    }
+}
+
+/// What a client makes of it.
+fn answered(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
+    let request = Request::post("http://a.test/exec/1?stdin=1")
+        .body(())
+        .expect("a request");
+    let script = Script::new(pieces);
+    match complete(connect(script, &request, &PROTOCOLS, limits, &runtime())) {
+        Ok(upgraded) => {
+            assert!(
+                upgraded
+                    .protocol()
+                    .is_none_or(|name| PROTOCOLS.contains(&name))
+            );
+            let seen = format!("{:?} {:?}", upgraded.protocol(), upgraded.headers());
+            rest(upgraded.into_io(), wire);
+            seen
+        }
+        Err(UpgradeError::Refused {
+            status,
+            headers,
+            body,
+        }) => {
+            assert!(
+                body.len() <= limits.refusal_bytes,
+                "{} bytes of refusal",
+                body.len()
+            );
+            format!("{status} {headers:?} {body:?}")
+        }
+        Err(error) => told(&error),
+    }
+}
+
+/// Looks whether all that is behind the head is still to be read; what was written before it.
+fn rest(io: Rewound<Script>, wire: &[u8]) -> Vec<u8> {
+    let (seen, script) = io.into_parts();
+    let rest = [&seen[..], &script.left()].concat();
+    assert!(
+        wire.ends_with(&rest),
+        "{} bytes behind the head are others",
+        rest.len()
+    );
+    let head = &wire[..wire.len() - rest.len()];
+    assert!(
+        head.ends_with(b"\n\n") || head.ends_with(b"\n\r\n"),
+        "{}",
+        head.escape_ascii()
+    );
+    script.written
+}
+
+/// An error, as a person sees it.
+fn told(error: &UpgradeError) -> String {
+    match error {
+        // What was there by then is how it was cut.
+        UpgradeError::Closed { .. } => "closed".to_owned(),
+        error => error.to_string(),
+    }
+}
