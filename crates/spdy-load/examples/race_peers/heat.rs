@@ -32,6 +32,10 @@ pub(crate) struct Round {
 pub(crate) struct Series(Vec<f64>);
 
 impl Series {
+    pub(crate) fn push(&mut self, number: f64) {
+        self.0.push(number);
+    }
+
     fn sorted(&self) -> Vec<f64> {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -217,12 +221,12 @@ impl Row {
 
     fn add(&mut self, report: &Report) {
         let per = |cpu: Option<Duration>| cpu.and_then(|cpu| report.per_100_000(cpu));
-        self.rate.0.push(report.per_second(report.answered));
+        self.rate.push(report.per_second(report.answered));
         self.cpu
             .0
             .push(per(report.usage.map(|usage| usage.cpu)).unwrap_or(f64::NAN));
-        self.own.0.push(per(report.own_cpu).unwrap_or(f64::NAN));
-        self.p99.0.push(report.latency.at(0.99).as_secs_f64() * 1e3);
+        self.own.push(per(report.own_cpu).unwrap_or(f64::NAN));
+        self.p99.push(report.latency.at(0.99).as_secs_f64() * 1e3);
         let peak = report.usage.map_or(0, |usage| usage.last.resident_bytes);
         self.resident_bytes = self.resident_bytes.max(peak);
         self.wrong += report.failed() + report.wrong_status + report.wrong_length;

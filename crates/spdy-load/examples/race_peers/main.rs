@@ -1,10 +1,11 @@
 //! Races the project's server against its peers on loopback, in one run: `scripts/race-peers`.
 //!
 //! ```text
-//!  servers.rs  starts them all, on free ports, and ends them whatever happens
-//!  course.rs   who runs against whom: lanes (plain, TLS) x loads x files
-//!  heat.rs     rounds A B C A B C ..., and the medians of each
-//!  table.rs    a table for people, or a JSON object a row
+//!  servers.rs     starts them all, on free ports, and ends them whatever happens
+//!  course.rs      who runs against whom: lanes (plain, TLS) x loads x files
+//!  heat.rs        rounds A B C A B C ..., and the medians of each
+//!  table.rs       a table for people, or a JSON object a row
+//!  generators.rs  instead of a race: whether the load itself is to be believed
 //! ```
 //!
 //! All contestants serve the same files from memory or from the page cache, and are loaded by the same
@@ -12,6 +13,7 @@
 //! generator on the same machine does not change.
 
 mod course;
+mod generators;
 mod heat;
 mod servers;
 mod table;
@@ -73,6 +75,10 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
 
+    /// Instead of a race: our load beside h2load and wrk against nginx
+    #[arg(long, conflicts_with = "json")]
+    generators: bool,
+
     /// One JSON object a row
     #[arg(long)]
     json: bool,
@@ -130,6 +136,10 @@ async fn race(args: &Args) -> Result<bool, String> {
     let files: Vec<File> = args.files.iter().map(|bytes| File::of(*bytes)).collect();
     let site = Site::make(&files)?;
     let grid = Grid::line_up(args, &site)?;
+    if args.generators {
+        generators::compare(args, &grid, &files[0])?;
+        return Ok(true);
+    }
     let mut right = true;
     for cell in Cell::all(&args.lanes, &Load::ALL, &files) {
         let heat = heat::run(&cell, &grid, args.rounds, args.round()).await?;

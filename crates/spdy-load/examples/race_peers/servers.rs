@@ -334,7 +334,7 @@ fn nghttpd(site: &Site, lane: Lane) -> Result<(Server, Vec<u16>), String> {
 }
 
 /// Where `name` is; Debian keeps servers where only root looks.
-fn program(name: &str) -> Result<PathBuf, String> {
+pub(crate) fn program(name: &str) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
     let found = folders

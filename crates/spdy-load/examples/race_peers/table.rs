@@ -65,7 +65,8 @@ pub(crate) fn tell(cell: &Cell, heat: &Heat, json: bool) {
     let _ = out.flush();
 }
 
-fn spread(series: &Series, digits: usize) -> String {
+/// Median, least and most.
+pub(crate) fn spread(series: &Series, digits: usize) -> String {
     let (median, min, max) = (series.median(), series.min(), series.max());
     format!("{median:.digits$} ({min:.digits$}-{max:.digits$})")
 }
