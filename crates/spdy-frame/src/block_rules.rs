@@ -1,6 +1,6 @@
 //! The rules of a plain block: how it is cut, and what names and values may hold (SPDY/3.1 §2.6.10).
 
-use bytes::BufMut;
+use bytes::{BufMut, Bytes};
 
 use crate::error::BlockError;
 use crate::header_block::BlockLimits;
@@ -51,6 +51,29 @@ pub(crate) fn read(
     }
     names.check_differ()?;
     Ok(count)
+}
+
+/// `plain` with small letters in its names, if it has others and `limits` say so. Before it is checked: two
+/// names may become one.
+pub(crate) fn folded(version: Version, plain: &[u8], limits: &BlockLimits) -> Option<Bytes> {
+    if !limits.fold_names || plain.len() > limits.plain_bytes {
+        return None;
+    }
+    let mut folded = None;
+    let mut reader = Reader::new(version, plain);
+    let count = reader.int().ok()?;
+    for _ in 0..count {
+        // What cannot be read is told by who reads it next.
+        let Ok(name) = reader.string() else { break };
+        if name.iter().any(u8::is_ascii_uppercase) {
+            let plain = folded.get_or_insert_with(|| plain.to_vec());
+            plain[reader.at - name.len()..reader.at].make_ascii_lowercase();
+        }
+        if reader.string().is_err() {
+            break;
+        }
+    }
+    folded.map(Bytes::from)
 }
 
 /// Appends a count or length.
@@ -182,7 +205,8 @@ pub(crate) fn check_value(
         });
     }
     // One pass for what nearly every value is: no byte of the three.
-    if !value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
+    let odd = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
+    if !value.iter().fold(false, |any, byte| any | odd(byte)) {
         return Ok(0);
     }
     if let Some(byte) = value.iter().find(|byte| matches!(byte, b'\r' | b'\n')) {

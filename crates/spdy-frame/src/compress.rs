@@ -76,10 +76,10 @@ impl From<Compression> for DeflateOptions {
 
 /// Writes header blocks, in the order in which they go on the wire.
 ///
-/// Holds nothing before the first block. [`Compression::Masked`] then has 16 KiB of tables and 1.5 times
-/// its window at most, as far as blocks fill it, and each repeatable secret in it once more: 28 KiB with
-/// a window of 8. [`Compression::Zlib`] has 370 KiB with a window of 32, at any level, since zlib-rs has
-/// hash tables of one size. Neither allocates for a block of usual size.
+/// Holds nothing before the first block. [`Compression::Masked`] then has 16 KiB of tables, and up to
+/// twice its window as blocks fill it: 32 KiB with a window of 8, and each repeatable secret in it once
+/// more. [`Compression::Zlib`] has some 280 KiB with a window of 32, at any level, since zlib-rs has hash
+/// tables of one size. Neither allocates for a block of usual size.
 pub struct Deflater {
     version: Version,
     options: DeflateOptions,

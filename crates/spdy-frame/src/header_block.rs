@@ -21,8 +21,8 @@ use std::fmt;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::block_rules::{
-    Names, Reader, check_len, check_name, check_value, longest_string, printable, put_int, read,
-    width,
+    Names, Reader, check_len, check_name, check_value, folded, longest_string, printable, put_int,
+    read, width,
 };
 use crate::error::BlockError;
 use crate::version::Version;
@@ -41,6 +41,9 @@ pub struct BlockLimits {
     pub name_bytes: usize,
     /// Bytes of a value, its NULs included. Default 32 KiB.
     pub value_bytes: usize,
+    /// Whether capitals in names are read as small letters. Default `false`: names are lower case, and a block
+    /// with another is malformed (SPDY/3.1 §2.6.10, §3.2). OkHttp's MockWebServer writes `Content-Length`.
+    pub fold_names: bool,
 }
 
 impl Default for BlockLimits {
@@ -51,6 +54,7 @@ impl Default for BlockLimits {
             pairs: 256,
             name_bytes: 256,
             value_bytes: 32 * 1024,
+            fold_names: false,
         }
     }
 }
@@ -225,6 +229,9 @@ impl HeaderBlock {
         plain: &[u8],
         limits: &BlockLimits,
     ) -> Result<Self, BlockError> {
+        if let Some(folded) = folded(version, plain, limits) {
+            return Self::decode_shared(version, folded, limits);
+        }
         let len = read(version, plain, limits)?;
         let pairs = &plain[width(version)..];
         Ok(match version {
@@ -247,6 +254,9 @@ impl HeaderBlock {
         mut plain: Bytes,
         limits: &BlockLimits,
     ) -> Result<Self, BlockError> {
+        if let Some(folded) = folded(version, &plain, limits) {
+            plain = folded;
+        }
         let len = read(version, &plain, limits)?;
         plain.advance(width(version));
         Ok(match version {

@@ -17,7 +17,7 @@ use crate::header_block::{BlockLimits, HeaderBlock};
 use crate::version::Version;
 
 /// Plain bytes that come out of zlib at a time. Most blocks fit into one such piece.
-const PIECE: usize = 4096;
+const PIECE: usize = 1024;
 
 /// Window that peers may use; deflate has no larger one.
 const WINDOW_BITS: u8 = 15;

@@ -184,18 +184,18 @@ impl Masked {
                     {
                         self.end_match(bits);
                         bits.put(LITERALS[usize::from(self.text[at])]);
-                        self.enter(at, end);
+                        self.enter(at, at + 1, end);
                         at += 1;
                         continue;
                     }
                     self.go_on(found.distance, found.len, bits);
-                    (at..at + found.len).for_each(|at| self.enter(at, end));
+                    self.enter(at, at + found.len, end);
                     at += found.len;
                 }
                 None => {
                     self.end_match(bits);
                     bits.put(LITERALS[usize::from(self.text[at])]);
-                    self.enter(at, end);
+                    self.enter(at, at + 1, end);
                     at += 1;
                 }
             }
@@ -209,10 +209,10 @@ impl Masked {
         if end - at < LEAST_FOUND {
             return None;
         }
-        let (here, mut best) = (self.place(at), LEAST_FOUND - 1);
+        let (text, here, mut best) = (&self.text[..end], self.place(at), LEAST_FOUND - 1);
         let mut distance = 0;
         let mut nearer = 0;
-        let mut candidates = self.places.like(four(&self.text, at));
+        let mut candidates = self.places.like(four(text, at));
         for _ in 0..WAYS {
             // Places are counted modulo 2^16 and old ones stay until pushed out, so a candidate may be
             // anything. Every one is compared in full and measured against the mask, which makes a
@@ -222,7 +222,7 @@ impl Masked {
                 break;
             }
             nearer = back;
-            if self.text[at - back + best] == self.text[(at + best).min(end - 1)] {
+            if text[at - back + best] == text[at + best] {
                 let len = self.match_at(at, end, back);
                 if len > best {
                     (best, distance) = (len, back);
@@ -288,12 +288,14 @@ impl Masked {
         }
     }
 
-    /// Enters the place `at`, if its bytes lie before `end`.
+    /// Enters the places from `at` to `until`, as far as their bytes lie before `end`.
     #[inline]
-    fn enter(&mut self, at: usize, end: usize) {
-        if at + LEAST_FOUND <= end {
-            let place = self.place(at);
-            self.places.enter(four(&self.text, at), place);
+    fn enter(&mut self, at: usize, until: usize, end: usize) {
+        let mut place = self.place(at);
+        let bytes = self.text[at..end.min(until + LEAST_FOUND - 1)].windows(LEAST_FOUND);
+        for bytes in bytes {
+            self.places.enter(four(bytes, 0), place);
+            place = place.wrapping_add(1);
         }
     }
 

@@ -45,6 +45,11 @@ pub struct ClientOptions {
     pub compression: Compression,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
+    /// Tell SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS:
+    /// Undertow takes what SETTINGS says for its own windows as well, and grants no more for an upload.
+    pub window_by_stream: bool,
+    /// Read capitals in names of SPDY's headers as small letters, instead of resetting the stream.
+    pub fold_names: bool,
     /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
     pub pushes: Option<PushLimits>,
     /// Sees what passes.
@@ -61,6 +66,8 @@ impl Default for ClientOptions {
             frame_timeout: Duration::from_secs(30),
             compression: Compression::Masked,
             flow_control: true,
+            window_by_stream: false,
+            fold_names: false,
             pushes: None,
             tap: None,
         }
@@ -74,6 +81,7 @@ impl std::fmt::Debug for ClientOptions {
             .field("session_window_bytes", &self.session_window_bytes)
             .field("max_head_bytes", &self.max_head_bytes)
             .field("flow_control", &self.flow_control)
+            .field("fold_names", &self.fold_names)
             .field("pushes", &self.pushes)
             .field("tap", &self.tap.is_some())
             .finish_non_exhaustive()

@@ -24,6 +24,9 @@ use crate::protocol::Protocol;
 use crate::serve::Terms;
 use crate::tap::ConnectionTap;
 
+/// The window of a stream before anything is said of it, bytes (SPDY/3.1 §2.6.8).
+const FIRST_WINDOW_BYTES: u32 = 65_536;
+
 /// A client's SPDY session.
 #[derive(Clone, Debug)]
 pub(crate) struct SpdyClient {
@@ -46,6 +49,10 @@ impl SpdyClient {
         let config = builder.config_mut();
         config.frame_timeout = Some(options.frame_timeout);
         limit_heads(config, options.max_head_bytes);
+        config.block_limits.fold_names = options.fold_names;
+        if options.window_by_stream {
+            config.push_window_bytes = Some(FIRST_WINDOW_BYTES);
+        }
         if let Some(limits) = options.pushes {
             builder = builder.claim_pushes(limits);
         }

@@ -28,7 +28,8 @@ const NOT_REPLAYED: [HeaderName; 10] = [
 pub struct Answer {
     /// Status of a plain request for it.
     pub status: StatusCode,
-    /// Headers, content-length among them where there is a body.
+    /// Headers, content-length among them where there is a body. `Date` is empty where none was recorded:
+    /// it has its place, and gets its value with each response.
     pub headers: HeaderMap,
     /// The body, content-encoding kept.
     pub body: Bytes,
@@ -37,13 +38,16 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer of `headers` and `body`; content-length is set right.
+    /// An answer of `headers` and `body`; content-length is set right, and `Date` has a place.
     #[must_use]
     pub fn new(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Self {
         headers.remove(header::CONTENT_LENGTH);
         if may_have_body(status) {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
+        headers
+            .entry(header::DATE)
+            .or_insert(HeaderValue::from_static(""));
         let modified = headers.get(header::LAST_MODIFIED);
         let modified =
             modified.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());

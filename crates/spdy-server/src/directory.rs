@@ -9,6 +9,7 @@
 //!
 //! Since a request is only ever looked up in a table of what was read, no target can lead out of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -125,8 +126,8 @@ impl Directory {
     pub(crate) fn find(&self, method: &Method, target: &str) -> Found<'_> {
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let name = percent_decoded(path);
-        let Some(answer) = self.files.get(&name) else {
-            let folder = [name.as_slice(), b"/"].concat();
+        let Some(answer) = self.files.get(&*name) else {
+            let folder = [&*name, b"/"].concat();
             return match self.files.contains_key(&folder) {
                 // One slash at most in front: "//host/" would be another host (RFC 3986 §4.2).
                 true => Found::Moved(format!("/{}/", path.trim_start_matches('/'))),
@@ -252,8 +253,11 @@ fn file_answer(name: &str, body: Bytes, modified: Option<SystemTime>) -> Answer 
 }
 
 /// `%41` as `A`; a `%` without two digits stays one.
-fn percent_decoded(path: &str) -> Vec<u8> {
+fn percent_decoded(path: &str) -> Cow<'_, [u8]> {
     let bytes = path.as_bytes();
+    if !bytes.contains(&b'%') {
+        return Cow::Borrowed(bytes);
+    }
     let digit = |at: usize| {
         bytes
             .get(at)
@@ -273,5 +277,5 @@ fn percent_decoded(path: &str) -> Vec<u8> {
             }
         }
     }
-    out
+    Cow::Owned(out)
 }

@@ -5,6 +5,7 @@
 //!    -> method allowed? 405 -> conditions: 412, 304 -> range: 206, 416 -> 200, or what was recorded
 //! ```
 
+use std::cell::RefCell;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -61,12 +62,31 @@ pub fn respond(
     response
 }
 
-/// Says when the answer was given, where nothing recorded does.
+/// Says when the answer was given, where nothing recorded does: in the place that [`Answer::headers`] keeps.
 pub(crate) fn add_date(headers: &mut HeaderMap, now: Option<SystemTime>) {
-    if let (Some(now), false) = (now, headers.contains_key(header::DATE)) {
-        let date = HeaderValue::try_from(httpdate::fmt_http_date(now));
-        headers.insert(header::DATE, date.expect("a date is a header value"));
+    if let Some(date) = headers.get_mut(header::DATE)
+        && date.is_empty()
+    {
+        match now {
+            Some(now) => *date = http_date(now),
+            None => drop(headers.remove(header::DATE)),
+        }
     }
+}
+
+/// `now` as a header says it, written anew each second.
+fn http_date(now: SystemTime) -> HeaderValue {
+    thread_local!(static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) });
+    let second = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
+    LAST.with_borrow_mut(|last| match last {
+        Some((known, date)) if *known == second => date.clone(),
+        _ => {
+            let date = text(httpdate::fmt_http_date(now));
+            last.insert((second, date)).1.clone()
+        }
+    })
 }
 
 fn answer(site: &Site, head: &http::request::Parts, limits: &Limits) -> Response<Bytes> {
@@ -116,18 +136,18 @@ fn header_bytes(headers: &HeaderMap) -> usize {
 
 /// Methods of RFC 9110 §9 and PATCH; any other is 501.
 fn is_known(method: &Method) -> bool {
-    [
-        Method::GET,
-        Method::HEAD,
-        Method::POST,
-        Method::PUT,
-        Method::DELETE,
-        Method::CONNECT,
-        Method::OPTIONS,
-        Method::TRACE,
-        Method::PATCH,
-    ]
-    .contains(method)
+    matches!(
+        *method,
+        Method::GET
+            | Method::HEAD
+            | Method::POST
+            | Method::PUT
+            | Method::DELETE
+            | Method::CONNECT
+            | Method::OPTIONS
+            | Method::TRACE
+            | Method::PATCH
+    )
 }
 
 fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {

@@ -69,7 +69,7 @@ impl Session {
             .get(id)
             .is_some_and(|stream| stream.unread == 0)
         {
-            self.streams.remove(id);
+            self.streams.retire(id);
         }
     }
 

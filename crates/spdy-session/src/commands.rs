@@ -67,7 +67,7 @@ impl Session {
 
     /// A stream with nothing in it.
     pub(crate) fn new_stream(
-        &self,
+        &mut self,
         id: StreamId,
         open: Open,
         state: State,
@@ -84,7 +84,7 @@ impl Session {
             headers_seen: 0,
             header_bytes: 0,
             send: SendWindow::new(self.peer_initial_window),
-            items: std::collections::VecDeque::new(),
+            items: self.streams.queue(),
             queued_bytes: 0,
             fin_queued: false,
             reset_after_fin: None,
@@ -207,7 +207,7 @@ impl Session {
             self.outbound.queue_grant(stream);
         }
         if stream.state == State::Closed && stream.unread == 0 {
-            self.streams.remove(id);
+            self.streams.retire(id);
         }
         self.unread -= bytes;
         self.receive.consume(bytes);

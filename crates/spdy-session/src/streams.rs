@@ -8,10 +8,16 @@ use std::collections::VecDeque;
 
 use spdy_frame::stream_id::StreamId;
 
-use crate::stream::{State, Stream};
+use crate::stream::{Item, State, Stream};
 
 /// How many gone streams are remembered, so that late frames for them meet silence (choice).
 const REMEMBERED: usize = 64;
+
+/// Spare queues that are kept: as many as streams are mostly allowed at once.
+const SPARE: usize = 128;
+
+/// The longest queue that is kept, items: what an answer in memory needs, and some.
+const SPARE_ITEMS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -34,10 +40,17 @@ impl Side {
         // most frames are for one of the newest streams
         match self.entries.last() {
             Some(last) if last.id == id => Some(self.entries.len() - 1),
-            Some(last) if last.id > id => self
-                .entries
-                .binary_search_by_key(&id, |entry| entry.id)
-                .ok(),
+            Some(last) if last.id > id => {
+                // Ids rise by two at least, so none stands farther back than this; where the streams
+                // came and went in order, it is the very place.
+                let first = self.entries[0].id;
+                let at_most = id.checked_sub(first)? as usize / 2;
+                let before = &self.entries[..self.entries.len().min(at_most + 1)];
+                match before.last() {
+                    Some(entry) if entry.id == id => Some(before.len() - 1),
+                    _ => before.binary_search_by_key(&id, |entry| entry.id).ok(),
+                }
+            }
             _ => None,
         }
     }
@@ -53,6 +66,8 @@ pub(crate) struct Streams {
     ours: Side,
     theirs: Side,
     gone: VecDeque<u32>,
+    /// Empty queues of streams that are gone, for the next.
+    spare: Vec<VecDeque<Item>>,
 }
 
 impl Streams {
@@ -63,7 +78,8 @@ impl Streams {
             free: Vec::new(),
             ours: Side::default(),
             theirs: Side::default(),
-            gone: VecDeque::with_capacity(REMEMBERED),
+            gone: VecDeque::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -156,6 +172,22 @@ impl Streams {
         }
         self.free.push(slot);
         stream
+    }
+
+    /// Takes a stream that has ended out for good; the next one gets its queue.
+    pub(crate) fn retire(&mut self, id: StreamId) {
+        let Some(Stream { mut items, .. }) = self.remove(id) else {
+            return;
+        };
+        if self.spare.len() < SPARE && items.capacity() <= SPARE_ITEMS {
+            items.clear();
+            self.spare.push(items);
+        }
+    }
+
+    /// An empty queue for a new stream.
+    pub(crate) fn queue(&mut self) -> VecDeque<Item> {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// Late frames for `id` will meet silence.

@@ -377,10 +377,13 @@ impl<T> Connection<T> {
     fn tell(&mut self, happened: impl FnOnce(&mut crate::shared::State, Instant)) {
         let (shared, woken) = (&self.shared, &mut self.woken);
         let now = shared.runtime.now();
-        shared.look(|state| {
+        let awake = shared.look(|state| {
             happened(state, now);
             state.dispatch(shared.role, shared.version, woken);
+            // What is commanded from now on is written before this turn is over.
+            state.driver.take()
         });
+        drop(awake);
         self.wake();
     }
 

@@ -22,7 +22,12 @@ pub(crate) struct StreamRef {
 
 impl Clone for StreamRef {
     fn clone(&self) -> Self {
-        self.clone_and(|_, _| ())
+        self.shared
+            .look(|state| state.entries[self.key].handles += 1);
+        Self {
+            shared: self.shared.clone(),
+            key: self.key,
+        }
     }
 }
 
@@ -40,18 +45,6 @@ impl StreamRef {
     /// Takes one of the `handles` that the entry `key` already counts.
     pub(crate) fn of_counted(shared: Arc<Shared>, key: usize) -> Self {
         Self { shared, key }
-    }
-
-    /// Another owner, and what else is to be done while the lock is held.
-    pub(crate) fn clone_and(&self, also: impl FnOnce(&mut State, usize)) -> Self {
-        self.shared.look(|state| {
-            state.entries[self.key].handles += 1;
-            also(state, self.key);
-        });
-        Self {
-            shared: self.shared.clone(),
-            key: self.key,
-        }
     }
 
     /// Acts on the state and the stream's key.

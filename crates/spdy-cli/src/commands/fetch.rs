@@ -177,7 +177,11 @@ struct ConnectionArgs {
     )]
     push: Pushes,
 
-    /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2). Undertow's server takes what is over 65536 for its own window and stops an upload there
+    /// Read capitals in SPDY's header names as small letters: for servers that write them (MockWebServer), whose answers are reset else
+    #[arg(long)]
+    fold_names: bool,
+
+    /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2)
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
     window: u32,
 }
@@ -417,8 +421,11 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         connection: ClientOptions {
             compression: args.connection.compression,
             flow_control: !args.connection.no_flow_control,
+            fold_names: args.connection.fold_names,
             stream_window_bytes: args.connection.window,
             pushes: accepts_pushes(args).then(PushLimits::default),
+            // Of every upload, since nobody says before it that the server is Undertow; it costs 16 bytes.
+            window_by_stream: args.request.data.is_some(),
             tap,
             ..ClientOptions::default()
         },

@@ -68,9 +68,9 @@ fn jettys_client_takes_64_kib_of_the_answer_to_an_upload_of_whole_windows() {
     Meeting::plain(Peer::Jetty, "spdy/3").stops_at_a_window_of_the_answer();
 }
 
-/// It writes `Content-Length` so, and a name in upper case is a stream error.
+/// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.
 #[test]
-fn fetch_resets_what_mock_web_server_answers() {
+fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
     if !wanted() {
         return;
     }
@@ -82,27 +82,23 @@ fn fetch_resets_what_mock_web_server_answers() {
         text.contains("stream 1 was reset here: PROTOCOL_ERROR"),
         "{text}"
     );
-}
-
-/// Undertow takes our window for its own too, and sends no WINDOW_UPDATE while it believes to have more than
-/// 64 KiB: what `--window 65536` is for.
-#[test]
-fn an_upload_to_undertow_stops_where_the_window_is_over_64_kib() {
-    if !wanted() {
-        return;
-    }
-    let (_running, origin) = Peer::Undertow.serve("spdy/3.1", false);
-    let body = format!("@{}", FILES.folder.join("1m").display());
+    let names = ["0", "128", "10k", "1m"];
+    let folder = tempfile::tempdir().expect("a folder can be made");
     let mut command = spdy(&[
         "fetch",
         "--protocol",
         "spdy/3.1",
-        "--json",
-        "--max-time",
-        "2",
+        "--fold-names",
+        "--insecure",
     ]);
-    command.args(["--data", &body, &format!("{origin}/echo")]);
-    let output = ended_with(1, &mut command);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("not done within 2s"), "{text}");
+    command.arg("--output-dir").arg(folder.path());
+    ended_with(
+        0,
+        command.args(names.map(|name| format!("{origin}/{name}"))),
+    );
+    for name in names {
+        let got = std::fs::read(folder.path().join(name)).expect("it was written");
+        let want = std::fs::read(FILES.folder.join(name)).expect("the file is there");
+        assert!(got == want, "{name}: {} bytes", got.len());
+    }
 }

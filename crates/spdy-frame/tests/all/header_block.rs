@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use spdy_frame::error::BlockError;
-use spdy_frame::header_block::{BlockLimits, HeaderBlock};
+use spdy_frame::header_block::{BlockBuilder, BlockLimits, HeaderBlock};
 use spdy_frame::version::Version;
 
 /// A block of SPDY/3 that says what it is told, right or wrong.
@@ -76,6 +76,41 @@ fn capitals_and_strange_bytes_in_names_are_refused() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn capitals_in_names_are_read_as_small_letters_where_the_limits_say_so() {
+    let limits = BlockLimits {
+        fold_names: true,
+        ..BlockLimits::default()
+    };
+    for version in [Version::V2, Version::V31] {
+        let read = |pairs: &[(&str, &str)]| {
+            let mut block = BlockBuilder::with_capacity(0);
+            for (name, value) in pairs {
+                block.pair(name.as_bytes(), value.as_bytes());
+            }
+            let mut plain = BytesMut::new();
+            block.finish().encode(version, &mut plain);
+            let copied = HeaderBlock::decode(version, &plain, &limits);
+            let shared = HeaderBlock::decode_shared(version, plain.freeze(), &limits);
+            assert_eq!(copied, shared);
+            shared
+        };
+        let got = read(&[("x", "A"), ("Content-Length", "Ten"), ("z", "B")]).expect("a block");
+        let want = [("x", "A"), ("content-length", "Ten"), ("z", "B")];
+        assert_eq!(got, want.into_iter().collect(), "{version}");
+        let twice = read(&[("Via", "a"), ("via", "b")]);
+        assert!(
+            matches!(&twice, Err(BlockError::Duplicate { name }) if name == "via"),
+            "{twice:?}"
+        );
+        let strange = read(&[("No Token", "a")]);
+        assert!(
+            matches!(strange, Err(BlockError::NameByte { .. })),
+            "{strange:?}"
+        );
     }
 }
 

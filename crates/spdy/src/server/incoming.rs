@@ -37,10 +37,31 @@ pub(super) struct Taken {
 /// A stream that the peer opened and nobody answered yet. Dropped so, it is refused.
 #[derive(Debug)]
 pub struct Incoming {
-    stream: StreamRef,
+    stream: Unanswered,
     id: StreamId,
-    opening: Option<Box<Opening>>,
+    opening: Box<Opening>,
     ended: bool,
+}
+
+/// Refuses the stream, unless it was taken out.
+#[derive(Debug)]
+struct Unanswered(Option<StreamRef>);
+
+impl Unanswered {
+    fn take(mut self) -> StreamRef {
+        let Some(stream) = self.0.take() else {
+            unreachable!("a stream is taken out once")
+        };
+        stream
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.0 {
+            stream.reset(RstStatus::REFUSED_STREAM);
+        }
+    }
 }
 
 impl Incoming {
@@ -52,30 +73,23 @@ impl Incoming {
             ended,
         } = taken;
         Self {
-            stream: StreamRef::of_counted(shared.clone(), key),
+            stream: Unanswered(Some(StreamRef::of_counted(shared.clone(), key))),
             id,
-            opening: Some(opening),
+            opening,
             ended,
         }
-    }
-
-    fn opening(&self) -> &Opening {
-        let Some(opening) = &self.opening else {
-            unreachable!("taken only with the stream")
-        };
-        opening
     }
 
     /// Its headers, as they came.
     #[must_use]
     pub fn headers(&self) -> &HeaderBlock {
-        &self.opening().headers
+        &self.opening.headers
     }
 
     /// Its priority.
     #[must_use]
     pub fn priority(&self) -> Priority {
-        self.opening().priority
+        self.opening.priority
     }
 
     /// Its number.
@@ -87,13 +101,13 @@ impl Incoming {
     /// The stream it belongs to; 0 for none.
     #[must_use]
     pub fn associated_to(&self) -> StreamId {
-        self.opening().associated_to
+        self.opening.associated_to
     }
 
     /// Whether the peer wants no answer.
     #[must_use]
     pub fn is_unidirectional(&self) -> bool {
-        self.opening().unidirectional
+        self.opening.unidirectional
     }
 
     /// Reads it as an HTTP request.
@@ -105,23 +119,22 @@ impl Incoming {
     ///
     /// [`BadRequest`], when it was none: its [status](BadRequest::status) has been sent, or the stream
     /// was reset with PROTOCOL_ERROR if it is none to answer on.
-    pub fn into_request(mut self) -> Result<(Request<Body>, Responder), BadRequest> {
+    pub fn into_request(self) -> Result<(Request<Body>, Responder), BadRequest> {
         if let Some(why) = self.why_no_request() {
-            self.opening = None;
-            self.stream.reset(RstStatus::PROTOCOL_ERROR);
+            self.reject(RstStatus::PROTOCOL_ERROR);
             return Err(BadRequest::Stream { why });
         }
-        let (shared, priority) = (&self.stream.shared, self.priority());
-        let head = request::decode(shared.version, self.headers());
-        self.opening = None;
-        let id = self.id;
+        let (id, priority) = (self.id, self.priority());
+        let stream = self.stream.take();
+        let shared = &stream.shared;
+        let head = request::decode(shared.version, &self.opening.headers);
         let now = || shared.runtime.now();
         let asked = head.as_ref().ok().map(|head| (&head.method, &head.uri));
         let followed = trace::opened_by_peer(&shared.span, Role::Server, id, now, asked);
         let span = followed
             .as_ref()
             .map_or_else(Span::none, |it| it.span.clone());
-        let stream = self.stream.clone_and(|state, key| {
+        stream.look_all(|state, key| {
             state.exchanges.requests += 1;
             state.entries[key].span = followed;
             state.entries[key].uri = head.as_ref().ok().map(|head| head.uri.clone());
@@ -168,7 +181,7 @@ impl Incoming {
 
     /// Why no request can be on this stream, whatever its headers say (SPDY/3.1 §3.2.1, §3.3.1).
     fn why_no_request(&self) -> Option<&'static str> {
-        let opening = self.opening();
+        let opening = &self.opening;
         if opening.unidirectional {
             Some("it is unidirectional")
         } else if !opening.associated_to.is_zero() {
@@ -188,21 +201,19 @@ impl Incoming {
     ///
     /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
     /// is reset.
-    pub fn accept_raw(mut self, headers: &HeaderBlock) -> Result<Stream, Error> {
-        if let Err(error) = sendable::check(self.stream.shared.version, headers) {
-            self.reject(RstStatus::INTERNAL_ERROR);
+    pub fn accept_raw(self, headers: &HeaderBlock) -> Result<Stream, Error> {
+        let unidirectional = self.is_unidirectional();
+        let (stream, id) = (self.stream.take(), self.id);
+        if let Err(error) = sendable::check(stream.shared.version, headers) {
+            stream.reset(RstStatus::INTERNAL_ERROR);
             return Err(error);
         }
-        let unidirectional = self.is_unidirectional();
-        self.opening = None;
-        let (shared, id) = (&self.stream.shared, self.id);
+        let shared = &stream.shared;
         let now = || shared.runtime.now();
         let followed = trace::opened_by_peer(&shared.span, Role::Server, id, now, None);
-        let stream = self
-            .stream
-            .clone_and(|state, key| state.entries[key].span = followed);
         stream.command(|state, key| {
             let entry = &mut state.entries[key];
+            entry.span = followed;
             entry.answered = true;
             match &entry.failure {
                 Some(failure) => Err(failure.clone()),
@@ -214,16 +225,7 @@ impl Incoming {
     }
 
     /// RST_STREAM.
-    pub fn reject(mut self, status: RstStatus) {
-        self.opening = None;
-        self.stream.reset(status);
-    }
-}
-
-impl Drop for Incoming {
-    fn drop(&mut self) {
-        if self.opening.is_some() {
-            self.stream.reset(RstStatus::REFUSED_STREAM);
-        }
+    pub fn reject(self, status: RstStatus) {
+        self.stream.take().reset(status);
     }
 }

@@ -165,7 +165,6 @@ impl Peer {
     pub(crate) fn options_of_fetch(self) -> &'static [&'static str] {
         match self {
             Self::Moby => &["--no-flow-control"],
-            Self::Undertow => &["--window", "65536"],
             _ => &[],
         }
     }
