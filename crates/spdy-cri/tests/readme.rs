@@ -52,9 +52,8 @@ impl Server {
     fn start() -> Self {
         let line = block("sh").trim().replace(ADDRESS, "127.0.0.1:0");
         // Its stdin is what it lives by: the pipe ends with this test, however that ends.
-        let script = format!(
-            "{{ {line}; }} & server=$!\nread gone\npkill -P $server\nkill $server\nwait $server\n"
-        );
+        let script =
+            format!("ALONE=1\n{line} & server=$!\nread gone\nkill $server\nwait $server\n");
         let mut child = shell(&script)
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
