@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
 use http::{Request, Response};
+use spdy::Metrics;
 use spdy::body::Body;
 use spdy::client::{Push, PushLimits};
 use spdy::runtime::{BoxFuture, SharedRuntime};
@@ -52,6 +53,10 @@ pub struct ClientOptions {
     pub fold_names: bool,
     /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
     pub pushes: Option<PushLimits>,
+    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never.
+    pub keepalive: Option<Duration>,
+    /// Where SPDY sessions are counted.
+    pub metrics: Option<Metrics>,
     /// Sees what passes.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -68,6 +73,8 @@ impl Default for ClientOptions {
             flow_control: true,
             window_by_stream: false,
             fold_names: false,
+            keepalive: None,
+            metrics: None,
             pushes: None,
             tap: None,
         }

@@ -46,7 +46,11 @@ impl SpdyClient {
             .flow_control(options.flow_control)
             .initial_window_bytes(options.stream_window_bytes)
             .session_window_bytes(options.session_window_bytes);
+        if let Some(metrics) = &options.metrics {
+            builder = builder.metrics(metrics);
+        }
         let config = builder.config_mut();
+        config.keepalive_interval = options.keepalive;
         config.frame_timeout = Some(options.frame_timeout);
         limit_heads(config, options.max_head_bytes);
         config.block_limits.fold_names = options.fold_names;

@@ -533,3 +533,43 @@ async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_silent_session_is_asked_whether_it_lives_by_whoever_was_told_to() {
+    for server_asks in [true, false] {
+        let (metrics, time) = (spdy::Metrics::new(), PushedTime::default());
+        let keepalive = |asks: bool| asks.then_some(Duration::from_secs(30));
+        let spdy = Protocol::Spdy(spdy::Version::V31);
+        let options = ServerOptions {
+            keepalive: keepalive(server_asks),
+            metrics: Some(metrics.clone()),
+            ..ServerOptions::default()
+        };
+        let runtime = SharedRuntime::new(time.clone());
+        let stop = Latch::new();
+        let io = support::serve_in(runtime.clone(), &[spdy], echo, None, options, stop);
+        let options = ClientOptions {
+            keepalive: keepalive(!server_asks),
+            metrics: Some(metrics.clone()),
+            ..ClientOptions::default()
+        };
+        let connection = Connection::start(io, spdy, 0, &options, &runtime).await;
+        let connection = connection.unwrap();
+        let response = connection.send(get("/10"), Priority::HIGHEST).await;
+        read(response.unwrap()).await.unwrap();
+        let echoes = || {
+            let snapshot = metrics.snapshot();
+            [snapshot.server, snapshot.client].map(|side| side.round_trips.count())
+        };
+        for seconds in [29, 2] {
+            assert_eq!(echoes(), [0, 0]);
+            time.push(Duration::from_secs(seconds));
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+        let want = if server_asks { [1, 0] } else { [0, 1] };
+        assert_eq!(echoes(), want);
+        assert!(!connection.is_closing());
+    }
+}

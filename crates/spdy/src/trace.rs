@@ -8,7 +8,7 @@
 //! | `spdy.stream` of a server | its session | `role`, `stream`, `method`, `path` | `status`, `sent_bytes`, `received_bytes`, `duration_us`, `error` |
 //! | `spdy.stream` of a client | whoever asked | `role`, `method`, `path` | as above, and `stream`: a request that waits has no number |
 //!
-//! A raw stream has neither `method` nor `path` nor `status`. Of a request's URL only the path is told:
+//! A pushed stream has none. A raw stream has neither `method` nor `path` nor `status`. Of a request's URL only the path is told:
 //! queries hold secrets. A server's service runs within the span of its stream, so that what it logs can
 //! be told from what others log. A stream's span ends when its last owner is gone: response and body, both
 //! halves of a raw stream.
