@@ -201,8 +201,7 @@ impl Session {
         };
         let bytes = bytes.min(stream.unread);
         stream.unread -= bytes;
-        // SPDY/3.1 §2.6.8: no WINDOW_UPDATE for a half that has ended; it would be ignored
-        if self.stream_windows && stream.state.receives() {
+        if self.stream_windows && stream.wants_grants() {
             stream.receive.consume(bytes);
             self.outbound.queue_grant(stream);
         }

@@ -282,12 +282,12 @@ impl Session {
             });
         }
         while let Some(id) = self.outbound.grants.pop_front() {
-            // no grant for a stream that is gone, or whose FIN came since (SPDY/3.1 §2.6.8)
+            // no grant for a stream that is gone, or whose FIN came since
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
             stream.grant_queued = false;
-            if stream.state.receives() {
+            if stream.wants_grants() {
                 return Some(WindowUpdate {
                     stream_id: id,
                     delta: stream.receive.grant(),

@@ -198,6 +198,15 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Whether credit for the peer's half is worth saying.
+    ///
+    /// Not once its FIN has come (SPDY/3.1 §2.6.8: it would be ignored), unless it has used its window up to the
+    /// last byte: Jetty then holds back the WINDOW_UPDATE of that stream too, and would get no more than 64 KiB
+    /// of our answer.
+    pub(crate) fn wants_grants(&self) -> bool {
+        self.state.receives() || (self.state.sends() && self.receive.available() <= 0)
+    }
+
     /// Takes the step of a frame that came, if it may come now.
     pub(crate) fn arrive(&mut self, arrival: Arrival, fin: bool) -> Result<(), Misstep> {
         let answer = match (arrival, self.answer) {

@@ -285,9 +285,30 @@ fn a_stream_whose_fin_came_gets_no_credit_and_the_session_does() {
     config.session_window_bytes = 65_536;
     let mut server = Script::new(config);
     server.syn(1);
-    server.data(1, WINDOW, true);
-    server.session.consume(id(1), WINDOW);
-    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 65536"]);
+    server.data(1, WINDOW - 1, true);
+    server.session.consume(id(1), WINDOW - 1);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 65535"]);
+}
+
+/// Jetty's client holds back what it owes a stream whose window it has used up, its own WINDOW_UPDATE too: an
+/// upload of whole windows got 64 KiB of its answer, and no more.
+#[test]
+fn a_stream_whose_fin_took_the_last_byte_of_its_window_gets_credit_while_it_is_answered() {
+    for version in [Version::V3, Version::V31] {
+        for answered in [false, true] {
+            let mut server = Script::version(Role::Server, version);
+            server.syn(1);
+            server.data(1, WINDOW, true);
+            if answered {
+                server.session.reply(id(1), &some_headers(), true);
+            }
+            server.wrote();
+            server.session.consume(id(1), WINDOW);
+            let wrote = server.wrote();
+            let credit = wrote.iter().any(|line| line == "WINDOW_UPDATE 1 65536");
+            assert_eq!(credit, !answered, "{version}: {wrote:?}");
+        }
+    }
 }
 
 #[test]

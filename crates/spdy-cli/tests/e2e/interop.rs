@@ -171,13 +171,6 @@ impl Meeting {
         self.its_client_posts(&every_file());
     }
 
-    /// Likewise, up to 10 KB.
-    pub(crate) fn its_client_gets_its_small_posts_back(self) {
-        let mut small = every_file();
-        small.retain(|file| file.len <= 10 << 10);
-        self.its_client_posts(&small);
-    }
-
     fn its_client_posts(self, files: &[&'static File]) {
         if !wanted() {
             return;
@@ -195,14 +188,6 @@ impl Meeting {
         options.extend_from_slice(more);
         let url = format!("{origin}/echo");
         self.peer.fetch(self.protocol, &[url], &options)
-    }
-
-    /// Of the answer to an upload of 1 MiB, 64 KiB come.
-    pub(crate) fn stops_at_a_window_of_the_answer(self) {
-        let (_site, origin) = self.site(PushForm::default());
-        let fetched = self.post(&origin, named("1m"), &["--seconds".into(), "2".into()]);
-        assert_eq!(fetched.errors, ["not done after 2 s"], "{self:?}");
-        assert_eq!(fetched.responses[0].bytes, 65_536, "{self:?}");
     }
 
     fn push_to_its_client(self, form: PushForm, seconds: u32) -> (Site, Fetched) {

@@ -25,7 +25,7 @@ meetings! {
     jetty_spdy_3 = Meeting::plain(Peer::Jetty, "spdy/3") =>
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
-        its_client_gets_its_small_posts_back
+        its_client_gets_its_posts_back
         its_client_takes_our_pushes
         its_client_takes_what_serve_pushes
         its_client_takes_our_pushes_in_one_block
@@ -56,16 +56,6 @@ meetings! {
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back;
-}
-
-/// Once its send window is used up to the last byte, Jetty holds back the stream's WINDOW_UPDATE as well, and
-/// nobody grants credit for a stream whose FIN has come.
-#[test]
-fn jettys_client_takes_64_kib_of_the_answer_to_an_upload_of_whole_windows() {
-    if !wanted() {
-        return;
-    }
-    Meeting::plain(Peer::Jetty, "spdy/3").stops_at_a_window_of_the_answer();
 }
 
 /// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.
