@@ -87,14 +87,14 @@ pub(crate) fn header_blocks(seeds: &mut Seeds) {
             |of: fn(&zlib::ZlibBlock) -> &[u8]| framed(vector.blocks.iter().map(of).collect());
         let compressed = blocks(|block| &block.compressed);
         let plain = blocks(|block| &block.plain);
-        // version, five limits, compressed, behind a block of ours, a level
-        let choices = [at, 0, 0, 0, 0, 0, 1, 0, 6];
+        // version, five limits, capitals, compressed, behind a block of ours, a level
+        let choices = [at, 0, 0, 0, 0, 0, 0, 1, 0, 6];
         seeds.push(
             "header_block",
             vector.id.clone(),
             Choices::join(&choices, &compressed),
         );
-        let choices = [at, 0, 0, 0, 0, 0, 0, 6];
+        let choices = [at, 0, 0, 0, 0, 0, 0, 0, 6];
         seeds.push(
             "header_block",
             vector.id + "-plain",
