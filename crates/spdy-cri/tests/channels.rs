@@ -125,6 +125,25 @@ async fn a_terminal_tells_its_sizes_in_every_sub_protocol() {
 }
 
 #[tokio::test]
+async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
+    let no_version_5 = Config {
+        channels: vec![ChannelProtocol::V4],
+        ..Config::default()
+    };
+    for (config, first) in [(Config::default(), None), (no_version_5, Some(403))] {
+        let server = toy(config);
+        let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+        let ask = async || {
+            let (io, ask, options) = (dial(&server), post(&url), Options::default());
+            let asked = client::exec_in_websocket(io, &ask, PIPES, options, runtime());
+            asked.await.err().map(|error| refused(error).as_u16())
+        };
+        assert_eq!(ask().await, first);
+        assert_eq!(ask().await, Some(404));
+    }
+}
+
+#[tokio::test]
 async fn attach_joins_over_a_websocket() {
     let server = toy(Config::default());
     let url = server.attach_url(attach()).expect("a url");

@@ -4,6 +4,9 @@
 //! d4c3b2a1 a1b2c3d4   pcap, microseconds        0a0d0d0a   pcapng
 //! 4d3cb2a1 a1b23c4d   pcap, nanoseconds
 //! ```
+//!
+//! By hand: a capture is followed while it grows, a record has a limit, an error says at which byte of the file,
+//! and TLS secrets come out of pcapng, for which pcap-file has no block.
 
 use bytes::{Buf, Bytes, BytesMut};
 
