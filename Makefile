@@ -35,6 +35,8 @@ bench:
 	scripts/setup-peers
 	scripts/setup-race-peers
 	scripts/race-peers
+	$(CARGO) test --release --locked -p spdy --test soak -- --ignored --nocapture
+	$(CARGO) run --release --locked -p spdy-server --example many_sessions
 
 clean:
 	$(CARGO) clean

@@ -359,6 +359,9 @@ impl State {
 
     /// Ends the stream from here: RST_STREAM, and `failure` for whoever still looks at it.
     pub(crate) fn reset(&mut self, key: usize, status: RstStatus, failure: Error) {
+        let entry = &mut self.entries[key];
+        // What is dropped unread with its FIN behind it must not pass for an empty whole.
+        entry.fin_received &= entry.inbound.is_empty();
         self.drop_unread(key);
         let entry = &mut self.entries[key];
         if self.by_id.get(&entry.id) == Some(&key) {

@@ -340,3 +340,36 @@ fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
     // At three and one more that is work still; then no more until the work has stopped.
     assert_eq!(refused, [false, false, false, false, true, true, false]);
 }
+
+/// The reset dropped what had come and left the FIN behind it, so that a reader found a whole body of
+/// no bytes.
+#[test]
+fn a_question_that_is_reset_here_before_it_is_read_does_not_end_as_if_it_were_whole() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, far) = wire(&world, Duration::ZERO);
+    let (mut accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
+    connection.spawn();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let clock = runtime.clone();
+    let asked = Request::post("http://a.example/").body(Body::from("a question"));
+    let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
+    runtime.spawn(Box::pin(async move { drop(asking.await) }));
+    let read = Arc::<Mutex<Option<bool>>>::default();
+    let note = read.clone();
+    runtime.spawn(Box::pin(async move {
+        let incoming = accept.next().await.expect("a question");
+        let (request, responder) = incoming.into_request().expect("a request");
+        // All of it is there, and its end.
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(1))
+            .await;
+        responder.reset(spdy::RstStatus::INTERNAL_ERROR);
+        let body = request.into_body().collect_up_to(100).await;
+        *note.lock().expect("one thread") = Some(body.is_err());
+    }));
+    world.run();
+    drop(session);
+    assert_eq!(*read.lock().expect("one thread"), Some(true));
+}

@@ -1,0 +1,647 @@
+//! Requests by the thousand, among resets, cut connections and readers that stand still: no byte lost or
+//! wrong, and nothing left over. `chaos.rs` asks whether what is given up leaves credit behind; here every
+//! byte is looked at, on both sides, and connections break.
+//!
+//! ```text
+//!   client: asks, uploads, reads on, pauses, leaves       server: checks the upload, answers, breaks off
+//!                     |  rough: late now and then, cut after some bytes  |
+//!                     `--------------- loopback, or a wire --------------'
+//! ```
+//!
+//! A request may fail only if something that was done to it explains it. The whole of it, 100,000 requests
+//! over sockets, is `cargo test --release -p spdy --test soak -- --ignored --nocapture`; `SOAK_SEED` and
+//! `SOAK_REQUESTS` choose another. In debug some thousand run, in sockets and in virtual time.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use spdy::runtime::BoxFuture;
+use spdy::{Body, Error, Metrics, Priority, SharedRuntime, TokioRuntime, Version, client, server};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use virtual_world::{VirtualTime, World, wire};
+
+#[path = "support/virtual_world.rs"]
+mod virtual_world;
+
+/// A generator of a line (Knuth's constants), so that a seed tells the whole run.
+#[derive(Clone, Copy)]
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    fn fork(&mut self) -> Self {
+        Self(self.below(u64::from(u32::MAX)))
+    }
+
+    /// Most bodies are small, some do not fit a window.
+    fn length(&mut self) -> u64 {
+        match self.below(20) {
+            0..12 => self.below(2_000),
+            12..19 => self.below(30_000),
+            _ => self.below(200_000),
+        }
+    }
+}
+
+/// The byte at a place of a body.
+fn byte(seed: u64, at: u64) -> u8 {
+    (at ^ (at >> 8) ^ (at >> 16)).wrapping_add(seed) as u8
+}
+
+fn piece(seed: u64, at: u64, length: u64) -> Bytes {
+    (at..at + length).map(|at| byte(seed, at)).collect()
+}
+
+/// Where a body is not what it should be.
+fn first_wrong(seed: u64, at: u64, data: &[u8]) -> Option<u64> {
+    (at..)
+        .zip(data)
+        .find(|(at, got)| **got != byte(seed, *at))
+        .map(|(at, _)| at)
+}
+
+/// A body in pieces that come late, and break off where told.
+fn body(runtime: &SharedRuntime, mut chance: Chance, seed: u64, length: u64, breaks: bool) -> Body {
+    if !breaks && chance.one_in(2) {
+        return Body::full(piece(seed, 0, length));
+    }
+    let ends = if breaks {
+        chance.below(length + 1)
+    } else {
+        length
+    };
+    let runtime = runtime.clone();
+    Body::from_stream(futures_util::stream::unfold(0, move |at| {
+        let next = (1 + chance.below(20_000)).min(ends.saturating_sub(at));
+        let late = chance.one_in(8);
+        let runtime = runtime.clone();
+        async move {
+            if late {
+                pause(&runtime, 3).await;
+            }
+            match at {
+                u64::MAX => None,
+                _ if at < ends => Some((Ok(piece(seed, at, next)), at + next)),
+                _ if breaks => Some((Err(io::Error::other("broken off")), u64::MAX)),
+                _ => None,
+            }
+        }
+    }))
+}
+
+async fn pause(runtime: &SharedRuntime, millis: u64) {
+    let until = runtime.now() + Duration::from_millis(millis);
+    runtime.sleep_until(until).await;
+}
+
+/// A transport that is late now and then, and is cut after some bytes.
+struct Rough<T> {
+    io: T,
+    runtime: SharedRuntime,
+    chance: Chance,
+    /// Bytes until it is cut, both ways together.
+    left: u64,
+    /// Set when it was, for both ends.
+    cut: Arc<AtomicBool>,
+    late: Option<BoxFuture<()>>,
+}
+
+impl<T> Rough<T> {
+    fn poll_rough(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.left == 0 {
+            self.cut.store(true, Ordering::Relaxed);
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        if let Some(late) = &mut self.late {
+            ready!(late.as_mut().poll(cx));
+            self.late = None;
+        } else if self.chance.one_in(200) {
+            let until = self.runtime.now() + Duration::from_millis(self.chance.below(20));
+            self.late = Some(self.runtime.sleep_until(until));
+            return self.poll_rough(cx);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Rough<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.poll_rough(cx))?;
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let mut part = into.take(most);
+        ready!(Pin::new(&mut self.io).poll_read(cx, &mut part))?;
+        let came = part.filled().len();
+        // `part` was the unfilled rest of `into`, initialised as far as it is filled
+        let data = part.filled().to_vec();
+        into.put_slice(&data);
+        self.left -= came as u64;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Rough<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_rough(cx))?;
+        let most = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        let written = ready!(Pin::new(&mut self.io).poll_write(cx, &bytes[..most]))?;
+        self.left -= written as u64;
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// What became of the requests.
+#[derive(Default)]
+struct Tally {
+    begun: AtomicU64,
+    whole: AtomicU64,
+    left: AtomicU64,
+    broken: AtomicU64,
+    cut: AtomicU64,
+    closing: AtomicU64,
+    sessions: AtomicU64,
+    /// Bytes that were looked at and right.
+    right: AtomicU64,
+    /// What nothing explains.
+    faults: Mutex<Vec<String>>,
+}
+
+impl Tally {
+    fn fault(&self, what: String) {
+        self.faults
+            .lock()
+            .expect("nobody panics with it")
+            .push(what);
+    }
+
+    fn count(counter: &AtomicU64) -> u64 {
+        counter.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        write!(
+            f,
+            "{} requests on {} sessions: {} whole, {} left by the client, {} broken off, {} cut, {} not begun; {} bytes right",
+            of(&self.begun),
+            of(&self.sessions),
+            of(&self.whole),
+            of(&self.left),
+            of(&self.broken),
+            of(&self.cut),
+            of(&self.closing),
+            of(&self.right),
+        )
+    }
+}
+
+/// A request as its URL tells it: both sides know what should come.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    seed: u64,
+    up: u64,
+    down: u64,
+    client_breaks: bool,
+    server_breaks: bool,
+    /// The server does not read the upload.
+    ignores: bool,
+    /// The answer begins before the upload has ended.
+    at_once: bool,
+    /// The byte of the answer at which the client leaves.
+    leaves: Option<u64>,
+}
+
+impl Plan {
+    fn new(chance: &mut Chance) -> Self {
+        let down = chance.length();
+        Self {
+            seed: chance.below(1 << 20),
+            up: if chance.one_in(2) { 0 } else { chance.length() },
+            down,
+            client_breaks: chance.one_in(25),
+            server_breaks: chance.one_in(25),
+            ignores: chance.one_in(10),
+            at_once: chance.one_in(2),
+            leaves: chance.one_in(8).then(|| chance.below(down + 1)),
+        }
+    }
+
+    fn url(&self) -> String {
+        let bits = [self.server_breaks, self.ignores, self.at_once].map(u8::from);
+        let [breaks, ignores, at_once] = bits;
+        let (seed, up, down) = (self.seed, self.up, self.down);
+        format!("http://a.example/{seed}/{up}/{down}/{breaks}/{ignores}/{at_once}")
+    }
+
+    fn read(path: &str) -> Option<Self> {
+        let parts: Vec<u64> = path
+            .split('/')
+            .skip(1)
+            .map(|part| part.parse().ok())
+            .collect::<Option<_>>()?;
+        let [seed, up, down, breaks, ignores, at_once] = parts[..] else {
+            return None;
+        };
+        Some(Self {
+            seed,
+            up,
+            down,
+            client_breaks: false,
+            server_breaks: breaks == 1,
+            ignores: ignores == 1,
+            at_once: at_once == 1,
+            leaves: None,
+        })
+    }
+
+    /// The answer is of other bytes than the question.
+    fn answer_seed(&self) -> u64 {
+        self.seed + 77
+    }
+}
+
+/// Reads a body to its end, or to where it is left; every byte is looked at.
+async fn read(
+    mut body: Body,
+    seed: u64,
+    leaves: Option<u64>,
+    runtime: &SharedRuntime,
+    chance: &mut Chance,
+    tally: &Tally,
+) -> Result<(u64, bool), Option<Error>> {
+    let mut at = 0;
+    loop {
+        if leaves.is_some_and(|leaves| at >= leaves) {
+            return Ok((at, false));
+        }
+        if chance.one_in(40) {
+            pause(runtime, chance.below(30)).await; // a reader that stands still
+        }
+        match body.frame().await {
+            None => return Ok((at, true)),
+            Some(Err(error)) => return Err(error.downcast::<Error>().ok().map(|error| *error)),
+            Some(Ok(frame)) => {
+                let data = frame.into_data().unwrap_or_default();
+                if let Some(wrong) = first_wrong(seed, at, &data) {
+                    tally.fault(format!("byte {wrong} of a body is wrong"));
+                }
+                at += data.len() as u64;
+                tally.right.fetch_add(data.len() as u64, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+async fn answer(
+    request: Request<Body>,
+    runtime: SharedRuntime,
+    mut chance: Chance,
+    tally: Arc<Tally>,
+) -> Response<Body> {
+    let Some(plan) = Plan::read(request.uri().path()) else {
+        tally.fault(format!("no plan: {}", request.uri()));
+        return Response::new(Body::empty());
+    };
+    let answer = body(
+        &runtime,
+        chance.fork(),
+        plan.answer_seed(),
+        plan.down,
+        plan.server_breaks,
+    );
+    let upload = request.into_body();
+    if plan.ignores {
+        return Response::new(answer);
+    }
+    let (reading, mut of_reading) = (runtime.clone(), chance.fork());
+    let check = async move {
+        let read = read(upload, plan.seed, None, &reading, &mut of_reading, &tally).await;
+        // One that ends by FIN is whole; one that breaks is the client's affair.
+        if let Ok((length, _)) = read
+            && length != plan.up
+        {
+            tally.fault(format!("an upload of {length} bytes: {plan:?}"));
+        }
+    };
+    match plan.at_once {
+        true => runtime.spawn(Box::pin(check)),
+        false => check.await,
+    }
+    Response::new(answer)
+}
+
+/// One exchange, of which every outcome must have its reason.
+async fn ask(
+    session: &client::Session,
+    runtime: &SharedRuntime,
+    mut chance: Chance,
+    cut: &AtomicBool,
+    tally: &Tally,
+) {
+    let plan = Plan::new(&mut chance);
+    let upload = match plan.up {
+        0 if !plan.client_breaks => Body::empty(),
+        up => body(runtime, chance.fork(), plan.seed, up, plan.client_breaks),
+    };
+    let request = Request::post(plan.url()).body(upload).expect("valid");
+    let priority = Priority::new(chance.below(8) as u8);
+    let came = match session.request(request, priority).await {
+        Err(error) => Err(Some(error)),
+        Ok(response) => {
+            let (body, seed) = (response.into_body(), plan.answer_seed());
+            read(body, seed, plan.leaves, runtime, &mut chance, tally).await
+        }
+    };
+    let counter = match came {
+        Ok((length, true)) if length == plan.down && !plan.server_breaks => &tally.whole,
+        Ok((_, false)) => &tally.left,
+        Err(_) if cut.load(Ordering::Relaxed) => &tally.cut,
+        Err(Some(Error::Closing)) => &tally.closing,
+        Err(Some(error))
+            if (plan.client_breaks || plan.server_breaks) && error.reset_status().is_some() =>
+        {
+            &tally.broken
+        }
+        Err(Some(Error::Body(_))) if plan.client_breaks => &tally.broken,
+        came => {
+            return tally.fault(format!("{plan:?} came to {came:?}"));
+        }
+    };
+    Tally::count(counter);
+}
+
+/// Makes a connection: the near end, and the far one.
+trait Dial: Send + Sync + 'static {
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn dial(&self) -> impl Future<Output = (Self::Io, Self::Io)> + Send;
+}
+
+struct Loopback(tokio::sync::Mutex<tokio::net::TcpListener>);
+
+impl Dial for Loopback {
+    type Io = tokio::net::TcpStream;
+
+    async fn dial(&self) -> (Self::Io, Self::Io) {
+        let listener = self.0.lock().await;
+        let address = listener.local_addr().expect("it listens");
+        let near = tokio::net::TcpStream::connect(address);
+        let (near, far) = tokio::join!(near, listener.accept());
+        let (near, (far, _)) = (near.expect("loopback"), far.expect("loopback"));
+        near.set_nodelay(true).expect("a socket");
+        far.set_nodelay(true).expect("a socket");
+        (near, far)
+    }
+}
+
+struct Wire(Arc<World>);
+
+impl Dial for Wire {
+    type Io = virtual_world::End;
+
+    async fn dial(&self) -> (Self::Io, Self::Io) {
+        wire(&self.0, Duration::from_millis(5))
+    }
+}
+
+/// What all sessions of a run share.
+struct Run<D> {
+    dial: D,
+    runtime: SharedRuntime,
+    metrics: Metrics,
+    tally: Arc<Tally>,
+    requests: u64,
+}
+
+impl<D: Dial> Run<D> {
+    /// One session after the other, until all requests are made.
+    async fn worker(self: Arc<Self>, mut chance: Chance) {
+        while self.tally.begun.load(Ordering::Relaxed) < self.requests {
+            let version = Version::ALL[chance.below(3) as usize];
+            self.session(version, chance.fork()).await;
+        }
+    }
+
+    fn rough<T>(&self, io: T, chance: &mut Chance, cut: &Arc<AtomicBool>) -> Rough<T> {
+        let left = match chance.one_in(8) {
+            true => chance.below(2_000_000),
+            false => u64::MAX,
+        };
+        Rough {
+            io,
+            runtime: self.runtime.clone(),
+            chance: chance.fork(),
+            left,
+            cut: cut.clone(),
+            late: None,
+        }
+    }
+
+    async fn session(&self, version: Version, mut chance: Chance) {
+        let (runtime, tally) = (&self.runtime, &self.tally);
+        Tally::count(&tally.sessions);
+        let (near, far) = self.dial.dial().await;
+        let cut = Arc::<AtomicBool>::default();
+        let far = self.rough(far, &mut chance, &cut);
+        let near = self.rough(near, &mut chance, &cut);
+        let service = {
+            let (runtime, tally, mut chance) = (runtime.clone(), tally.clone(), chance.fork());
+            move |request| answer(request, runtime.clone(), chance.fork(), tally.clone())
+        };
+        let builder = server::Builder::new(version).metrics(&self.metrics);
+        let serving = builder.serve(far, runtime.clone(), service);
+        runtime.spawn(Box::pin(serving.map(drop)));
+        let builder = client::Builder::new(version)
+            .metrics(&self.metrics)
+            .initial_window_bytes(65_536)
+            .session_window_bytes(262_144);
+        let (session, connection) = builder.handshake(near, runtime.clone());
+        connection.spawn();
+        let mut asking = FuturesUnordered::new();
+        let (mut more, at_once) = (20 + chance.below(400), 1 + chance.below(20));
+        loop {
+            while more > 0 && (asking.len() as u64) < at_once && !session.is_closing() {
+                if Tally::count(&tally.begun) > self.requests {
+                    tally.begun.fetch_sub(1, Ordering::Relaxed);
+                    more = 0;
+                    break;
+                }
+                more -= 1;
+                asking.push(ask(&session, runtime, chance.fork(), &cut, tally));
+            }
+            if asking.next().await.is_none() {
+                break;
+            }
+        }
+        drop(asking);
+        // It ends with its last stream, so that one that is left over would hold it for ever.
+        session.shutdown();
+        session.closed().await;
+    }
+
+    /// Whether no session and no stream is open, on either side.
+    fn is_over(&self) -> bool {
+        let snapshot = self.metrics.snapshot();
+        [snapshot.client, snapshot.server].iter().all(|side| {
+            side.streams_open == 0 && side.sessions.iter().all(|(_, sessions)| sessions.open == 0)
+        })
+    }
+
+    /// Fails unless all went as it must.
+    fn judge(&self, seed: u64) {
+        let faults = self.tally.faults.lock().expect("nobody panics with it");
+        let some: Vec<_> = faults.iter().take(5).collect();
+        assert!(
+            faults.is_empty(),
+            "seed {seed}: {} faults, such as {some:#?}",
+            faults.len()
+        );
+        let begun = self.tally.begun.load(Ordering::Relaxed);
+        assert_eq!(begun, self.requests, "seed {seed}");
+        let whole = self.tally.whole.load(Ordering::Relaxed);
+        assert!(whole * 2 > begun, "seed {seed}: {}", self.tally);
+        let limits = self.metrics.snapshot().server.stats.limits;
+        assert!(limits.is_empty(), "seed {seed}: {limits}");
+        assert!(self.is_over(), "seed {seed}: {:?}", self.metrics.snapshot());
+    }
+}
+
+/// KiB of this process that are in memory, where the system tells.
+fn resident_kib() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// After so long a run hangs.
+const PATIENCE: Duration = Duration::from_secs(1200);
+
+async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("loopback");
+    let run = Arc::new(Run {
+        dial: Loopback(tokio::sync::Mutex::new(listener)),
+        runtime: SharedRuntime::new(TokioRuntime::start()),
+        metrics: Metrics::new(),
+        tally: Arc::default(),
+        requests,
+    });
+    let tasks = tokio::runtime::Handle::current().metrics();
+    let before = tasks.num_alive_tasks();
+    let mut chance = Chance(seed);
+    let workers: Vec<_> = (0..8)
+        .map(|_| tokio::spawn(run.clone().worker(chance.fork())))
+        .collect();
+    // A stream that is left over holds its session, and with it a worker.
+    let all = futures_util::future::join_all(workers);
+    let all = tokio::time::timeout(PATIENCE, all).await;
+    let all = all.unwrap_or_else(|_| panic!("seed {seed}: it hangs: {}", run.tally));
+    for worker in all {
+        worker.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    }
+    // Connections that were closed are read for a second more.
+    for _ in 0..1000 {
+        if tasks.num_alive_tasks() == before && run.is_over() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(
+        tasks.num_alive_tasks(),
+        before,
+        "seed {seed}: tasks are left"
+    );
+    run.judge(seed);
+    run
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_byte_is_lost_or_wrong_and_nothing_is_left_over_sockets() {
+    soak_sockets(3_000, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the whole of it takes a while: make bench runs it, in release"]
+#[allow(clippy::print_stdout, reason = "the figures are what it is run for")]
+async fn a_hundred_thousand_requests() {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let seed = number("SOAK_SEED").unwrap_or(1);
+    let requests = number("SOAK_REQUESTS").unwrap_or(100_000);
+    // The first run fills what allocators keep; the second must not hold more.
+    soak_sockets(requests / 10, seed).await;
+    let before = resident_kib();
+    let began = std::time::Instant::now();
+    let run = soak_sockets(requests, seed).await;
+    println!("seed {seed}: {}", run.tally);
+    println!(
+        "{:.1} s; resident before {before:?} KiB, after {:?} KiB",
+        began.elapsed().as_secs_f64(),
+        resident_kib()
+    );
+}
+
+#[test]
+fn no_byte_is_lost_or_wrong_and_nothing_is_left_in_virtual_time() {
+    for seed in 1..=3 {
+        let world = Arc::<World>::default();
+        let run = Arc::new(Run {
+            dial: Wire(world.clone()),
+            runtime: SharedRuntime::new(VirtualTime(world.clone())),
+            metrics: Metrics::new(),
+            tally: Arc::default(),
+            requests: 600,
+        });
+        let mut chance = Chance(seed);
+        for _ in 0..4 {
+            run.runtime
+                .spawn(Box::pin(run.clone().worker(chance.fork())));
+        }
+        world.run();
+        run.judge(seed);
+    }
+}
