@@ -84,3 +84,53 @@ impl Plan {
         self.streams.unwrap_or(default).max(1)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use http::{HeaderMap, Method};
+    use spdy_net::tls::TlsOptions;
+    use spdy_net::verify::Trust;
+
+    use super::*;
+
+    /// One request at a time for `url`.
+    pub(crate) fn plan(url: &str) -> Plan {
+        let urls = [url.parse().expect("a url")];
+        let target = Target::new(&urls, &Method::GET, &HeaderMap::new(), bytes::Bytes::new());
+        let trust = Trust {
+            insecure: true,
+            ..Trust::default()
+        };
+        Plan {
+            target: target.expect("a target"),
+            protocol: None,
+            tls: ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up"),
+            sessions: 1,
+            streams: None,
+            length: Length::Requests(1),
+            warm_up: Duration::ZERO,
+            rate: None,
+            threads: 1,
+            timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+            expect: Expect::default(),
+            stream_window_bytes: 1 << 20,
+            session_window_bytes: 1 << 20,
+            compression: Compression::Masked,
+        }
+    }
+
+    #[test]
+    fn an_answer_is_right_by_its_class_or_by_what_was_asked() {
+        let any = Expect::default();
+        let right: Vec<u16> = (100..600).filter(|status| any.is_status(*status)).collect();
+        assert_eq!(right, (200..400).collect::<Vec<_>>());
+        assert!(any.is_length(0) && any.is_length(7));
+        let one = Expect {
+            status: Some(404),
+            body_bytes: Some(7),
+        };
+        assert!(one.is_status(404) && !one.is_status(200));
+        assert!(one.is_length(7) && !one.is_length(8));
+    }
+}

@@ -181,3 +181,55 @@ fn request(url: &Uri, method: &Method, headers: &HeaderMap, body: &Bytes) -> Req
     }
     request
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(urls: &[&str], method: &Method, body: &'static str) -> Result<Target, TargetError> {
+        let urls: Vec<Uri> = urls.iter().map(|url| url.parse().expect("a url")).collect();
+        let mut headers = HeaderMap::new();
+        headers.insert("x-a", "b".parse().expect("a value"));
+        Target::new(&urls, method, &headers, Bytes::from_static(body.as_bytes()))
+    }
+
+    #[test]
+    fn a_request_is_written_for_http_1_with_host_headers_and_length() {
+        let urls = ["http://u:p@a.test:81/x?y=z", "http://A.test:81"];
+        let target = target(&urls, &Method::POST, "abc").expect("one origin");
+        let texts: Vec<_> = target.texts();
+        assert_eq!(
+            texts,
+            [
+                "POST /x?y=z HTTP/1.1\r\nhost: a.test:81\r\nx-a: b\r\ncontent-length: 3\r\n\r\nabc",
+                "POST / HTTP/1.1\r\nhost: A.test:81\r\nx-a: b\r\ncontent-length: 3\r\n\r\nabc",
+            ]
+        );
+        assert_eq!(
+            (target.host(), target.port(), target.is_secure()),
+            ("a.test", 81, false)
+        );
+    }
+
+    #[test]
+    fn urls_are_of_one_origin_over_http_or_https() {
+        let get = |urls: &[&str]| target(urls, &Method::GET, "").map(|target| target.port());
+        assert_eq!(get(&["https://a.test/", "https://a.test:443/b"]), Ok(443));
+        assert_eq!(get(&[]), Err(TargetError::Empty));
+        for wrong in [
+            &["http://a.test/", "http://b.test/"][..],
+            &["http://a.test/", "https://a.test/"],
+            &["http://a.test/", "http://a.test:81/"],
+        ] {
+            assert!(
+                matches!(get(wrong), Err(TargetError::Origins { .. })),
+                "{wrong:?}"
+            );
+        }
+        assert!(matches!(
+            get(&["ftp://a.test/"]),
+            Err(TargetError::Scheme(_))
+        ));
+        assert!(matches!(get(&["/path"]), Err(TargetError::Scheme(_))));
+    }
+}

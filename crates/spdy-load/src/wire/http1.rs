@@ -350,3 +350,117 @@ impl Http1Wire {
         events.push(Event::Ended);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+
+    /// What a client that has asked four times makes of `answers` if they come in pieces of `len` bytes and
+    /// then the connection ends: slots and what was heard of them.
+    fn heard(answers: &[u8], len: usize) -> Vec<String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime can be made").block_on(async {
+            let plan = crate::plan::tests::plan("http://a.test/");
+            let (near, mut far) = tokio::io::duplex(1 << 20);
+            let mut wire = Http1Wire::new(Box::new(near), &plan, Rc::default());
+            (0..4).for_each(|slot| assert!(wire.send(slot, 0)));
+            let mut events = Vec::new();
+            for piece in answers.chunks(len) {
+                far.write_all(piece).await.expect("the pipe has room");
+                poll_fn(|cx| {
+                    while wire.receive(cx, &mut events) {}
+                    Poll::Ready(())
+                })
+                .await;
+            }
+            drop(far);
+            let mut end = pin!(poll_fn(|cx| {
+                while wire.receive(cx, &mut events) {}
+                Poll::Ready(())
+            }));
+            end.as_mut().await;
+            let shown = |event| match event {
+                Event::Answered {
+                    slot,
+                    status,
+                    body_bytes,
+                } => format!("{slot}: {status}, {body_bytes} B"),
+                Event::Lost { slot, fault, again } => format!("{slot}: {}, {again}", fault.kind),
+                Event::Ended => "ended".to_owned(),
+            };
+            events.into_iter().map(shown).collect()
+        })
+    }
+
+    #[track_caller]
+    fn however_cut(answers: &str, want: &[&str]) {
+        for len in 1..=answers.len() {
+            assert_eq!(heard(answers.as_bytes(), len), want, "pieces of {len}");
+        }
+    }
+
+    #[test]
+    fn answers_of_every_framing_are_told_however_they_are_cut() {
+        however_cut(
+            "HTTP/1.1 100 Continue\r\n\r\n\
+             HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n2;a=b\r\nxy\r\n0A\r\n0123456789\r\n0\r\nt: u\r\n\r\n\
+             HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\n\r\n\r\n!\
+             HTTP/1.1 304 Not Modified\r\ncontent-length: 7\r\n\r\n\
+             HTTP/1.1 200 OK\r\n\r\nuntil the end",
+            &[
+                "0: 200, 12 B",
+                "1: 404, 5 B",
+                "2: 304, 0 B",
+                "3: 200, 13 B",
+                "ended",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_answer_that_was_begun_is_lost_and_those_behind_it_may_be_asked_again() {
+        however_cut(
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n1234",
+            &[
+                "0: connection lost, false",
+                "1: connection lost, true",
+                "2: connection lost, true",
+                "3: connection lost, true",
+                "ended",
+            ],
+        );
+    }
+
+    #[test]
+    fn after_connection_close_the_rest_is_to_be_asked_again() {
+        however_cut(
+            "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nab",
+            &[
+                "0: 200, 2 B",
+                "1: connection lost, true",
+                "2: connection lost, true",
+                "3: connection lost, true",
+                "ended",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_is_no_answer_is_malformed() {
+        for wrong in [
+            "SSH-2.0-x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nz\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+        ] {
+            let heard = heard(wrong.as_bytes(), wrong.len());
+            assert_eq!(heard[0], "0: malformed, false", "{wrong}");
+            assert_eq!(heard.last().map(String::as_str), Some("ended"), "{wrong}");
+        }
+    }
+}
