@@ -51,7 +51,7 @@ pub(crate) struct Args {
     warm_up: f64,
 
     /// Seconds of load for each server of a virtual machine before the first round of each cell
-    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0)]
     jit: f64,
 
     /// Also node-spdy, spdystream, OkHttp, Jetty and Undertow
