@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use futures_util::future::{Either, select};
 use http::{Method, Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy::client::Push;
+use spdy::client::{Push, Pushed};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
@@ -605,10 +605,11 @@ impl Inner {
         lease: Lease,
     ) -> Result<Response<Body>, Error> {
         let (head, body) = request.into_parts();
+        let head_bytes = request_head_bytes(&head) as u64;
         {
             let mut state = self.lock();
             state.stats.requests += 1;
-            state.stats.request_header_bytes += request_head_bytes(&head) as u64;
+            state.stats.request_header_bytes += head_bytes;
         }
         let sent = self.runtime.now();
         let answer = lease
@@ -638,7 +639,15 @@ impl Inner {
             }
         };
         let (mut head, body) = answer.map_err(failed)?.into_parts();
-        self.lock().stats.response_header_bytes += response_head_bytes(&head) as u64;
+        {
+            let mut state = self.lock();
+            state.stats.response_header_bytes += response_head_bytes(&head) as u64;
+            if head.extensions.get::<Pushed>().is_some() {
+                // It was answered without being sent.
+                state.stats.requests -= 1;
+                state.stats.request_header_bytes -= head_bytes;
+            }
+        }
         let Phases { dns, connect, tls } = lease.phases;
         let connection = usize::try_from(lease.id).unwrap_or(usize::MAX);
         let first_byte = self.runtime.now();

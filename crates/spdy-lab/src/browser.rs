@@ -18,7 +18,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -33,7 +33,10 @@ use spdy_clock::Instant;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
-use spdy_server::serve::serve_connection;
+use spdy_server::needs::Needs;
+use spdy_server::push_plan::Sources;
+use spdy_server::pushing::{PushConfig, Pushing};
+use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
 
 use crate::ends;
@@ -52,6 +55,8 @@ pub struct Page {
     graph: PageGraph,
     site: Arc<Site>,
     hosts: Vec<(String, IpAddr)>,
+    /// What is pushed, in loads with pushes; made when the first of them wants it.
+    pushing: OnceLock<Option<Arc<Pushing>>>,
     /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
     by_request: BTreeMap<RequestKey, Vec<usize>>,
 }
@@ -75,6 +80,7 @@ impl Page {
             graph,
             site,
             hosts,
+            pushing: OnceLock::new(),
             by_request,
         }
     }
@@ -89,6 +95,21 @@ impl Page {
     #[must_use]
     pub fn graph(&self) -> &PageGraph {
         &self.graph
+    }
+
+    /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
+    fn pushing(&self) -> Option<Arc<Pushing>> {
+        let made = self.pushing.get_or_init(|| {
+            let config = PushConfig {
+                sources: Sources {
+                    graph: true,
+                    ..Sources::default()
+                },
+                ..PushConfig::default()
+            };
+            Pushing::new(config, Needs::of_replica(&self.replica), &self.site).map(Arc::new)
+        });
+        made.clone()
     }
 
     /// Every exchange that asks for the same as `exchange`, itself among them.
@@ -198,7 +219,10 @@ fn serve_page(
     network: &SimNetwork,
     runtime: &SimRuntime,
 ) {
-    let config = ends::server(protocol, options);
+    let config = ServeConfig {
+        pushing: if options.push { page.pushing() } else { None },
+        ..ends::server(protocol, options)
+    };
     let shared = SharedRuntime::new(runtime.clone());
     let site = page.site.clone();
     let spawner = runtime.clone();

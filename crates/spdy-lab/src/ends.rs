@@ -5,6 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use spdy::client::PushLimits;
 use spdy_client::config::Config;
 use spdy_net::calendar::Calendar;
 use spdy_net::connection::ClientOptions;
@@ -27,6 +28,10 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         connection: ClientOptions {
             compression: options.spdy_compression,
             frame_timeout: PATIENCE,
+            pushes: options.push.then(|| PushLimits {
+                unclaimed_for: PATIENCE,
+                ..PushLimits::default()
+            }),
             ..ClientOptions::default()
         },
         connect_timeout: None,

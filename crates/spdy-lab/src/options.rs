@@ -103,6 +103,9 @@ pub struct Options {
     /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2). The lab's certificate
     /// covers every host; those of the recorded servers may not have.
     pub ip_pooling: bool,
+    /// Whether servers push what the page's graph says that it needs of its own host, and the client answers its
+    /// requests with that (SPDY; over h2 the client takes no pushes, as browsers of today).
+    pub push: bool,
 }
 
 impl Default for Options {
@@ -119,6 +122,7 @@ impl Default for Options {
             max_concurrent_streams: 100,
             spdy_compression: Compression::Masked,
             ip_pooling: false,
+            push: false,
         }
     }
 }
@@ -154,6 +158,7 @@ impl Options {
             max_concurrent_streams: 38,
             spdy_compression: Compression::Zlib(9),
             ip_pooling: false,
+            push: false,
         }
     }
 }

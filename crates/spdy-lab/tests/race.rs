@@ -301,3 +301,23 @@ fn hosts_of_one_address_share_a_session_only_where_they_may_and_where_it_can_be_
         }
     }
 }
+
+#[test]
+fn pushes_save_spdy_requests_and_change_nothing_else() {
+    let without = both_pages(1).run(|_| ());
+    let mut race = both_pages(1);
+    race.options.push = true;
+    let with = race.run(|_| ());
+    expect_no_failures(&with);
+    assert_eq!(written(&with), written(&race.run(|_| ())), "and it repeats");
+    for (without, with) in without.iter().zip(&with) {
+        let name = format!("{} {}", with.replica, with.protocol);
+        if with.protocol == "spdy" {
+            assert!(with.requests < without.requests, "{name}");
+            assert_eq!(with.waterfall.len(), without.waterfall.len(), "{name}");
+        } else {
+            // Their servers hint at nothing either: loads are compared on the same bytes.
+            assert_eq!(with, without, "{name}");
+        }
+    }
+}

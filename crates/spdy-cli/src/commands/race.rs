@@ -106,6 +106,10 @@ struct Choices {
     #[arg(long)]
     ip_pooling: bool,
 
+    /// Push over SPDY what each page needs of its own host, as its graph says, and answer requests with that
+    #[arg(long)]
+    push: bool,
+
     /// Make a full TLS handshake on every connection
     #[arg(long)]
     no_resumption: bool,
@@ -289,6 +293,7 @@ impl Choices {
         }
         options.tls_resumption &= !self.no_resumption;
         options.ip_pooling |= self.ip_pooling;
+        options.push |= self.push;
         options
     }
 }
@@ -342,6 +347,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         streams if fitted => format!("{streams}, fitted to Lulic's results and no setting of his"),
         streams => streams.to_string(),
     };
+    let pushes = options.push.then_some("by the page's graph, over SPDY");
     let pooling = options
         .ip_pooling
         .then_some("shared by hosts of one address");
@@ -371,6 +377,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .chain(pooling.map(|pooling| ("sessions".to_owned(), pooling.to_owned())))
+        .chain(pushes.map(|pushes| ("pushes".to_owned(), pushes.to_owned())))
         .chain(networks)
         .collect()
 }

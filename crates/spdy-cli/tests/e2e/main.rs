@@ -13,5 +13,6 @@ mod interop_jvm;
 mod interop_moby;
 mod interop_netty;
 mod interop_node;
+mod push;
 mod support;
 mod wire;

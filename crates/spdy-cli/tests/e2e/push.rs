@@ -1,0 +1,167 @@
+//! Pushes from `spdy serve` to `spdy fetch`: what goes along, what is claimed, what is only told.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::program::{Served, ended_with, spdy};
+
+/// A page with a style sheet that names an image, in a folder.
+fn site() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let big = "p { color: red }\n".repeat(20_000);
+    for (name, text) in [
+        (
+            "index.html",
+            "<link rel=stylesheet href=a.css><img src=//far.test/b.png>",
+        ),
+        ("a.css", &format!("{big} p {{ background: url(c.png) }}")),
+        ("c.png", "not much of an image"),
+    ] {
+        std::fs::write(folder.path().join(name), text).expect("a file can be written");
+    }
+    folder
+}
+
+fn serve(folder: &Path, more: &[&str]) -> Served {
+    let options = ["--protocols", "spdy/3.1,spdy/2,http/1.1"];
+    Served::start(folder, &[&options[..], more].concat())
+}
+
+/// What `spdy fetch` tells of each URL, a line each.
+fn fetched(protocol: &str, more: &[&str], urls: &[String]) -> Vec<Value> {
+    let mut command = spdy(&["fetch", "--protocol", protocol, "--json"]);
+    let output = ended_with(0, command.args(more).args(urls));
+    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    let line = |line| serde_json::from_str(line).expect("a line of JSON");
+    text.lines().map(line).collect()
+}
+
+/// The last part of each URL, and whether it was claimed, if it was pushed.
+fn told(results: &[Value]) -> Vec<(&str, Option<bool>)> {
+    results
+        .iter()
+        .map(|result| {
+            let url = result["url"].as_str().expect("a URL");
+            (
+                url.rsplit('/').next().unwrap_or_default(),
+                result["pushed"]["claimed"].as_bool(),
+            )
+        })
+        .collect()
+}
+
+fn links(result: &Value) -> Vec<&str> {
+    let headers = result["headers"].as_array().expect("headers");
+    let links = headers.iter().filter(|pair| pair[0] == "link");
+    links.map(|pair| pair[1].as_str().expect("text")).collect()
+}
+
+#[test]
+fn what_a_page_names_comes_along_and_answers_the_next_request() {
+    let folder = site();
+    for form in ["two-blocks", "version-twice", "one-block"] {
+        let served = serve(folder.path(), &["--push", "graph", "--push-form", form]);
+        let url = |name: &str| format!("{}/{name}", served.origin(false));
+        for protocol in ["spdy/3.1", "spdy/2"] {
+            let urls = [url(""), url("a.css")];
+            let results = fetched(protocol, &["--push", "accept"], &urls);
+            let want = [("", None), ("a.css", Some(true)), ("c.png", Some(false))];
+            assert_eq!(told(&results), want, "{form} {protocol}");
+            for (result, name) in results.iter().zip(["index.html", "a.css", "c.png"]) {
+                let bytes = std::fs::metadata(folder.path().join(name))
+                    .expect("a file")
+                    .len();
+                assert_eq!(result["bytes"], bytes, "{form} {protocol}: {name}");
+            }
+            let results = fetched(protocol, &[], &urls);
+            assert_eq!(
+                told(&results),
+                [("", None), ("a.css", None)],
+                "refused: {protocol}"
+            );
+        }
+    }
+}
+
+#[test]
+fn who_takes_no_pushes_is_told_what_a_page_needs() {
+    let folder = site();
+    let far = "<http://far.test/b.png>; rel=\"subresource preload\"; as=image";
+    let all = format!(
+        "</a.css>; rel=\"subresource preload\"; as=style, </c.png>; rel=\"subresource preload\"; as=image, {far}"
+    );
+    for (hint, protocol, push, want) in [
+        ("rest", "spdy/3.1", "accept", Some(far)),
+        ("rest", "spdy/3.1", "refuse", Some(&all[..])),
+        ("rest", "http/1.1", "refuse", Some(&all)),
+        ("instead", "spdy/3.1", "accept", Some("</a.css>")),
+        ("off", "http/1.1", "refuse", None),
+    ] {
+        let served = serve(folder.path(), &["--push", "graph", "--hint", hint]);
+        let results = fetched(
+            protocol,
+            &["--push", push],
+            &[format!("{}/", served.origin(false))],
+        );
+        let found = links(&results[0]);
+        let case = format!("{hint} {protocol} {push}: {found:?}");
+        match want {
+            None => assert!(found.is_empty(), "{case}"),
+            Some(want) if hint == "instead" => {
+                assert!(found[0].starts_with(want), "{case}");
+                assert_eq!(results.len(), 1, "nothing is pushed; {case}");
+            }
+            Some(want) => assert_eq!(found, [want], "{case}"),
+        }
+    }
+}
+
+#[test]
+fn by_default_the_text_of_a_file_brings_nothing_along() {
+    let folder = site();
+    for more in [&[][..], &["--push", "none"]] {
+        let served = serve(folder.path(), more);
+        let results = fetched(
+            "spdy/3.1",
+            &["--push", "accept"],
+            &[format!("{}/", served.origin(false))],
+        );
+        assert_eq!(
+            (told(&results), links(&results[0])),
+            (vec![("", None)], vec![])
+        );
+    }
+    let mut command = spdy(&["serve", "--push", "none,graph"]);
+    let output = ended_with(2, command.arg(folder.path()));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("--push none goes with no other source"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_clients_ask_for_after_a_page_is_learned() {
+    let folder = site();
+    let served = serve(folder.path(), &["--push", "learned"]);
+    let (page, style) = (
+        format!("{}/", served.origin(false)),
+        format!("{}/a.css", served.origin(false)),
+    );
+    let referer = format!("referer: {page}");
+    // Three views are evidence enough.
+    for view in 0..4 {
+        let results = fetched(
+            "spdy/3.1",
+            &["--push", "accept", "-H", &referer],
+            &[page.clone(), style.clone()],
+        );
+        let claimed = (view == 3).then_some(true);
+        assert_eq!(
+            told(&results),
+            [("", None), ("a.css", claimed)],
+            "view {view}"
+        );
+    }
+}
