@@ -415,6 +415,19 @@ fn what_sessions_do_is_told_to_prometheus() {
         !told.contains("role=\"client\""),
         "no client ever was:\n{told}"
     );
+    let documented = include_str!("../../../docs/metrics.md")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.trim_end_matches("_total"));
+    let families = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, _)| name);
+    assert_eq!(
+        documented.collect::<std::collections::BTreeSet<_>>(),
+        families.collect(),
+        "docs/metrics.md and what is told"
+    );
     let elsewhere = served.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
     assert_eq!(text(&elsewhere.stdout), "want /metrics\n");
 }

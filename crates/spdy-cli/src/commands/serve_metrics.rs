@@ -1,26 +1,5 @@
 //! What `spdy serve --metrics` tells: the counters of [`spdy::metrics`] as OpenMetrics text, which Prometheus
-//! reads.
-//!
-//! | name | labels | what |
-//! | --- | --- | --- |
-//! | `spdy_sessions_open` | `role`, `version` | open sessions |
-//! | `spdy_sessions_total` | `role`, `version` | sessions so far |
-//! | `spdy_streams_open` | `role` | open streams |
-//! | `spdy_streams_total` | `role`, `opened_by` (`us`, `peer`) | streams so far |
-//! | `spdy_streams_refused_total` | `role` | streams of peers that got REFUSED_STREAM |
-//! | `spdy_pushes_total` | `role` | pushes sent (server), taken (client) |
-//! | `spdy_requests_total` | `role` | requests |
-//! | `spdy_responses_total` | `role`, `class` (`1xx` to `5xx`) | responses |
-//! | `spdy_frames_total` | `role`, `direction` (`sent`, `received`), `type` | frames, by the specification's names |
-//! | `spdy_data_bytes_total` | `role`, `direction` | DATA payload |
-//! | `spdy_header_block_bytes_total` | `role`, `direction`, `form` (`plain`, `wire`) | header blocks |
-//! | `spdy_resets_total` | `role`, `direction`, `status` | RST_STREAM, by the specification's names |
-//! | `spdy_limit_hits_total` | `role`, `limit` | limits that peers met, by the names of the configuration |
-//! | `spdy_connection_limit_hits_total` | `limit` | limits that clients met before and around sessions, HTTP/1.1 and HTTP/2 included |
-//! | `spdy_ping_round_trip_seconds` | `role` | a histogram of the answers to PING |
-//!
-//! But for that, only SPDY is counted: what came by HTTP/1.1 or HTTP/2 is not in here. `spdy serve` has servers' sessions
-//! alone, so `role` is always `server`; the names are the same for whoever exports a client's.
+//! reads. Names and labels are in `docs/metrics.md`.
 
 use std::fmt;
 use std::sync::Arc;
