@@ -1,0 +1,156 @@
+//! What a frame costs the allocator, counted: nothing, once the queues have grown to what a session needs.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use spdy_clock::Instant;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::kind::Kind;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Role};
+use spdy_session::event::Event;
+use spdy_session::session::{Open, Session, Stats};
+
+/// Two machines, and the buffers of their drivers.
+struct Pair {
+    now: Instant,
+    client: Session,
+    server: Session,
+    to_client: BytesMut,
+    to_server: BytesMut,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let now = Instant::ZERO;
+        let session = |role| {
+            let mut config = Config::new(role, Version::V31);
+            config.initial_window_bytes = 64 * 1024; // of which WINDOW_UPDATEs are many
+            config.session_window_bytes = 64 * 1024;
+            Session::new(config, now)
+        };
+        Self {
+            now,
+            client: session(Role::Client),
+            server: session(Role::Server),
+            to_client: BytesMut::with_capacity(1 << 16),
+            to_server: BytesMut::with_capacity(1 << 16),
+        }
+    }
+
+    /// Carries bytes until nobody has any; `heard` is told what happens at either side, and answers.
+    fn talk(&mut self, heard: &mut impl FnMut(&mut Session, Event)) {
+        loop {
+            let wrote = carry(
+                self.now,
+                &mut self.client,
+                &mut self.server,
+                &mut self.to_server,
+            ) | carry(
+                self.now,
+                &mut self.server,
+                &mut self.client,
+                &mut self.to_client,
+            );
+            for side in [&mut self.client, &mut self.server] {
+                while let Some(event) = side.poll_event() {
+                    heard(side, event);
+                }
+            }
+            if !wrote {
+                return;
+            }
+        }
+    }
+}
+
+fn carry(now: Instant, from: &mut Session, to: &mut Session, wire: &mut BytesMut) -> bool {
+    wire.reserve(1 << 15);
+    while from.poll_transmit(now, wire) {}
+    let wrote = !wire.is_empty();
+    to.handle_input_buffer(now, wire);
+    wrote
+}
+
+/// DATA is used as it comes.
+fn consume(side: &mut Session, event: Event) {
+    if let Event::Data { id, data, .. } = event {
+        side.consume(id, data.len());
+    }
+}
+
+/// A stream of the client's, open both ways.
+fn opened(pair: &mut Pair) -> StreamId {
+    let id = pair.client.open(&HeaderBlock::new(), Open::default());
+    let id = id.expect("the first of a hundred");
+    pair.talk(&mut |side, event| {
+        if let Event::Opened { id, .. } = event {
+            assert!(side.reply(id, &HeaderBlock::new(), false));
+        }
+    });
+    id
+}
+
+#[test]
+fn data_windows_and_pings_pass_without_an_allocation() {
+    let mut pair = Pair::new();
+    let id = opened(&mut pair);
+    let body = Bytes::from(vec![b'x'; 16 * 1024]);
+    let round = |pair: &mut Pair| {
+        pair.now += Duration::from_secs(1); // PING has a rate
+        assert!(pair.server.send_data(id, body.clone(), false));
+        assert!(pair.client.send_data(id, body.slice(..100), false));
+        pair.client.ping(pair.now);
+        pair.talk(&mut consume);
+    };
+    for _ in 0..8 {
+        round(&mut pair); // queues grow to what they need
+    }
+    let before = [pair.client.stats(), pair.server.stats()];
+    let cost = allocation_counter::measure(|| (0..100).for_each(|_| round(&mut pair)));
+    let after = [pair.client.stats(), pair.server.stats()];
+    let came = |kind| -> u64 {
+        let of = |side: &Stats| side.frames_received.of(kind);
+        after.iter().map(of).sum::<u64>() - before.iter().map(of).sum::<u64>()
+    };
+    assert_eq!((came(Kind::Data), came(Kind::Ping)), (200, 200));
+    assert!(came(Kind::WindowUpdate) > 20);
+    assert_eq!(cost.count_total, 0, "allocations in 100 rounds");
+}
+
+/// A request and its answer: the two blocks are read into one allocation each, the rest is used again.
+#[test]
+fn an_exchange_allocates_its_header_blocks_alone() {
+    let mut pair = Pair::new();
+    let asked = HeaderBlock::from_iter([(":method", "GET"), (":path", "/"), (":host", "h")]);
+    let answered = HeaderBlock::from_iter([(":status", "200 OK"), ("content-length", "5")]);
+    let body = Bytes::from_static(b"hello");
+    let fin = Open {
+        fin: true,
+        ..Open::default()
+    };
+    let mut ended = 0;
+    let mut round = |pair: &mut Pair| {
+        for _ in 0..10 {
+            pair.client.open(&asked, fin).expect("few are open");
+        }
+        pair.talk(&mut |side, event| match event {
+            Event::Opened { id, .. } => {
+                assert!(side.reply(id, &answered, false));
+                assert!(side.send_data(id, body.clone(), true));
+            }
+            Event::Data { id, data, fin } => {
+                ended += u32::from(fin);
+                side.consume(id, data.len());
+            }
+            _ => {}
+        });
+    };
+    // The encoder's window fills, and its text has grown to what it needs.
+    (0..100).for_each(|_| round(&mut pair));
+    let cost = allocation_counter::measure(|| (0..10).for_each(|_| round(&mut pair)));
+    assert_eq!(ended, 1100);
+    assert_eq!(cost.count_total, 2 * 100, "allocations in 100 exchanges");
+    assert_eq!(cost.count_current, 0, "what is left of them");
+}
