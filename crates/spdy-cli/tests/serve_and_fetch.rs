@@ -297,13 +297,8 @@ fn strangers_are_refused() {
         stderr.contains("is sha256//") && stderr.contains("not pinned"),
         "{stderr}"
     );
-    let pin = stderr
-        .split("key is ")
-        .nth(1)
-        .unwrap()
-        .split(',')
-        .next()
-        .unwrap();
+    let (_, shown) = stderr.split_once(" is sha256//").unwrap();
+    let pin = &format!("sha256//{}", shown.split(',').next().unwrap());
     assert_eq!(
         text(&without_ca(&["--insecure", "--pin", pin, &home]).stdout),
         "home"
