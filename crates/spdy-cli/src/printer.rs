@@ -15,6 +15,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::fmt::format::FmtSpan;
 
 /// Columns of a result that no terminal shows.
 const WIDTH_OF_A_PIPE: usize = 100;
@@ -94,6 +95,8 @@ impl Printer {
             .with_context(|| format!("{asked:?} is no filter for the log"))?;
         tracing_subscriber::fmt()
             .with_env_filter(filter)
+            // A session or stream is a line when it ends, with all that is known of it.
+            .with_span_events(FmtSpan::CLOSE)
             .with_ansi(self.stderr_choice() != anstream::ColorChoice::Never)
             .with_writer(self.clone())
             .init();

@@ -69,6 +69,8 @@ pub(crate) fn session_ended(span: &Span, stats: &Stats, error: Option<&Error>) {
 pub(crate) struct StreamSpan {
     pub(crate) span: Span,
     began: Instant,
+    /// The stream's number was told at the beginning.
+    is_numbered: bool,
     /// Of the response, once it is known.
     pub(crate) status: Option<u16>,
 }
@@ -110,8 +112,9 @@ pub(crate) fn opened_by_peer(
     now: impl FnOnce() -> Instant,
     request: Option<(&Method, &Uri)>,
 ) -> Option<Box<StreamSpan>> {
-    let begun = begun(stream_span!(parent: session,), role, now, request)?;
+    let mut begun = begun(stream_span!(parent: session,), role, now, request)?;
     begun.span.record("stream", id.value());
+    begun.is_numbered = true;
     Some(begun)
 }
 
@@ -132,6 +135,7 @@ fn begun(
     Some(Box::new(StreamSpan {
         span,
         began: now(),
+        is_numbered: false,
         status: None,
     }))
 }
@@ -141,12 +145,13 @@ pub(crate) fn stream_ended(entry: &mut Entry, now: impl FnOnce() -> Instant) {
     let Some(StreamSpan {
         span,
         began,
+        is_numbered,
         status,
     }) = entry.span.take().map(|span| *span)
     else {
         return;
     };
-    if !entry.id.is_zero() {
+    if !is_numbered && !entry.id.is_zero() {
         span.record("stream", entry.id.value());
     }
     if let Some(status) = status {
