@@ -60,6 +60,10 @@ limits! {
     ControlQueue = "control_queue_frames",
     /// PING echoes that wait to be written; the session ends.
     PingEchoes = "ping_echoes",
+    /// Pushes that wait to be claimed; one more is refused. Kept by the owner.
+    UnclaimedPushes = "unclaimed_pushes",
+    /// Bytes of DATA of all of them; the push is cancelled. Kept by the owner.
+    UnclaimedBytes = "unclaimed_push_bytes",
 
     // how large a thing may be
     /// Payload of a control frame; the session ends.
@@ -106,6 +110,8 @@ limits! {
     StreamWriteTimeout = "stream_write_timeout",
     /// A stream that is discarded and does not end; it is reset.
     DiscardTimeout = "discard_timeout",
+    /// A push that nobody claims; it is cancelled. Kept by the owner.
+    UnclaimedTimeout = "unclaimed_push_timeout",
     /// A session without open streams; it ends in order.
     IdleTimeout = "idle_timeout",
     /// Silence after a PING; the session ends.
@@ -132,6 +138,7 @@ impl Limit {
                 | Self::WriteTimeout
                 | Self::StreamWriteTimeout
                 | Self::DiscardTimeout
+                | Self::UnclaimedTimeout
                 | Self::IdleTimeout
                 | Self::KeepaliveTimeout
                 | Self::DrainTimeout

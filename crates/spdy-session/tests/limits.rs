@@ -92,7 +92,11 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             script.data(3, 25_536 + more, false);
             (script, Met::SessionLost)
         }
-        Limit::EndedStreamsInWork | Limit::UntakenStreams => return None,
+        Limit::EndedStreamsInWork
+        | Limit::UntakenStreams
+        | Limit::UnclaimedPushes
+        | Limit::UnclaimedBytes
+        | Limit::UnclaimedTimeout => return None,
         Limit::DiscardedBytes => {
             let mut script = discarding(|config| config.discarded_bytes = 1000);
             script.data(1, 1000 + more, false);

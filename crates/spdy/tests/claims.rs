@@ -8,8 +8,8 @@ use http_body_util::BodyExt;
 use spdy::client::{PushLimits, PushStats, Pushed, Session};
 use spdy::server::{PushForm, Pusher};
 use spdy::{
-    Body, Direction, Frame, Instant, Observe, Priority, Seen, SharedRuntime, Version, client,
-    server,
+    Body, Direction, Frame, Instant, Limit, Observe, Priority, Seen, SharedRuntime, Version,
+    client, server,
 };
 
 use virtual_world::{VirtualTime, World, wire};
@@ -114,7 +114,9 @@ fn push_all(request: &Request<Body>, pushes: &'static [Push], runtime: &SharedRu
             answer = answer.header(*name, *value);
         }
         let answer = answer.body(Body::full(vec![b'x'; *bytes])).unwrap();
-        let request = Request::get(format!("http://a.test{path}"))
+        let query = request.uri().query();
+        let query = query.map_or(String::new(), |query| format!("?{query}"));
+        let request = Request::get(format!("http://a.test{path}{query}"))
             .body(())
             .unwrap();
         let sending = pusher
@@ -241,6 +243,7 @@ fn what_nobody_claims_in_time_is_cancelled() {
         assert_eq!(fetched(&session, get("/never", &[])).await, (200, 6, false));
         let stats = session.push_stats();
         assert_eq!((stats.accepted, stats.claimed, stats.cancelled), (3, 1, 2));
+        assert_eq!(session.stats().limits.of(Limit::UnclaimedTimeout), 2);
     });
     let seen = wire.0.lock().unwrap();
     let resets: Vec<_> = seen
@@ -272,9 +275,10 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
             4,
             "those that were taken have made room"
         );
-        // Two wait, all of their bytes there: no open stream, and yet no more room.
-        assert_eq!(fetched(&session, get("/page", &[])).await, PAGE);
+        // Two wait, all of their bytes there: no open stream, and yet no more room for two others.
+        assert_eq!(fetched(&session, get("/page?2", &[])).await, PAGE);
         assert_eq!(session.push_stats().refused, 2);
+        assert_eq!(session.stats().limits.of(Limit::UnclaimedPushes), 2);
     });
 
     for (bytes, cancelled) in [(50_000, 0), (49_999, 1)] {
@@ -295,6 +299,8 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
                 .sleep_until(runtime.now() + Duration::from_secs(1))
                 .await;
             assert_eq!(session.push_stats().cancelled, cancelled, "{bytes}");
+            let hits = session.stats().limits.of(Limit::UnclaimedBytes);
+            assert_eq!(u64::from(hits), cancelled, "{bytes}");
         });
     }
 }

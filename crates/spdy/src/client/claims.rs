@@ -22,6 +22,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_http::push::decode_response;
+use spdy_session::limit::Limit;
 
 use crate::entry::{Entry, Inbound, Opening};
 use crate::error::Error;
@@ -129,11 +130,6 @@ impl Claims {
     fn holds(&self, key: usize) -> bool {
         self.order.iter().any(|(_, waiting)| *waiting == key)
     }
-
-    /// Whether one more may wait for `url`.
-    fn has_room(&self, url: &str) -> bool {
-        self.by_url.len() < self.limits.streams as usize && !self.by_url.contains_key(url)
-    }
 }
 
 /// A URL by which pushes and requests meet: lower-case host, a default port left out.
@@ -197,7 +193,14 @@ impl State {
             let asked = entry.asked.as_ref();
             !entry.is_done() && asked.is_some_and(|asked| url_key(&asked.uri) == url)
         };
-        claims.has_room(&url) && !self.entries.iter().any(|(_, entry)| asked(entry))
+        if claims.by_url.contains_key(&url) || self.entries.iter().any(|(_, entry)| asked(entry)) {
+            return false;
+        }
+        let has_room = claims.by_url.len() < claims.limits.streams as usize;
+        if !has_room {
+            self.machine.count(Limit::UnclaimedPushes);
+        }
+        has_room
     }
 
     /// Puts the push `key` among those that wait.
@@ -222,6 +225,7 @@ impl State {
         };
         claims.bytes += bytes;
         if claims.bytes > claims.limits.bytes.min(half_a_session) {
+            self.machine.count(Limit::UnclaimedBytes);
             self.cancel_unclaimed(key);
         }
     }
@@ -257,6 +261,7 @@ impl State {
         while let Some((until, key)) = self.first_unclaimed()
             && until <= now
         {
+            self.machine.count(Limit::UnclaimedTimeout);
             self.cancel_unclaimed(key);
         }
     }
