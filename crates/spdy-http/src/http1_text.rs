@@ -19,7 +19,10 @@ pub fn request_head_bytes(head: &http::request::Parts) -> usize {
     let target = if head.method == http::Method::CONNECT {
         host_header(head).map_or(0, str::len)
     } else {
-        path_of(&head.uri).len()
+        path_of(&head.uri)
+            .iter()
+            .map(|part| part.len())
+            .sum::<usize>()
     };
     let line = head.method.as_str().len() + 1 + target + 1 + VERSION + CRLF;
     let host = match head.headers.contains_key(header::HOST) {

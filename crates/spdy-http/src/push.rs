@@ -104,11 +104,11 @@ fn write_url(version: Version, uri: &Uri, block: &mut BlockWriter) -> Result<(),
     let authority = uri.authority().ok_or(RequestError::NoHost)?.as_str();
     let host =
         without_default_port(scheme, authority.rsplit('@').next().unwrap_or(authority)).as_bytes();
-    let path = path_of(uri);
+    let [root, path] = path_of(uri);
     block.pair(names.method, &[b"GET"]);
     match version {
-        Version::V2 => block.pair(names.path, &[scheme.as_bytes(), b"://", host, path]),
-        Version::V3 | Version::V31 => block.pair(names.path, &[path]),
+        Version::V2 => block.pair(names.path, &[scheme.as_bytes(), b"://", host, root, path]),
+        Version::V3 | Version::V31 => block.pair(names.path, &[root, path]),
     }
     block.pair(names.version, &[b"HTTP/1.1"]);
     block.pair(names.host, &[host]);

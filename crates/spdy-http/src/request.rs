@@ -116,7 +116,7 @@ pub fn encode(version: Version, head: &Parts) -> Result<HeaderBlock, RequestErro
             uri: head.uri.to_string(),
         };
         let scheme = head.uri.scheme_str().ok_or_else(no_scheme)?;
-        block.pair(names.path, &[path_of(&head.uri)]);
+        block.pair(names.path, &path_of(&head.uri));
         block.pair(names.version, &[b"HTTP/1.1"]);
         block.pair(names.host, &[without_default_port(scheme, host).as_bytes()]);
         block.pair(names.scheme, &[scheme.as_bytes()]);
@@ -134,12 +134,11 @@ fn host_of(head: &Parts) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
-/// Origin form, never empty.
-pub(crate) fn path_of(uri: &Uri) -> &[u8] {
-    match uri.path_and_query().map_or("/", PathAndQuery::as_str) {
-        "" => b"/",
-        path => path.as_bytes(),
-    }
+/// Origin form, never empty, in two parts: a url without a path may have a query.
+pub(crate) fn path_of(uri: &Uri) -> [&[u8]; 2] {
+    let path = uri.path_and_query().map_or("", PathAndQuery::as_str);
+    let rooted = path.starts_with(['/', '*']);
+    [if rooted { b"" } else { b"/" }, path.as_bytes()]
 }
 
 /// `:80` of http and `:443` of https are not written (RFC 9110 §4.2.3).

@@ -129,6 +129,15 @@ fn a_host_comes_from_the_uri_or_the_host_header_and_a_scheme_from_the_uri() {
     assert_eq!(written, Err(RequestError::NoHost));
 }
 
+/// Found by the fuzz target `http`: `?a=b` alone was written as the path, which no server takes.
+#[test]
+fn a_query_without_a_path_is_asked_of_the_root() {
+    let written =
+        spdy_http::request::encode(Version::V31, &head(Method::GET, "https://a.test?a=b", &[]))
+            .unwrap();
+    assert!(text(&written).contains(&(":path".to_owned(), "/?a=b".to_owned())));
+}
+
 #[test]
 fn a_tunnel_is_asked_for_by_host_and_port() {
     let request = head(Method::CONNECT, "example.org:443", &[]);
