@@ -45,7 +45,8 @@ impl Session {
             });
         }
         if self.decoder.is_between_frames() {
-            self.draw_consequences();
+            // a stream that came and went within one read was no idle time
+            self.settle();
         }
     }
 

@@ -4,7 +4,10 @@ mod support;
 
 use std::time::Duration;
 
+use ::bytes::BytesMut;
 use spdy_clock::Instant;
+use spdy_frame::frame::{Frame, RstStream};
+use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::Event;
@@ -227,4 +230,25 @@ fn a_server_without_streams_says_goodbye_after_three_minutes() {
     server.pass(ms(1));
     assert_eq!(server.wrote(), ["GOAWAY 1 OK"]);
     assert_eq!(server.heard(), ["Opened 1 fin", "Closed"]);
+}
+
+/// Found by the fuzz target `server_session`: a stream that was opened and reset within one read left the session
+/// as idle as before, and one cut between the two did not.
+#[test]
+fn a_stream_that_came_and_went_in_one_read_starts_the_idle_time_anew() {
+    let mut server = Script::server();
+    server.pass(ms(100_000));
+    let syn = server.syn_frame(1);
+    let rst = RstStream {
+        stream_id: id(1),
+        status: RstStatus::CANCEL,
+    };
+    let mut wire = BytesMut::new();
+    Frame::SynStream(syn).encode(Version::V31, &mut wire);
+    Frame::RstStream(rst).encode(Version::V31, &mut wire);
+    server.session.handle_input(server.now, &wire);
+    assert_eq!(
+        server.session.poll_timeout(),
+        Some(server.now + ms(180_000))
+    );
 }
