@@ -256,7 +256,7 @@ impl<'a> FirstLine<'a> {
             let uri = Uri::from_maybe_shared(self.block.share(path))
                 .ok()
                 .filter(|uri| {
-                    uri.scheme().is_some()
+                    uri.scheme_str().is_some_and(|scheme| !scheme.is_empty())
                         && uri.authority().is_some_and(|a| !a.as_str().contains('@'))
                 })
                 .ok_or_else(|| value_error(names.path, path))?;
