@@ -143,7 +143,7 @@ impl Stat {
     /// `None` for a process that has just ended.
     fn read(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        Self::parse(pid, &text, rustix::param::clock_ticks_per_second())
+        Self::parse(pid, &text, ticks_per_second())
     }
 
     fn parse(pid: u32, text: &str, ticks_per_second: u64) -> Option<Self> {
@@ -158,6 +158,15 @@ impl Stat {
             cpu: Duration::from_secs_f64(ticks as f64 / ticks_per_second as f64),
         })
     }
+}
+
+/// What `/proc` counts CPU time in.
+fn ticks_per_second() -> u64 {
+    #[cfg(unix)]
+    return rustix::param::clock_ticks_per_second();
+    // Without /proc nobody asks.
+    #[cfg(not(unix))]
+    1
 }
 
 /// Resident memory and the most there was, bytes.
