@@ -257,7 +257,9 @@ impl<'a> FirstLine<'a> {
                 .ok()
                 .filter(|uri| {
                     uri.scheme_str().is_some_and(|scheme| !scheme.is_empty())
-                        && uri.authority().is_some_and(|a| !a.as_str().contains('@'))
+                        && uri
+                            .authority()
+                            .is_some_and(|a| !a.as_str().contains('@') && !a.host().is_empty())
                 })
                 .ok_or_else(|| value_error(names.path, path))?;
             self.agrees_with(&uri, names)?;

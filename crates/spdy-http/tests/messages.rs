@@ -216,6 +216,7 @@ fn values_that_mean_nothing_are_bad_requests() {
         (":path", "example.org:443"),
         // the server itself; in SPDY/2 the url of a push would have become `https://example.org*`
         (":path", "*"),
+        (":path", "http://:example.org/"),
         (":path", "://example.org/"), // the uri's parser lets a scheme be nothing
         (":path", "https://evil@example.org/"),
         (":version", "HTTP/2.0"),
