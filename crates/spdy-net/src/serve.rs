@@ -156,10 +156,10 @@ struct Patient {
 
 impl Handler for Patient {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        if http_body::Body::is_end_stream(request.body()) {
+            return self.handler.answer(request);
+        }
         let request = request.map(|body| {
-            if http_body::Body::is_end_stream(&body) {
-                return body;
-            }
             let stall = Stall::of_reading(self.runtime.clone(), &self.options);
             Body::wrap(PatientBody::new(body, stall))
         });

@@ -34,7 +34,8 @@ impl Clone for StreamRef {
 impl Drop for StreamRef {
     fn drop(&mut self) {
         // The entry holds wakers: it goes when the lock is free.
-        let gone = self.shared.command(|state| state.release(self.key));
+        let mut gone = None;
+        self.shared.command(|state| gone = state.release(self.key));
         if let Some(mut entry) = gone {
             trace::stream_ended(&mut entry, || self.shared.runtime.now());
         }

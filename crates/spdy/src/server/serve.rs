@@ -174,18 +174,22 @@ fn answer_all<S, F, B, E>(
         let Ok(answering) = std::panic::catch_unwind(call) else {
             continue;
         };
-        let exchange = exchange(responder, answering).instrument(span);
-        let mut exchange: BoxFuture<()> = Box::pin(AssertUnwindSafe(exchange).catch_unwind().map(
-            |ended: Result<(), _>| {
-                if ended.is_err() {
-                    tracing::error!("the service panicked");
-                }
-            },
-        ));
-        if exchange.as_mut().poll(cx).is_pending() {
-            runtime.spawn(exchange);
+        let mut exchange: BoxFuture<()> = Box::pin(exchange(responder, answering));
+        let poll = AssertUnwindSafe(|| span.in_scope(|| exchange.as_mut().poll(cx)));
+        match std::panic::catch_unwind(poll) {
+            Ok(Poll::Ready(())) => {}
+            Ok(Poll::Pending) => {
+                let guarded = AssertUnwindSafe(exchange).catch_unwind();
+                let rest = guarded.map(|ended| ended.unwrap_or_else(|_| tell_panic()));
+                runtime.spawn(Box::pin(rest.instrument(span)));
+            }
+            Err(_) => tell_panic(),
         }
     }
+}
+
+fn tell_panic() {
+    tracing::error!("the service panicked");
 }
 
 /// One request on its way to its answer.
