@@ -174,8 +174,11 @@ impl Admission {
         if limits.per_address > 0 && record.open >= limits.per_address {
             return Some(ConnectionLimit::ConnectionsPerAddress);
         }
-        let earned = (now - record.filled).as_millis() as u64 * u64::from(limits.rate);
-        record.filled = now;
+        // Only whole milliseconds are paid for, and what is left of one stays due: who asks more often would
+        // shut the door for all behind the address.
+        let waited = (now - record.filled).as_millis() as u64;
+        record.filled = record.filled + Duration::from_millis(waited);
+        let earned = waited.saturating_mul(limits.rate.into());
         record.tokens = record.tokens.saturating_add(earned).min(full);
         (limits.rate > 0 && record.tokens < 1000).then_some(ConnectionLimit::ConnectionRate)
     }
@@ -304,6 +307,21 @@ mod tests {
             assert!(door.admit(ms(1_000_000), one).is_ok(), "{nth}");
         }
         assert!(door.admit(ms(1_000_000), one).is_err());
+    }
+
+    /// A client that asked more than once a millisecond kept its address at nothing for ever.
+    #[test]
+    fn asking_more_often_than_the_rate_gives_no_less_than_the_rate() {
+        let door = door(|limits| limits.rate = 1000);
+        let one = ip("192.0.2.1");
+        let every = Duration::from_micros(600);
+        let asks = (0..50_000).map(|nth| door.admit(Instant::ZERO + every * nth, one));
+        let admitted = asks.filter(Result::is_ok).count();
+        assert_eq!(
+            admitted,
+            5_000 + 29_999,
+            "the burst, and thirty seconds' worth"
+        );
     }
 
     #[test]

@@ -7,6 +7,8 @@ use spdy_clock::Instant;
 
 /// URLs that are remembered of a session; with more, nothing is pushed in it any more.
 const REMEMBERED_URLS: usize = 4096;
+/// Bytes of all of them, likewise, and of what is remembered of pages: a URL may be as long as a head.
+const REMEMBERED_BYTES: usize = 256 * 1024;
 /// Pages of a session that requests may refer to.
 const REMEMBERED_PAGES: usize = 8;
 /// Things after one page that are told apart.
@@ -17,7 +19,13 @@ const REMEMBERED_NEEDS: usize = 256;
 pub(crate) struct Visit {
     /// Asked for, or pushed.
     had: BTreeSet<String>,
+    /// Bytes of them.
+    had_bytes: usize,
+    /// They were more than are remembered; none is any more.
+    had_too_much: bool,
     pages: VecDeque<View>,
+    /// Bytes of the URLs in them.
+    page_bytes: usize,
 }
 
 /// One page that was looked at.
@@ -29,24 +37,42 @@ struct View {
     asked: BTreeSet<String>,
 }
 
+impl View {
+    fn bytes(&self) -> usize {
+        self.url.len() + self.asked.iter().map(String::len).sum::<usize>()
+    }
+}
+
 impl Visit {
     /// Notes what the client asked for, or was sent.
     pub(crate) fn note(&mut self, url: &str) {
-        if self.had.len() < REMEMBERED_URLS {
-            self.had.insert(url.to_owned());
+        if self.has(url) {
+            return;
         }
+        if self.had.len() >= REMEMBERED_URLS || self.had_bytes + url.len() > REMEMBERED_BYTES {
+            self.had_too_much = true;
+            self.had.clear();
+            return;
+        }
+        self.had_bytes += url.len();
+        self.had.insert(url.to_owned());
     }
 
     /// Whether the client may have it already.
     pub(crate) fn has(&self, url: &str) -> bool {
-        self.had.len() >= REMEMBERED_URLS || self.had.contains(url)
+        self.had_too_much || self.had.contains(url)
     }
 
     /// A page is answered.
     pub(crate) fn view(&mut self, now: Instant, url: &str) {
         if self.pages.len() >= REMEMBERED_PAGES {
-            self.pages.pop_front();
+            let oldest = self.pages.pop_front();
+            self.page_bytes -= oldest.map_or(0, |view| view.bytes());
         }
+        if self.page_bytes + url.len() > REMEMBERED_BYTES {
+            return;
+        }
+        self.page_bytes += url.len();
         self.pages.push_back(View {
             url: url.to_owned(),
             since: now,
@@ -63,12 +89,15 @@ impl Visit {
         referer: &str,
         url: &str,
     ) -> bool {
-        let view = self.pages.iter_mut().rev().find(|view| view.url == referer);
-        view.is_some_and(|view| {
-            now.saturating_since(view.since) <= window
-                && view.asked.len() < REMEMBERED_NEEDS
-                && view.asked.insert(url.to_owned())
-        })
+        let Some(view) = self.pages.iter_mut().rev().find(|view| view.url == referer) else {
+            return false;
+        };
+        let follows = now.saturating_since(view.since) <= window
+            && view.asked.len() < REMEMBERED_NEEDS
+            && self.page_bytes + url.len() <= REMEMBERED_BYTES
+            && view.asked.insert(url.to_owned());
+        self.page_bytes += if follows { url.len() } else { 0 };
+        follows
     }
 }
 
@@ -111,8 +140,37 @@ mod tests {
             assert!(!visit.has("x"), "{n}");
             visit.note(&n.to_string());
         }
-        assert!(visit.has("x"));
+        assert!(!visit.has("x"));
         visit.note("one more");
-        assert_eq!(visit.had.len(), REMEMBERED_URLS);
+        assert!(visit.has("x"));
+        assert_eq!(visit.had.len(), 0);
+    }
+
+    /// A URL of 60 KiB is some hundred bytes on the wire, and 4096 of them were 240 MiB here.
+    #[test]
+    fn long_urls_are_remembered_up_to_so_many_bytes_together() {
+        let long = |n: usize| format!("/{n:04}{}", "a".repeat(60_000));
+        let window = Duration::from_secs(10);
+        let mut visit = Visit::default();
+        for n in 0..4 {
+            visit.note(&long(n));
+            visit.note(&long(n));
+            assert!(!visit.has("x"), "{n}");
+        }
+        visit.note(&long(4));
+        assert!(visit.has("x"), "one past the limit");
+        assert_eq!(visit.had.len(), 0);
+
+        let mut visit = Visit::default();
+        for n in 0..2 * REMEMBERED_PAGES {
+            visit.view(at(0), &n.to_string());
+            let needs =
+                (0..20).filter(|need| visit.follows(at(0), window, &n.to_string(), &long(*need)));
+            let has_room = n % REMEMBERED_PAGES == 0; // the page that fills it goes when it is the oldest
+            assert_eq!(needs.count(), if has_room { 4 } else { 0 }, "page {n}");
+            let held = visit.pages.iter().map(View::bytes).sum::<usize>();
+            assert_eq!(visit.page_bytes, held);
+            assert!(held <= REMEMBERED_BYTES);
+        }
     }
 }
