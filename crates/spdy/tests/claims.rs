@@ -382,3 +382,60 @@ fn a_claim_that_comes_to_nothing_is_asked_for() {
     world.run();
     assert_eq!(*got.lock().unwrap(), [PAGE, (200, 5, false)]);
 }
+
+/// A claim is made on trust while only the URL was told; a head that says otherwise is not believed less for
+/// coming later.
+#[test]
+fn a_head_that_comes_after_the_claim_must_answer_the_request_too() {
+    for (status, vary, taken) in [
+        (200, "cookie", true),
+        (200, "accept", false),
+        (200, "*", false),
+        (206, "cookie", false),
+        (304, "cookie", false),
+    ] {
+        let world = Arc::<World>::default();
+        let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+        let (near, far) = wire(&world, Duration::from_millis(20));
+        let builder = server::Builder::new(Version::V31);
+        let (mut accept, serving) = builder.handshake(far, runtime.clone());
+        runtime.spawn(Box::pin(async move { serving.run().await.unwrap() }));
+        let clock = runtime.clone();
+        runtime.spawn(Box::pin(async move {
+            let (_, page) = accept.next().await.unwrap().into_request().unwrap();
+            let request = Request::get("http://a.test/a").body(()).unwrap();
+            let push = page.push(&request, Priority::LOWEST).unwrap();
+            let answer = Response::new(Body::full("/page"));
+            page.respond(answer).await.unwrap();
+            let later = clock.now() + Duration::from_secs(1);
+            clock.sleep_until(later).await;
+            let answer = Response::builder().status(status).header("vary", vary);
+            let body = if status == 304 { "" } else { "pushed" };
+            // It may be cancelled on its way.
+            let _ = push.respond(answer.body(Body::full(body)).unwrap()).await;
+            while let Some(stream) = accept.next().await {
+                let (_, again) = stream.into_request().unwrap();
+                let answer = Response::new(Body::full("asked"));
+                again.respond(answer).await.unwrap();
+            }
+        }));
+        let builder = client::Builder::new(Version::V31).claim_pushes(PushLimits::default());
+        let (session, connection) = builder.handshake(near, runtime.clone());
+        runtime.spawn(Box::pin(async move { connection.run().await.unwrap() }));
+        let got = Arc::<Mutex<Vec<_>>>::default();
+        let log = got.clone();
+        runtime.spawn(Box::pin(async move {
+            for (path, accept) in [("/page", "text/html"), ("/a", "text/css")] {
+                let came = fetched(&session, get(path, &[("accept", accept)])).await;
+                log.lock().unwrap().push(came);
+            }
+        }));
+        world.run();
+        let want = if taken {
+            (200, 6, true)
+        } else {
+            (200, 5, false)
+        };
+        assert_eq!(*got.lock().unwrap(), [PAGE, want], "{status} {vary}");
+    }
+}

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
-use http::{Method, Request, Uri};
+use http::{Method, Request, StatusCode, Uri};
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
@@ -103,6 +103,19 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
 }
 
+impl Asked {
+    /// Whether what was pushed beside this request answers another of ours, with `headers`, as far as its
+    /// head is known.
+    pub(crate) fn is_answered_alike(
+        &self,
+        headers: &HeaderMap,
+        response: Option<(StatusCode, &HeaderMap)>,
+    ) -> bool {
+        response.is_none_or(|(status, _)| answers(status))
+            && selects_the_same(&self.headers, headers, response.map(|(_, headers)| headers))
+    }
+}
+
 /// The pushes that wait.
 #[derive(Debug)]
 pub(crate) struct Claims {
@@ -175,10 +188,10 @@ fn selects_the_same(page: &HeaderMap, request: &HeaderMap, response: Option<&Hea
 }
 
 /// Whether a pushed response of this status answers a GET as it was asked.
-fn answers(status: http::StatusCode) -> bool {
+fn answers(status: StatusCode) -> bool {
     !status.is_informational()
-        && status != http::StatusCode::NOT_MODIFIED
-        && status != http::StatusCode::PARTIAL_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+        && status != StatusCode::PARTIAL_CONTENT
 }
 
 impl State {
@@ -297,13 +310,8 @@ impl State {
             _ => None,
         };
         let response = promise.response.as_ref().or(second.as_ref());
-        if response.is_some_and(|response| !answers(response.status))
-            || !selects_the_same(
-                &page.headers,
-                headers,
-                response.map(|response| &response.headers),
-            )
-        {
+        let response = response.map(|response| (response.status, &response.headers));
+        if !page.is_answered_alike(headers, response) {
             return None;
         }
         self.stop_waiting(key);

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::{Response, request, response};
+use http::{HeaderMap, Response, request, response};
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
@@ -13,7 +13,7 @@ use spdy_http::push::decode_response;
 use spdy_http::response::BadResponse;
 
 use crate::body::Body;
-use crate::client::claims::Pushed;
+use crate::client::claims::{Asked, Pushed};
 use crate::entry::{Inbound, Opening, register};
 use crate::error::Error;
 use crate::receive_body::ReceiveBody;
@@ -86,6 +86,8 @@ pub struct Push {
     priority: Priority,
     request: request::Parts,
     response: Option<response::Parts>,
+    /// Our request that it came beside.
+    beside: Option<Arc<Asked>>,
 }
 
 impl Push {
@@ -98,6 +100,7 @@ impl Push {
             priority: opening.priority,
             request: promise.request,
             response: promise.response,
+            beside: opening.beside,
         })
     }
 
@@ -130,6 +133,13 @@ impl Push {
     #[must_use]
     pub fn priority(&self) -> Priority {
         self.priority
+    }
+
+    /// Whether `response`, its own, answers a request with `headers` as it was asked.
+    pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
+        let head = (response.status(), response.headers());
+        let beside = self.beside.as_ref();
+        beside.is_some_and(|page| page.is_answered_alike(headers, Some(head)))
     }
 
     /// Waits for its status and headers. The response's extensions hold a [`Pushed`].

@@ -93,12 +93,17 @@ impl Future for ResponseFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Claimed(claimed) = &mut self.0 {
             match ready!(claimed.push.poll_response(cx)) {
-                Ok(response) => {
+                // Its head may have come after it was claimed.
+                Ok(response) if claimed.push.is_for(&claimed.request.headers, &response) => {
                     self.0 = State::Done;
                     return Poll::Ready(Ok(response));
                 }
-                Err(error) => {
-                    tracing::debug!(%error, uri = %claimed.request.uri, "a push came to nothing");
+                other => {
+                    let why = other.map_or_else(
+                        |error| error.to_string(),
+                        |_| "it answers another request".to_owned(),
+                    );
+                    tracing::debug!(why, uri = %claimed.request.uri, "a push came to nothing");
                     let sent = match std::mem::replace(&mut self.0, State::Done) {
                         State::Claimed(claimed) => claimed.send_after_all(),
                         _ => unreachable!("looked at above"),
