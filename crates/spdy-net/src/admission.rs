@@ -177,7 +177,7 @@ impl Admission {
         // Only whole milliseconds are paid for, and what is left of one stays due: who asks more often would
         // shut the door for all behind the address.
         let waited = (now - record.filled).as_millis() as u64;
-        record.filled = record.filled + Duration::from_millis(waited);
+        record.filled += Duration::from_millis(waited);
         let earned = waited.saturating_mul(limits.rate.into());
         record.tokens = record.tokens.saturating_add(earned).min(full);
         (limits.rate > 0 && record.tokens < 1000).then_some(ConnectionLimit::ConnectionRate)
