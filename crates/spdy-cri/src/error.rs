@@ -28,6 +28,14 @@ pub enum RequestError {
         /// [`Config::max_tokens`](crate::Config::max_tokens).
         limit: usize,
     },
+    /// More ports than one WebSocket has channels for.
+    #[error("{count} ports, want {limit} at most")]
+    TooManyPorts {
+        /// Ports asked for.
+        count: usize,
+        /// As many as have channels.
+        limit: usize,
+    },
     /// The system gives no random bytes.
     #[error("no random bytes for a token: {0}")]
     NoChance(String),

@@ -116,3 +116,17 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
         assert_eq!(got.is_ok(), works, "{} ports, {query}", asked.len());
     }
 }
+
+/// A server that answered all the same made the client panic at the hundred and twenty-ninth.
+#[tokio::test]
+async fn a_client_asks_for_no_more_ports_than_have_channels() {
+    let server = toy(Config::default());
+    let ports: Vec<u16> = (1..=128).collect();
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let options = Options::default();
+    let io = dial(&server);
+    let request = post(&url);
+    let asked = client::port_forward_in_channels(io, &request, &ports, options, runtime()).await;
+    let error = asked.expect_err("one too many");
+    assert_eq!(error.to_string(), "128 ports, want 127 at most");
+}

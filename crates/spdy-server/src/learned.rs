@@ -8,7 +8,10 @@
 //! needed, if   views - excused >= min_views   and   asked >= share of them
 //! ```
 //!
-//! A push that is cancelled is not excused, so that what clients do not want falls out of the plan again.
+//! A push that is cancelled is not excused, so that what clients do not want falls out of the plan again. And
+//! of every eight views one gets no pushes: who is sent a thing cannot show that he would not have asked for it,
+//! so that without it three lying clients could have a thing sent to everybody for ever. A client is heard once
+//! a session for each page (`visit.rs`).
 //! Counts are halved as they grow: a site that changes is learned anew. No clock, no chance: time is an
 //! argument, and equal histories give equal plans.
 
@@ -52,6 +55,8 @@ impl Default for LearningLimits {
     }
 }
 
+/// One of so many views is left to ask by itself.
+const ASKS_ITSELF: u32 = 8;
 /// Views after which all counts of a page are halved.
 const HALVED_AT: u32 = 256;
 
@@ -177,7 +182,8 @@ impl Learned {
         let Some(page) = self.pages.get(url) else {
             return Vec::new();
         };
-        if now.saturating_since(page.viewed) > self.limits.max_age {
+        let asks_itself = page.views % ASKS_ITSELF == ASKS_ITSELF - 1;
+        if asks_itself || now.saturating_since(page.viewed) > self.limits.max_age {
             return Vec::new();
         }
         let is_needed = |need: &&Need| {
@@ -283,6 +289,30 @@ mod tests {
             }
             assert_eq!(urls(&learned, at(10), "/").len(), want, "taken: {taken}");
         }
+    }
+
+    /// Who was sent it was excused, so that what three views had said stayed true for ever.
+    #[test]
+    fn what_few_clients_made_up_falls_out_though_all_others_take_it() {
+        let mut learned = Learned::new(LearningLimits::default());
+        let mut pushed = [0, 0];
+        for view in 0..100 {
+            let sent = urls(&learned, at(view), "/");
+            learned.viewed(at(view), "/");
+            for (nth, url) in ["/needed", "/made-up"].into_iter().enumerate() {
+                if sent.iter().any(|sent| sent == url) {
+                    pushed[nth] += 1;
+                    learned.excused("/", url);
+                } else if nth == 0 || view < 3 {
+                    learned.asked(at(view), "/", url);
+                }
+            }
+        }
+        assert_eq!(
+            pushed,
+            [85, 4],
+            "but every eighth; and until the first of those"
+        );
     }
 
     #[test]

@@ -190,9 +190,9 @@ pub fn plan(
     plan
 }
 
-/// A URL as a hint says it.
+/// A URL as a hint says it. A path that begins with two slashes would name a host.
 fn written(url: &Url, here: bool) -> String {
-    match (here, url.query()) {
+    match (here && !url.path().starts_with("//"), url.query()) {
         (false, _) => url.to_string(),
         (true, None) => url.path().to_owned(),
         (true, Some(query)) => format!("{}?{query}", url.path()),
@@ -203,11 +203,12 @@ impl PlannedPush {
     /// The hint that a push becomes when the client takes none; `None` if it is told already.
     #[must_use]
     pub fn as_hint(&self) -> Option<Hint> {
-        let path = self.uri.path_and_query()?.as_str().to_owned();
-        (!self.is_told).then_some(Hint {
-            url: path,
-            kind: self.kind,
-        })
+        let url = match self.uri.path_and_query()?.as_str() {
+            path if path.starts_with("//") => self.uri.to_string(),
+            path => path.to_owned(),
+        };
+        let kind = self.kind;
+        (!self.is_told).then_some(Hint { url, kind })
     }
 }
 
@@ -308,6 +309,25 @@ mod tests {
         let (pushes, hints) = planned(Hints::Instead, wishes);
         assert_eq!(pushes, [""; 0]);
         assert_eq!(hints[0], "/dir/a.css");
+    }
+
+    #[test]
+    fn a_hint_at_two_slashes_is_no_hint_at_a_host() {
+        let (_, hints) = planned(Hints::Instead, vec![wish("https://a.test//b.test/x")]);
+        assert_eq!(hints, ["https://a.test//b.test/x"]);
+        let push = |uri: &'static str| PlannedPush {
+            uri: Uri::from_static(uri),
+            priority: Priority::LOWEST,
+            bytes: 0,
+            kind: Kind::Other,
+            is_told: false,
+        };
+        for (uri, want) in [
+            ("https://a.test/x?y", "/x?y"),
+            ("https://a.test//b.test/x", "https://a.test//b.test/x"),
+        ] {
+            assert_eq!(push(uri).as_hint().expect("not told").url, want);
+        }
     }
 
     #[test]

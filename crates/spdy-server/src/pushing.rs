@@ -120,13 +120,14 @@ impl SessionPushing {
             return Vec::new();
         };
         let url = page.to_string();
-        self.learn_from(head, &page, &url);
+        let is_new = self.learn_from(head, &page, &url);
         if head.method != Method::GET || response.status() != StatusCode::OK {
             return Vec::new();
         }
         let is_page = kind_of(response.headers()) == Kind::Document;
         let wishes = self.wishes(&page, &url, response.headers(), &told);
-        if is_page && self.pushing.config.sources.learned {
+        // A client that views it again has what it needs, or says again what it said.
+        if is_page && is_new && self.pushing.config.sources.learned {
             let now = self.runtime.now();
             self.learned().viewed(now, &url);
             lock(&self.visit).view(now, &url);
@@ -144,27 +145,28 @@ impl SessionPushing {
         sent
     }
 
-    /// Notes what was asked for, and after which page.
-    fn learn_from(&self, head: &http::request::Parts, page: &Uri, url: &str) {
+    /// Notes what was asked for, and after which page; whether it is new in this session.
+    fn learn_from(&self, head: &http::request::Parts, page: &Uri, url: &str) -> bool {
         let mut visit = lock(&self.visit);
-        visit.note(url);
+        let is_new = visit.note(url);
         if !self.pushing.config.sources.learned || head.method != Method::GET {
-            return;
+            return is_new;
         }
         let referer = head.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
         let Some(referer) = referer.and_then(|referer| referer.parse::<Uri>().ok()) else {
-            return;
+            return is_new;
         };
         // Neither what others say nor a reload of the page itself is evidence.
         if !spdy_http::push::is_same_origin(&referer, page) || referer == *page {
-            return;
+            return is_new;
         }
         let (now, window) = (self.runtime.now(), self.pushing.config.learning.window);
         let referer = referer.to_string();
         if visit.follows(now, window, &referer, url) {
             self.learned().asked(now, &referer, url);
         }
+        is_new
     }
 
     /// What is said that `page` needs: by the response, by the site, by the past.

@@ -44,18 +44,18 @@ impl View {
 }
 
 impl Visit {
-    /// Notes what the client asked for, or was sent.
-    pub(crate) fn note(&mut self, url: &str) {
+    /// Notes what the client asked for, or was sent; whether that is new.
+    pub(crate) fn note(&mut self, url: &str) -> bool {
         if self.has(url) {
-            return;
+            return false;
         }
         if self.had.len() >= REMEMBERED_URLS || self.had_bytes + url.len() > REMEMBERED_BYTES {
             self.had_too_much = true;
             self.had.clear();
-            return;
+            return false;
         }
         self.had_bytes += url.len();
-        self.had.insert(url.to_owned());
+        self.had.insert(url.to_owned())
     }
 
     /// Whether the client may have it already.

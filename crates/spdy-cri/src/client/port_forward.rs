@@ -9,9 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use super::options::Options;
 use super::streamer::{Streamer, read_status, remote};
-use crate::channels::port_forward::lanes;
+use crate::channels::port_forward::{lanes, max_ports};
 use crate::channels::{Channels, Lane};
-use crate::error::{ClientError, StreamError};
+use crate::error::{ClientError, RequestError, StreamError};
 use crate::patience::within;
 use crate::protocol::{ChannelProtocol, DATA, ERROR, PORT, PORT_FORWARD, REQUEST_ID};
 use crate::stdio::{Connection, Input};
@@ -148,7 +148,7 @@ impl Forwarded {
 ///
 /// # Errors
 ///
-/// Why the server did not switch, or what it says instead of the ports.
+/// More ports than have channels (127), why the server did not switch, or what it says instead of the ports.
 pub async fn port_forward_in_channels<T>(
     io: T,
     request: &Request<()>,
@@ -160,6 +160,10 @@ where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let protocol = ChannelProtocol::V4;
+    let (count, limit) = (ports.len(), max_ports(protocol));
+    if count > limit {
+        return Err(RequestError::TooManyPorts { count, limit }.into());
+    }
     let (message_bytes, limits) = (options.message_bytes, options.limits);
     let offers = [protocol.name().to_owned()];
     let (socket, _) =
