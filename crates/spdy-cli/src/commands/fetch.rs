@@ -1,7 +1,7 @@
 //! `spdy fetch`: URLs to bodies, several over one session, and a look at the frames on the way.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,7 +168,7 @@ struct ConnectionArgs {
     #[arg(long)]
     no_flow_control: bool,
 
-    /// What becomes of SPDY's pushes: refuse, or accept. Then URLs are asked for one after the other, a push answers the request for its URL, and what was pushed for none is fetched too
+    /// What becomes of SPDY's pushes: refuse, or accept. Then URLs are asked for one after the other, a push answers the request for its URL, and what was pushed for none is fetched too; a file of such a push never takes the place of another
     #[arg(
         long,
         value_name = "HOW",
@@ -327,6 +327,15 @@ fn named_file(args: &Args, names: &mut Names, url: &Uri) -> Option<PathBuf> {
     }
 }
 
+/// The same for a push, whose name the server chose: no file that is there, and none that is hidden.
+fn named_file_of_push(args: &Args, names: &mut Names, url: &Uri) -> Option<PathBuf> {
+    let output = &args.output;
+    let folder = output.output_dir.as_deref();
+    let folder = folder.or(output.remote_name.then_some(Path::new("")))?;
+    let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    Some(folder.join(names.of_push(url, is_there)))
+}
+
 fn body(args: &Args) -> anyhow::Result<Bytes> {
     Ok(match &args.request.data {
         None => Bytes::new(),
@@ -358,6 +367,10 @@ fn headers(args: &Args) -> HeaderMap {
     headers
 }
 
+fn last_part(url: &Uri) -> &str {
+    url.path().rsplit('/').next().unwrap_or_default()
+}
+
 /// Names of files, none twice.
 #[derive(Default)]
 struct Names(Vec<String>);
@@ -365,16 +378,24 @@ struct Names(Vec<String>);
 impl Names {
     /// The last part of the path; the second `a.png` is `a.png.1`.
     fn of(&mut self, url: &Uri) -> String {
-        let last = url.path().rsplit('/').next().unwrap_or_default();
-        let name = if matches!(last, "" | "." | "..") {
+        self.free(last_part(url), |_| false)
+    }
+
+    /// Of what the server chose to send.
+    fn of_push(&mut self, url: &Uri, is_there: impl Fn(&str) -> bool) -> String {
+        self.free(last_part(url).trim_start_matches('.'), is_there)
+    }
+
+    fn free(&mut self, name: &str, is_there: impl Fn(&str) -> bool) -> String {
+        let name = if matches!(name, "" | "." | "..") {
             "index.html"
         } else {
-            last
+            name
         };
         let numbered = (1..).map(|nth| format!("{name}.{nth}"));
         let free = std::iter::once(name.to_owned())
             .chain(numbered)
-            .find(|name| !self.0.contains(name))
+            .find(|name| !self.0.contains(name) && !is_there(name))
             .expect("numbers do not run out");
         self.0.push(free.clone());
         free
@@ -457,8 +478,8 @@ async fn fetch(
             all_well &= tell(args, &start(order).tell(printer).await?, printer)?;
         }
         for offered in client.take_pushes() {
-            let file = named_file(args, &mut names, &offered.push.request().uri);
-            let to = file.map_or(Destination::Nowhere, Destination::File);
+            let file = named_file_of_push(args, &mut names, &offered.push.request().uri);
+            let to = file.map_or(Destination::Nowhere, Destination::NewFile);
             all_well &= tell(args, &fetch_push::read(offered, &to, limit).await, printer)?;
         }
     } else {
@@ -529,6 +550,8 @@ mod tests {
     #[test]
     fn files_are_named_after_urls_and_none_twice() {
         let mut names = Names::default();
+        let url = "http://a.test/x/.profile".parse().unwrap();
+        assert_eq!(names.of_push(&url, |name| name == "profile"), "profile.1");
         let mut of = |url: &str| names.of(&url.parse().unwrap());
         assert_eq!(of("http://a/"), "index.html");
         assert_eq!(of("http://a/x/y.png?z=/q"), "y.png");

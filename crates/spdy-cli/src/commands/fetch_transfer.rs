@@ -31,6 +31,8 @@ use crate::printer::Printer;
 pub(crate) enum Destination {
     Stdout,
     File(PathBuf),
+    /// As a file; one that is there stays as it is.
+    NewFile(PathBuf),
     Nowhere,
 }
 
@@ -235,12 +237,16 @@ pub(super) async fn receive(
     fetched: &mut Fetched,
 ) -> Result<(), String> {
     let mut file = match destination {
-        Destination::File(path) => {
+        Destination::File(path) | Destination::NewFile(path) => {
             let said = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder).map_err(said)?;
             }
-            Some((File::create(path).map_err(said)?, path))
+            let made = match destination {
+                Destination::NewFile(_) => File::create_new(path),
+                _ => File::create(path),
+            };
+            Some((made.map_err(said)?, path))
         }
         Destination::Stdout | Destination::Nowhere => None,
     };

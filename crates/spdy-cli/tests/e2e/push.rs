@@ -84,6 +84,26 @@ fn what_a_page_names_comes_along_and_answers_the_next_request() {
     }
 }
 
+/// A server that pushes what nobody asked for chose its name: `.profile`, or whatever else lies there.
+#[test]
+fn a_push_that_nobody_asked_for_is_written_over_no_file() {
+    let folder = site();
+    let served = serve(folder.path(), &["--push", "graph"]);
+    let to = tempfile::tempdir().expect("a folder can be made");
+    let at = |name: &str| to.path().join(name);
+    for name in ["index.html", "c.png"] {
+        std::fs::write(at(name), "mine").expect("a file can be written");
+    }
+    let path = to.path().to_str().expect("text");
+    let more = ["--push", "accept", "--output-dir", path];
+    let results = fetched("spdy/3.1", &more, &[format!("{}/", served.origin(false))]);
+    assert_eq!(results.len(), 3);
+    let read = |name: &str| std::fs::read_to_string(at(name)).expect("a file");
+    assert!(read("index.html").starts_with("<link"), "asked for by name");
+    assert_eq!(read("c.png"), "mine");
+    assert_eq!(read("c.png.1"), "not much of an image");
+}
+
 #[test]
 fn who_takes_no_pushes_is_told_what_a_page_needs() {
     let folder = site();
