@@ -86,3 +86,52 @@ impl Kept {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the secrets `numbers` for the host at hand; `Some` for those that were there.
+    fn keep(kept: &mut Kept, numbers: std::ops::Range<usize>) -> Vec<Option<usize>> {
+        let keep = |number| kept.replace(0, format!("secret {number}").as_bytes(), number);
+        numbers.map(keep).collect()
+    }
+
+    #[test]
+    fn one_secret_more_than_are_kept_drops_the_one_longest_unused() {
+        let mut kept = Kept::default();
+        kept.begin_block(b"a");
+        assert!(keep(&mut kept, 0..MOST).iter().all(Option::is_none));
+        // The first is used again, so the second is the oldest when one more comes.
+        assert_eq!(keep(&mut kept, 0..1), [Some(0)]);
+        assert_eq!(keep(&mut kept, MOST..MOST + 1), [None]);
+        assert_eq!(keep(&mut kept, 0..3), [Some(0), None, None]);
+        assert_eq!(kept.secrets.len(), MOST);
+    }
+
+    #[test]
+    fn one_host_more_than_are_told_apart_drops_everything() {
+        let mut kept = Kept::default();
+        for host in 0..HOSTS {
+            kept.begin_block(format!("{host}").as_bytes());
+            assert_eq!(keep(&mut kept, 0..1), [None], "another host's");
+        }
+        kept.begin_block(b"0");
+        assert_eq!(keep(&mut kept, 0..1), [Some(0)]);
+        kept.begin_block(b"one more");
+        assert!(kept.secrets.is_empty());
+        assert_eq!(kept.hosts.len(), 1);
+        kept.begin_block(b"0");
+        assert_eq!(keep(&mut kept, 0..1), [None]);
+    }
+
+    #[test]
+    fn what_leaves_the_text_is_not_there_any_more() {
+        let mut kept = Kept::default();
+        kept.begin_block(b"a");
+        keep(&mut kept, 0..5);
+        kept.forget(3);
+        assert_eq!(keep(&mut kept, 3..5), [Some(0), Some(1)]);
+        assert_eq!(kept.secrets.len(), 2);
+    }
+}
