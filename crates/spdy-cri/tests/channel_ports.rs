@@ -102,6 +102,7 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
         (vec![], "?port=80,", "v4.channel.k8s.io", false),
         (vec![], "?port=65536", "v4.channel.k8s.io", false),
         (vec![], "?transport=80", "v4.channel.k8s.io", false),
+        (vec![], "?port=1%2c2%2C3", "v4.channel.k8s.io", true),
         (vec![], "?a=b&port=1&port=65535", "v4.channel.k8s.io", true),
         (count(127), "", "v4.channel.k8s.io", true),
         (count(128), "", "v4.channel.k8s.io", false),

@@ -40,7 +40,7 @@ pub(crate) fn ports<B>(
             .split('&')
             .filter_map(|pair| pair.strip_prefix(PORT)?.strip_prefix('='));
         for value in values {
-            for text in value.replace("%2C", ",").split(',') {
+            for text in value.to_ascii_uppercase().replace("%2C", ",").split(',') {
                 match text.parse() {
                     Ok(port) if port > 0 => ports.push(port),
                     _ => return refuse(format!("{text:?} is no port: want 1 to 65535")),
