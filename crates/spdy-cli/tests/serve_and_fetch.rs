@@ -1,6 +1,7 @@
 //! `spdy serve` and `spdy fetch` against each other over loopback, as people would run them.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -374,6 +375,26 @@ fn a_server_that_is_asked_to_stop_ends_well() {
         .status();
     assert!(asked.unwrap().success());
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn one_address_has_sixteen_looks_at_the_metrics_open_and_no_more() {
+    let served = Served::folder(&["--metrics", "127.0.0.1:0"]);
+    let metrics = served.metrics.as_ref().unwrap();
+    let looks: Vec<_> = (0..17)
+        .map(|_| TcpStream::connect(metrics).unwrap())
+        .collect();
+    let answered = looks.into_iter().map(|mut look| {
+        let asked = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: a.test\r\n\r\n");
+        let mut first = [0; 1];
+        asked.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
+    });
+    let answered: Vec<_> = answered.collect();
+    assert_eq!(
+        answered.iter().filter(|is| **is).count(),
+        16,
+        "{answered:?}"
+    );
 }
 
 #[test]

@@ -292,20 +292,22 @@ async fn serve(
             std::future::ready(response)
         };
         let (answer, ended) = (Arc::new(answer), stop.clone());
-        running.spawn(
-            listener.run(ListenOptions::default(), stop.clone(), move |io, _| {
-                let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
-                async move {
-                    let (protocols, options) = ([Protocol::Http1], ServerOptions::default());
-                    let serving = spdy_net::serve::serve_connection(
-                        io, answer, &protocols, None, &options, &runtime, &ended,
-                    );
-                    if let Err(error) = serving.await {
-                        tracing::debug!(%error, "a look at the metrics ended out of order");
-                    }
+        let options = ListenOptions {
+            admission: serve_metrics::admission(),
+            ..ListenOptions::default()
+        };
+        running.spawn(listener.run(options, stop.clone(), move |io, _| {
+            let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
+            async move {
+                let (protocols, options) = ([Protocol::Http1], ServerOptions::default());
+                let serving = spdy_net::serve::serve_connection(
+                    io, answer, &protocols, None, &options, &runtime, &ended,
+                );
+                if let Err(error) = serving.await {
+                    tracing::debug!(%error, "a look at the metrics ended out of order");
                 }
-            }),
-        );
+            }
+        }));
     }
     signals.any().await?;
     printer.note(format_args!("{DIM}stopping{DIM:#}"));

@@ -12,6 +12,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::Body;
 use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoundTrips, Side};
+use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 
 /// Where they are found.
@@ -19,6 +20,21 @@ pub(crate) const PATH: &str = "/metrics";
 
 /// What the text is.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Connections open at once for a look at the metrics: file descriptors that those who are served lack.
+const CONNECTIONS: usize = 64;
+/// Those of one address, so that no other can keep Prometheus out alone.
+const CONNECTIONS_PER_ADDRESS: u32 = 16;
+
+/// Who may look. What is met here is not among the limits that clients met.
+pub(crate) fn admission() -> Admission {
+    let limits = AdmissionLimits {
+        connections: CONNECTIONS,
+        per_address: CONNECTIONS_PER_ADDRESS,
+        ..AdmissionLimits::default()
+    };
+    Admission::new(limits, LimitHits::default())
+}
 
 /// Answers one request for the metrics.
 pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<Body> {
