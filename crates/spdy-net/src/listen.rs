@@ -129,8 +129,9 @@ impl Listener {
         &self,
         door: &Admission,
     ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-        let permit = door.room().await;
         let (stream, from) = self.socket.accept().await?;
+        // Not before there is somebody: a listener that waits would keep the place from others that share the door.
+        let permit = door.room().await;
         // It fails only on a connection that is gone already, which its first read will tell.
         let _ = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]

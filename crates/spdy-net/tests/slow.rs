@@ -191,3 +191,39 @@ async fn an_address_whose_sessions_are_floods_is_not_heard_any_more() {
     stop.set();
     listening.await.expect("no panic");
 }
+
+/// Each listener took a place while it waited for its next client, and the last of them got none.
+#[tokio::test]
+async fn listeners_that_wait_take_no_place_from_each_other() {
+    let limits = AdmissionLimits {
+        connections: 1,
+        ..AdmissionLimits::default()
+    };
+    let hits = LimitHits::default();
+    let admission = Admission::new(limits, hits.clone());
+    let stop = Latch::new();
+    let mut running = tokio::task::JoinSet::new();
+    let mut addresses = Vec::new();
+    for _ in 0..2 {
+        let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        let listener = Listener::bind(here).expect("loopback has a free port");
+        addresses.push(listener.address());
+        let options = ListenOptions {
+            admission: admission.clone(),
+            drain_timeout: SECOND,
+        };
+        running.spawn(listener.run(options, stop.clone(), |mut io, _| async move {
+            let _ = io.write_all(b"here").await; // and closes
+        }));
+    }
+    for address in addresses {
+        let mut io = tokio::net::TcpStream::connect(address)
+            .await
+            .expect("a port");
+        let mut heard = Vec::new();
+        io.read_to_end(&mut heard).await.expect("an end");
+        assert_eq!(heard, b"here");
+    }
+    stop.set();
+    running.join_all().await;
+}
