@@ -217,7 +217,8 @@ impl Http1Wire {
                     .and_then(|size| u64::from_str_radix(size, 16).ok())
                     .filter(|size| *size < u64::MAX - 2)
                     .ok_or("a chunk without a size")?;
-                self.body_bytes += size;
+                let all = self.body_bytes.checked_add(size);
+                self.body_bytes = all.ok_or("a body longer than can be counted")?;
                 self.state = match size {
                     0 => State::Trailers,
                     size => State::Chunk(size + 2),
@@ -456,6 +457,7 @@ mod tests {
             "SSH-2.0-x\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nz\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nabcd\r\nfffffffffffffffc\r\n",
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
         ] {
             let heard = heard(wrong.as_bytes(), wrong.len());
