@@ -16,7 +16,7 @@ pub(crate) const WAYS: usize = 4;
 
 const HASH_BITS: u32 = 11;
 
-/// 8 KiB of places.
+/// 16 KiB of places.
 #[derive(Clone)]
 pub(crate) struct Places {
     of_hash: [u64; 1 << HASH_BITS],

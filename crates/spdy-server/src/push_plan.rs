@@ -150,8 +150,9 @@ pub fn plan(
             continue;
         };
         url.set_fragment(None);
-        let is_web = matches!(url.scheme(), "http" | "https") && url.username().is_empty();
-        if !is_web || !seen.insert(url.to_string()) {
+        let is_web = matches!(url.scheme(), "http" | "https");
+        let names_user = !url.username().is_empty() || url.password().is_some();
+        if !is_web || names_user || !seen.insert(url.to_string()) {
             continue;
         }
         let here = url.origin() == base.origin();
@@ -377,6 +378,7 @@ mod tests {
             "javascript:1",
             "http://[",
             "https://u:p@a.test/x",
+            "https://:p@a.test/x",
             "?x",
             "#y",
             "\u{0}",
