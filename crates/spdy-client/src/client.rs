@@ -20,20 +20,20 @@
 //!
 //! Who goes where is decided by the [`Pool`]; here its actions are carried out.
 
+mod attempt;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use futures_util::future::{Either, select};
-use http::{Method, Request, Response, StatusCode};
+use futures_util::future::select;
+use http::{Request, Response};
 use spdy::body::Body;
-use spdy::client::{Push, Pushed};
+use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
-use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
 use spdy_net::byte_count::HeaderBytes;
 use spdy_net::connection::Connection;
-use spdy_net::error::{ExchangeError, Retry};
 use spdy_net::network::SharedNetwork;
 use spdy_net::tls::Shown;
 use tokio::sync::oneshot;
@@ -42,11 +42,9 @@ pub use crate::config::Config;
 use crate::connect::{Connected, Connector, Phases, Reached};
 use crate::dns::Dns;
 use crate::error::Error;
-use crate::exchange::{LeasedBody, Patience};
 use crate::origin::Origin;
 use crate::pool::{Action, ConnectionId, Pool, RequestId};
 use crate::route::Route;
-use crate::timing::Timings;
 
 /// What the client did so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -72,7 +70,7 @@ pub struct Stats {
 /// A push that no request claimed.
 #[derive(Debug)]
 pub struct Offered {
-    /// Number of its connection, as in [`Timings`].
+    /// Number of its connection, as in [`Timings`](crate::timing::Timings).
     pub connection: usize,
     /// The way it came.
     pub route: Route,
@@ -220,7 +218,7 @@ impl Client {
     }
 
     /// Sends `request`, whose URI is absolute. The response's extensions hold its
-    /// [`Timings`] and its [`Route`].
+    /// [`Timings`](crate::timing::Timings) and its [`Route`].
     ///
     /// Requests that must wait (six connections busy, session still being set up, session full) go by
     /// priority, then in the order of these calls: the queue is entered here, not at the first poll.
@@ -310,31 +308,6 @@ fn with_wire_bytes(mut stats: Stats, bytes: HeaderBytes) -> Stats {
     stats.request_header_bytes_wire += bytes.sent;
     stats.response_header_bytes_wire += bytes.received;
     stats
-}
-
-/// Methods that may be sent twice (RFC 9110 §9.2.2).
-fn is_idempotent(method: &Method) -> bool {
-    [
-        Method::GET,
-        Method::HEAD,
-        Method::PUT,
-        Method::DELETE,
-        Method::OPTIONS,
-        Method::TRACE,
-    ]
-    .contains(method)
-}
-
-fn is_misdirected(response: &Response<Body>) -> bool {
-    response.status() == StatusCode::MISDIRECTED_REQUEST
-}
-
-/// Whether what came says that the server does not want this origin on this connection.
-fn is_turned_away(answer: &Result<Response<Body>, Error>) -> bool {
-    match answer {
-        Ok(response) => is_misdirected(response),
-        Err(error) => matches!(error, Error::Exchange { .. }),
-    }
 }
 
 impl Inner {
@@ -535,142 +508,6 @@ impl Inner {
         let gone = state.forget(id);
         self.settle(state);
         drop(gone);
-    }
-
-    /// One request, sent as often as it may and must be.
-    async fn exchange(
-        self: Arc<Self>,
-        origin: Origin,
-        request: Request<Body>,
-        priority: Priority,
-        mut queued: Queued,
-    ) -> Result<Response<Body>, Error> {
-        let (head, mut body) = request.into_parts();
-        let mut attempts_left = self.config.retries;
-        loop {
-            let lease = match (&mut queued.lease).await {
-                Ok(lease) => lease?,
-                Err(_) => return Err(Error::Closed),
-            };
-            let spare = body.try_clone();
-            let request = Request::from_parts(head.clone(), body);
-            let (id, is_guest) = (lease.id, *lease.opened_for != origin);
-            let answer = self.attempt(&origin, request, priority, lease).await;
-            if is_guest && is_turned_away(&answer) {
-                let mut state = self.lock();
-                // A connection that was lost turned nobody away.
-                let stands = |live: &Live| !live.connection.is_closing();
-                if state.live.get(&id).is_some_and(stands) {
-                    state.pool.part(self.runtime.now(), id, &origin);
-                }
-                self.settle(state);
-            }
-            let (error, spare) = match (answer, spare) {
-                // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
-                (Ok(response), Some(spare)) if is_guest && is_misdirected(&response) => {
-                    tracing::debug!(uri = %head.uri, "asking again on a connection of its own");
-                    body = spare;
-                    queued = self.enqueue(&origin, priority)?;
-                    continue;
-                }
-                (Ok(response), _) => return Ok(response),
-                (Err(error), spare) => (error, spare),
-            };
-            let again = match &error {
-                Error::Exchange {
-                    source: ExchangeError { retry, .. },
-                    ..
-                } => match retry {
-                    Retry::Always => true,
-                    Retry::IfIdempotent => is_idempotent(&head.method),
-                    Retry::Never => false,
-                },
-                _ => false,
-            };
-            body = match spare {
-                Some(spare) if again && attempts_left > 0 => spare,
-                _ => return Err(error),
-            };
-            attempts_left -= 1;
-            tracing::debug!(%error, uri = %head.uri, attempts_left, "sending again");
-            queued = self.enqueue(&origin, priority)?;
-        }
-    }
-
-    async fn attempt(
-        self: &Arc<Self>,
-        origin: &Origin,
-        request: Request<Body>,
-        priority: Priority,
-        lease: Lease,
-    ) -> Result<Response<Body>, Error> {
-        let (head, body) = request.into_parts();
-        let head_bytes = request_head_bytes(&head) as u64;
-        {
-            let mut state = self.lock();
-            state.stats.requests += 1;
-            state.stats.request_header_bytes += head_bytes;
-        }
-        let sent = self.runtime.now();
-        let answer = lease
-            .connection
-            .send(Request::from_parts(head, body), priority);
-        let answer = match self.config.head_timeout {
-            None => answer.await,
-            Some(after) => match select(answer, self.runtime.sleep_until(sent + after)).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => {
-                    let origin = origin.clone();
-                    return Err(Error::TimedOut {
-                        what: "response",
-                        origin,
-                        after,
-                    });
-                }
-            },
-        };
-        let failed = |source: ExchangeError| {
-            if source.refused {
-                self.lock().pool.refused(lease.id); // before the lease is free again
-            }
-            Error::Exchange {
-                origin: origin.clone(),
-                source,
-            }
-        };
-        let (mut head, body) = answer.map_err(failed)?.into_parts();
-        {
-            let mut state = self.lock();
-            state.stats.response_header_bytes += response_head_bytes(&head) as u64;
-            if head.extensions.get::<Pushed>().is_some() {
-                // It was answered without being sent.
-                state.stats.requests -= 1;
-                state.stats.request_header_bytes -= head_bytes;
-            }
-        }
-        let Phases { dns, connect, tls } = lease.phases;
-        let connection = usize::try_from(lease.id).unwrap_or(usize::MAX);
-        let first_byte = self.runtime.now();
-        head.extensions.insert(Timings {
-            connection,
-            dns,
-            connect,
-            tls,
-            sent,
-            first_byte,
-        });
-        head.extensions.insert(Route {
-            shared: *lease.opened_for != *origin,
-            ..lease.route
-        });
-        if http_body::Body::is_end_stream(&body) {
-            return Ok(Response::from_parts(head, body));
-        }
-        let patience = self.config.body_timeout;
-        let patience =
-            patience.map(|after| Patience::new(self.runtime.clone(), after, origin.clone()));
-        let body = Body::wrap(LeasedBody::new(body, lease, patience));
-        Ok(Response::from_parts(head, body))
     }
 }
 
