@@ -114,7 +114,9 @@ impl State {
         let config = self.machine.config();
         let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
             Some(Limit::UntakenStreams)
-        } else if self.ended_in_work() > config.ended_streams_in_work as usize {
+        } else if role == Role::Server
+            && self.ended_in_work() > config.ended_streams_in_work as usize
+        {
             Some(Limit::EndedStreamsInWork)
         } else {
             None

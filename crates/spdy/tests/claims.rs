@@ -305,6 +305,26 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
     }
 }
 
+/// Those that had come whole were taken for cancelled requests that are still worked on, of which 100 may be.
+#[test]
+fn as_many_pushes_wait_as_the_limit_says() {
+    let limits = PushLimits {
+        streams: 150,
+        ..PushLimits::default()
+    };
+    let setting = Setting {
+        limits,
+        ..Setting::of(&[("/a", &[], 1)])
+    };
+    setting.run(async |session, _| {
+        for nth in 0..150 {
+            let page = get(&format!("/page?{nth}"), &[]);
+            assert_eq!(fetched(&session, page).await, PAGE);
+        }
+        assert_eq!(session.push_stats().accepted, 150);
+    });
+}
+
 #[test]
 fn what_is_asked_for_already_or_pushed_already_is_refused() {
     let pushes: &[Push] = &[
