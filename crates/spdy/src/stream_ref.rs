@@ -68,15 +68,20 @@ impl StreamRef {
         self.look(|entry| entry.id)
     }
 
-    /// RST_STREAM, unless both halves have ended.
+    /// RST_STREAM, unless both halves have ended. Whoever waits on the stream elsewhere hears it: where an
+    /// upload breaks, the reader of the answer is another task.
     pub(crate) fn reset(&self, status: RstStatus) {
-        self.command(|state, key| {
+        let waiting = self.command(|state, key| {
             let entry = &state.entries[key];
-            if !entry.is_done() {
-                let id = entry.id;
-                state.reset(key, status, Error::ResetByUs { id, status });
+            if entry.is_done() {
+                return [None, None];
             }
+            let id = entry.id;
+            state.reset(key, status, Error::ResetByUs { id, status });
+            let entry = &mut state.entries[key];
+            [entry.reader.take(), entry.writer.take()]
         });
+        waiting.into_iter().flatten().for_each(Waker::wake);
     }
 
     /// CANCEL, if there was more to come.

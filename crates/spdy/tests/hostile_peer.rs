@@ -373,3 +373,46 @@ fn a_question_that_is_reset_here_before_it_is_read_does_not_end_as_if_it_were_wh
     drop(session);
     assert_eq!(*read.lock().expect("one thread"), Some(true));
 }
+
+/// The upload failed in a task of its own and reset the stream, and whoever read the answer was not woken:
+/// it waited until the session ended.
+#[test]
+fn the_reader_of_an_answer_hears_that_the_upload_broke() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, far) = wire(&world, Duration::ZERO);
+    let (mut accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
+    connection.spawn();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let clock = runtime.clone();
+    let upload = futures_util::stream::once(async move {
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(5))
+            .await;
+        Err::<Bytes, _>(io::Error::other("broken"))
+    });
+    let asked = Request::post("http://a.example/").body(Body::from_stream(upload));
+    let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
+    runtime.spawn(Box::pin(async move {
+        let incoming = accept.next().await.expect("a question");
+        let (request, responder) = incoming.into_request().expect("a request");
+        // The answer begins at once and never ends.
+        let endless = futures_util::stream::pending::<Result<Bytes, io::Error>>();
+        let answer = Response::new(Body::from_stream(endless));
+        let _ = responder.respond(answer).await;
+        drop(request);
+    }));
+    let heard = Arc::<Mutex<Option<(Duration, bool)>>>::default();
+    let (note, clock) = (heard.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let response = asking.await.expect("the head of an answer");
+        let body = response.into_body().collect_up_to(100).await;
+        let after = clock.now() - spdy::Instant::ZERO;
+        *note.lock().expect("one thread") = Some((after, body.is_err()));
+    }));
+    world.run();
+    drop(session);
+    let heard = *heard.lock().expect("one thread");
+    assert_eq!(heard, Some((Duration::from_secs(5), true)));
+}
