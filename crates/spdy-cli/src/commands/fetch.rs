@@ -160,7 +160,7 @@ struct ConnectionArgs {
     #[arg(long, value_name = "N", default_value_t = 2)]
     retry: u32,
 
-    /// How SPDY compresses headers: masked (secrets are never matched), or a level of plain zlib, 0 to 9
+    /// How SPDY compresses headers: masked (a secret matches the whole of itself or nothing), or a level of plain zlib, 0 to 9
     #[arg(long, value_name = "HOW", default_value = "masked", value_parser = parse_compression)]
     compression: Compression,
 

@@ -98,7 +98,7 @@ struct Choices {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     streams: Option<u32>,
 
-    /// How SPDY compresses headers: masked (secrets are never matched), or a level of plain zlib, 0 to 9
+    /// How SPDY compresses headers: masked (a secret matches the whole of itself or nothing), or a level of plain zlib, 0 to 9
     #[arg(long, value_name = "HOW", value_parser = compression)]
     compression: Option<Compression>,
 
