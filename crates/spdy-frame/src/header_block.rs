@@ -310,6 +310,12 @@ impl HeaderBlock {
         names.check_differ()
     }
 
+    /// Names and values as SPDY/3 writes them, without their count.
+    #[inline]
+    pub(crate) fn pairs(&self) -> &[u8] {
+        &self.pairs
+    }
+
     /// The pairs that are written in `version`.
     pub(crate) fn written(&self, version: Version) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.iter()

@@ -74,6 +74,14 @@ pub(crate) struct Masked {
     written: usize,
     /// A match that ends at `written` and may go on.
     pending: Option<Match>,
+    /// How far back the last match went; at the start of a block, to the start of the block before.
+    last_distance: usize,
+    /// Where in `text` the last block begins.
+    last_block: usize,
+    /// Where in `text` the last block begins of which every place is entered, and whether that is the one
+    /// at hand.
+    entered_block: usize,
+    enter_all: bool,
 }
 
 /// A repetition of earlier text.
@@ -92,6 +100,10 @@ impl Masked {
             secrets,
             places: Places::of(version).clone(),
             written: text.len(),
+            last_distance: 0,
+            last_block: text.len(),
+            entered_block: text.len(),
+            enter_all: true,
             text,
             origin: 0,
             masked: Vec::new(),
@@ -106,25 +118,36 @@ impl Masked {
         // Nine bits at most for each byte, and a little for the ends: nothing grows while bits flow.
         out.reserve(plain_bytes + plain_bytes / 8 + 16);
         self.text.reserve(plain_bytes);
-        self.kept.begin_block(host(self.version, headers));
+        self.begin_block();
         let mut bits = BitWriter::new(out);
         bits.put(FIXED_BLOCK);
 
         put_int(self.version, headers.count(self.version), &mut self.text);
-        for (name, value) in headers.written(self.version) {
-            put_int(self.version, name.len(), &mut self.text);
-            self.text.put_slice(name);
-            put_int(self.version, value.len(), &mut self.text);
-            let rule = match headers.is_marked_secret(name) {
-                true => Some(Rule::MARKED),
-                false => self.secrets.rule(name),
-            };
-            match rule {
-                None => self.text.put_slice(value),
-                Some(rule) => runs(rule.shape, value, |run| match run {
-                    Run::Public(bytes) => self.text.put_slice(bytes),
-                    Run::Secret(bytes, long) => self.write_secret(rule, bytes, long, &mut bits),
-                }),
+        match self.version {
+            Version::V2 => {
+                for (name, value) in headers.written(self.version) {
+                    put_int(self.version, name.len(), &mut self.text);
+                    self.text.put_slice(name);
+                    put_int(self.version, value.len(), &mut self.text);
+                    match self.rule(headers, name) {
+                        None => self.text.put_slice(value),
+                        Some(rule) => self.write_runs(rule, value, headers, &mut bits),
+                    }
+                }
+            }
+            // Blocks are kept as SPDY/3 writes them: what lies between secrets is copied at once.
+            Version::V3 | Version::V31 => {
+                let (pairs, mut copied, mut at) = (headers.pairs(), 0, 0);
+                for (name, value) in headers.iter() {
+                    at += 4 + name.len() + 4;
+                    if let Some(rule) = self.rule(headers, name) {
+                        self.text.put_slice(&pairs[copied..at]);
+                        self.write_runs(rule, value, headers, &mut bits);
+                        copied = at + value.len();
+                    }
+                    at += value.len();
+                }
+                self.text.put_slice(&pairs[copied..]);
             }
         }
         self.write_public(&mut bits);
@@ -136,6 +159,43 @@ impl Masked {
         bits.put_bytes(&EMPTY_STORED);
         self.forget();
         plain_bytes
+    }
+
+    /// Gets ready for a block behind all that is written.
+    fn begin_block(&mut self) {
+        let start = self.text.len();
+        self.last_distance = start - self.last_block;
+        self.last_block = start;
+        self.enter_all = start - self.entered_block >= self.window / 4;
+        if self.enter_all {
+            self.entered_block = start;
+        }
+    }
+
+    /// How the value of `name` is cut into secrets; `None` if it is none.
+    #[inline]
+    fn rule(&self, headers: &HeaderBlock, name: &[u8]) -> Option<Rule> {
+        match headers.is_marked_secret(name) {
+            true => Some(Rule::MARKED),
+            false => self.secrets.rule(name),
+        }
+    }
+
+    /// Writes a value that holds secrets.
+    fn write_runs(
+        &mut self,
+        rule: Rule,
+        value: &[u8],
+        headers: &HeaderBlock,
+        bits: &mut BitWriter<'_>,
+    ) {
+        if rule.may_repeat {
+            self.kept.begin_block(host(self.version, headers));
+        }
+        runs(rule.shape, value, |run| match run {
+            Run::Public(bytes) => self.text.put_slice(bytes),
+            Run::Secret(bytes, long) => self.write_secret(rule, bytes, long, bits),
+        });
     }
 
     /// Writes `secret` whole, all public text before it first, and leaves zeros where it stands.
@@ -175,6 +235,14 @@ impl Masked {
             at += len;
         }
         while at < end {
+            if let Some(again) = self.long_match_as_before(at, end) {
+                self.go_on(again.distance, again.len, bits);
+                if self.enter_all {
+                    self.enter(at, at + again.len, end);
+                }
+                at += again.len;
+                continue;
+            }
             match self.longest_match(at, end) {
                 Some(found) => {
                     if found.len < LAZY
@@ -201,6 +269,20 @@ impl Masked {
             }
         }
         self.written = end;
+    }
+
+    /// A long match at the last distance, which is worth no search.
+    ///
+    /// A block is often the one before again, but for a byte or two. Its places need not be entered either, as long
+    /// as those of a block not far before are, which is what [`begin_block`](Self::begin_block) sees to.
+    #[inline]
+    fn long_match_as_before(&self, at: usize, end: usize) -> Option<Match> {
+        let distance = self.last_distance;
+        if distance == 0 || distance > self.window.min(at) {
+            return None;
+        }
+        let len = self.match_at(at, end, distance);
+        (len >= GOOD_MATCH).then_some(Match { len, distance })
     }
 
     /// The longest match for the text from `at` to `end`.
@@ -267,6 +349,7 @@ impl Masked {
             _ => {
                 self.end_match(bits);
                 self.pending = Some(Match { len, distance });
+                self.last_distance = distance;
             }
         }
     }
@@ -317,6 +400,8 @@ impl Masked {
         self.text.shrink_to(self.window + 2 * slack);
         self.origin = self.place(gone);
         self.written -= gone;
+        self.last_block = self.last_block.saturating_sub(gone);
+        self.entered_block = self.entered_block.saturating_sub(gone);
         self.masked.retain_mut(|(start, end)| {
             (*start, *end) = (start.saturating_sub(gone), end.saturating_sub(gone));
             *end > 0
