@@ -21,6 +21,10 @@ use crate::cli::Cli;
 use crate::commands::{Outcome, Usage};
 use crate::printer::{Printer, StdoutClosed};
 
+/// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What was asked is done.
 const DONE: u8 = 0;
 /// It could not be done, or what was looked for is not so.

@@ -30,8 +30,8 @@ use crate::servers::{Grid, Site};
 /// Race `spdy serve` against Netty, nginx, nghttpd and others, and print ratios.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// The program `spdy`, release build
-    #[arg(long, value_name = "FILE", default_value = "target/release/spdy")]
+    /// The program `spdy`, built as it is shipped
+    #[arg(long, value_name = "FILE", default_value = "target/dist/spdy")]
     spdy: PathBuf,
 
     /// The folder of the peers' drivers
