@@ -2,7 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{bench, completions, fetch, inspect, race, replica, serve};
+use crate::commands::{bench, completions, fetch, inspect, lab, race, replica, serve};
 use crate::help::examples;
 
 /// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
@@ -75,6 +75,9 @@ pub(crate) enum Command {
     /// there is no SPDY.
     #[command(after_help = inspect::EXAMPLES, disable_version_flag = true)]
     Inspect(inspect::Args),
+    /// Measure: programs behind a link in real time, and how near virtual time comes to it
+    #[command(after_help = lab::EXAMPLES)]
+    Lab(lab::Args),
     /// Make recorded pages, and look into them
     #[command(after_help = replica::EXAMPLES)]
     Replica(replica::Args),

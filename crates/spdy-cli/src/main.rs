@@ -42,6 +42,7 @@ fn main() -> ExitCode {
     match commands::run(&cli.command, &printer) {
         Ok(Outcome::Done) => ExitCode::from(DONE),
         Ok(Outcome::Failed) => ExitCode::from(FAILED),
+        Ok(Outcome::Code(code)) => ExitCode::from(code),
         // Whoever read us has seen enough: `spdy race | head` is no failure.
         Err(error) if error.is::<StdoutClosed>() => ExitCode::from(DONE),
         Err(error) => {

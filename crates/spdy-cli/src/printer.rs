@@ -146,6 +146,16 @@ impl Printer {
         self.bytes(&line)
     }
 
+    /// Writes `result` as one line of JSON to stderr: stdout belongs to a program that was run for the caller.
+    ///
+    /// # Errors
+    ///
+    /// `result` is no JSON.
+    pub(crate) fn json_beside(&self, result: &impl Serialize) -> anyhow::Result<()> {
+        self.to_stderr(&serde_json::to_string(result)?);
+        Ok(())
+    }
+
     /// Says something beside the result, unless quiet.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.quiet {

@@ -40,4 +40,10 @@ impl Pipe {
         self.queue.push(leaves, len_bytes);
         Some(leaves)
     }
+
+    /// Whether a packet offered at `now` would stand behind another.
+    #[must_use]
+    pub const fn is_busy(&self, now: Instant) -> bool {
+        self.wire.is_busy(now)
+    }
 }

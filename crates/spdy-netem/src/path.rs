@@ -233,6 +233,19 @@ impl Path {
         self.pass(transit)
     }
 
+    /// Whether a packet offered at `now` would stand behind another in its first pipe.
+    #[must_use]
+    pub fn is_busy(&self, now: Instant, way: Way) -> bool {
+        self.pipes[self.pipe_of(way)].is_busy(now)
+    }
+
+    const fn pipe_of(&self, way: Way) -> usize {
+        match way {
+            Way::Down if self.pipes.len() == 2 => 1,
+            _ => 0,
+        }
+    }
+
     fn pass(&mut self, transit: Transit) -> Verdict {
         let Transit {
             at: now,
@@ -240,11 +253,8 @@ impl Path {
             len_bytes,
             passes_left,
         } = transit;
-        let pipe = match way {
-            Way::Down if self.pipes.len() == 2 => &mut self.pipes[1],
-            _ => &mut self.pipes[0],
-        };
-        let Some(left) = pipe.offer(now, len_bytes) else {
+        let pipe = self.pipe_of(way);
+        let Some(left) = self.pipes[pipe].offer(now, len_bytes) else {
             return Verdict::QueueFull;
         };
         let direction = match way {

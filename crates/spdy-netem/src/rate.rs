@@ -62,6 +62,16 @@ impl Serialiser {
         }
     }
 
+    /// Whether a packet that came at `now` would have to wait for another.
+    #[must_use]
+    pub const fn is_busy(&self, now: Instant) -> bool {
+        // The last nanosecond may be begun and not ended.
+        let out_ns = self
+            .busy_until_ns
+            .saturating_add((self.fraction > 0) as u64);
+        out_ns > now.as_nanos()
+    }
+
     /// When a packet of `len_bytes` that is offered at `now` has left. Calls come in order of `now`.
     pub fn depart(&mut self, now: Instant, len_bytes: usize) -> Instant {
         if now.as_nanos() > self.busy_until_ns {
@@ -108,6 +118,15 @@ mod tests {
         let mut wire = Serialiser::new(bps(7_000_000));
         let last = (0..7_000).map(|_| wire.depart(Instant::ZERO, 1_250)).last();
         assert_eq!(last, Some(Instant::from_millis(10_000)));
+    }
+
+    #[test]
+    fn a_wire_is_busy_until_the_departure_it_told() {
+        let mut wire = Serialiser::new(bps(3_000_000_000));
+        assert!(!wire.is_busy(Instant::ZERO));
+        assert_eq!(wire.depart(Instant::ZERO, 1), Instant::from_nanos(3));
+        assert!(wire.is_busy(Instant::from_nanos(2)));
+        assert!(!wire.is_busy(Instant::from_nanos(3)));
     }
 
     #[test]

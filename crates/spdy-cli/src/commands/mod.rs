@@ -10,6 +10,7 @@ mod fetch_view;
 mod frame_text;
 pub(crate) mod inspect;
 mod inspect_view;
+pub(crate) mod lab;
 mod outcome;
 pub(crate) mod race;
 mod race_table;

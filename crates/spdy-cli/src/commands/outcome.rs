@@ -1,7 +1,7 @@
 //! How a command ends, and the one place that picks it.
 
 use crate::cli::Command;
-use crate::commands::{bench, completions, fetch, inspect, race, replica, serve};
+use crate::commands::{bench, completions, fetch, inspect, lab, race, replica, serve};
 use crate::printer::Printer;
 
 /// How a command that said all it had to say ended.
@@ -11,6 +11,8 @@ pub(crate) enum Outcome {
     Done,
     /// Exit code 1, and the results already told why: findings of a check, a URL that failed.
     Failed,
+    /// As the program ended that was run for the caller.
+    Code(u8),
 }
 
 /// The command line asked for something that does not exist: exit code 2.
@@ -37,6 +39,7 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> anyhow::Result<Outcom
         Command::Fetch(args) => fetch::run(args, printer),
         Command::Bench(args) => bench::run(args, printer),
         Command::Inspect(args) => inspect::run(args, printer),
+        Command::Lab(args) => lab::run(args, printer),
         Command::Replica(args) => replica::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),
     }

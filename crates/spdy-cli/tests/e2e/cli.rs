@@ -46,6 +46,8 @@ fn help_is_as_it_was() {
         "fetch",
         "bench",
         "inspect",
+        "lab",
+        "lab shape",
         "replica",
         "replica import",
         "replica show",

@@ -14,5 +14,6 @@ mod interop_moby;
 mod interop_netty;
 mod interop_node;
 mod push;
+mod real_time;
 mod support;
 mod wire;

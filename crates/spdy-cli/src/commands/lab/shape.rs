@@ -1,0 +1,327 @@
+//! `spdy lab shape`: any program behind a link in real time.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::sys::wait::{WaitStatus, waitpid};
+use serde::Serialize;
+use spdy_netem::profile::{Era, Profile};
+use spdy_tun::enclosure::{self, Inside, Place};
+use spdy_tun::limits::{Fault, Limits};
+use spdy_tun::measured::Measured;
+use spdy_tun::network::{NetworkConfig, RealNetwork};
+
+use crate::commands::{Outcome, Usage};
+use crate::help::examples;
+use crate::printer::{BAD, BOLD, GOOD, Printer, WARN};
+
+/// What `spdy lab shape` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    link: LinkArgs,
+
+    /// Run this by sh at the far end, and wait until it listens; what it says goes to stderr
+    #[arg(long, value_name = "COMMAND")]
+    server: Option<OsString>,
+
+    /// Seconds within which the server must listen
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    server_within: u64,
+
+    /// Tell what was achieved as one line of JSON on stderr
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// The program, and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// The link, as networks of `spdy race` are spelled.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Link")]
+struct LinkArgs {
+    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms"; what follows changes it
+    #[arg(short, long, value_name = "NAME|SPEC")]
+    network: Option<String>,
+
+    /// Rate to the program, as 2mbit
+    #[arg(long, value_name = "RATE")]
+    down: Option<String>,
+
+    /// Rate from the program
+    #[arg(long, value_name = "RATE")]
+    up: Option<String>,
+
+    /// Propagation there and back, as 100ms
+    #[arg(long, value_name = "TIME")]
+    rtt: Option<String>,
+
+    /// Delay added to each packet by chance, up to this
+    #[arg(long, value_name = "TIME")]
+    jitter: Option<String>,
+
+    /// Loss of each direction, as 1%
+    #[arg(long, value_name = "PART")]
+    loss: Option<String>,
+
+    /// What each queue holds, as 50p or 64kb
+    #[arg(long, value_name = "LENGTH")]
+    queue: Option<String>,
+
+    /// Segments that either side may send before it hears of the first [default: the kernel's]
+    #[arg(long, value_name = "N")]
+    initial_window: Option<String>,
+
+    /// Decides which packets are lost, and jitter
+    #[arg(short, long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Congestion control of both sides, by the kernel's name
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    congestion: String,
+}
+
+/// When a run is told to count.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits of a run that counts")]
+struct LimitArgs {
+    /// Mean lateness of either direction, milliseconds
+    #[arg(long, value_name = "MS", default_value_t = Limits::default().late_mean_ms)]
+    late_mean: f64,
+
+    /// 99th percentile of it
+    #[arg(long, value_name = "MS", default_value_t = Limits::default().late_p99_ms)]
+    late_p99: f64,
+
+    /// Maximum of it
+    #[arg(long, value_name = "MS", default_value_t = Limits::default().late_max_ms)]
+    late_max: f64,
+
+    /// Error of the rate while the link was busy (for a second or more), as a part of it
+    #[arg(long, value_name = "PART", default_value_t = Limits::default().rate_error)]
+    rate_error: f64,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy lab shape --network dsl --server \"spdy serve portal --plain 0.0.0.0:80\" -- spdy fetch -v http://198.18.0.1/"
+    "spdy lab shape --down 2mbit --up 384kbit --rtt 100ms --loss 1% --server ./server -- curl http://198.18.0.1/"
+    "spdy lab shape -n 3g --congestion bbr --json --server \"python3 -m http.server 80\" -- curl -s http://198.18.0.1/"
+};
+
+/// Which command an enclosed process becomes.
+const CLIENT: usize = 0;
+const SERVER: usize = 1;
+/// Exit code for a command that cannot be run, as shells have it.
+const CANNOT_RUN: u8 = 126;
+/// Exit code for a command that is not there.
+const NOT_FOUND: u8 = 127;
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let profile = args.link.profile()?;
+    match enclosure::enter()? {
+        Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+        Place::Command(number) => Ok(become_command(args, number, printer)),
+        Place::Inside(inside) => shape(args, &profile, inside, printer),
+    }
+}
+
+fn become_command(args: &Args, number: usize, printer: &Printer) -> Outcome {
+    let words = match (number, &args.server) {
+        (SERVER, Some(server)) => vec!["sh".into(), "-c".into(), server.clone()],
+        _ => args.command.clone(),
+    };
+    let error = enclosure::become_command(&words);
+    let code = match error.kind() {
+        io::ErrorKind::NotFound => NOT_FOUND,
+        _ => CANNOT_RUN,
+    };
+    let name = words.first().cloned().unwrap_or_default();
+    let context = format!("cannot run {}", name.to_string_lossy());
+    printer.error(&anyhow::Error::new(error).context(context));
+    Outcome::Code(code)
+}
+
+fn shape(
+    args: &Args,
+    profile: &Profile,
+    inside: Inside,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
+    let link = &args.link;
+    if profile.era != Era::default() {
+        let era = profile.era;
+        printer.note(format_args!(
+            "{WARN}note{WARN:#}: the network has TCP of {era}, and here the kernel's runs, as it is"
+        ));
+    }
+    let config = NetworkConfig {
+        seed: link.seed,
+        congestion: link.congestion.clone(),
+        initial_window: profile.initial_window,
+        ..NetworkConfig::new(profile.path.clone())
+    };
+    let mut network = RealNetwork::start(&config)?;
+    let server = match &args.server {
+        Some(_) => Some(start_server(&network, inside, args.server_within)?),
+        None => None,
+    };
+    network.begin(&profile.path, link.seed)?;
+    let started = network
+        .client
+        .run(move || inside.command(CLIENT).spawn().map(|child| child.id()));
+    let client = started.context("cannot start the command")?;
+    let status = wait_for(client, server, printer)?;
+    let measured = network.measure()?;
+    let limits = args.limits.limits();
+    let shaped = Shaped {
+        network: profile.settings(),
+        seed: link.seed,
+        congestion: &link.congestion,
+        exit_code: enclosure::exit_code(status),
+        faults: limits.faults(&measured),
+        limits,
+        measured,
+    };
+    shaped.tell(args.json, printer)?;
+    Ok(Outcome::Code(shaped.exit_code))
+}
+
+/// Starts the server's command, and waits until something listens at the far end.
+fn start_server(network: &RealNetwork, inside: Inside, within: u64) -> anyhow::Result<u32> {
+    let started = network.server.run(move || {
+        let mut command = inside.command(SERVER);
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        command.spawn()
+    });
+    let mut child = started.context("cannot start the server")?;
+    let deadline = Instant::now() + Duration::from_secs(within);
+    while !network.server.run(somebody_listens) {
+        if let Some(status) = child.try_wait()? {
+            let code = enclosure::exit_code(status);
+            anyhow::bail!("the server ended with {code} before it listened");
+        }
+        if Instant::now() > deadline {
+            anyhow::bail!("the server did not listen within {within} s");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Ok(child.id())
+}
+
+/// Whether this thread's namespace has a listening TCP socket, or any UDP socket (proc(5): after the head a
+/// line a socket, its fourth word the state).
+fn somebody_listens() -> bool {
+    const LISTEN: &str = "0A";
+    let has = |file: &str, wanted: fn(&str) -> bool| {
+        let table = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
+        let mut sockets = table.lines().skip(1);
+        sockets.any(|line| line.split_whitespace().nth(3).is_some_and(wanted))
+    };
+    has("tcp", |state| state == LISTEN)
+        || has("tcp6", |state| state == LISTEN)
+        || has("udp", |_| true)
+        || has("udp6", |_| true)
+}
+
+/// Waits until `client` ends. As first process of its namespace it buries everybody else who does.
+fn wait_for(client: u32, server: Option<u32>, printer: &Printer) -> anyhow::Result<ExitStatus> {
+    loop {
+        let ended = match waitpid(None, None) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            ended => ended.context("cannot wait for the command")?,
+        };
+        let (pid, status) = match ended {
+            WaitStatus::Exited(pid, code) => (pid, ExitStatus::from_raw(code << 8)),
+            WaitStatus::Signaled(pid, signal, _) => (pid, ExitStatus::from_raw(signal as i32)),
+            _ => continue,
+        };
+        let pid = pid.as_raw().unsigned_abs();
+        if pid == client {
+            return Ok(status);
+        }
+        if Some(pid) == server {
+            let code = enclosure::exit_code(status);
+            printer.note(format_args!("{WARN}the server ended{WARN:#} with {code}"));
+        }
+    }
+}
+
+impl LinkArgs {
+    /// The network, with every setting that is given by itself in place of its own.
+    fn profile(&self) -> anyhow::Result<Profile> {
+        let settings = [
+            ("down", &self.down),
+            ("up", &self.up),
+            ("rtt", &self.rtt),
+            ("jitter", &self.jitter),
+            ("loss", &self.loss),
+            ("queue", &self.queue),
+            ("iw", &self.initial_window),
+        ];
+        let given = settings
+            .into_iter()
+            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_ref()?)));
+        let words: Vec<String> = self.network.iter().cloned().chain(given).collect();
+        let spec = words.join(",");
+        spec.parse()
+            .map_err(|error| Usage(format!("link {spec:?}: {error}")).into())
+    }
+}
+
+impl LimitArgs {
+    fn limits(&self) -> Limits {
+        Limits {
+            late_mean_ms: self.late_mean,
+            late_p99_ms: self.late_p99,
+            late_max_ms: self.late_max,
+            rate_error: self.rate_error,
+            ..Limits::default()
+        }
+    }
+}
+
+/// What a run came to.
+#[derive(Debug, Serialize)]
+struct Shaped<'a> {
+    network: String,
+    seed: u64,
+    congestion: &'a str,
+    exit_code: u8,
+    /// What keeps it from counting; nothing if it counts.
+    faults: Vec<Fault>,
+    limits: Limits,
+    #[serde(flatten)]
+    measured: Measured,
+}
+
+impl Shaped<'_> {
+    fn tell(&self, json: bool, printer: &Printer) -> anyhow::Result<()> {
+        if json {
+            return printer.json_beside(self);
+        }
+        let Self {
+            network, measured, ..
+        } = self;
+        printer.note(format_args!("{BOLD}link{BOLD:#}  {network}"));
+        printer.note(format_args!("{BOLD}down{BOLD:#}  {}", measured.down));
+        printer.note(format_args!("{BOLD}up{BOLD:#}    {}", measured.up));
+        if self.faults.is_empty() {
+            printer.note(format_args!("{GOOD}valid{GOOD:#}"));
+        }
+        for fault in &self.faults {
+            printer.note(format_args!("{BAD}invalid{BAD:#}: {fault}"));
+        }
+        Ok(())
+    }
+}

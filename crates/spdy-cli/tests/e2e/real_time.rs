@@ -1,0 +1,130 @@
+//! Programs behind a link in real time: the kernel's TCP through namespaces and TUN devices.
+//!
+//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::program::{ended_with, spdy};
+
+/// Runs on a busy machine that may be late before one counts.
+const ATTEMPTS: usize = 10;
+
+/// Whether these tests are left out.
+fn skips() -> bool {
+    std::env::var_os("SPDY_SKIP_NAMESPACES").is_some()
+}
+
+/// What the link achieved: the last line on stderr.
+fn achieved(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+#[test]
+fn a_program_behind_a_link_gets_what_the_link_carries() {
+    if skips() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let body: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
+    std::fs::write(folder.path().join("file"), &body).expect("the folder can be written to");
+    let (program, folder) = (env!("CARGO_BIN_EXE_spdy"), folder.path().display());
+    let server = format!("{program} serve {folder} --plain 0.0.0.0:80");
+    let mut faults = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let mut command = spdy(&["lab", "shape", "--json", "--server", &server]);
+        command.args(["--down", "2mbit", "--up", "384kbit", "--rtt", "30ms", "--"]);
+        command.args([program, "fetch", "-q", "http://203.0.113.9/file"]);
+        let output = ended_with(0, &mut command);
+        assert!(output.stdout == body, "{} bytes came", output.stdout.len());
+        let run = achieved(&output);
+        if run["faults"] != serde_json::json!([]) {
+            faults.push(run["faults"].clone());
+            continue;
+        }
+        assert_eq!(run["network"], "down=2mbit,up=384kbit,rtt=30ms", "{run}");
+        let number = |way: &str, field: &str| run[way][field].as_f64().expect("a number");
+        // 208 segments of 1,448 bytes at most, none of them larger than the link's packets.
+        assert!(number("down", "packets") >= 208.0, "{run}");
+        assert!(number("down", "busy_seconds") > 1.0, "{run}");
+        let rate = number("down", "busy_bps") / 2e6;
+        assert!((0.995..=1.005).contains(&rate), "{run}");
+        return;
+    }
+    panic!("no run of {ATTEMPTS} counts: {faults:#?}");
+}
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    if skips() {
+        return;
+    }
+    let ends = |code: i32, words: &[&str]| {
+        let mut command = spdy(&["lab", "shape", "--network", "dsl", "--"]);
+        ended_with(code, command.args(words));
+    };
+    ends(0, &["true"]);
+    ends(7, &["sh", "-c", "exit 7"]);
+    ends(143, &["sh", "-c", "kill -TERM $$"]);
+    ends(127, &["no-such-program"]);
+}
+
+#[test]
+fn what_cannot_be_says_why() {
+    if skips() {
+        return;
+    }
+    let said = |code: i32, words: &[&str]| {
+        let output = ended_with(code, spdy(&["lab", "shape"]).args(words));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let rate = said(
+        2,
+        &["--down", "2", "--up", "1mbit", "--rtt", "1ms", "--", "true"],
+    );
+    assert!(
+        rate.contains("down=2") && rate.contains("as 2mbit"),
+        "{rate}"
+    );
+    let congestion = said(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
+    assert!(
+        congestion.contains("\"nosuch\"") && congestion.contains("reno"),
+        "{congestion}"
+    );
+    let server = said(1, &["-n", "dsl", "--server", "exit 3", "--", "true"]);
+    assert!(
+        server.contains("ended with 3 before it listened"),
+        "{server}"
+    );
+}
+
+/// Whoever inherited our pipe holds it open: it ends when the last of them has.
+#[test]
+fn a_shaper_that_is_killed_takes_everything_with_it() {
+    if skips() {
+        return;
+    }
+    let mut child = spdy(&["lab", "shape", "-q", "--network", "dsl", "--"])
+        .args([
+            "sh",
+            "-c",
+            "setsid sleep 1000 & sleep 1000 & echo ready; wait",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("spdy starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("text");
+    assert_eq!(line, "ready\n");
+    child.kill().expect("it runs");
+    child.wait().expect("it was killed");
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "");
+}

@@ -1,0 +1,363 @@
+//! The machine between two devices: packets go in at the instant at which they were read, and come out at the
+//! instant at which they are due.
+//!
+//! ```text
+//!  offer(now, way, packet) -> Path: queue, rate, loss, delay -> due, or dropped
+//!  poll_timeout()          -> when the next one is due
+//!  poll_delivery(now)      -> what is due by now, in order     -> handle_written(delivery, when)
+//! ```
+//!
+//! Every fate is reckoned in nominal times, from reading to due, by the same [`Path`] as in virtual time; that the
+//! thread around it wakes late moves a delivery and is measured, but never adds up in the link. A pipe that is to
+//! be passed again is passed at its nominal instant too, however late anybody asks.
+
+use std::collections::BTreeMap;
+
+use spdy_clock::Instant;
+use spdy_netem::path::{Path, PathConfig, Topology, Transit, Verdict, Way};
+
+use crate::measured::Measured;
+use crate::meter::Meter;
+
+/// A packet on its way.
+#[derive(Debug)]
+struct Flying {
+    way: Way,
+    packet: Vec<u8>,
+    /// It stands before a pipe that it must pass again.
+    transit: Option<Transit>,
+    /// Bits that the bottleneck was busy with since the packet before it that arrives; `None` if it had a rest.
+    bits_in_a_row: Option<u64>,
+}
+
+/// A packet that is due.
+#[derive(Debug, Eq, PartialEq)]
+#[must_use]
+pub struct Delivery {
+    /// When.
+    pub due: Instant,
+    /// Which way it goes.
+    pub way: Way,
+    /// Its bytes, from the IP header on.
+    pub packet: Vec<u8>,
+    bits_in_a_row: Option<u64>,
+}
+
+/// A link with the packets in it, and what it carried since it was made.
+#[derive(Debug)]
+pub struct Emulator {
+    config: PathConfig,
+    path: Path,
+    /// By when something happens to them, then in the order of their reading.
+    flying: BTreeMap<(Instant, u64), Flying>,
+    sequence: u64,
+    up: Meter,
+    down: Meter,
+    began: Instant,
+}
+
+impl Emulator {
+    /// An idle link at `now`. `seed` decides every loss and every jitter.
+    ///
+    /// # Panics
+    ///
+    /// As [`Path::new`].
+    #[must_use]
+    pub fn new(config: &PathConfig, seed: u64, now: Instant) -> Self {
+        Self {
+            config: config.clone(),
+            path: Path::new(config, seed),
+            flying: BTreeMap::new(),
+            sequence: 0,
+            up: Meter::new(now),
+            down: Meter::new(now),
+            began: now,
+        }
+    }
+
+    /// Takes a packet that was read at `now`. Calls come in order of `now`.
+    pub fn offer(&mut self, now: Instant, way: Way, packet: &[u8]) {
+        self.pass_again(now);
+        // What one direction gets of a shared pipe is not the pipe's rate.
+        let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
+        let verdict = self.path.offer(now, way, packet.len());
+        let bits_in_a_row = {
+            let meter = self.meter(way);
+            meter.count_offered();
+            meter.follow_bottleneck(is_in_a_row, packet.len(), verdict)
+        };
+        let packet = packet.to_vec();
+        self.follow(way, verdict, packet, bits_in_a_row);
+    }
+
+    /// When the next packet is due, or must pass a pipe again.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.flying.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// The next packet that is due by `now`.
+    pub fn poll_delivery(&mut self, now: Instant) -> Option<Delivery> {
+        self.pass_again(now);
+        let first = self.flying.first_entry()?;
+        let (due, _) = *first.key();
+        if due > now {
+            return None;
+        }
+        let Flying {
+            way,
+            packet,
+            bits_in_a_row,
+            ..
+        } = first.remove();
+        Some(Delivery {
+            due,
+            way,
+            packet,
+            bits_in_a_row,
+        })
+    }
+
+    /// Notes that `delivery` was handed to the device at `now`; not `accepted` if the device refused it.
+    pub fn handle_written(&mut self, delivery: &Delivery, now: Instant, accepted: bool) {
+        let meter = self.meter(delivery.way);
+        if accepted {
+            let len = delivery.packet.len();
+            meter.count_delivered(delivery.due, now, len, delivery.bits_in_a_row);
+        } else {
+            meter.count_refused();
+        }
+    }
+
+    /// Notes that something else than an IPv4 packet came, which goes nowhere.
+    pub fn handle_foreign(&mut self, way: Way) {
+        self.meter(way).count_foreign();
+    }
+
+    /// Whether nothing is on its way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.flying.is_empty()
+    }
+
+    /// What was achieved so far.
+    #[must_use]
+    pub fn measured(&self, now: Instant) -> Measured {
+        Measured {
+            seconds: (now - self.began).as_secs_f64(),
+            waited_for_cpu_ms: None,
+            up: self.up.measured(&self.config, Way::Up),
+            down: self.down.measured(&self.config, Way::Down),
+        }
+    }
+
+    const fn meter(&mut self, way: Way) -> &mut Meter {
+        match way {
+            Way::Up => &mut self.up,
+            Way::Down => &mut self.down,
+        }
+    }
+
+    fn follow(&mut self, way: Way, verdict: Verdict, packet: Vec<u8>, bits_in_a_row: Option<u64>) {
+        let (at, transit) = match verdict {
+            Verdict::Arrives(due) => (due, None),
+            Verdict::Again(transit) => (transit.at(), Some(transit)),
+            Verdict::QueueFull => return self.meter(way).count_queue_drop(),
+            Verdict::Lost => return self.meter(way).count_loss(),
+        };
+        let flying = Flying {
+            way,
+            packet,
+            transit,
+            bits_in_a_row,
+        };
+        self.sequence += 1;
+        self.flying.insert((at, self.sequence), flying);
+    }
+
+    /// Lets every packet that stood before a pipe by `now` pass it, each at its own instant.
+    fn pass_again(&mut self, now: Instant) {
+        loop {
+            let mut due = self.flying.range(..=(now, u64::MAX));
+            let Some((&key, transit)) = due.find_map(|(key, flying)| Some((key, flying.transit?)))
+            else {
+                return;
+            };
+            let flying = self.flying.remove(&key).expect("just seen");
+            let verdict = self.path.offer_again(transit);
+            self.follow(flying.way, verdict, flying.packet, flying.bits_in_a_row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+    use spdy_netem::loss::{LossModel, Probability};
+    use spdy_netem::queue::QueueLimit;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Takes everything out at the instants at which it is due.
+    fn deliveries(emulator: &mut Emulator) -> Vec<Delivery> {
+        let mut all = Vec::new();
+        while let Some(at) = emulator.poll_timeout() {
+            while let Some(delivery) = emulator.poll_delivery(at) {
+                emulator.handle_written(&delivery, delivery.due, true);
+                all.push(delivery);
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_packet_is_due_when_the_path_says_so() {
+        let config = PathConfig::new(500_000, 2_000_000, 100 * MS);
+        let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
+        emulator.offer(Instant::ZERO, Way::Up, &[7; 1_500]);
+        emulator.offer(Instant::ZERO, Way::Down, &[8; 1_500]);
+        let got: Vec<_> = deliveries(&mut emulator)
+            .into_iter()
+            .map(|it| (it.due, it.way, it.packet[0]))
+            .collect();
+        let at = Instant::from_millis;
+        assert_eq!(got, [(at(56), Way::Down, 8), (at(74), Way::Up, 7)]);
+    }
+
+    #[test]
+    fn a_link_that_is_kept_busy_measures_exactly_its_rate() {
+        let config = PathConfig::new(1_000_000, 7_000_000, 10 * MS);
+        let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
+        for _ in 0..100 {
+            emulator.offer(Instant::ZERO, Way::Down, &[0; 1_250]);
+        }
+        deliveries(&mut emulator);
+        let down = emulator.measured(Instant::from_millis(200)).down;
+        let rate = down.busy_bps.expect("it was busy");
+        assert!((rate / 7e6 - 1.0).abs() < 1e-6, "{rate} bps");
+        assert_eq!((down.packets, down.bytes), (100, 125_000));
+        assert_eq!(down.late_max_ms, 0.0);
+    }
+
+    #[test]
+    fn losses_do_not_slow_the_measured_rate() {
+        let config = PathConfig {
+            loss_down: LossModel::bernoulli(Probability::from_ppb(200_000_000).expect("20 %")),
+            ..PathConfig::new(1_000_000, 8_000_000, 10 * MS)
+        };
+        let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
+        for _ in 0..500 {
+            emulator.offer(Instant::ZERO, Way::Down, &[0; 1_000]);
+        }
+        deliveries(&mut emulator);
+        let down = emulator.measured(Instant::from_millis(600)).down;
+        assert!(down.lost > 50, "{down:?}");
+        assert_eq!(down.packets + down.lost, 500);
+        let rate = down.busy_bps.expect("it was busy");
+        assert!((rate / 8e6 - 1.0).abs() < 1e-6, "{rate} bps");
+    }
+
+    #[test]
+    fn rests_are_no_part_of_the_measured_rate() {
+        let config = PathConfig::new(1_000_000, 8_000_000, 10 * MS);
+        let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
+        for ms in [0, 100, 200, 300] {
+            for _ in 0..5 {
+                emulator.offer(Instant::from_millis(ms), Way::Down, &[0; 1_000]);
+            }
+            while emulator
+                .poll_timeout()
+                .is_some_and(|at| at < Instant::from_millis(ms + 90))
+            {
+                let at = emulator.poll_timeout().expect("just seen");
+                let delivery = emulator.poll_delivery(at).expect("due");
+                emulator.handle_written(&delivery, at, true);
+            }
+        }
+        let down = emulator.measured(Instant::from_millis(400)).down;
+        assert!(
+            (down.busy_seconds - 0.016).abs() < 1e-9,
+            "four gaps of 1 ms, four times: {down:?}"
+        );
+        assert!((down.busy_bps.expect("it was busy") / 8e6 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn being_late_is_measured_and_moves_no_later_packet() {
+        let config = PathConfig::new(1_000_000, 1_000_000, 20 * MS);
+        let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
+        for _ in 0..3 {
+            emulator.offer(Instant::ZERO, Way::Up, &[0; 125]);
+        }
+        let late = Instant::from_millis(13);
+        for due in [11, 12, 13] {
+            let delivery = emulator.poll_delivery(late).expect("due");
+            assert_eq!(delivery.due, Instant::from_millis(due));
+            emulator.handle_written(&delivery, late, true);
+        }
+        let up = emulator.measured(late).up;
+        assert_eq!((up.late_mean_ms, up.late_max_ms), (1.0, 2.0));
+        assert_eq!(emulator.poll_delivery(late), None);
+    }
+
+    #[test]
+    fn a_full_queue_and_a_refused_packet_are_counted_and_gone() {
+        let config = PathConfig {
+            queue: QueueLimit::Packets(2),
+            ..PathConfig::new(8_000, 8_000, 2 * MS)
+        };
+        let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
+        for _ in 0..3 {
+            emulator.offer(Instant::ZERO, Way::Up, &[0; 100]);
+        }
+        let end = Instant::from_millis(1_000);
+        let first = emulator.poll_delivery(end).expect("due");
+        emulator.handle_written(&first, first.due, false);
+        assert_eq!(deliveries(&mut emulator).len(), 1);
+        let up = emulator.measured(end).up;
+        assert_eq!(
+            (up.offered, up.queue_drops, up.refused, up.packets),
+            (3, 1, 1, 1)
+        );
+    }
+
+    proptest! {
+        /// However seldom it is asked, the machine says what the path alone says.
+        #[test]
+        fn nobodys_lateness_changes_a_fate(
+            gaps_us in prop::collection::vec(0u64..3_000, 1..60),
+            lens in prop::collection::vec(40usize..1_500, 60),
+            asked_every in 1usize..20,
+            shared in any::<bool>(),
+        ) {
+            let topology = if shared { Topology::Shared { passes: 2 } } else { Topology::TwoPipes };
+            let config = PathConfig {
+                topology,
+                queue: QueueLimit::Packets(8),
+                loss_up: LossModel::bernoulli(Probability::from_ppb(100_000_000).expect("10 %")),
+                ..PathConfig::new(2_000_000, 2_000_000, 8 * MS)
+            };
+            let run = |asked_every: usize| {
+                let mut emulator = Emulator::new(&config, 5, Instant::ZERO);
+                let (mut now, mut got) = (Instant::ZERO, Vec::new());
+                for (number, gap) in gaps_us.iter().enumerate() {
+                    now += Duration::from_micros(*gap);
+                    let way = if number % 3 == 0 { Way::Down } else { Way::Up };
+                    emulator.offer(now, way, &vec![number as u8; lens[number]]);
+                    if number % asked_every == 0 {
+                        while let Some(it) = emulator.poll_delivery(now) {
+                            got.push((it.due, it.way, it.packet));
+                        }
+                    }
+                }
+                got.extend(deliveries(&mut emulator).into_iter().map(|it| (it.due, it.way, it.packet)));
+                got
+            };
+            prop_assert_eq!(run(1), run(asked_every));
+        }
+    }
+}

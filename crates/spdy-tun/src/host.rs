@@ -1,0 +1,228 @@
+//! A host: a thread in a network namespace of its own, with one device that leads to the other host.
+//!
+//! Sockets belong to the namespace of the thread that opens them, and threads and processes inherit that of whoever
+//! starts them. So everything of a host is done [on its thread](Host::run), and the namespace lives as long as
+//! something in it does.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::mpsc;
+use std::thread;
+
+use nix::net::if_::if_nametoindex;
+use nix::sched::{CloneFlags, unshare};
+use tun_rs::{DeviceBuilder, Layer, SyncDevice};
+
+use crate::error::RealTimeError;
+use crate::netlink::{Destination, Netlink, RouteTcp};
+
+/// The client's address.
+pub const CLIENT: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 1);
+/// The first address of the servers' side; it has all others but the client's too.
+pub const SERVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+
+/// Name of the device in its namespace.
+pub const DEVICE: &str = "link0";
+/// Largest IP packet, bytes.
+const MTU: u16 = 1_500;
+/// Packets that a device holds for the link's thread. It reads at once, so they gather only while it
+/// waits for a core: a tenth of a second at 1 Gbps.
+const DEVICE_QUEUE: u32 = 10_000;
+
+/// What differs between hosts, and between experiments.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HostConfig {
+    /// Its own address.
+    pub address: Ipv4Addr,
+    /// The one host that it sends to, and whether it has all other addresses itself; `None` sends everything.
+    pub peer: Option<Ipv4Addr>,
+    /// Congestion control of its connections.
+    pub congestion: String,
+    /// Initial window in segments, if not the kernel's.
+    pub initial_window: Option<u32>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A namespace and its thread.
+#[derive(Debug)]
+pub struct Host {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Host {
+    /// Makes one, and its end of the link.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no namespace, no device, or does not set it up.
+    pub fn start(name: &str, config: HostConfig) -> Result<(Self, SyncDevice), RealTimeError> {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (ready, made) = mpsc::channel();
+        let work = move || {
+            let device = make(&config);
+            let failed = device.is_err();
+            if ready.send(device).is_err() || failed {
+                return;
+            }
+            for job in inbox {
+                job();
+            }
+        };
+        let start = |source| RealTimeError::Start {
+            what: "a thread",
+            source,
+        };
+        thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(work)
+            .map_err(start)?;
+        let device = made
+            .recv()
+            .map_err(|_| RealTimeError::WireEnded(format!("the {name} thread panicked")))??;
+        Ok((Self { jobs }, device))
+    }
+
+    /// Does `job` on this host's thread, after all that were asked for before, and gives what came of it later.
+    pub fn start_job<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> mpsc::Receiver<T> {
+        let (sender, receiver) = mpsc::channel();
+        let job = Box::new(move || {
+            let _ = sender.send(job()); // whoever asked may have lost interest
+        });
+        self.jobs
+            .send(job)
+            .expect("the host's thread outlives its handle");
+        receiver
+    }
+
+    /// Does `job` on this host's thread, and waits for it.
+    ///
+    /// # Panics
+    ///
+    /// If `job` does.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let done = self.start_job(job);
+        done.recv().expect("a job that does not panic")
+    }
+
+    /// Packets that the device dropped because nobody read them in time.
+    #[must_use]
+    pub fn missed_packets(&self) -> u64 {
+        self.run(|| {
+            let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+            dropped_of(&table, DEVICE)
+        })
+    }
+}
+
+/// Sent packets that `device` dropped, by the table of `/proc/net/dev` (proc(5)): eight numbers for what it
+/// received, then bytes, packets, errors, drops of what it sent.
+fn dropped_of(table: &str, device: &str) -> u64 {
+    const SENT_DROPS: usize = 8 + 3;
+    table
+        .lines()
+        .filter_map(|line| line.trim_start().split_once(':'))
+        .find(|(name, _)| *name == device)
+        .and_then(|(_, numbers)| numbers.split_whitespace().nth(SENT_DROPS)?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// On the host's own thread: leaves the namespace of the others, and sets up the new one.
+fn make(config: &HostConfig) -> Result<SyncDevice, RealTimeError> {
+    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| RealTimeError::Namespaces(error.into()))?;
+    check_congestion(&config.congestion)?;
+    let device = DeviceBuilder::new()
+        .name(DEVICE)
+        .layer(Layer::L3)
+        .packet_information(false)
+        .mtu(MTU)
+        .build_sync()
+        .map_err(RealTimeError::Device)?;
+    device
+        .set_nonblocking(true)
+        .map_err(RealTimeError::Device)?;
+    // What one run learned of a path would else begin the next.
+    set("net/ipv4/tcp_no_metrics_save", "1")?;
+    if fs::exists("/proc/sys/net/ipv6").unwrap_or(false) {
+        set("net/ipv6/conf/all/disable_ipv6", "1")?;
+    }
+    // A server of an unprivileged user may be at port 80 here.
+    set("net/ipv4/ip_unprivileged_port_start", "0")?;
+    lay(config)?;
+    Ok(device)
+}
+
+fn lay(config: &HostConfig) -> Result<(), RealTimeError> {
+    let what = |what| move |source| RealTimeError::Netlink { what, source };
+    let index = |name| if_nametoindex(name).map_err(|error| what("a device")(error.into()));
+    let (loopback, link) = (index("lo")?, index(DEVICE)?);
+    let netlink = Netlink::open().map_err(what("a netlink socket"))?;
+    let own = config.address;
+    netlink
+        .up(loopback, None, None)
+        .map_err(what("the loopback device up"))?;
+    netlink
+        .up(link, Some(DEVICE_QUEUE), Some(u32::from(MTU)))
+        .map_err(what("the link's device up"))?;
+    netlink
+        .add_address(link, own)
+        .map_err(what("the host's address"))?;
+    let tcp = RouteTcp {
+        congestion: &config.congestion,
+        initial_window: config.initial_window,
+    };
+    let to = config
+        .peer
+        .map_or(Destination::Everywhere, Destination::Host);
+    netlink
+        .add_route(to, link, &tcp)
+        .map_err(what("the route over the link"))?;
+    if config.peer.is_some() {
+        netlink
+            .own_everything(loopback)
+            .map_err(what("the route to every address"))?;
+    }
+    Ok(())
+}
+
+/// A route takes a name of an algorithm that is not there, and forgets it silently on some kernels.
+fn check_congestion(name: &str) -> Result<(), RealTimeError> {
+    let file = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let available = fs::read_to_string(file).map_err(|source| RealTimeError::Kernel {
+        what: file.to_owned(),
+        source,
+    })?;
+    if available.split_whitespace().any(|one| one == name) {
+        return Ok(());
+    }
+    Err(RealTimeError::Congestion {
+        name: name.to_owned(),
+        available: available.trim().replace(' ', ", "),
+    })
+}
+
+/// Writes a sysctl of this thread's namespace.
+fn set(name: &str, value: &str) -> Result<(), RealTimeError> {
+    let file = format!("/proc/sys/{name}");
+    fs::write(&file, value)
+        .map_err(|source: io::Error| RealTimeError::Kernel { what: file, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_those_of_sent_packets_of_the_one_device() {
+        let table = "Inter-|   Receive                                                |  Transmit\n \
+             face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
+             lo:     840      10    0    1    0     0          0         0      840      10    0    2    0     0       0          0\n \
+             link0: 1234      12    0    3    0     0          0         0     5678      56    0    7    0     0       0          0\n";
+        assert_eq!(dropped_of(table, "link0"), 7);
+        assert_eq!(dropped_of(table, "eth0"), 0);
+    }
+}

@@ -1,0 +1,36 @@
+//! Links in real time: any program behind the link that `spdy-netem` describes.
+//!
+//! ```text
+//!   client's namespace                                            servers' namespace
+//!   198.19.0.1                                                    every address is here
+//!  +-----------------+        +---------------------------+      +-----------------+
+//!  | sockets of the  |  link0 |  one thread: wire         | link0| sockets of the  |
+//!  | kernel's TCP    |<------>|  emulator: netem's Path   |<---->| kernel's TCP    |
+//!  +-----------------+   TUN  |  meter: what was achieved |  TUN +-----------------+
+//!                             +---------------------------+
+//! ```
+//!
+//! [`enclosure`] makes the process that all of it lives and dies with, [`host`] a namespace with its
+//! device, [`network`] two of them and the wire between. [`emulator`] is the machine in the middle: no
+//! device and no clock, the same [`Path`](spdy_netem::Path) as in virtual time. [`measured`] says what
+//! a run was, and [`limits`] whether it counts.
+//!
+//! Linux alone. `docs/real-time.md` tells who can reach whom, and the traps.
+
+pub mod emulator;
+pub mod limits;
+pub mod measured;
+mod meter;
+
+#[cfg(target_os = "linux")]
+pub mod enclosure;
+#[cfg(target_os = "linux")]
+pub mod error;
+#[cfg(target_os = "linux")]
+pub mod host;
+#[cfg(target_os = "linux")]
+mod netlink;
+#[cfg(target_os = "linux")]
+pub mod network;
+#[cfg(target_os = "linux")]
+mod wire;

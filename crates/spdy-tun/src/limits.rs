@@ -1,0 +1,201 @@
+//! When a run in real time counts. One that does not is told with its reasons, repeated, and never averaged in.
+
+use serde::Serialize;
+
+use crate::measured::{Direction, Measured};
+
+/// How far a run may be from what was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// Mean lateness of a direction, milliseconds.
+    pub late_mean_ms: f64,
+    /// 99th percentile of the lateness of a direction, milliseconds.
+    pub late_p99_ms: f64,
+    /// Largest lateness of a direction, milliseconds.
+    pub late_max_ms: f64,
+    /// Error of a direction's rate while it was busy, as a part of the rate.
+    pub rate_error: f64,
+    /// Seconds for which a direction must have been busy for its rate to be judged.
+    pub rate_judged_after_seconds: f64,
+}
+
+impl Default for Limits {
+    /// What a machine with a core to spare keeps easily: 0.5 ms, 5 ms and 20 ms late, 0.5 % of the rate once
+    /// the link was busy for a second.
+    fn default() -> Self {
+        Self {
+            late_mean_ms: 0.5,
+            late_p99_ms: 5.0,
+            late_max_ms: 20.0,
+            rate_error: 0.005,
+            rate_judged_after_seconds: 1.0,
+        }
+    }
+}
+
+/// Why a run does not count.
+#[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Fault {
+    /// Packets came too late on average.
+    #[error("packets came {got_ms:.2} ms late on average, at most {limit_ms} ms count")]
+    LateMean {
+        /// Mean lateness.
+        got_ms: f64,
+        /// The limit.
+        limit_ms: f64,
+    },
+    /// One in a hundred came too late.
+    #[error(
+        "one packet in a hundred came {got_ms:.2} ms late or more, at most {limit_ms} ms count"
+    )]
+    LateP99 {
+        /// 99th percentile.
+        got_ms: f64,
+        /// The limit.
+        limit_ms: f64,
+    },
+    /// One came too late.
+    #[error("a packet came {got_ms:.2} ms late, at most {limit_ms} ms count")]
+    LateMax {
+        /// Largest lateness.
+        got_ms: f64,
+        /// The limit.
+        limit_ms: f64,
+    },
+    /// The link was too slow or too fast.
+    #[error("the link carried {got_bps:.0} bps where {asked_bps} were asked for")]
+    Rate {
+        /// What it carried while it was busy.
+        got_bps: f64,
+        /// What was asked for.
+        asked_bps: u64,
+    },
+    /// Devices dropped packets that the link never decided about.
+    #[error("{packets} packets were dropped by a device, and not by the link")]
+    Devices {
+        /// How many.
+        packets: u64,
+    },
+}
+
+impl Limits {
+    /// Everything that keeps `run` from counting; nothing if it counts.
+    #[must_use]
+    pub fn faults(&self, run: &Measured) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let (mean, p99, max) = (
+            run.worst(|way| way.late_mean_ms),
+            run.worst(|way| way.late_p99_ms),
+            run.worst(|way| way.late_max_ms),
+        );
+        if mean > self.late_mean_ms {
+            let (got_ms, limit_ms) = (mean, self.late_mean_ms);
+            faults.push(Fault::LateMean { got_ms, limit_ms });
+        }
+        if p99 > self.late_p99_ms {
+            let (got_ms, limit_ms) = (p99, self.late_p99_ms);
+            faults.push(Fault::LateP99 { got_ms, limit_ms });
+        }
+        if max > self.late_max_ms {
+            let (got_ms, limit_ms) = (max, self.late_max_ms);
+            faults.push(Fault::LateMax { got_ms, limit_ms });
+        }
+        let ways = [&run.up, &run.down];
+        faults.extend(ways.into_iter().filter_map(|way| self.rate_fault(way)));
+        let packets = ways.iter().map(|way| way.refused + way.missed).sum();
+        if packets > 0 {
+            faults.push(Fault::Devices { packets });
+        }
+        faults
+    }
+
+    fn rate_fault(&self, way: &Direction) -> Option<Fault> {
+        let got_bps = way
+            .busy_bps
+            .filter(|_| way.busy_seconds >= self.rate_judged_after_seconds)?;
+        let asked_bps = way.asked_bps;
+        let error = (got_bps / asked_bps as f64 - 1.0).abs();
+        (error > self.rate_error).then_some(Fault::Rate { got_bps, asked_bps })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn direction() -> Direction {
+        Direction {
+            asked_bps: 1_000_000,
+            busy_bps: Some(1_005_000.0),
+            busy_seconds: 1.0,
+            asked_delay_ms: 10.0,
+            delay_ms: 10.5,
+            offered: 100,
+            packets: 100,
+            bytes: 100_000,
+            queue_drops: 3,
+            lost: 2,
+            refused: 0,
+            missed: 0,
+            foreign: 1,
+            late_mean_ms: 0.5,
+            late_p99_ms: 5.0,
+            late_max_ms: 20.0,
+        }
+    }
+
+    fn faults(change: impl FnOnce(&mut Direction)) -> Vec<Fault> {
+        let mut down = direction();
+        change(&mut down);
+        let run = Measured {
+            seconds: 2.0,
+            waited_for_cpu_ms: None,
+            up: direction(),
+            down,
+        };
+        Limits::default().faults(&run)
+    }
+
+    #[test]
+    fn a_run_at_every_limit_counts_and_one_past_any_does_not() {
+        assert_eq!(faults(|_| {}), []);
+        let one = |change: fn(&mut Direction)| {
+            let faults = faults(change);
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            faults[0].clone()
+        };
+        assert!(matches!(
+            one(|it| it.late_mean_ms = 0.51),
+            Fault::LateMean { .. }
+        ));
+        assert!(matches!(
+            one(|it| it.late_p99_ms = 5.1),
+            Fault::LateP99 { .. }
+        ));
+        assert!(matches!(
+            one(|it| it.late_max_ms = 20.1),
+            Fault::LateMax { .. }
+        ));
+        assert!(matches!(
+            one(|it| it.busy_bps = Some(1_005_001.0)),
+            Fault::Rate { .. }
+        ));
+        assert!(matches!(
+            one(|it| it.busy_bps = Some(994_999.0)),
+            Fault::Rate { .. }
+        ));
+        assert_eq!(one(|it| it.refused = 1), Fault::Devices { packets: 1 });
+        assert_eq!(one(|it| it.missed = 2), Fault::Devices { packets: 2 });
+    }
+
+    #[test]
+    fn a_rate_is_not_judged_by_a_moment() {
+        let short = |it: &mut Direction| {
+            it.busy_bps = Some(900_000.0);
+            it.busy_seconds = 0.99;
+        };
+        assert_eq!(faults(short), []);
+    }
+}

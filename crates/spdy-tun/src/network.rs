@@ -1,0 +1,173 @@
+//! A network in real time: a client's host, the servers' host, and the wire between.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use spdy_netem::path::PathConfig;
+
+use crate::error::RealTimeError;
+use crate::host::{CLIENT, Host, HostConfig, SERVER};
+use crate::measured::Measured;
+use crate::wire::{Order, Wire};
+
+/// What a network is made of.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct NetworkConfig {
+    /// The link at first.
+    pub path: PathConfig,
+    /// Decides every loss and every jitter.
+    pub seed: u64,
+    /// Congestion control of both hosts' connections, by the kernel's name.
+    pub congestion: String,
+    /// Initial window of both hosts in segments, if not the kernel's.
+    pub initial_window: Option<u32>,
+}
+
+impl NetworkConfig {
+    /// `path` with seed 1, cubic, and the kernel's initial window.
+    #[must_use]
+    pub fn new(path: PathConfig) -> Self {
+        Self {
+            path,
+            seed: 1,
+            congestion: "cubic".to_owned(),
+            initial_window: None,
+        }
+    }
+}
+
+/// Two hosts and a link; it is gone when this is dropped, and whatever still runs in a host has no network then.
+#[derive(Debug)]
+pub struct RealNetwork {
+    /// Where the client's sockets belong.
+    pub client: Host,
+    /// Where the servers' belong: it has every address but the client's.
+    pub server: Host,
+    orders: mpsc::Sender<Order>,
+    bell: Arc<EventFd>,
+    wire: Option<thread::JoinHandle<std::io::Result<()>>>,
+    missed_at_begin: [u64; 2],
+}
+
+impl RealNetwork {
+    /// Lays it. The process must be in an [enclosure](crate::enclosure), or be root.
+    ///
+    /// # Errors
+    ///
+    /// The system does not give namespaces, devices or threads, or has no such congestion control.
+    pub fn start(config: &NetworkConfig) -> Result<Self, RealTimeError> {
+        let host = |address, peer| HostConfig {
+            address,
+            peer,
+            congestion: config.congestion.clone(),
+            initial_window: config.initial_window,
+        };
+        let (client, client_device) = Host::start("client", host(CLIENT, None))?;
+        let (server, server_device) = Host::start("server", host(SERVER, Some(CLIENT)))?;
+        let start = |what| move |source| RealTimeError::Start { what, source };
+        let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
+            .map_err(|error| start("an eventfd")(error.into()))?;
+        let bell = Arc::new(bell);
+        let (orders, inbox) = mpsc::channel();
+        let wire = Wire::new(
+            client_device,
+            server_device,
+            inbox,
+            bell.clone(),
+            &config.path,
+            config.seed,
+        );
+        let wire = thread::Builder::new()
+            .name("link".to_owned())
+            .spawn(move || wire.run())
+            .map_err(start("the link's thread"))?;
+        Ok(Self {
+            client,
+            server,
+            orders,
+            bell,
+            wire: Some(wire),
+            missed_at_begin: [0; 2],
+        })
+    }
+
+    /// Begins a run: an idle link of these settings, and all counts at zero. What was on its way is gone, so
+    /// let the link be [quiet](Self::wait_until_quiet) first.
+    ///
+    /// # Errors
+    ///
+    /// The link's thread has ended.
+    pub fn begin(&mut self, path: &PathConfig, seed: u64) -> Result<(), RealTimeError> {
+        self.missed_at_begin = self.missed();
+        let config = path.clone();
+        self.order(Order::Begin { config, seed })
+    }
+
+    /// What was achieved since the last [`begin`](Self::begin).
+    ///
+    /// # Errors
+    ///
+    /// The link's thread has ended.
+    pub fn measure(&mut self) -> Result<Measured, RealTimeError> {
+        let (sender, receiver) = mpsc::channel();
+        self.order(Order::Measure(sender))?;
+        let Ok(mut measured) = receiver.recv() else {
+            return Err(self.ended());
+        };
+        let [up, down] = self.missed();
+        measured.up.missed = up - self.missed_at_begin[0];
+        measured.down.missed = down - self.missed_at_begin[1];
+        Ok(measured)
+    }
+
+    /// Waits until nothing is on its way and nothing has been sent for `silence`; `false` if that took longer
+    /// than `most`.
+    ///
+    /// # Errors
+    ///
+    /// The link's thread has ended.
+    pub fn wait_until_quiet(
+        &mut self,
+        silence: Duration,
+        most: Duration,
+    ) -> Result<bool, RealTimeError> {
+        let (sender, receiver) = mpsc::channel();
+        self.order(Order::Quiet(silence, sender))?;
+        match receiver.recv_timeout(most) {
+            Ok(()) => Ok(true),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(false),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.ended()),
+        }
+    }
+
+    /// Packets that each host's device has dropped so far.
+    fn missed(&self) -> [u64; 2] {
+        [&self.client, &self.server].map(Host::missed_packets)
+    }
+
+    fn order(&mut self, order: Order) -> Result<(), RealTimeError> {
+        let sent = self.orders.send(order).is_ok() && self.bell.write(1).is_ok();
+        if sent { Ok(()) } else { Err(self.ended()) }
+    }
+
+    fn ended(&mut self) -> RealTimeError {
+        let why = match self.wire.take().map(thread::JoinHandle::join) {
+            Some(Ok(Err(error))) => error.to_string(),
+            Some(Err(_)) => "its thread panicked".to_owned(),
+            _ => "its thread is gone".to_owned(),
+        };
+        RealTimeError::WireEnded(why)
+    }
+}
+
+impl Drop for RealNetwork {
+    fn drop(&mut self) {
+        if self.order(Order::Stop).is_ok()
+            && let Some(wire) = self.wire.take()
+        {
+            let _ = wire.join(); // how it ended matters to nobody any more
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The one thread that reads both devices, lets the emulator decide, and writes what is due.
+//!
+//! It sleeps in ppoll(2) with a deadline in nanoseconds and a timer slack of 1 ns: tokio's timers, and plain
+//! sleeping, round to a millisecond or add 50 µs.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::prctl::set_timerslack;
+use nix::sys::time::TimeSpec;
+use spdy_clock::{Instant, WallClock};
+use spdy_netem::path::{PathConfig, Way};
+use tun_rs::SyncDevice;
+
+use crate::emulator::Emulator;
+use crate::measured::Measured;
+
+/// Packets that are read from one device before others have their turn.
+const BATCH: usize = 64;
+/// Largest IP packet that a device gives.
+const LARGEST: usize = 65_536;
+
+/// What the thread is told.
+pub(crate) enum Order {
+    /// Begin anew: an idle link, all counts at zero.
+    Begin { config: PathConfig, seed: u64 },
+    /// Tell what was achieved since.
+    Measure(mpsc::Sender<Measured>),
+    /// Tell when nothing has come and nothing has been on its way for so long.
+    Quiet(Duration, mpsc::Sender<()>),
+    /// End.
+    Stop,
+}
+
+/// Everything that the thread owns.
+pub(crate) struct Wire {
+    client: SyncDevice,
+    server: SyncDevice,
+    orders: mpsc::Receiver<Order>,
+    bell: Arc<EventFd>,
+    clock: WallClock,
+    emulator: Emulator,
+    waited_at_begin: Option<Duration>,
+    last_packet: Instant,
+    quiet: Option<(Duration, mpsc::Sender<()>)>,
+    buffer: Vec<u8>,
+}
+
+impl Wire {
+    pub(crate) fn new(
+        client: SyncDevice,
+        server: SyncDevice,
+        orders: mpsc::Receiver<Order>,
+        bell: Arc<EventFd>,
+        config: &PathConfig,
+        seed: u64,
+    ) -> Self {
+        let clock = WallClock::start();
+        let now = clock.now();
+        Self {
+            client,
+            server,
+            orders,
+            bell,
+            clock,
+            emulator: Emulator::new(config, seed, now),
+            waited_at_begin: None,
+            last_packet: now,
+            quiet: None,
+            buffer: vec![0; LARGEST],
+        }
+    }
+
+    /// Runs until it is told to stop.
+    ///
+    /// # Errors
+    ///
+    /// A device or the poll failed.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        set_timerslack(1)?;
+        self.waited_at_begin = waited_for_cpu();
+        loop {
+            let rung = self.wait()?;
+            if rung && self.follow_orders()? {
+                return Ok(());
+            }
+            for way in [Way::Down, Way::Up] {
+                self.read(way)?;
+            }
+            self.deliver();
+            self.tell_if_quiet();
+        }
+    }
+
+    /// Sleeps until a packet comes, one is due, or the bell rings; whether it rang.
+    fn wait(&self) -> io::Result<bool> {
+        let now = self.clock.now();
+        let quiet = self
+            .quiet
+            .as_ref()
+            .filter(|_| self.emulator.is_empty())
+            .map(|(silence, _)| self.last_packet + *silence);
+        let due = [self.emulator.poll_timeout(), quiet]
+            .into_iter()
+            .flatten()
+            .min();
+        let timeout = due.map(|due| TimeSpec::from(due - now));
+        let poll_in = PollFlags::POLLIN;
+        let mut watched = [
+            PollFd::new(self.bell.as_fd(), poll_in),
+            PollFd::new(self.client.as_fd(), poll_in),
+            PollFd::new(self.server.as_fd(), poll_in),
+        ];
+        match ppoll(&mut watched, timeout, None) {
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(watched[0].any().unwrap_or(false))
+    }
+
+    /// Does what was asked for; whether to end.
+    fn follow_orders(&mut self) -> io::Result<bool> {
+        self.bell.read()?;
+        while let Ok(order) = self.orders.try_recv() {
+            let now = self.clock.now();
+            match order {
+                Order::Begin { config, seed } => {
+                    self.emulator = Emulator::new(&config, seed, now);
+                    self.waited_at_begin = waited_for_cpu();
+                }
+                Order::Measure(reply) => {
+                    let mut measured = self.emulator.measured(now);
+                    let waited = waited_for_cpu().zip(self.waited_at_begin);
+                    measured.waited_for_cpu_ms =
+                        waited.map(|(now, begin)| (now - begin).as_secs_f64() * 1e3);
+                    let _ = reply.send(measured);
+                }
+                Order::Quiet(silence, reply) => self.quiet = Some((silence, reply)),
+                Order::Stop => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn read(&mut self, way: Way) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let from = match way {
+                Way::Up => &self.client,
+                Way::Down => &self.server,
+            };
+            let len = match from.recv(&mut self.buffer) {
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let now = self.clock.now();
+            self.last_packet = now;
+            match self.buffer[..len].first() {
+                Some(first) if first >> 4 == 4 => {
+                    self.emulator.offer(now, way, &self.buffer[..len]);
+                }
+                _ => self.emulator.handle_foreign(way),
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) {
+        while let Some(delivery) = self.emulator.poll_delivery(self.clock.now()) {
+            let to = match delivery.way {
+                Way::Up => &self.server,
+                Way::Down => &self.client,
+            };
+            // A datagram is taken whole or not at all.
+            let accepted = to.send(&delivery.packet).is_ok();
+            let now = self.clock.now();
+            self.last_packet = now;
+            self.emulator.handle_written(&delivery, now, accepted);
+        }
+    }
+
+    fn tell_if_quiet(&mut self) {
+        let now = self.clock.now();
+        let (empty, last) = (self.emulator.is_empty(), self.last_packet);
+        let quiet = self
+            .quiet
+            .take_if(|(silence, _)| empty && now - last >= *silence);
+        if let Some((_, reply)) = quiet {
+            let _ = reply.send(());
+        }
+    }
+}
+
+/// For how long this thread has been ready to run and did not, since it began (schedstat of proc(5)).
+fn waited_for_cpu() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(nanos))
+}
