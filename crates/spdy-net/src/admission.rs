@@ -7,11 +7,17 @@
 //! address -> open now | tokens for new connections | abuses since ..     a table of bounded length
 //! ```
 //!
-//! An address is a whole IPv4 address, or the first half of an IPv6 one: /64 is what one customer gets.
+//! An address is a whole IPv4 address, or the first half of an IPv6 one: /64 is what one network gets. Who has a
+//! site of his own has 65,536 of those, and could be as many clients: so the /48 around it is counted as well.
 //! There is no I/O and no clock in the table: `now` is an argument.
+//!
+//! When all places are taken, connections without anything to do give way, of the address that has most, the one
+//! that has waited longest: a few addresses cannot keep all others out by holding connections.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,12 +25,17 @@ use spdy_clock::Instant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limit::{ConnectionLimit, LimitHits};
+use crate::seat::Seat;
 
-/// What one address, and all together, may have. A 0 is no limit, but for `connections`.
+/// What one address, and all together, may have. A 0 is no limit, but for `connections`. A /48 of IPv6 may have
+/// twice what an address may.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionLimits {
     /// Connections open at once, from whomever. Default 16,384.
     pub connections: usize,
+    /// With all places taken, whether a connection that has nothing to do is ended for one that waits. Default
+    /// `true`.
+    pub idle_gives_way: bool,
     /// Connections of one address open at once. Default 4096: many clients may share an address.
     pub per_address: u32,
     /// New connections of one address in a second, on average; in a burst, five seconds' worth.
@@ -43,6 +54,7 @@ impl Default for AdmissionLimits {
     fn default() -> Self {
         Self {
             connections: 16 * 1024,
+            idle_gives_way: true,
             per_address: 4096,
             rate: 1000,
             abuses: 10,
@@ -54,6 +66,11 @@ impl Default for AdmissionLimits {
 
 /// Seconds for which tokens of `rate` are saved up.
 const BURST_SECONDS: u64 = 5;
+/// How many times what one /64 of IPv6 may have its /48 may have. Not more, or two of them would fill the house;
+/// not less, for a mobile network puts many customers into one.
+const SITE_FACTOR: u32 = 2;
+/// How long a connection that was asked to give way has, before another is asked.
+const WAY_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a connection's peer behaved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,13 +92,60 @@ impl From<()> for Conduct {
 pub struct Admission {
     limits: AdmissionLimits,
     room: Arc<Semaphore>,
-    table: Arc<Mutex<BTreeMap<IpAddr, Record>>>,
+    table: Arc<Mutex<Table>>,
+    /// Counts on whenever a connection has nothing to do any more.
+    turns: Arc<AtomicU64>,
     hits: LimitHits,
     /// Where the clock of its listeners starts.
     began: tokio::time::Instant,
 }
 
-/// What is known of an address.
+/// Whom limits are for: as many bits of an address as he has.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Source {
+    prefix: IpAddr,
+    bits: u8,
+}
+
+impl Source {
+    /// Those that a connection from `address` counts for, the widest first: who sweeps his /64s meets the limit of
+    /// his /48 before each of them is remembered.
+    fn all(address: IpAddr) -> impl DoubleEndedIterator<Item = Self> + Clone {
+        let address = address.to_canonical();
+        let all: &[u8] = if address.is_ipv4() { &[32] } else { &[48, 64] };
+        all.iter().map(move |&bits| Self {
+            prefix: match address {
+                IpAddr::V6(address) => {
+                    let prefix = u128::from(address) >> (128 - bits) << (128 - bits);
+                    IpAddr::V6(Ipv6Addr::from(prefix))
+                }
+                v4 => v4,
+            },
+            bits,
+        })
+    }
+
+    /// The widest of them.
+    fn widest(address: IpAddr) -> Self {
+        let widest = Self::all(address).next();
+        widest.unwrap_or_else(|| unreachable!("every address counts for itself"))
+    }
+
+    /// How many times what an address may have it may have.
+    fn factor(self) -> u32 {
+        if self.bits == 48 { SITE_FACTOR } else { 1 }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    records: BTreeMap<Source, Record>,
+    /// The places that are taken, by the widest source of each and in the order in which they were.
+    seats: BTreeMap<Source, BTreeMap<u64, Seat>>,
+    next_seat: u64,
+}
+
+/// What is known of a source.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     open: u32,
@@ -108,6 +172,7 @@ impl Admission {
                 limits.connections.min(Semaphore::MAX_PERMITS),
             )),
             table: Arc::default(),
+            turns: Arc::default(),
             hits,
             began: tokio::time::Instant::now(),
         }
@@ -120,15 +185,49 @@ impl Admission {
 
     /// Waits until one more connection may be open.
     pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
-        let room = self.room.clone();
-        match room.clone().try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => {
-                self.hits.count(ConnectionLimit::MaxConnections);
-                let permit = room.acquire_owned().await;
-                permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"))
+        if let Ok(permit) = self.room.clone().try_acquire_owned() {
+            return permit;
+        }
+        self.hits.count(ConnectionLimit::MaxConnections);
+        let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
+        loop {
+            if self.limits.idle_gives_way && self.make_way() {
+                self.hits.count(ConnectionLimit::IdleGivesWay);
+            }
+            if let Ok(permit) = tokio::time::timeout(WAY_PATIENCE, &mut permit).await {
+                return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
             }
         }
+    }
+
+    /// Asks a connection that has nothing to do to end: of those who have one the source with most connections,
+    /// of its own the one that has waited longest. `false` if all have something to do.
+    fn make_way(&self) -> bool {
+        let table = self.lock();
+        let mut best: Option<(usize, Reverse<u64>, &Seat)> = None;
+        for seats in table.seats.values() {
+            let held = seats.len();
+            if best.as_ref().is_some_and(|(most, ..)| *most > held) {
+                continue;
+            }
+            let idle = seats
+                .values()
+                .filter_map(|seat| Some((seat.idle_since()?, seat)));
+            if let Some((since, seat)) = idle.min_by_key(|(since, _)| *since) {
+                let candidate = (held, Reverse(since), seat);
+                if best
+                    .as_ref()
+                    .is_none_or(|best| (best.0, best.1) < (candidate.0, candidate.1))
+                {
+                    best = Some(candidate);
+                }
+            }
+        }
+        let Some((.., seat)) = best else {
+            return false;
+        };
+        seat.give_way();
+        true
     }
 
     /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
@@ -137,65 +236,86 @@ impl Admission {
     ///
     /// The limit that it is past.
     pub fn admit(&self, now: Instant, address: IpAddr) -> Result<Admitted, ConnectionLimit> {
-        let address = one_customer(address);
         let mut table = self.lock();
-        if !table.contains_key(&address) && table.len() >= self.limits.addresses {
-            self.forget_some(&mut table, now);
-        }
         let full = u64::from(self.limits.rate) * BURST_SECONDS * 1000;
-        let record = table.entry(address).or_insert(Record {
-            open: 0,
-            tokens: full,
-            filled: now,
-            abuses: 0,
-            abused: now,
-        });
-        let met = self.judge(record, now, full);
-        if let Some(limit) = met {
-            self.hits.count(limit);
-            return Err(limit);
+        for source in Source::all(address) {
+            let records = &mut table.records;
+            if !records.contains_key(&source) && records.len() >= self.limits.addresses {
+                self.forget_some(records, now);
+            }
+            let full = full * u64::from(source.factor());
+            let record = records.entry(source).or_insert(Record {
+                open: 0,
+                tokens: full,
+                filled: now,
+                abuses: 0,
+                abused: now,
+            });
+            if let Some(limit) = self.judge(record, now, full, source.factor()) {
+                self.hits.count(limit);
+                return Err(limit);
+            }
         }
-        record.open += 1;
-        record.tokens = record.tokens.saturating_sub(1000);
+        // Only who meets no limit at all is charged.
+        for source in Source::all(address) {
+            if let Some(record) = table.records.get_mut(&source) {
+                record.open += 1;
+                record.tokens = record.tokens.saturating_sub(1000);
+            }
+        }
+        let (number, seat) = (table.next_seat, Seat::new(self.turns.clone()));
+        table.next_seat += 1;
+        let seats = table.seats.entry(Source::widest(address)).or_default();
+        seats.insert(number, seat.clone());
+        drop(table);
         Ok(Admitted {
             admission: self.clone(),
             address,
+            number,
+            seat,
         })
     }
 
-    fn judge(&self, record: &mut Record, now: Instant, full: u64) -> Option<ConnectionLimit> {
+    fn judge(
+        &self,
+        record: &mut Record,
+        now: Instant,
+        full: u64,
+        factor: u32,
+    ) -> Option<ConnectionLimit> {
         let limits = &self.limits;
+        let times = |limit: u32| limit.saturating_mul(factor);
         if now - record.abused >= limits.abuse_window {
             record.abuses = 0;
         }
-        if limits.abuses > 0 && record.abuses >= limits.abuses {
+        if limits.abuses > 0 && record.abuses >= times(limits.abuses) {
             return Some(ConnectionLimit::AbusesPerAddress);
         }
-        if limits.per_address > 0 && record.open >= limits.per_address {
+        if limits.per_address > 0 && record.open >= times(limits.per_address) {
             return Some(ConnectionLimit::ConnectionsPerAddress);
         }
         // Only whole milliseconds are paid for, and what is left of one stays due: who asks more often would
         // shut the door for all behind the address.
         let waited = (now - record.filled).as_millis() as u64;
         record.filled += Duration::from_millis(waited);
-        let earned = waited.saturating_mul(limits.rate.into());
+        let earned = waited.saturating_mul(times(limits.rate).into());
         record.tokens = record.tokens.saturating_add(earned).min(full);
         (limits.rate > 0 && record.tokens < 1000).then_some(ConnectionLimit::ConnectionRate)
     }
 
     /// Makes room for another address: those that have nothing open and a clean record go, and if that is
     /// not enough, all that have nothing open.
-    fn forget_some(&self, table: &mut BTreeMap<IpAddr, Record>, now: Instant) {
+    fn forget_some(&self, records: &mut BTreeMap<Source, Record>, now: Instant) {
         let window = self.limits.abuse_window;
-        table.retain(|_, record| {
+        records.retain(|_, record| {
             record.open > 0 || (record.abuses > 0 && now - record.abused < window)
         });
-        if table.len() >= self.limits.addresses {
-            table.retain(|_, record| record.open > 0);
+        if records.len() >= self.limits.addresses {
+            records.retain(|_, record| record.open > 0);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<IpAddr, Record>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -205,9 +325,17 @@ impl Admission {
 pub struct Admitted {
     admission: Admission,
     address: IpAddr,
+    number: u64,
+    seat: Seat,
 }
 
 impl Admitted {
+    /// Its place: for the connection, to say what it does and to hear when it is wanted.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        self.seat.clone()
+    }
+
     /// The connection ended, its peer having behaved so.
     pub(crate) fn ended(self, conduct: Conduct) {
         let now = self.admission.hour();
@@ -219,31 +347,33 @@ impl Admitted {
         if conduct == Conduct::Fair {
             return;
         }
-        if let Some(record) = self.admission.lock().get_mut(&self.address) {
-            if record.abuses == 0 {
-                record.abused = now;
+        let mut table = self.admission.lock();
+        for source in Source::all(self.address) {
+            if let Some(record) = table.records.get_mut(&source) {
+                if record.abuses == 0 {
+                    record.abused = now;
+                }
+                record.abuses = record.abuses.saturating_add(1);
             }
-            record.abuses = record.abuses.saturating_add(1);
         }
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        if let Some(record) = self.admission.lock().get_mut(&self.address) {
-            record.open = record.open.saturating_sub(1);
+        let mut table = self.admission.lock();
+        for source in Source::all(self.address) {
+            if let Some(record) = table.records.get_mut(&source) {
+                record.open = record.open.saturating_sub(1);
+            }
         }
-    }
-}
-
-/// The part of an address that is one customer's.
-fn one_customer(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let prefix = u128::from(address) >> 64 << 64;
-            IpAddr::V6(Ipv6Addr::from(prefix))
+        let source = Source::widest(self.address);
+        if let Some(seats) = table.seats.get_mut(&source) {
+            seats.remove(&self.number);
+            if seats.is_empty() {
+                table.seats.remove(&source);
+            }
         }
-        v4 => v4,
     }
 }
 
@@ -289,6 +419,71 @@ mod tests {
             .expect("a neighbour");
         let _four = door.admit(ms(0), ip("192.0.2.1")).expect("the first");
         assert!(door.admit(ms(0), ip("::ffff:192.0.2.1")).is_err());
+    }
+
+    #[test]
+    fn who_sweeps_his_64s_meets_the_limits_of_his_48_before_they_fill_the_table() {
+        let subnet = |n: u16| IpAddr::from([0x2001, 0xdb8, 7, n, 0, 0, 0, 1]);
+        let door = door(|limits| (limits.per_address, limits.rate) = (3, 10));
+        let open: Vec<_> = (0..6).map(|n| door.admit(ms(0), subnet(n))).collect();
+        assert!(open.iter().all(Result::is_ok));
+        let met = door.admit(ms(0), subnet(6)).expect_err("one too many");
+        assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
+        let _other = door
+            .admit(ms(0), ip("2001:db8:8::1"))
+            .expect("another site");
+        drop(open);
+        let quick = (10..2000).filter(|n| door.admit(ms(0), subnet(*n)).is_ok());
+        assert_eq!(quick.count(), 94, "what is saved for five seconds, twice");
+        assert_eq!(door.hits.of(ConnectionLimit::ConnectionRate), 1896);
+        let remembered = door.lock().records.len();
+        assert_eq!(remembered, 94 + 6 + 1 + 2, "those that were let in");
+    }
+
+    #[tokio::test]
+    async fn with_all_places_taken_the_longest_idle_of_the_address_that_has_most_is_asked_to_go() {
+        use futures_util::FutureExt;
+        let door = door(|limits| limits.connections = 5);
+        let mut held = Vec::new();
+        for (address, count) in [("192.0.2.1", 1), ("192.0.2.2", 3), ("192.0.2.3", 1)] {
+            for _ in 0..count {
+                let permit = door.room().await;
+                let admitted = door.admit(ms(0), ip(address)).expect("a place");
+                held.push((admitted, permit));
+            }
+        }
+        let seat = |n: usize| held[n].0.seat();
+        let wanted = || (0..5).filter(|n| held[*n].0.seat().wanted().now_or_never().is_some());
+        // Of the second address the first has something to do, and the second had a moment ago.
+        let _busy = seat(1).exchange();
+        drop(seat(2).exchange());
+        assert_eq!(
+            wanted().count(),
+            0,
+            "all places are taken, and nobody waits"
+        );
+        let mut first = Box::pin(door.room());
+        assert!((&mut first).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [3]);
+        let mut next = Box::pin(door.room());
+        assert!((&mut next).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [2, 3]);
+        // All of the others have as many, and the first of them has waited longest.
+        let mut last = Box::pin(door.room());
+        assert!((&mut last).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(door.hits.of(ConnectionLimit::IdleGivesWay), 3);
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 3);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_to_go_where_idle_connections_may_stay() {
+        use futures_util::FutureExt;
+        let door = door(|limits| (limits.connections, limits.idle_gives_way) = (1, false));
+        let _permit = door.room().await;
+        let admitted = door.admit(ms(0), ip("192.0.2.1")).expect("a place");
+        assert!(door.room().now_or_never().is_none());
+        assert!(admitted.seat().wanted().now_or_never().is_none());
     }
 
     #[test]
@@ -348,10 +543,15 @@ mod tests {
         for n in 0..1000_u32 {
             let address = IpAddr::from(n.to_be_bytes());
             drop(door.admit(ms(1), address));
-            assert!(door.lock().len() <= 10);
+            assert!(door.lock().records.len() <= 10);
         }
         assert!(door.admit(ms(2), bad).is_err(), "it was remembered");
-        assert!(door.lock().contains_key(&ip("192.0.2.2")), "it is open");
+        assert!(
+            door.lock()
+                .records
+                .contains_key(&Source::widest(ip("192.0.2.2"))),
+            "it is open"
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ use crate::hyper_runtime::RunTimer;
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::serve::Terms;
+use crate::serve::{Terms, over};
 use crate::tap::ConnectionTap;
 
 /// The least buffer hyper takes, bytes.
@@ -206,7 +206,9 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     } = terms;
     let (patience, hits) = (options.head_timeout, options.hits.clone());
     let (io, clock) = HeadTimed::new(io, runtime.clone(), patience, hits);
+    let seat = options.seat.clone();
     let service = service_fn(move |request: Request<Incoming>| {
+        let exchange = seat.exchange();
         let (handler, clock) = (handler.clone(), clock.clone());
         clock.request();
         async move {
@@ -214,7 +216,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 true => handler.answer(arrived(request, secure)).await,
                 false => bad_request(),
             };
-            Ok::<_, std::convert::Infallible>(response.map(|body| clock.response(body)))
+            let response = response.map(|body| clock.response(body));
+            Ok::<_, std::convert::Infallible>(exchange.with(response))
         }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -229,7 +232,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         .auto_date_header(false);
     let connection = builder.serve_connection(TokioIo::new(io), service);
     let mut connection = std::pin::pin!(connection);
-    let ended = match select(connection.as_mut(), stop.wait()).await {
+    let ended = match select(connection.as_mut(), over(options, stop)).await {
         Either::Left((ended, _)) => ended,
         Either::Right(((), _)) => {
             connection.as_mut().graceful_shutdown();

@@ -451,21 +451,27 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         .then(|| Pushers::new(runtime.clone(), options.clone()));
     let idle = Idle::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
-    let mut stopped = stop.wait();
+    let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
     let mut draining = false;
     let mut answers = FuturesUnordered::new();
     poll_fn(|cx| {
         loop {
-            let stop_now = !draining
-                && (Pin::new(&mut stopped).poll(cx).is_ready()
-                    || expired.as_mut().poll(cx).is_ready());
-            if stop_now {
-                draining = true;
-                connection.graceful_shutdown();
+            if !draining {
+                let leave = Pin::new(&mut wanted).poll(cx).is_ready()
+                    || expired.as_mut().poll(cx).is_ready();
+                draining = leave || Pin::new(&mut stopped).poll(cx).is_ready();
+                if leave && idle.is_idle() {
+                    // h2's orderly end waits for the client to answer a PING, and one that never does would keep
+                    // its place for ever. A request that crosses this is above the last stream that GOAWAY
+                    // names: it may be sent again.
+                    connection.abrupt_shutdown(Reason::NO_ERROR);
+                } else if draining {
+                    connection.graceful_shutdown();
+                }
             }
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((mut request, respond)))) => {
-                    let busy = idle.exchange();
+                    let busy = (idle.exchange(), options.seat.exchange());
                     let stall = Stall::of_writing(runtime.clone(), options);
                     let (handler, turns) = (handler.clone(), turns.clone());
                     let respond = Respond::new(respond);

@@ -43,6 +43,11 @@ impl Idle {
         Busy(self.clone())
     }
 
+    /// Whether no exchange is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock().open == 0
+    }
+
     /// Completes when no exchange was open for as long as there is patience.
     pub(crate) async fn expired(&self) {
         loop {

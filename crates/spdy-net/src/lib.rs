@@ -40,6 +40,7 @@ pub mod negotiate;
 pub mod network;
 pub mod pins;
 pub mod protocol;
+pub mod seat;
 pub mod serve;
 mod spdy_session;
 mod stall;

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum ConnectionLimit {
     /// Connections open at once; the next waits in the kernel's queue.
     MaxConnections,
+    /// With all places taken, a connection that had nothing to do; it was ended in order for one that waits.
+    IdleGivesWay,
     /// Connections open at once from one address; the next is closed unheard.
     ConnectionsPerAddress,
     /// New connections a second from one address; the next is closed unheard.
@@ -35,8 +37,9 @@ pub enum ConnectionLimit {
 
 impl ConnectionLimit {
     /// All of them, in the order of the enum.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::MaxConnections,
+        Self::IdleGivesWay,
         Self::ConnectionsPerAddress,
         Self::ConnectionRate,
         Self::AbusesPerAddress,
@@ -53,6 +56,7 @@ impl ConnectionLimit {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxConnections => "max_connections",
+            Self::IdleGivesWay => "idle_gives_way",
             Self::ConnectionsPerAddress => "connections_per_address",
             Self::ConnectionRate => "connection_rate",
             Self::AbusesPerAddress => "abuses_per_address",

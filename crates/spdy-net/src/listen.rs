@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use crate::admission::{Admission, Conduct};
 use crate::latch::Latch;
 use crate::network::BoxIo;
+use crate::seat::Seat;
 
 /// Connections the kernel may hold before they are accepted.
 const BACKLOG: u32 = 1024;
@@ -76,10 +77,11 @@ impl Listener {
     }
 
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
-    /// drops them. What `serve` says of its peer is remembered of the peer's address.
+    /// drops them. What `serve` says of its peer is remembered of the peer's address; the [`Seat`] is for
+    /// [`ServerOptions::seat`](crate::serve::ServerOptions::seat).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
-        F: Fn(BoxIo, SocketAddr) -> S,
+        F: Fn(BoxIo, SocketAddr, Seat) -> S,
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
@@ -101,7 +103,7 @@ impl Listener {
             };
             match door.admit(door.hour(), from.ip()) {
                 Ok(admitted) => {
-                    let serving = serve(Box::new(stream), from);
+                    let serving = serve(Box::new(stream), from, admitted.seat());
                     open.spawn(async move {
                         let conduct = serving.await.into();
                         admitted.ended(conduct);

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use http::{Request, Response};
 use spdy::Metrics;
@@ -23,6 +24,7 @@ use crate::latch::Latch;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::seat::Seat;
 use crate::stall::{Impatient, PatientBody, Stall};
 use crate::tls::ServerTls;
 use crate::{http1, http2, negotiate, spdy_session};
@@ -64,6 +66,8 @@ pub struct ServerOptions {
     pub http2_push: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
+    /// The place of this one connection, which it may have to give up for another when it has nothing to do.
+    pub seat: Seat,
 }
 
 impl Default for ServerOptions {
@@ -86,6 +90,7 @@ impl Default for ServerOptions {
             push_form: PushForm::default(),
             http2_push: false,
             hits: LimitHits::default(),
+            seat: Seat::default(),
         }
     }
 }
@@ -108,7 +113,7 @@ pub async fn serve_connection(
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
     let opened = Box::pin(open(io, protocols, tls, options.handshake_timeout, runtime));
-    let opened = match select(opened, stop.wait()).await {
+    let opened = match select(opened, over(options, stop)).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
@@ -165,6 +170,14 @@ impl Handler for Patient {
         });
         self.handler.answer(request)
     }
+}
+
+/// Completes when the connection is to end: the server stops, or another shall have its place.
+pub(crate) fn over(
+    options: &ServerOptions,
+    stop: &Latch,
+) -> impl Future<Output = ()> + Unpin + use<> {
+    select(stop.wait(), options.seat.wanted()).map(drop)
 }
 
 /// On what terms a connection is served, whatever is spoken on it.

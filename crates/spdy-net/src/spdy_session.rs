@@ -21,7 +21,7 @@ use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::Arrival;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::serve::Terms;
+use crate::serve::{Terms, over};
 use crate::tap::ConnectionTap;
 
 /// The window of a stream before anything is said of it, bytes (SPDY/3.1 §2.6.8).
@@ -198,6 +198,7 @@ pub(crate) async fn serve(
     config.write_timeout = Some(options.write_timeout);
     config.frame_timeout = Some(options.frame_timeout);
     limit_heads(config, options.max_head_bytes);
+    let seat = options.seat.clone();
     let service = move |mut request: Request<Body>| {
         let priority = request
             .extensions()
@@ -210,10 +211,11 @@ pub(crate) async fn serve(
             secure,
             priority,
         });
-        handler.answer(request)
+        let (exchange, answer) = (seat.exchange(), handler.answer(request));
+        async move { exchange.with(answer.await) }
     };
     builder
-        .serve_until(io, runtime.clone(), service, stop.wait())
+        .serve_until(io, runtime.clone(), service, over(options, stop))
         .await
         .map_err(ConnectionError::Spdy)
 }

@@ -154,7 +154,7 @@ async fn an_address_whose_sessions_are_floods_is_not_heard_any_more() {
         drain_timeout: SECOND,
     };
     let ended = stop.clone();
-    let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _| {
+    let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, _| {
         let (runtime, stop) = (runtime.clone(), ended.clone());
         async move {
             let spdy = &[Protocol::Spdy(Version::V31)];
@@ -212,9 +212,11 @@ async fn listeners_that_wait_take_no_place_from_each_other() {
             admission: admission.clone(),
             drain_timeout: SECOND,
         };
-        running.spawn(listener.run(options, stop.clone(), |mut io, _| async move {
-            let _ = io.write_all(b"here").await; // and closes
-        }));
+        running.spawn(
+            listener.run(options, stop.clone(), |mut io, _, _| async move {
+                let _ = io.write_all(b"here").await; // and closes
+            }),
+        );
     }
     for address in addresses {
         let mut io = tokio::net::TcpStream::connect(address)

@@ -104,7 +104,7 @@ async fn serve(tls: bool) -> anyhow::Result<()> {
     println!("{}\n{}", listener.address(), ca.pem());
     std::io::stdout().flush()?;
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let running = tokio::spawn(listener.run(options, stop.clone(), move |io, _| {
+    let running = tokio::spawn(listener.run(options, stop.clone(), move |io, _, _| {
         serve_connection(io, site.clone(), config.clone(), runtime.clone())
     }));
     // A thread, for tokio's own stdin could not be left.

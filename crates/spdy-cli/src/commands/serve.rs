@@ -281,8 +281,10 @@ async fn serve(
         };
         let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
         let options = listen_options.clone();
-        running.spawn(listener.run(options, stop, move |io, _from| {
-            serve_connection(io, site.clone(), config.clone(), runtime.clone())
+        running.spawn(listener.run(options, stop, move |io, _, seat| {
+            let mut config = config.clone();
+            config.options.seat = seat;
+            serve_connection(io, site.clone(), config, runtime.clone())
         }));
     }
     if let Some((listener, counted)) = metrics.zip(counted) {
@@ -296,10 +298,14 @@ async fn serve(
             admission: serve_metrics::admission(),
             ..ListenOptions::default()
         };
-        running.spawn(listener.run(options, stop.clone(), move |io, _| {
+        running.spawn(listener.run(options, stop.clone(), move |io, _, seat| {
             let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
             async move {
-                let (protocols, options) = ([Protocol::Http1], ServerOptions::default());
+                let protocols = [Protocol::Http1];
+                let options = ServerOptions {
+                    seat,
+                    ..ServerOptions::default()
+                };
                 let serving = spdy_net::serve::serve_connection(
                     io, answer, &protocols, None, &options, &runtime, &ended,
                 );

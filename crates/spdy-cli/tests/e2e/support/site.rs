@@ -63,7 +63,7 @@ impl Site {
         };
         let never = stop.clone();
         runtime.spawn(
-            listener.run(ListenOptions::default(), stop, move |io, _from| {
+            listener.run(ListenOptions::default(), stop, move |io, _, _| {
                 let (handler, tls, options) = (Arc::clone(&handler), tls.clone(), options.clone());
                 let (shared, never) = (shared.clone(), never.clone());
                 async move {

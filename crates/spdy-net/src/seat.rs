@@ -1,0 +1,137 @@
+//! The place of one connection among all: whether it has something to do, and whether it is wanted for another.
+//!
+//! ```text
+//!  let in --> idle --exchange--> busy --last exchange ended--> idle --others wait, and it is its turn--> gives way
+//! ```
+//!
+//! The connection says what it does, `admission.rs` looks at it when all places are taken.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+
+use crate::latch::{Latch, Wait};
+
+/// Clones are the same place. The default is one that nobody will ask for.
+#[derive(Clone, Debug, Default)]
+pub struct Seat(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    wanted: Latch,
+    /// Counts on whenever a connection of the same door has nothing to do any more.
+    turns: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Exchanges that are open.
+    open: usize,
+    /// When the last one ended, in turns: of two connections the lower has waited longer.
+    idle_since: u64,
+}
+
+impl Seat {
+    /// A place among those that share `turns`.
+    pub(crate) fn new(turns: Arc<AtomicU64>) -> Self {
+        let idle_since = turns.fetch_add(1, Ordering::Relaxed);
+        let state = Mutex::new(State {
+            open: 0,
+            idle_since,
+        });
+        Self(Arc::new(Shared {
+            state,
+            wanted: Latch::new(),
+            turns,
+        }))
+    }
+
+    /// An exchange began; it ends when what is returned is dropped.
+    pub(crate) fn exchange(&self) -> Exchange {
+        self.lock().open += 1;
+        Exchange(self.clone())
+    }
+
+    /// Since which turn it has nothing to do; `None` if it has, or was told to go.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        let state = self.lock();
+        (state.open == 0 && !self.0.wanted.is_set()).then_some(state.idle_since)
+    }
+
+    /// Asks the connection to end in order.
+    pub(crate) fn give_way(&self) {
+        self.0.wanted.set();
+    }
+
+    /// Completes when another shall have the place.
+    pub(crate) fn wanted(&self) -> Wait {
+        self.0.wanted.wait()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An exchange that is open.
+#[derive(Debug)]
+pub(crate) struct Exchange(Seat);
+
+impl Exchange {
+    /// Keeps it open as long as `response` has a body to come. One that is in memory is handed over at once,
+    /// and no connection ends before it is sent: it costs nothing here.
+    pub(crate) fn with(self, response: Response<Body>) -> Response<Body> {
+        if response.body().try_clone().is_some() {
+            return response;
+        }
+        response.map(|body| {
+            Body::wrap(Busy {
+                body,
+                _exchange: self,
+            })
+        })
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.open -= 1;
+        if state.open == 0 {
+            state.idle_since = self.0.0.turns.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A body whose exchange is open while it lives.
+struct Busy {
+    body: Body,
+    _exchange: Exchange,
+}
+
+impl http_body::Body for Busy {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,152 @@
+//! Connections that have nothing to do, and others that want their place.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_frame::priority::Priority;
+use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::latch::Latch;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::{ServerOptions, serve_connection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
+
+use support::{ALL, PushedTime, get};
+
+mod support;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// `/slow` is never answered, `/trickle` has a head and no body ever, all else is.
+async fn answer(request: Request<Body>) -> Response<Body> {
+    match request.uri().path() {
+        "/slow" => std::future::pending().await,
+        "/trickle" => {
+            let never = futures_util::stream::pending::<Result<bytes::Bytes, std::io::Error>>();
+            Response::new(Body::from_stream(never))
+        }
+        _ => Response::new(Body::full("here")),
+    }
+}
+
+/// A connection from the `host`-th address of this machine.
+async fn connect(host: u8, to: SocketAddr, protocol: Protocol) -> Connection {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let from = SocketAddr::from((Ipv4Addr::new(127, 0, 0, host), 0));
+    socket.bind(from).expect("an address of this machine");
+    let stream = socket.connect(to).await.expect("a port");
+    let options = ClientOptions::default();
+    Connection::start(Box::new(stream), protocol, 0, &options, &support::runtime())
+        .await
+        .expect("a connection")
+}
+
+async fn is_answered(connection: &Connection) -> bool {
+    let answered = connection.send(get("/"), Priority::HIGHEST).await;
+    match answered {
+        Ok(response) => support::read(response).await.is_ok() && connection.ready().await,
+        Err(_) => false,
+    }
+}
+
+/// Four addresses could fill all places with connections that do nothing, and keep everybody else out for as long
+/// as an idle connection lives.
+#[tokio::test]
+async fn with_all_places_taken_who_has_nothing_to_do_makes_room_and_who_has_something_does_not() {
+    for protocol in ALL {
+        let limits = AdmissionLimits {
+            connections: 4,
+            ..AdmissionLimits::default()
+        };
+        let hits = LimitHits::default();
+        let options = ListenOptions {
+            admission: Admission::new(limits, hits.clone()),
+            drain_timeout: Duration::ZERO,
+        };
+        let here = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let listener = Listener::bind(here).expect("a free port");
+        let to = SocketAddr::from((Ipv4Addr::LOCALHOST, listener.address().port()));
+        let (stop, runtime) = (Latch::new(), support::runtime());
+        let ended = stop.clone();
+        let listening = tokio::spawn(listener.run(options, stop.clone(), move |io, _, seat| {
+            let (runtime, stop) = (runtime.clone(), ended.clone());
+            let options = ServerOptions {
+                seat,
+                ..ServerOptions::default()
+            };
+            async move {
+                let (handler, protocols) = (Arc::new(answer), [protocol]);
+                let served =
+                    serve_connection(io, handler, &protocols, None, &options, &runtime, &stop);
+                let _ = served.await;
+                Conduct::Fair
+            }
+        }));
+        let other = connect(1, to, protocol).await;
+        assert!(is_answered(&other).await, "{protocol}");
+        let [waiting, reading, idle] = [
+            connect(2, to, protocol).await,
+            connect(2, to, protocol).await,
+            connect(2, to, protocol).await,
+        ];
+        assert!(is_answered(&waiting).await && is_answered(&idle).await);
+        let mut slow = waiting.send(get("/slow"), Priority::HIGHEST);
+        assert!((&mut slow).now_or_never().is_none());
+        let trickle = reading.send(get("/trickle"), Priority::HIGHEST).await;
+        let trickle = trickle.expect("its head");
+        assert!(
+            is_answered(&idle).await,
+            "{protocol}: there is a place for all"
+        );
+        assert_eq!(hits.of(ConnectionLimit::IdleGivesWay), 0);
+
+        let newcomer = connect(3, to, protocol).await;
+        assert!(is_answered(&newcomer).await, "{protocol}: one too many");
+        idle.closed().await;
+        assert_eq!(hits.of(ConnectionLimit::IdleGivesWay), 1, "{protocol}");
+        for kept in [&other, &waiting, &reading] {
+            assert!(!kept.is_closing(), "{protocol}");
+        }
+        assert!((&mut slow).now_or_never().is_none(), "{protocol}");
+        drop((slow, trickle));
+        stop.set();
+        listening.await.expect("no panic");
+    }
+}
+
+/// h2's end in order waits for the answer to a PING: a client that never gave one kept its place for ever.
+#[tokio::test]
+async fn an_idle_http2_client_that_answers_no_ping_is_ended_all_the_same() {
+    let options = ServerOptions {
+        idle_timeout: 7 * SECOND,
+        ..ServerOptions::default()
+    };
+    let time = PushedTime::default();
+    let runtime = SharedRuntime::new(time.clone());
+    let http2 = &[Protocol::Http2];
+    let (mut io, mut served) =
+        support::serve_told(runtime, http2, answer, None, options, Latch::new());
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
+    io.write_all(&preface).await.expect("it is open");
+    for seconds in 0..8 {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let ended = (&mut served).now_or_never().is_some();
+        assert_eq!(ended, seconds == 7, "after {seconds} s");
+        time.push(SECOND);
+    }
+    let mut heard = Vec::new();
+    io.read_to_end(&mut heard).await.expect("an end");
+    let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    assert!(heard.ends_with(&goaway), "{heard:02x?}");
+}
