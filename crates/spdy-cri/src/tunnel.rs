@@ -28,7 +28,7 @@ use crate::websocket::{self, normal_close, to_io};
 /// What stands before a sub-protocol that is tunnelled.
 pub const PREFIX: &str = "SPDY/3.1+";
 /// Bytes of a message that is taken; a longer one ends the session. Kubernetes copies in pieces of 32 KiB,
-/// each a message.
+/// each a message. Room for as many is made when a frame's head announces them.
 pub const MAX_MESSAGE_BYTES: usize = websocket::MAX_MESSAGE_BYTES;
 /// Bytes of a message that we write.
 const MESSAGE_BYTES: usize = 64 * 1024;

@@ -3,7 +3,11 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +15,7 @@ use futures_util::{SinkExt, StreamExt};
 use spdy_cri::client::{self, Options, Process};
 use spdy_cri::{Config, StreamingServer, Wanted};
 use support::{PIPES, Toy, dial, exec, nothing_runs, post, runtime, toy};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
@@ -282,6 +286,125 @@ async fn scripted(
         .await
         .expect("a process");
     (process, serving)
+}
+
+/// A client waited for ever for one that had gone without a word, as a machine does that loses its power.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
+    let (process, serving) = scripted(Vec::new()).await;
+    let socket = serving.await.expect("no panic");
+    let begun = tokio::time::Instant::now();
+    process.wait().await.expect_err("nobody is there");
+    let waited = begun.elapsed();
+    // The first PING goes after 5 s.
+    let want = Duration::from_secs(65);
+    assert!((want..want * 2).contains(&waited), "{waited:?}");
+    drop(socket);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_pings_is_there_for_hours_and_so_is_one_whose_answers_we_do_not_read()
+{
+    // More than waits for its reader: the client stops reading, and answers lie behind what it does not read.
+    let piece = Message::binary([&b"\x01"[..], &[b'x'; 30_000]].concat());
+    for pieces in [0, 50] {
+        let (mut process, serving) = scripted(Vec::new()).await;
+        let mut socket = serving.await.expect("no panic");
+        let (sent, piece) = (vec![piece.clone(); pieces], piece.clone());
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let saying = tokio::spawn(async move {
+            for message in sent {
+                socket.send(message).await.expect("sent");
+            }
+            let mut ended = ended;
+            loop {
+                tokio::select! {
+                    message = socket.next() => drop(message.expect("an end").expect("a message")),
+                    _ = &mut ended => break,
+                }
+            }
+            let last = [piece, Message::binary(SUCCESS), close(CloseCode::Normal)];
+            for message in last {
+                socket.send(message).await.expect("sent");
+            }
+            to_the_end_of(&mut socket).await;
+        });
+        tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
+        let mut stdout = process.stdout.take().expect("asked for");
+        for _ in 0..pieces {
+            let came = stdout.receive().await.expect("more").expect("no fault");
+            assert_eq!(came.len(), 30_000);
+        }
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        end.send(()).expect("it is there");
+        let came = stdout.receive().await.expect("more").expect("no fault");
+        assert_eq!(came.len(), 30_000);
+        process.wait().await.expect("a status");
+        saying.await.expect("no panic");
+    }
+}
+
+/// A connection that can be broken in one direction: writes fail, and reads never end.
+struct Breakable {
+    io: DuplexStream,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Breakable {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Breakable {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.is_broken.load(Ordering::SeqCst) {
+            true => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            false => Pin::new(&mut self.io).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// Who read waited for ever, since the connection waited for the goodbye of a peer that could not be reached.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_takes_nothing_and_says_nothing_more_is_lost_soon() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let is_broken = Arc::<AtomicBool>::default();
+    let io = Breakable {
+        io: dial(&server),
+        is_broken: is_broken.clone(),
+    };
+    let options = Options {
+        ping_interval: None,
+        ..Options::default()
+    };
+    let mut process = client::exec_in_websocket(io, &post(&url), PIPES, options, runtime())
+        .await
+        .expect("a process");
+    is_broken.store(true, Ordering::SeqCst);
+    let begun = tokio::time::Instant::now();
+    let mut stdin = process.stdin.take().expect("asked for");
+    stdin.send(Bytes::from_static(b"x")).await.expect("room");
+    process.wait().await.expect_err("the connection is lost");
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
 }
 
 fn close(code: CloseCode) -> Message {

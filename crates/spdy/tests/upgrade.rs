@@ -313,6 +313,7 @@ async fn a_server_refuses_with_400_and_403_as_apimachinery_does() {
     }
     let (_, answer) = served(b"PUT / HTTP/1.1\r\n\r\n", EXEC).await;
     assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("\r\nallow: GET, POST\r\n"), "{answer}");
     let (_, answer) = served(
         b"GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
         &[],

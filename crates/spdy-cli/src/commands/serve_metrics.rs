@@ -53,11 +53,14 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
             Err(fmt::Error) => unreachable!("a string takes whatever is written"),
         }
     };
-    let response = Response::builder()
+    let mut response = Response::builder()
         .status(status)
         .header(header::CONTENT_TYPE, kind);
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        response = response.header(header::ALLOW, "GET, HEAD"); // it must be said (RFC 9110 §15.5.6)
+    }
     let response = response.body(Body::full(text.into_bytes()));
-    response.expect("a status and one header make a response")
+    response.expect("a status and two headers make a response")
 }
 
 /// A registry of what `metrics` and `hits` count.
@@ -297,4 +300,27 @@ fn put_gauge(
     now: u64,
 ) -> fmt::Result {
     metric.encode_family(labels)?.encode_gauge(&now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_method_is_told_which_ones_there_are() {
+        let registry = registry(&Metrics::new(), &LimitHits::default());
+        for (method, status, allow) in [
+            (Method::GET, 200, None),
+            (Method::HEAD, 200, None),
+            (Method::POST, 405, Some("GET, HEAD")),
+        ] {
+            let mut request = Request::new(Body::empty());
+            *request.method_mut() = method;
+            *request.uri_mut() = http::Uri::from_static(PATH);
+            let response = answer(&registry, &request);
+            let told = response.headers().get(header::ALLOW);
+            let told = told.map(|told| told.to_str().expect("text"));
+            assert_eq!((response.status().as_u16(), told), (status, allow));
+        }
+    }
 }

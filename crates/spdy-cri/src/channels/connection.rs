@@ -9,11 +9,11 @@
 //! Both rooms are counted in bytes. While one channel's bytes wait for their reader and fill the room,
 //! nothing more is read from the socket: that holds the sender back, as it does at the kubelet.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use spdy::runtime::BoxFuture;
@@ -38,6 +38,15 @@ use crate::websocket::normal_close;
 const WRITE_AHEAD: usize = 4 * (MESSAGE_BYTES + ENTRY_BYTES);
 /// How long the peer may take to answer our close. As long as a session waits for its end to be written.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a side finds out that the other is gone, without having anything to say to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heartbeat {
+    /// From one PING to the next.
+    pub(crate) every: Duration,
+    /// How long the answer may take.
+    pub(crate) patience: Duration,
+}
 
 /// Which way a channel goes, seen from here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -84,6 +93,7 @@ pub(crate) struct Channels<T> {
     incoming: Incoming,
     outgoing: UnboundedReceiver<Outgoing>,
     write_room: Arc<Semaphore>,
+    heartbeat: Option<Heartbeat>,
     runtime: SharedRuntime,
 }
 
@@ -141,10 +151,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             incoming,
             outgoing,
             write_room,
+            heartbeat: None,
             runtime,
         };
         let held = Held { _outgoing: sender };
         (channels, ends, held)
+    }
+
+    /// Asks the peer for signs of life.
+    pub(crate) fn with_heartbeat(mut self, heartbeat: Option<Heartbeat>) -> Self {
+        self.heartbeat = heartbeat;
+        self
     }
 
     /// Runs until the peer has closed, or nothing is left to write and the close was answered.
@@ -159,6 +176,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             mut incoming,
             outgoing,
             write_room,
+            heartbeat,
             runtime,
         } = self;
         let (mut sink, mut stream) = socket.split();
@@ -166,7 +184,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         let ended = {
             let reading = read(&mut stream, protocol, &mut incoming, &heard);
             let mut reading = std::pin::pin!(reading);
-            let writing = write(&mut sink, protocol, outgoing, &write_room, &heard);
+            let every = heartbeat.map(|heartbeat| heartbeat.every);
+            let writing = write(&mut sink, protocol, outgoing, &write_room, &heard, every);
             tokio::select! {
                 ended = &mut reading => ended,
                 written = writing => match written {
@@ -174,13 +193,20 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
                         Some(ended) => ended,
                         None => return Ok(()),
                     },
-                    // It may have said goodbye, and how all ended, before it took no more.
-                    Err(error) => reading.await.map_err(|_| Fault::Lost(error.to_string())),
+                    // It may have said goodbye, and how all ended, before it took no more. If it did not, it
+                    // may never say anything again.
+                    Err(error) => match within(&runtime, CLOSE_PATIENCE, reading).await {
+                        Some(Ok(())) => Ok(()),
+                        Some(Err(_)) | None => Err(Fault::Lost(error.to_string())),
+                    },
                 },
                 () = heard.silence() => Err(Fault::Broken {
                     code: CloseCode::Away,
                     why: format!("nothing was said for {IDLE_TIMEOUT:?}"),
                 }),
+                after = heard.unanswered(heartbeat) => {
+                    Err(Fault::Lost(format!("a ping was not answered within {after:?}")))
+                }
             }
         };
         write_room.close();
@@ -257,8 +283,9 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
     heard: &LastHeard<'_>,
 ) -> Result<(), Fault> {
     loop {
+        heard.waits();
         let message = stream.next().await;
-        heard.now();
+        heard.came();
         let bytes: Bytes = match message {
             // The kubelet takes either kind for either codec.
             Some(Ok(Message::Binary(bytes))) => bytes,
@@ -336,16 +363,32 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     mut outgoing: UnboundedReceiver<Outgoing>,
     write_room: &Semaphore,
     heard: &LastHeard<'_>,
+    ping_every: Option<Duration>,
 ) -> Result<(), Error> {
+    let runtime = heard.runtime;
+    let mut next_ping = ping_every.map(|every| runtime.now() + every);
     let written = async {
-        while let Some(first) = outgoing.recv().await {
-            let mut next = Some(first);
+        loop {
+            let due = next_ping.map_or_else(never, |at| runtime.sleep_until(at));
+            let next = match select(due, std::pin::pin!(outgoing.recv())).await {
+                Either::Left(_) => None,
+                Either::Right((next, _)) => Some(next),
+            };
+            let Some(mut next) = next else {
+                sink.send(Message::Ping(Bytes::new())).await?;
+                heard.pinged();
+                next_ping = ping_every.map(|every| runtime.now() + every);
+                continue;
+            };
+            if next.is_none() {
+                break;
+            }
             while let Some(Outgoing { piece, _room }) = next {
                 sink.feed(codec::encode(protocol, &piece)).await?;
                 next = outgoing.try_recv().ok();
             }
             sink.flush().await?;
-            heard.now();
+            heard.went();
         }
         let close = Message::Close(Some(normal_close()));
         sink.send(close).await
@@ -355,36 +398,89 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     written
 }
 
-/// When something last crossed the connection, a PING too.
+fn never() -> BoxFuture<()> {
+    Box::pin(std::future::pending())
+}
+
+/// When something last crossed the connection, a PING too, and whether one of ours is still to be answered.
 struct LastHeard<'r> {
     runtime: &'r SharedRuntime,
-    begun: Instant,
-    /// Milliseconds since `begun`.
-    at_ms: AtomicU64,
+    state: Mutex<Heard>,
+}
+
+struct Heard {
+    at: Instant,
+    /// The first PING of ours since something came.
+    pinged: Option<Instant>,
+    /// The socket is read. While a channel's bytes wait for their reader it is not, and an answer may lie there.
+    reads: bool,
 }
 
 impl<'r> LastHeard<'r> {
     fn new(runtime: &'r SharedRuntime) -> Self {
-        Self {
-            runtime,
-            begun: runtime.now(),
-            at_ms: AtomicU64::new(0),
-        }
+        let state = Mutex::new(Heard {
+            at: runtime.now(),
+            pinged: None,
+            reads: false,
+        });
+        Self { runtime, state }
     }
 
-    fn now(&self) {
-        let since = (self.runtime.now() - self.begun).as_millis();
-        let since = u64::try_from(since).unwrap_or(u64::MAX);
-        self.at_ms.store(since, Ordering::Relaxed);
+    fn state(&self) -> MutexGuard<'_, Heard> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next message is waited for.
+    fn waits(&self) {
+        let mut state = self.state();
+        state.reads = true;
+        state.pinged = state.pinged.map(|_| self.runtime.now());
+    }
+
+    fn came(&self) {
+        *self.state() = Heard {
+            at: self.runtime.now(),
+            pinged: None,
+            reads: false,
+        };
+    }
+
+    fn went(&self) {
+        self.state().at = self.runtime.now();
+    }
+
+    fn pinged(&self) {
+        let now = self.runtime.now();
+        let mut state = self.state();
+        state.at = now;
+        state.pinged.get_or_insert(now);
     }
 
     /// Done when nothing has crossed for [`IDLE_TIMEOUT`].
     async fn silence(&self) {
         loop {
-            let last = Duration::from_millis(self.at_ms.load(Ordering::Relaxed));
-            let due = self.begun + last + IDLE_TIMEOUT;
+            let due = self.state().at + IDLE_TIMEOUT;
             if self.runtime.now() >= due {
                 return;
+            }
+            self.runtime.sleep_until(due).await;
+        }
+    }
+
+    /// Done when a PING was not answered for as long as there is patience; says how long that was.
+    async fn unanswered(&self, heartbeat: Option<Heartbeat>) -> Duration {
+        let Some(Heartbeat { patience, .. }) = heartbeat else {
+            return std::future::pending().await;
+        };
+        loop {
+            let now = self.runtime.now();
+            let pinged = {
+                let state = self.state();
+                state.pinged.filter(|_| state.reads)
+            };
+            let due = pinged.unwrap_or(now) + patience;
+            if now >= due {
+                return patience;
             }
             self.runtime.sleep_until(due).await;
         }

@@ -26,4 +26,4 @@ pub(crate) mod port_forward;
 pub(crate) mod remote_command;
 
 pub(crate) use channel::{Reader, Writer};
-pub(crate) use connection::{Channels, Ends, Held, Lane, together};
+pub(crate) use connection::{Channels, Ends, Heartbeat, Held, Lane, together};

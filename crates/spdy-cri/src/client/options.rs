@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use spdy::upgrade::Limits;
 
+use crate::channels::Heartbeat;
 use crate::protocol::{ChannelProtocol, RemoteCommand};
 use crate::websocket::MAX_MESSAGE_BYTES;
 
@@ -31,6 +32,11 @@ pub struct Options {
     /// Bytes of a message on a plain WebSocket; a longer one ends the connection (close 1009). As many wait
     /// to be read. Default 1 MiB: servers send pieces of 32 KiB.
     pub message_bytes: usize,
+    /// From one PING to the next on a plain WebSocket; `None` sends none. Default 5 s, as client-go.
+    pub ping_interval: Option<Duration>,
+    /// How long the answer to a PING may take, while we read; then the connection is lost. Default 60 s, as
+    /// client-go.
+    pub ping_timeout: Duration,
     /// How long the server may take to answer a stream. Default 30 s, as client-go.
     pub stream_timeout: Duration,
 }
@@ -43,7 +49,18 @@ impl Default for Options {
             channels: vec![ChannelProtocol::V5],
             limits: Limits::default(),
             message_bytes: MAX_MESSAGE_BYTES,
+            ping_interval: Some(Duration::from_secs(5)),
+            ping_timeout: Duration::from_secs(60),
             stream_timeout: Duration::from_secs(30),
         }
+    }
+}
+
+impl Options {
+    /// How the end of a server that says nothing is found out.
+    pub(super) fn heartbeat(&self) -> Option<Heartbeat> {
+        let patience = self.ping_timeout;
+        self.ping_interval
+            .map(|every| Heartbeat { every, patience })
     }
 }

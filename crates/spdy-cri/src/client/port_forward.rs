@@ -177,6 +177,7 @@ where
         message_bytes,
         runtime.clone(),
     );
+    let channels = channels.with_heartbeat(options.heartbeat());
     runtime.spawn(channels.run_alone());
     let mut ends = ends.into_iter();
     let mut forwarded = Vec::new();

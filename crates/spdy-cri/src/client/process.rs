@@ -171,7 +171,7 @@ where
     wanted.check()?;
     let offers = options.channels.iter().map(|known| known.name().to_owned());
     let offers: Vec<_> = offers.collect();
-    let message_bytes = options.message_bytes;
+    let (message_bytes, heartbeat) = (options.message_bytes, options.heartbeat());
     let connecting = websocket::connect(
         io,
         request,
@@ -196,6 +196,7 @@ where
         message_bytes,
         runtime.clone(),
     );
+    let channels = channels.with_heartbeat(heartbeat);
     runtime.spawn(channels.run_alone());
     let [stdin, stdout, stderr, status, resize] = five(ends);
     let Some(error) = status.reader else {

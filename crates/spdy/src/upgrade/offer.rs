@@ -94,6 +94,10 @@ impl Refusal {
         // what we say repeats what the client said: no browser shall take it for a page
         let nosniff = HeaderValue::from_static("nosniff");
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
+            // which are, it must say (RFC 9110 §15.5.6)
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST"));
+        }
         for protocol in &self.accepted {
             headers.append(ACCEPTED_STREAM_PROTOCOL_VERSIONS, protocol.clone());
         }
