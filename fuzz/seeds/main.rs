@@ -46,6 +46,7 @@ fn all() -> Vec<Seed> {
     text::http(&mut seeds);
     text::upgrades(&mut seeds);
     text::tunnels(&mut seeds);
+    text::channels(&mut seeds);
     text::profiles(&mut seeds);
     page::recordings(&mut seeds);
     page::texts(&mut seeds);

@@ -1,5 +1,6 @@
 //! Seeds of the doors whose bytes a person could type.
 
+use spdy_cri::ChannelProtocol;
 use spdy_fuzz::choices::Choices;
 use spdy_netem::profile;
 use spdy_testkit::{conformance, vectors};
@@ -84,13 +85,61 @@ pub(crate) fn upgrades(seeds: &mut Seeds) {
     }
 }
 
+/// What a client said over a WebSocket, in frames.
+fn behind_the_head(recorded: &[u8]) -> &[u8] {
+    let head = recorded.windows(4).position(|four| four == b"\r\n\r\n");
+    &recorded[head.map_or(0, |at| at + 4)..]
+}
+
+/// A frame of a client, masked by zeros: its first byte and what it holds.
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(payload.len()).expect("a short frame");
+    assert!(len < 126, "a frame of {len} bytes has its length elsewhere");
+    [&[first, 0x80 | len, 0, 0, 0, 0], payload].concat()
+}
+
+/// Frames that end a conversation: of exec what is typed, then a size of the terminal.
+pub(crate) fn channels(seeds: &mut Seeds) {
+    const TEXT: u8 = 0x81;
+    const BINARY: u8 = 0x82;
+    let mut push = |name: &str, choices: &[u8], wire: &[u8]| {
+        seeds.push("websocket_channels", name, Choices::join(choices, wire));
+    };
+    let recorded = vectors::bytes("kubernetes/ws_exec.c2s.bin");
+    push("recorded", &[0, 0, 0, 9, 200], behind_the_head(&recorded));
+    let close = frame(0x88, b"\x03\xe8");
+    let size = br#"{"Width":80,"Height":24}"#;
+    for version in 0..ChannelProtocol::ALL.len() as u8 {
+        let protocol = ChannelProtocol::ALL[usize::from(version)];
+        let said = if protocol.is_base64() {
+            [
+                frame(TEXT, b"0Zm9vCg=="),
+                frame(TEXT, b"4eyJXaWR0aCI6ODAsIkhlaWdodCI6MjR9"),
+                frame(0x89, b"p"),
+                frame(TEXT, b"0Zm9vCg="),
+            ]
+        } else {
+            [
+                frame(BINARY, b"\0foo\n"),
+                frame(BINARY, &[b"\x04", &size[..]].concat()),
+                frame(BINARY, b"\xff\0"),
+                frame(BINARY, b"\x02nobody"),
+            ]
+        };
+        let wire = [&said.concat()[..], &close].concat();
+        for (forwards, small) in [(0, 0), (1, 0), (0, 1)] {
+            let name = format!("{}-{forwards}-{small}", protocol.name());
+            push(&name, &[version, forwards, small, 3, 1, 40], &wire);
+        }
+    }
+    let long = [&[BINARY, 0xff][..], &[0, 0, 0, 0, 0, 0, 0xff, 0xff]].concat();
+    push("claim", &[0, 0, 0], &long);
+    push("too long", &[0, 0, 1], &long);
+}
+
 pub(crate) fn tunnels(seeds: &mut Seeds) {
     let recorded = vectors::bytes("kubernetes/ws_portforward.c2s.bin");
-    let head = recorded
-        .windows(4)
-        .position(|four| four == b"\r\n\r\n")
-        .map_or(0, |at| at + 4);
-    let messages = &recorded[head..];
+    let messages = behind_the_head(&recorded);
     seeds.push(
         "websocket_tunnel",
         "port-forward",
@@ -108,6 +157,12 @@ pub(crate) fn tunnels(seeds: &mut Seeds) {
         "websocket_tunnel",
         "frames",
         Choices::join(&[0, 1, 2], &frames.concat()),
+    );
+    // the head of a message of 640 KiB, and not a byte of it
+    seeds.push(
+        "websocket_tunnel",
+        "claim",
+        Choices::join(&[0, 0], b"\x82\xff\0\0\0\0\0\x0a\0\0\0\0\0\0"),
     );
     seeds.push(
         "websocket_tunnel",

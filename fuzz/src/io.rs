@@ -17,6 +17,8 @@ pub struct Script {
     pub written: Vec<u8>,
     /// The next read waits once, as a socket would.
     late: bool,
+    /// After the last piece the peer stays, and says nothing.
+    stays: bool,
 }
 
 impl Script {
@@ -27,6 +29,13 @@ impl Script {
             pieces: pieces.iter().map(|piece| piece.to_vec()).collect(),
             ..Self::default()
         }
+    }
+
+    /// The same peer, who does not end the connection.
+    #[must_use]
+    pub fn staying(mut self) -> Self {
+        self.stays = true;
+        self
     }
 
     /// What was not read.
@@ -48,7 +57,10 @@ impl AsyncRead for Script {
             return Poll::Pending;
         }
         let Some(piece) = self.pieces.front_mut() else {
-            return Poll::Ready(Ok(()));
+            return match self.stays {
+                true => Poll::Pending,
+                false => Poll::Ready(Ok(())),
+            };
         };
         let len = piece.len().min(into.remaining());
         into.put_slice(&piece[..len]);

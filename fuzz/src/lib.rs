@@ -12,6 +12,7 @@
 //! is within a stated factor of the input ([`memory`]). That nothing panics and no sum overflows comes for free.
 
 pub mod capture;
+pub mod channels;
 pub mod choices;
 pub mod frame;
 pub mod header_block;
@@ -46,6 +47,7 @@ pub const DOORS: &[Door] = &[
     door("http", http::check),
     door("upgrade", upgrade::check),
     door("websocket_tunnel", tunnel::check),
+    door("websocket_channels", channels::check),
     door("replica", page::check_file),
     door("har", page::check_file),
     door("warc", page::check_file),

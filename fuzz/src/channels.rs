@@ -1,0 +1,205 @@
+//! The door of channels over a plain WebSocket (`spdy-cri/src/channels`): exec and port-forward of Kubernetes without
+//! SPDY, bytes as they are or in base64.
+//!
+//! The codec is the crate's own business, so it is reached as a client reaches it: through the public server, by a
+//! request that is right and frames that are whatever they are.
+//!
+//! - Where the bytes are cut changes nothing of what the handler hears before its client leaves.
+//! - No more comes out of the channels than came in.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Waker};
+
+use futures_util::future::join;
+use spdy_cri::{
+    AttachRequest, ChannelProtocol, Config, Connection, ExecRequest, ExitCode, Handler,
+    HandlerError, PortForwardRequest, StreamingServer, Streams, TerminalSize, Wanted,
+};
+
+use crate::choices::Choices;
+use crate::io::{Script, runtime};
+use crate::memory;
+
+/// Ports that are forwarded at once.
+const PORTS: [u16; 2] = [80, 443];
+
+/// Serves the wire as the frames of a client, whole and cut.
+pub fn check(input: &[u8]) {
+    let (mut choices, wire) = Choices::split(input);
+    let protocol = choices.pick(&ChannelProtocol::ALL);
+    let forwards = choices.flag() && protocol.forwards_ports();
+    let message_bytes = choices.pick(&[64 * 1024, 100]);
+    // The buffers of HTTP and WebSocket, and a message of which only the length came.
+    memory::at_most(512 * 1024 + message_bytes + 80 * wire.len(), || {
+        let whole: &[&[u8]] = if wire.is_empty() { &[] } else { &[wire] };
+        let whole = serve(whole, protocol, forwards, message_bytes);
+        let bytes = whole.stdin.len() + whole.ports.values().map(Vec::len).sum::<usize>();
+        assert!(bytes <= wire.len(), "{bytes} bytes of {}", wire.len());
+        let cut = serve(&choices.cut(wire), protocol, forwards, message_bytes);
+        let same = whole.agrees_with(&cut);
+        assert!(same, "{cut:?} of pieces, and {whole:?} of the whole");
+    });
+}
+
+/// What a handler heard.
+#[derive(Debug, Default, Eq, PartialEq)]
+struct Heard {
+    stdin: Vec<u8>,
+    sizes: Vec<TerminalSize>,
+    ports: BTreeMap<u16, Vec<u8>>,
+    /// How the reading of bytes ended, in their order.
+    ends: BTreeMap<u16, Result<(), String>>,
+}
+
+impl Heard {
+    /// Whether both heard the same, as far as they came: a client that leaves drops its handler, whatever that has
+    /// not heard by then.
+    fn agrees_with(&self, other: &Self) -> bool {
+        let begin_alike = |some: &[u8], more: &[u8]| some.iter().zip(more).all(|(a, b)| a == b);
+        let port = |heard: &Self, port| heard.ports.get(port).cloned().unwrap_or_default();
+        begin_alike(&self.stdin, &other.stdin)
+            && self.sizes.iter().zip(&other.sizes).all(|(a, b)| a == b)
+            && PORTS
+                .iter()
+                .all(|at| begin_alike(&port(self, at), &port(other, at)))
+            && self.ends.iter().all(|(at, end)| {
+                let other = other.ends.get(at);
+                other.is_none_or(|other| other.is_ok() == end.is_ok())
+            })
+    }
+}
+
+/// A handler that listens, and says again what it hears.
+#[derive(Clone, Default)]
+struct Listener(Arc<Mutex<Heard>>);
+
+impl Listener {
+    fn note(&self, note: impl FnOnce(&mut Heard)) {
+        note(&mut self.0.lock().expect("nobody panicked"));
+    }
+}
+
+impl Handler for Listener {
+    async fn exec(&self, _: ExecRequest, streams: Streams) -> Result<ExitCode, HandlerError> {
+        let (mut stdin, mut stdout) = (streams.stdin, streams.stdout);
+        let typed = async {
+            let stdin = stdin.as_mut().expect("asked for");
+            let ended = loop {
+                match stdin.receive().await {
+                    Some(Ok(bytes)) => {
+                        self.note(|heard| heard.stdin.extend_from_slice(&bytes));
+                        if let Some(stdout) = &mut stdout {
+                            let _ = stdout.send(bytes).await; // it may be lost by then
+                        }
+                    }
+                    Some(Err(error)) => break Err(error.to_string()),
+                    None => break Ok(()),
+                }
+            };
+            self.note(|heard| drop(heard.ends.insert(0, ended)));
+        };
+        let mut resize = streams.resize;
+        let resized = async {
+            while let Some(size) = resize.as_mut().expect("asked for").next().await {
+                self.note(|heard| heard.sizes.push(size));
+            }
+        };
+        join(typed, resized).await;
+        Ok(ExitCode(7))
+    }
+
+    async fn attach(&self, _: AttachRequest, _: Streams) -> Result<(), HandlerError> {
+        unreachable!("nobody asks for it")
+    }
+
+    async fn port_forward(
+        &self,
+        _: String,
+        port: u16,
+        mut connection: Connection,
+    ) -> Result<(), HandlerError> {
+        let ended = loop {
+            match connection.receive().await {
+                Some(Ok(bytes)) => {
+                    self.note(|heard| {
+                        let came = heard.ports.entry(port).or_default();
+                        came.extend_from_slice(&bytes);
+                    });
+                    let _ = connection.send(bytes).await; // it may be lost by then
+                }
+                Some(Err(error)) => break Err(error.to_string()),
+                None => break Ok(()),
+            }
+        };
+        self.note(|heard| drop(heard.ends.insert(port, ended)));
+        Ok(())
+    }
+}
+
+/// What the handler hears of a client that asks as it should, then says `pieces`, and stays.
+fn serve(
+    pieces: &[&[u8]],
+    protocol: ChannelProtocol,
+    forwards: bool,
+    message_bytes: usize,
+) -> Heard {
+    let listener = Listener::default();
+    let config = Config {
+        message_bytes,
+        ..Config::default()
+    };
+    let server = StreamingServer::new(listener.clone(), "http://a.test", config, runtime());
+    let server = server.expect("a base of urls");
+    let url = if forwards {
+        server.port_forward_url(PortForwardRequest {
+            sandbox: "s".to_owned(),
+            ports: PORTS.to_vec(),
+        })
+    } else {
+        server.exec_url(ExecRequest {
+            container: "c".to_owned(),
+            command: vec!["cat".to_owned()],
+            wanted: Wanted {
+                stdin: true,
+                stdout: true,
+                stderr: false,
+                tty: true,
+            },
+        })
+    };
+    let url = url.expect("a url");
+    let head = format!(
+        "GET {} HTTP/1.1\r\nhost: a.test\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
+         sec-websocket-protocol: {}\r\n\r\n",
+        &url["http://a.test".len()..],
+        protocol.name()
+    );
+    let all: Vec<&[u8]> = std::iter::once(head.as_bytes())
+        .chain(pieces.iter().copied())
+        .collect();
+    let serving = pin!(server.serve_connection(Script::new(&all).staying()));
+    // Every turn reads a piece, and what came is passed on within a few.
+    turn(serving, 4 * all.len() + 64);
+    let mut heard = listener.0.lock().expect("nobody panicked");
+    std::mem::take(&mut heard)
+}
+
+/// Gives `work` so many turns.
+fn turn(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, turns: usize) {
+    // hyper's timers are tokio's; none of them rings within a turn.
+    static TIMERS: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
+    let timers = TIMERS.get_or_init(|| {
+        let mut timers = tokio::runtime::Builder::new_current_thread();
+        timers.enable_time().build().expect("a runtime")
+    });
+    let _entered = timers.enter();
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..turns {
+        if work.as_mut().poll(&mut cx).is_ready() {
+            return;
+        }
+    }
+}
