@@ -40,9 +40,11 @@ use crate::turns::{Precedence, Turn, Turns, WindowWatch};
 const PRIORITY: HeaderName = HeaderName::from_static("priority");
 /// Streams a client opens before the server's SETTINGS say how many it may.
 const ASSUMED_STREAMS: usize = 100;
-/// Receive windows of a server, bytes: requests are small, uploads wait their turn.
+/// Receive window of a server's stream, bytes: requests are small, uploads wait their turn. The connection has room
+/// for every stream's: how long a body may take is asked of its stream alone, so no other must hold it up.
 const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
-const SERVER_CONNECTION_WINDOW: u32 = 1024 * 1024;
+/// The greatest window there is (RFC 9113 §6.9.1).
+const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Bytes of one stream that h2 holds unsent: what lies there can no longer be overtaken.
 const SEND_BUFFER_BYTES: usize = 32 * 1024;
 /// The most handed to h2 at once, bytes: one frame of the default size.
@@ -423,9 +425,11 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     } = terms;
     let turns = Turns::new();
     let io = Watched::new(io, WindowWatch::new(turns.clone()));
+    let connection_window = options.max_streams.saturating_mul(SERVER_STREAM_WINDOW);
+    let connection_window = connection_window.clamp(SERVER_STREAM_WINDOW, MAX_WINDOW);
     let handshake = h2::server::Builder::new()
         .initial_window_size(SERVER_STREAM_WINDOW)
-        .initial_connection_window_size(SERVER_CONNECTION_WINDOW)
+        .initial_connection_window_size(connection_window)
         .max_concurrent_streams(options.max_streams)
         .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
         .max_frame_size(MAX_FRAME_BYTES)

@@ -31,6 +31,7 @@ enum Direction {
 /// ```text
 ///   waiting   |-----|      |--------|   |----------|      time in between is ours, and not counted
 ///   came            40 B            0 B            ...
+///   held up             |-----|                            nor is time in which the peer could do nothing
 ///             `------------- patience -------------'      so long a wait for less than `least`: given up
 /// ```
 pub(crate) struct Stall {
@@ -40,7 +41,9 @@ pub(crate) struct Stall {
     /// Bytes that end the wait; fewer only pass the time.
     least: u64,
     hits: LimitHits,
-    /// Where the present wait began.
+    /// How long the peer could do nothing, so far: on its clock all that stands still.
+    held_up: Duration,
+    /// Where the present wait began, on that clock.
     since: Option<Instant>,
     /// How long the waits before it lasted, in which too little came.
     spent: Duration,
@@ -74,6 +77,7 @@ impl Stall {
             patience,
             least: least.max(1),
             hits: options.hits.clone(),
+            held_up: Duration::ZERO,
             since: None,
             spent: Duration::ZERO,
             came: 0,
@@ -81,10 +85,20 @@ impl Stall {
         }
     }
 
+    /// The peer's clock: it stands while it is held up.
+    fn now(&self) -> Instant {
+        Instant::ZERO + (self.runtime.now() - Instant::ZERO).saturating_sub(self.held_up)
+    }
+
+    /// The peer could do nothing for so long, so far.
+    fn hold_up(&mut self, so_far: Duration) {
+        self.held_up = so_far;
+    }
+
     /// `bytes` moved: the wait is over, or there is none.
     pub(crate) fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.since.take() {
-            self.spent += self.runtime.now() - since;
+            self.spent += self.now() - since;
         }
         self.came = self.came.saturating_add(bytes as u64);
         if self.came >= self.least {
@@ -94,8 +108,9 @@ impl Stall {
 
     /// Something is waited for; ready when that has lasted too long.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
-        let since = *self.since.get_or_insert_with(|| self.runtime.now());
-        let deadline = since + self.patience.saturating_sub(self.spent);
+        let now = self.now();
+        let since = *self.since.get_or_insert(now);
+        let deadline = since + self.patience.saturating_sub(self.spent) + self.held_up;
         loop {
             let timer = self
                 .timer
@@ -231,6 +246,7 @@ impl http_body::Body for PatientBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let polled = Pin::new(&mut this.body).poll_frame(cx);
+        this.stall.hold_up(this.body.held_up());
         if let Poll::Ready(frame) = &polled {
             let data = frame
                 .as_ref()

@@ -24,7 +24,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use support::{ALL, PushedTime};
+use support::{ALL, MULTIPLEXED, PushedTime};
 
 mod support;
 
@@ -106,12 +106,8 @@ async fn a_body_that_trickles_is_given_up_and_one_at_the_least_rate_is_not() {
             let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
                 .await
                 .expect("a connection");
-            let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
-            let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
-                let piece = pieces.recv().await?;
-                Some((Ok::<_, std::io::Error>(piece), pieces))
-            });
-            let request = Request::post("http://localhost/").body(Body::from_stream(pieces));
+            let (send, body) = given();
+            let request = Request::post("http://localhost/").body(body);
             let mut answer = connection.send(request.expect("valid"), Priority::HIGHEST);
             let mut early = None;
             for _ in 0..12 {
@@ -133,6 +129,82 @@ async fn a_body_that_trickles_is_given_up_and_one_at_the_least_rate_is_not() {
                 "{protocol}"
             );
             assert_eq!(hits.of(ConnectionLimit::ReadTimeout), 0, "{protocol}");
+        }
+    }
+}
+
+/// A body whose pieces are given to it.
+fn given() -> (tokio::sync::mpsc::UnboundedSender<Bytes>, Body) {
+    let (send, pieces) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+    let pieces = futures_util::stream::unfold(pieces, async |mut pieces| {
+        let piece = pieces.recv().await?;
+        Some((Ok::<_, std::io::Error>(piece), pieces))
+    });
+    (send, Body::from_stream(pieces))
+}
+
+/// Uploads that their handlers left lying filled the window of the session, and another one beside them, which could
+/// send nothing then, was given up for it.
+#[tokio::test]
+async fn a_body_is_not_charged_for_the_time_in_which_others_hold_the_session() {
+    for protocol in MULTIPLEXED {
+        // How long it says nothing once it could speak again.
+        for (silent, whole) in [(59, true), (60, false)] {
+            let hits = LimitHits::default();
+            let time = PushedTime::default();
+            let runtime = SharedRuntime::new(time.clone());
+            let go_on = Latch::new();
+            let wait = go_on.clone();
+            let handler = move |request: Request<Body>| {
+                let wait = wait.wait();
+                async move {
+                    if request.uri().path() == "/held" {
+                        wait.await;
+                    }
+                    took(request).await
+                }
+            };
+            let options = patient(&hits);
+            let io = support::serve_in(runtime, &[protocol], handler, None, options, Latch::new());
+            let client = ClientOptions::default();
+            let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
+                .await
+                .expect("a connection");
+            let (send, body) = given();
+            let request = Request::post("http://localhost/slow").body(body);
+            let mut slow = connection.send(request.expect("valid"), Priority::HIGHEST);
+            send.send(Bytes::from_static(b"x")).expect("it is read");
+            assert!((&mut slow).now_or_never().is_none());
+            settle().await;
+            let mut held: Vec<_> = (0..20)
+                .map(|_| support::post("/held", vec![b'x'; 64 * 1024]))
+                .map(|request| connection.send(request, Priority::LOWEST))
+                .collect();
+            held.iter_mut()
+                .for_each(|held| assert!(held.now_or_never().is_none()));
+            settle().await;
+            // It cannot be sent before the others are read; where it could, its time would run.
+            if matches!(protocol, Protocol::Spdy(Version::V31 | Version::V2)) {
+                for _ in 0..10 {
+                    time.push(20 * SECOND);
+                    settle().await;
+                }
+            }
+            go_on.set();
+            for held in held {
+                let answer = support::read(held.await.expect("an answer")).await;
+                assert_eq!(answer.expect("its body"), "true", "{protocol}");
+            }
+            settle().await;
+            time.push(silent * SECOND);
+            settle().await;
+            send.send(Bytes::from(vec![b'x'; 20_000])).ok();
+            drop(send);
+            let answer = support::read(slow.await.expect("an answer")).await;
+            assert_eq!(answer.expect("its body"), format!("{whole}"), "{protocol}");
+            let given_up =
+                hits.of(ConnectionLimit::ReadTimeout) + hits.of(ConnectionLimit::MinReadRate);
+            assert_eq!(given_up, u64::from(!whole), "{protocol}");
         }
     }
 }

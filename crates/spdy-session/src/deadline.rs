@@ -30,6 +30,8 @@ pub(crate) struct Deadlines {
     stuffed: Option<Instant>,
     /// More events are queued than we go on reading with. The owner is at fault, so nothing is due for it.
     unheard: bool,
+    /// We want no input, so the peer is not late with it.
+    stopped: bool,
 }
 
 impl Deadlines {
@@ -43,6 +45,7 @@ impl Deadlines {
             idle: Some(now),
             stuffed: None,
             unheard: false,
+            stopped: false,
         }
     }
 
@@ -102,6 +105,11 @@ impl Session {
             self.stats.limits.count(Limit::EventQueue);
         }
         self.deadlines.unheard = unheard;
+        let stopped = !self.wants_input();
+        if self.deadlines.stopped && !stopped && self.deadlines.partial.is_some() {
+            self.deadlines.partial = Some(now); // the rest of it could not come before
+        }
+        self.deadlines.stopped = stopped;
     }
 
     /// The next instant at which [`expire`](Self::expire) has something to do.
@@ -120,6 +128,7 @@ impl Session {
             keepalive,
             waits
                 .partial
+                .filter(|_| !waits.stopped)
                 .zip(config.frame_timeout)
                 .map(|(since, limit)| since + limit),
             waits
@@ -160,7 +169,8 @@ impl Session {
         if self.outbound.hold_until.is_some_and(|until| now >= until) {
             self.release_held(true);
         }
-        if let Some(waited) = over(self.deadlines.partial, self.config.frame_timeout) {
+        let partial = self.deadlines.partial.filter(|_| !self.deadlines.stopped);
+        if let Some(waited) = over(partial, self.config.frame_timeout) {
             return self.fail(SessionError::FrameTimeout { waited });
         }
         if self.deadlines.streams.is_some_and(|due| now >= due)

@@ -14,6 +14,7 @@ mod closing;
 mod commands;
 mod deadline;
 mod flood;
+mod held_up;
 mod outbound;
 mod ping;
 mod receive;

@@ -276,10 +276,9 @@ impl Session {
         // before a greeting that waits for the peer's first frame, this waits as well
         let may_speak = self.outbound.greeted || self.config.greeting == Greeting::Never;
         if self.session_window && may_speak && self.receive.owes() {
-            return Some(WindowUpdate {
-                stream_id: StreamId::ZERO,
-                delta: self.receive.grant(),
-            });
+            let (stream_id, delta) = (StreamId::ZERO, self.receive.grant());
+            self.note_room();
+            return Some(WindowUpdate { stream_id, delta });
         }
         while let Some(id) = self.outbound.grants.pop_front() {
             // no grant for a stream that is gone, or whose FIN came since

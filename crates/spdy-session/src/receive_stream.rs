@@ -236,6 +236,7 @@ impl Session {
         self.receive.receive(payload.len());
 
         let delivered = self.deliver(id, payload, fin && !over_session);
+        self.note_room();
         if over_session && delivered.is_ok() {
             return Err(self.session_window_error());
         }

@@ -47,6 +47,7 @@ use crate::config::{Config, Role};
 use crate::deadline::Deadlines;
 use crate::event::Event;
 use crate::flood::Budget;
+use crate::held_up::HeldUp;
 use crate::limit::{Hits, Limit};
 use crate::observe::{Direction, Seen};
 use crate::outbound::Outbound;
@@ -177,6 +178,8 @@ pub struct Session {
     pub(crate) peer_initial_window: i64,
     /// Bytes handed to the owner and not consumed, over all streams.
     pub(crate) unread: usize,
+    /// How long the peer could send nothing because of that.
+    pub(crate) held_up: HeldUp,
     /// The peer's MAX_CONCURRENT_STREAMS, once told.
     pub(crate) peer_max_streams: Option<u32>,
     /// `open` was refused for want of room.
@@ -230,6 +233,7 @@ impl Session {
             receive,
             peer_initial_window: INITIAL_WINDOW,
             unread: 0,
+            held_up: HeldUp::default(),
             peer_max_streams: None,
             wants_open: false,
             next_id: if client { 1 } else { 2 },
@@ -314,6 +318,7 @@ impl Session {
     /// overtaken by what is more urgent.
     pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool {
         self.advance(now);
+        self.note_room(); // what was consumed since, where there are no windows
         let wrote = self.write_next(out);
         self.settle();
         wrote

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
@@ -154,6 +155,18 @@ impl Body {
         match &self.0 {
             Kind::Received(body) => body.length_mismatch(),
             Kind::Empty | Kind::Full(_) | Kind::Wrapped(_) => None,
+        }
+    }
+}
+
+impl Body {
+    /// For how long, so far, the sender of a received body could send nothing of it, since what it had sent on other
+    /// streams of its session was not read here: whoever has only so much patience with a body takes that off.
+    #[must_use]
+    pub fn held_up(&self) -> Duration {
+        match &self.0 {
+            Kind::Received(body) => body.held_up(),
+            Kind::Empty | Kind::Full(_) | Kind::Wrapped(_) => Duration::ZERO,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A stream's DATA as the body of a message.
 
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -35,6 +36,12 @@ impl ReceiveBody {
 
     pub(crate) fn is_end_stream(&self) -> bool {
         self.ended && self.trailers.is_none()
+    }
+
+    /// How long the peer could send nothing of it, or of anything.
+    pub(crate) fn held_up(&self) -> Duration {
+        let now = self.stream.shared.runtime.now();
+        self.stream.shared.look(|state| state.machine.held_up(now))
     }
 
     /// Content-length and what came, if they differ.

@@ -1,0 +1,48 @@
+//! How long the peer could send nothing, on any stream, since our owner had not consumed what came before.
+//!
+//! Patience with one stream must not pay for what others leave lying: its own window may be open while the
+//! session's is closed, or, without windows, while nothing is read.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use crate::session::Session;
+
+/// A window of the session that is smaller counts as closed, bytes: OkHttp keeps up to 8 KiB back when it meets one
+/// that is nearly so.
+const LEAST_ROOM: i64 = 8 * 1024;
+
+/// The clock of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeldUp {
+    since: Option<Instant>,
+    before: Duration,
+}
+
+impl Session {
+    /// How long the peer could send no DATA at all, until `now`, because what had come was not
+    /// [consumed](Self::consume).
+    #[must_use]
+    pub fn held_up(&self, now: Instant) -> Duration {
+        let HeldUp { since, before } = self.held_up;
+        before + since.map_or(Duration::ZERO, |since| now - since)
+    }
+
+    /// Looks whether the peer can send; to be called when that may have changed.
+    pub(crate) fn note_room(&mut self) {
+        let closed = if self.stream_windows {
+            self.session_window && self.receive.available() < LEAST_ROOM
+        } else {
+            self.unread >= self.config.session_window_bytes as usize
+        };
+        match self.held_up.since {
+            None if closed => self.held_up.since = Some(self.now),
+            Some(since) if !closed => {
+                self.held_up.since = None;
+                self.held_up.before += self.now - since;
+            }
+            _ => {}
+        }
+    }
+}
