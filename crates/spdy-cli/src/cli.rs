@@ -2,7 +2,7 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
-use crate::commands::{bench, completions, fetch, inspect, lab, race, replica, serve};
+use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
 use crate::help::examples;
 
 /// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
@@ -53,6 +53,15 @@ pub(crate) enum Command {
     /// The exit code is 1 if any load did not get all of its page; the others are shown all the same.
     #[command(after_help = race::EXAMPLES)]
     Race(race::Args),
+    /// Say what would make a page load faster, by trying it in virtual time
+    ///
+    /// One change at a time is made to the page, and the page is loaded with it over the same network with the same
+    /// seeds: hosts folded into the page's own, pushes, hints in the head of the document, scripts and style sheets
+    /// that nothing waits for, hosts left out; then other protocols and worse networks, for comparison. Folded
+    /// hosts keep their bodies, and are asked for at the page's own. The exit code is 1 if the page as it is did not
+    /// come whole.
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor(doctor::Args),
     /// Serve a recorded page or a folder from memory
     #[command(after_help = serve::EXAMPLES)]
     Serve(serve::Args),

@@ -59,6 +59,8 @@ pub struct Page {
     pushing: OnceLock<Option<Arc<Pushing>>>,
     /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
     by_request: BTreeMap<RequestKey, Vec<usize>>,
+    /// Nodes of the graph that the head of the document hints at.
+    hints: Vec<usize>,
 }
 
 /// Method, authority and target.
@@ -69,6 +71,16 @@ impl Page {
     #[must_use]
     pub fn new(replica: Replica) -> Self {
         let graph = PageGraph::of(&replica);
+        Self::with_graph(replica, graph)
+    }
+
+    /// Makes `replica` ready, with another graph over its exchanges than the one that it shows.
+    ///
+    /// # Panics
+    ///
+    /// In loads, if a node of `graph` names no exchange of `replica`.
+    #[must_use]
+    pub fn with_graph(replica: Replica, graph: PageGraph) -> Self {
         let site = Arc::new(Site::of_replica(&replica));
         let hosts = addresses(&site);
         let mut by_request: BTreeMap<_, Vec<usize>> = BTreeMap::new();
@@ -82,7 +94,14 @@ impl Page {
             hosts,
             pushing: OnceLock::new(),
             by_request,
+            hints: Vec::new(),
         }
+    }
+
+    /// The same with these nodes hinted at; see [`PageLoad::hint`].
+    #[must_use]
+    pub fn hinting_at(self, hints: Vec<usize>) -> Self {
+        Self { hints, ..self }
     }
 
     /// The replica.
@@ -312,8 +331,10 @@ struct Tab<'a> {
 impl Tab<'_> {
     /// Follows the page until nothing is left to ask for.
     async fn run(&self) {
-        let machine = RefCell::new(PageLoad::new(&self.page.graph));
-        machine.borrow_mut().start(self.runtime.now());
+        let mut machine = PageLoad::new(&self.page.graph);
+        machine.hint(self.page.hints.iter().copied());
+        machine.start(self.runtime.now());
+        let machine = RefCell::new(machine);
         let mut exchanges = FuturesUnordered::new();
         let mut sleep: Option<(Instant, BoxFuture<()>)> = None;
         std::future::poll_fn(|cx| {
@@ -427,6 +448,9 @@ impl Tab<'_> {
             }
             None => row.first_byte = self.runtime.now(),
         }
+        machine
+            .borrow_mut()
+            .handle_head(self.runtime.now(), request.node);
         let mut expected = Expected::of(self.page.answers_to(exchange), exchange);
         let mut body = pin!(body);
         while let Some(piece) = next_piece(body.as_mut()).await {

@@ -7,6 +7,7 @@
 //! `docs/lab.md` tells how we measure, and what was left out.
 
 pub mod browser;
+pub mod doctor;
 mod ends;
 mod expected;
 pub mod lulic;
@@ -19,3 +20,4 @@ pub mod report;
 pub mod sim;
 pub mod stats;
 mod tls;
+mod workers;

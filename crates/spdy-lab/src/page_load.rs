@@ -23,6 +23,8 @@
 //! - A redirect is followed as soon as it is there: it waits for no turn and for no thread.
 //! - Load comes when everything that it waits for is evaluated, not before DOMContentLoaded.
 //! - Evaluating takes `compute` on the one main thread; what is ready first goes first.
+//! - What the head of the page's document [hints](PageLoad::hint) at is asked for when that head is there, by its own
+//!   priority; the page takes it up when it comes to want it.
 //!
 //! Sending requests, connections and bytes are the driver's business (`browser.rs`).
 //!
@@ -105,6 +107,19 @@ enum Due {
     Evaluated(usize),
 }
 
+/// Where a node stands that was hinted at, until the page wants it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Early {
+    /// Nobody hints at it.
+    Not,
+    /// The head of the page's document will.
+    Hinted,
+    /// Asked for.
+    Asked,
+    /// Its last byte is here.
+    Here,
+}
+
 /// Nodes by the document that they belong to.
 type ByDocument = BTreeMap<Option<usize>, Vec<usize>>;
 
@@ -113,6 +128,7 @@ type ByDocument = BTreeMap<Option<usize>, Vec<usize>>;
 pub struct PageLoad<'a> {
     nodes: &'a [Node],
     stages: Vec<Stage>,
+    early: Vec<Early>,
     arrived: Vec<u64>,
     /// Children by parent: revealed by bytes, in the order of their offsets, and by evaluation.
     by_bytes: Vec<VecDeque<usize>>,
@@ -150,6 +166,7 @@ impl<'a> PageLoad<'a> {
         let mut page = Self {
             nodes,
             stages: vec![Stage::Unknown; nodes.len()],
+            early: vec![Early::Not; nodes.len()],
             arrived: vec![0; nodes.len()],
             by_bytes: vec![VecDeque::new(); nodes.len()],
             by_done: vec![Vec::new(); nodes.len()],
@@ -247,9 +264,44 @@ impl<'a> PageLoad<'a> {
         self.progress(now);
     }
 
+    /// Lets the head of the page's document hint at `nodes`. Documents and redirects are left out: what is made of them
+    /// hangs on more than their bytes.
+    ///
+    /// # Panics
+    ///
+    /// If the load has begun, or there is no such node.
+    pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
+        assert!(!self.has_begun, "hints come before the load");
+        for node in nodes {
+            let facts = &self.nodes[node];
+            if facts.kind != Kind::Document && !facts.is_redirect {
+                self.early[node] = Early::Hinted;
+            }
+        }
+    }
+
+    /// The head of the response for `node` has arrived.
+    pub fn handle_head(&mut self, now: Instant, node: usize) {
+        let facts = &self.nodes[node];
+        // The first document that is no redirect is the page's own.
+        let is_page = self.document[node].is_none() && facts.kind == Kind::Document;
+        if !is_page || facts.is_redirect {
+            return;
+        }
+        for hinted in 0..self.nodes.len() {
+            if self.early[hinted] == Early::Hinted && self.stages[hinted] == Stage::Unknown {
+                self.early[hinted] = Early::Asked;
+                self.ask(now, hinted);
+            }
+        }
+    }
+
     /// The first `total` bytes of the body of `node`, as transferred, have arrived.
     pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
         self.arrived[node] = self.arrived[node].max(total);
+        if self.early[node] != Early::Not {
+            return; // what they name is looked at when the page wants it
+        }
         while let Some(&child) = self.by_bytes[node].front() {
             if reveal_at(&self.nodes[child]) > total {
                 break;
@@ -266,6 +318,10 @@ impl<'a> PageLoad<'a> {
     ///
     /// If `node` was not asked for, or was done before.
     pub fn handle_done(&mut self, now: Instant, node: usize) {
+        if self.early[node] == Early::Asked {
+            self.early[node] = Early::Here;
+            return;
+        }
         assert_eq!(
             self.stages[node],
             Stage::Known,
@@ -283,6 +339,10 @@ impl<'a> PageLoad<'a> {
     ///
     /// If `node` was not asked for, or was done before.
     pub fn handle_failed(&mut self, now: Instant, node: usize) {
+        if self.early[node] == Early::Asked {
+            self.early[node] = Early::Not; // asked for again when the page wants it
+            return;
+        }
         assert_eq!(
             self.stages[node],
             Stage::Known,
@@ -369,6 +429,14 @@ impl<'a> PageLoad<'a> {
     }
 
     fn want(&mut self, now: Instant, node: usize) {
+        match std::mem::replace(&mut self.early[node], Early::Not) {
+            Early::Not | Early::Hinted => self.ask(now, node),
+            Early::Asked => self.handle_bytes(now, node, self.arrived[node]),
+            Early::Here => self.handle_done(now, node),
+        }
+    }
+
+    fn ask(&mut self, now: Instant, node: usize) {
         let priority = priority_of(self.nodes[node].kind);
         self.requests.push_back(Request {
             node,

@@ -14,9 +14,6 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
 
 use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
@@ -25,6 +22,7 @@ use crate::browser::{self, Page};
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::sim::network::NetworkConfig;
+use crate::workers;
 
 /// A network as a race names it.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,6 +45,22 @@ impl RaceNetwork {
             name: spec.to_owned(),
             profile,
         })
+    }
+
+    /// The network with what `options` choose in place of its own: TCP, the window that servers begin with, and how
+    /// names are learned.
+    #[must_use]
+    pub fn config(&self, options: &Options) -> NetworkConfig {
+        let mut profile = self.profile.clone();
+        profile.era = options.tcp_era.unwrap_or(profile.era);
+        let client_tcp = profile.tcp();
+        profile.initial_window = options.initial_window.or(profile.initial_window);
+        NetworkConfig {
+            client_tcp,
+            server_tcp: profile.tcp(),
+            path: profile.path,
+            name_lookups: options.name_lookups,
+        }
     }
 }
 
@@ -88,9 +102,6 @@ struct Cell {
     protocol: RaceProtocol,
     run: u32,
 }
-
-/// Stack of a thread that loads pages: futures of an unoptimised build nest deeply.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 impl Race {
     /// Every protocol once over `networks`, with the defaults of today and seed 1.
@@ -152,78 +163,40 @@ impl Race {
     pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
         let pages: Vec<Page> = self.replicas.iter().cloned().map(Page::new).collect();
         let total = self.total();
-        let cores = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let threads = self.threads.unwrap_or_else(cores).get().min(total);
-        let next = AtomicUsize::new(0);
         // Done before one that comes before them.
         let mut early = BTreeMap::new();
         let mut loads: Vec<Load> = Vec::new();
-        thread::scope(|scope| {
-            let (sender, receiver) = mpsc::channel();
-            for _ in 0..threads {
-                let sender = sender.clone();
-                let (pages, next) = (&pages, &next);
-                let work = move || {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= total {
-                            return;
-                        }
-                        let cell = self.cell(number).expect("a number below the total");
-                        let load = self.load(&pages[cell.page], cell);
-                        if sender.send((number, load)).is_err() {
-                            return; // the race was given up
-                        }
-                    }
-                };
-                thread::Builder::new()
-                    .name("load".to_owned())
-                    .stack_size(STACK_BYTES)
-                    .spawn_scoped(scope, work)
-                    .expect("a thread can be started");
-            }
-            drop(sender);
-            for (number, load) in receiver {
-                early.insert(number, load);
-                while let Some(load) = early.remove(&loads.len()) {
-                    loads.push(load);
-                    if on_load(Progress {
-                        done: loads.len(),
-                        total,
-                        load: &loads[loads.len() - 1],
-                    })
-                    .is_break()
-                    {
-                        return; // and drops the receiver, which ends the threads
-                    }
-                    if loads.len().is_multiple_of(self.runs as usize) {
-                        let first = loads.len() - self.runs as usize;
-                        keep_typical_waterfall(&mut loads[first..]);
-                    }
+        let work = |number| {
+            let cell = self.cell(number).expect("a number below the total");
+            self.load(&pages[cell.page], cell)
+        };
+        workers::each(total, self.threads, work, |number, load| {
+            early.insert(number, load);
+            while let Some(load) = early.remove(&loads.len()) {
+                loads.push(load);
+                on_load(Progress {
+                    done: loads.len(),
+                    total,
+                    load: &loads[loads.len() - 1],
+                })?;
+                if loads.len().is_multiple_of(self.runs as usize) {
+                    let first = loads.len() - self.runs as usize;
+                    keep_typical_waterfall(&mut loads[first..]);
                 }
             }
+            ControlFlow::Continue(())
         });
         loads
     }
 
     fn load(&self, page: &Page, cell: Cell) -> Load {
         let network = &self.networks[cell.network];
-        let mut profile = network.profile.clone();
-        profile.era = self.options.tcp_era.unwrap_or(profile.era);
-        let client_tcp = profile.tcp();
-        profile.initial_window = self.options.initial_window.or(profile.initial_window);
-        let config = NetworkConfig {
-            path: profile.path.clone(),
-            client_tcp,
-            server_tcp: profile.tcp(),
-            name_lookups: self.options.name_lookups,
-        };
         let seed = self.seed.wrapping_add(u64::from(cell.run));
         browser::load(
             page,
             cell.protocol,
             &network.name,
-            &config,
+            &network.config(&self.options),
             &self.options,
             seed,
         )

@@ -83,6 +83,7 @@ struct Timeline {
 /// What happens to a request that is on its way.
 #[derive(Clone, Copy)]
 enum Step {
+    Head,
     Bytes(u64),
     Done,
     Failed,
@@ -93,14 +94,22 @@ fn run(nodes: Vec<Node>, failing: &[usize]) -> Timeline {
 }
 
 fn run_graph(graph: &PageGraph, failing: &[usize]) -> Timeline {
+    run_hinted(graph, failing, &[])
+}
+
+/// With `hints` in the head of the document. A request that fails, fails the first time only.
+fn run_hinted(graph: &PageGraph, failing: &[usize], hints: &[usize]) -> Timeline {
+    let mut failing = failing.to_vec();
     let mut page = PageLoad::new(graph);
+    page.hint(hints.iter().copied());
     let mut wanted = vec![None; graph.nodes.len()];
     let mut steps: BTreeMap<(Instant, usize), (usize, Step)> = BTreeMap::new();
     page.start(Instant::ZERO);
     loop {
         while let Some(request) = page.poll_request() {
-            assert_eq!(
-                wanted[request.node], None,
+            let again = hints.contains(&request.node) && wanted[request.node].is_some();
+            assert!(
+                wanted[request.node].is_none() || again,
                 "node {} asked for twice",
                 request.node
             );
@@ -116,10 +125,13 @@ fn run_graph(graph: &PageGraph, failing: &[usize]) -> Timeline {
                 let count = steps.len();
                 steps.insert((when, 1_000 * request.node + count), step);
             }
-            let end = if failing.contains(&request.node) {
-                Step::Failed
-            } else {
-                Step::Done
+            steps.insert((first, 0), (request.node, Step::Head));
+            let end = match failing.iter().position(|&node| node == request.node) {
+                Some(at) => {
+                    failing.remove(at);
+                    Step::Failed
+                }
+                None => Step::Done,
             };
             steps.insert(
                 (first + TRANSFER, usize::MAX - request.node),
@@ -133,6 +145,7 @@ fn run_graph(graph: &PageGraph, failing: &[usize]) -> Timeline {
             _ => {
                 let ((now, _), (node, step)) = steps.pop_first().unwrap();
                 match step {
+                    Step::Head => page.handle_head(now, node),
                     Step::Bytes(total) => page.handle_bytes(now, node, total),
                     Step::Done => page.handle_done(now, node),
                     Step::Failed => page.handle_failed(now, node),
@@ -540,4 +553,57 @@ mod laws {
             }
         }
     }
+}
+
+/// A style sheet at byte 500 that names a font, and the font.
+fn sheet_and_font() -> PageGraph {
+    let font = node(Kind::Font, Trigger::Done { parent: 1 });
+    PageGraph {
+        nodes: vec![document(), style(at(500)), font],
+    }
+}
+
+#[test]
+fn what_is_hinted_at_is_asked_for_with_the_head_of_the_document_and_once() {
+    let graph = sheet_and_font();
+    // Sheet at 95 ms, here at 195; font from then on, or from the document's head at 90 ms and long there.
+    let plain = want(&[0, 95, 195], 100.0, 295.0);
+    assert_eq!(run_graph(&graph, &[]), plain);
+    assert_eq!(
+        run_hinted(&graph, &[], &[2]),
+        want(&[0, 95, 90], 100.0, 195.0)
+    );
+    assert_eq!(
+        run_hinted(&graph, &[], &[1, 2]),
+        want(&[0, 90, 90], 100.0, 190.0)
+    );
+}
+
+#[test]
+fn what_is_on_its_way_when_the_page_wants_it_is_waited_for() {
+    // The script is wanted at 99 ms and was asked for at 90; it runs when it is there.
+    let graph = PageGraph {
+        nodes: vec![document(), compute(50, sync_script(900))],
+    };
+    let timeline = run_hinted(&graph, &[], &[1]);
+    assert_eq!(timeline, want(&[0, 90], 240.0, 240.0));
+}
+
+#[test]
+fn a_hint_whose_request_fails_is_asked_for_again_when_the_page_wants_it() {
+    let graph = sheet_and_font();
+    let timeline = run_hinted(&graph, &[2], &[2]);
+    assert_eq!(timeline, want(&[0, 95, 195], 100.0, 295.0));
+}
+
+#[test]
+fn documents_and_redirects_are_not_hinted_at() {
+    let redirect = Node {
+        is_redirect: true,
+        ..image(at(1_000))
+    };
+    let graph = PageGraph {
+        nodes: vec![document(), node(Kind::Document, at(1_000)), redirect],
+    };
+    assert_eq!(run_hinted(&graph, &[], &[0, 1, 2]), run_graph(&graph, &[]));
 }

@@ -3,6 +3,8 @@
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;
+pub(crate) mod doctor;
+mod doctor_table;
 pub(crate) mod fetch;
 mod fetch_push;
 mod fetch_transfer;

@@ -1,7 +1,7 @@
 //! How a command ends, and the one place that picks it.
 
 use crate::cli::Command;
-use crate::commands::{bench, completions, fetch, inspect, lab, race, replica, serve};
+use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
 use crate::printer::Printer;
 
 /// How a command that said all it had to say ended.
@@ -35,6 +35,7 @@ impl std::error::Error for Usage {}
 pub(crate) fn run(command: &Command, printer: &Printer) -> anyhow::Result<Outcome> {
     match command {
         Command::Race(args) => race::run(args, printer),
+        Command::Doctor(args) => doctor::run(args, printer),
         Command::Serve(args) => serve::run(args, printer),
         Command::Fetch(args) => fetch::run(args, printer),
         Command::Bench(args) => bench::run(args, printer),

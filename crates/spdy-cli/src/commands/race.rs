@@ -68,7 +68,7 @@ pub(crate) struct Args {
 /// Choices of a load; what is not given is as the preset has it.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Choices of a load")]
-struct Choices {
+pub(crate) struct Choices {
     /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013 (its 38 streams at once are
     /// no setting of his, but fitted to his results)
     #[arg(long, value_name = "NAME", default_value = "today", value_parser = Options::PRESETS)]
@@ -241,7 +241,7 @@ pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Resul
 }
 
 /// The networks of `asked`, each once, or the named ones.
-fn networks(asked: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
+pub(crate) fn networks(asked: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
     let mut specs: Vec<&str> = match asked {
         [] => NETWORKS.to_vec(),
         asked => asked.iter().flat_map(|word| split_names(word)).collect(),
@@ -263,7 +263,12 @@ fn split_names(word: &str) -> Vec<&str> {
 }
 
 impl Choices {
-    fn options(&self) -> Options {
+    /// Threads to load pages on; `None` for one a core.
+    pub(crate) fn threads(&self) -> Option<NonZeroUsize> {
+        self.threads
+    }
+
+    pub(crate) fn options(&self) -> Options {
         let mut options = Options::preset(&self.preset).expect("clap lets only presets through");
         if let Some(tls) = self.tls {
             options.tls = tls;

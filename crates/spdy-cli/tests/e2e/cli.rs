@@ -42,6 +42,7 @@ fn help_is_as_it_was() {
     for command in [
         "",
         "race",
+        "doctor",
         "serve",
         "fetch",
         "bench",
@@ -88,8 +89,9 @@ fn a_wrong_command_line_ends_with_2() {
 
 #[test]
 fn names_that_do_not_exist_get_the_list_of_those_that_do() {
-    let cases: [(&[&str], &[&str]); 5] = [
+    let cases: [(&[&str], &[&str]); 6] = [
         (&["race", "nowhere"], &["nowhere", "flags", "portal"]),
+        (&["doctor", "nowhere"], &["nowhere", "flags", "portal"]),
         (&["serve", "nowhere"], &["nowhere", "flags", "portal"]),
         (
             &["race", "--network", "dls"],
@@ -412,4 +414,29 @@ fn what_is_no_recording_is_told_with_its_first_bytes() {
     let path = file.to_str().expect("the path is UTF-8");
     let said = stderr_of(1, &["replica", "import", path, "-o", "nothing.replica"]);
     assert!(said.contains("PNG") && said.contains("HAR"), "{said}");
+}
+
+#[test]
+fn the_doctor_says_what_saves_how_much_twice_the_same() {
+    let said = stdout_of(0, &["doctor", "portal", "--network", "cable"]);
+    let first = said.lines().next().expect("a line");
+    assert!(
+        first.starts_with("portal over cable by spdy: load "),
+        "{first}"
+    );
+    assert!(said.contains("fold all 6 other hosts ("), "{said}");
+    assert!(said.contains("twice the round-trip time"), "{said}");
+    let arguments = ["doctor", "portal", "--network", "cable", "--json"];
+    let json = stdout_of(0, &arguments);
+    assert_eq!(json, stdout_of(0, &arguments));
+    let examination: Value = serde_json::from_str(&json).expect("JSON");
+    let findings = examination["findings"].as_array().expect("findings");
+    let fold = &findings[0];
+    assert_eq!(fold["remedy"], "fold");
+    let ms = |value: &Value| value.as_f64().expect("milliseconds");
+    let saved = ms(&examination["now"]["load_ms"]) - ms(&fold["load_ms"]);
+    assert!(
+        (saved - ms(&fold["saved_load_ms"])).abs() < 1e-6 && saved > 0.0,
+        "{fold}"
+    );
 }

@@ -1,0 +1,229 @@
+//! What can be done for a page, or to its network.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use spdy_netem::loss::{LossModel, Probability};
+use spdy_netem::profile::Profile;
+use spdy_page::graph::{Node, PageGraph};
+use spdy_page::head;
+use spdy_page::replica::{Kind, Replica};
+
+use crate::options::RaceProtocol;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "remedy", rename_all = "kebab-case")]
+pub enum Remedy {
+    /// What these hosts serve comes from the page's own host: no look-up, no connection, no certificate of theirs.
+    Fold {
+        /// Authorities, as URLs name them.
+        hosts: Vec<String>,
+        /// How many resources are theirs.
+        resources: usize,
+    },
+    /// The page's host pushes what the graph says that it needs of it (SPDY).
+    Push,
+    /// The head of the page's document names these URLs (`Link: <...>; rel=preload`).
+    Hint {
+        /// URLs.
+        urls: Vec<String>,
+        /// Their nodes.
+        #[serde(skip)]
+        nodes: Vec<usize>,
+    },
+    /// The script stops no parser (`async`), or no script waits for the style sheet (loaded by a script).
+    Later {
+        /// Its URL.
+        url: String,
+        /// Its node.
+        #[serde(skip)]
+        node: usize,
+    },
+    /// The page without this host, and without what only its resources asked for.
+    Without {
+        /// An authority, as URLs name it.
+        host: String,
+        /// How many resources are its own.
+        resources: usize,
+    },
+    /// Another protocol.
+    Protocol {
+        /// Its name.
+        #[serde(serialize_with = "by_name")]
+        protocol: RaceProtocol,
+    },
+    /// A worse network: what its users wait for, not a remedy.
+    Network {
+        /// How it is worse.
+        change: Worse,
+    },
+}
+
+/// 1 % of all packets.
+const ONE_PERCENT: Probability = Probability::from_ppb(10_000_000).expect("less than all");
+
+/// How a network can be worse.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Worse {
+    /// Twice the round-trip time.
+    DoubleRtt,
+    /// Half the rate in both directions.
+    HalfRate,
+    /// One packet of a hundred lost, each way, where the network loses fewer.
+    Loss,
+}
+
+impl Worse {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::DoubleRtt, Self::HalfRate, Self::Loss];
+
+    /// `profile`, worse.
+    #[must_use]
+    pub fn apply(self, profile: &Profile) -> Profile {
+        let mut worse = profile.clone();
+        let path = &mut worse.path;
+        match self {
+            Self::DoubleRtt => path.rtt = path.rtt.saturating_mul(2),
+            Self::HalfRate => {
+                path.up_bps = (path.up_bps / 2).max(1);
+                path.down_bps = (path.down_bps / 2).max(1);
+            }
+            Self::Loss => {
+                for loss in [&mut path.loss_up, &mut path.loss_down] {
+                    if *loss == LossModel::None {
+                        *loss = LossModel::Bernoulli(ONE_PERCENT);
+                    }
+                }
+            }
+        }
+        worse
+    }
+}
+
+fn by_name<S: serde::Serializer>(protocol: &RaceProtocol, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(protocol.name())
+}
+
+/// Most remedies of one kind that are tried, those first that concern the most.
+pub const MOST_OF_A_KIND: usize = 64;
+
+/// Everything that can be tried on a page that is loaded by `protocol`.
+#[must_use]
+pub fn remedies(replica: &Replica, graph: &PageGraph, protocol: RaceProtocol) -> Vec<Remedy> {
+    let mut remedies = of_hosts(replica, graph);
+    if protocol == RaceProtocol::Spdy {
+        remedies.push(Remedy::Push);
+    }
+    remedies.extend(of_resources(replica, graph));
+    let others = RaceProtocol::ALL.into_iter();
+    let others = others.filter(|other| *other != protocol);
+    remedies.extend(others.map(|protocol| Remedy::Protocol { protocol }));
+    remedies.extend(Worse::ALL.map(|change| Remedy::Network { change }));
+    remedies
+}
+
+/// All hosts folded, then each one; then each left out.
+fn of_hosts(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
+    let hosts = other_hosts(replica);
+    let mut remedies = Vec::new();
+    if hosts.len() > 1 {
+        remedies.push(Remedy::Fold {
+            resources: hosts.iter().map(|(_, resources)| resources).sum(),
+            hosts: hosts.iter().map(|(host, _)| host.clone()).collect(),
+        });
+    }
+    let most = &hosts[..hosts.len().min(MOST_OF_A_KIND)];
+    remedies.extend(most.iter().cloned().map(|(host, resources)| Remedy::Fold {
+        hosts: vec![host],
+        resources,
+    }));
+    // Without what leads to the document there is no page.
+    let leading = leading_hosts(replica, graph);
+    let others = most.iter().filter(|(host, _)| !leading.contains(host));
+    let without = |(host, resources)| Remedy::Without { host, resources };
+    remedies.extend(others.cloned().map(without));
+    remedies
+}
+
+/// Hints at all late resources, then at each one; then what waits for scripts and sheets.
+fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
+    let url = |node: usize| {
+        let exchange = graph.nodes[node].exchange;
+        replica.exchanges[exchange].url.to_string()
+    };
+    let hint = |nodes: Vec<usize>| Remedy::Hint {
+        urls: nodes.iter().copied().map(url).collect(),
+        nodes,
+    };
+    let late = late(replica, graph);
+    let mut remedies = Vec::new();
+    if late.len() > 1 {
+        remedies.push(hint(late.clone()));
+    }
+    let each = late.into_iter().take(MOST_OF_A_KIND);
+    remedies.extend(each.map(|node| hint(vec![node])));
+    let holds_up = |(node, facts): (usize, &Node)| {
+        let holds_up = facts.blocks_parser_at.is_some() || facts.blocks_scripts;
+        let url = (holds_up && !facts.is_redirect).then(|| url(node))?;
+        Some(Remedy::Later { url, node })
+    };
+    let nodes = graph.nodes.iter().enumerate();
+    remedies.extend(nodes.filter_map(holds_up).take(MOST_OF_A_KIND));
+    remedies
+}
+
+/// The authority of the page's own document.
+pub(super) fn own_host(replica: &Replica) -> String {
+    head::authority(&replica.exchanges[replica.start].url)
+}
+
+/// Hosts but the page's own and how many resources each has, those with the most first.
+fn other_hosts(replica: &Replica) -> Vec<(String, usize)> {
+    let own = own_host(replica);
+    let mut resources = BTreeMap::<String, usize>::new();
+    for exchange in &replica.exchanges {
+        let host = head::authority(&exchange.url);
+        if host != own && matches!(exchange.url.scheme(), "http" | "https") {
+            *resources.entry(host).or_default() += 1;
+        }
+    }
+    let mut hosts: Vec<_> = resources.into_iter().collect();
+    hosts.sort_by_key(|(_, resources)| Reverse(*resources));
+    hosts
+}
+
+/// Hosts of the redirects that lead to the document.
+fn leading_hosts(replica: &Replica, graph: &PageGraph) -> Vec<String> {
+    let host = |node: &Node| head::authority(&replica.exchanges[node.exchange].url);
+    let mut at = graph.document(replica);
+    let mut hosts = Vec::new();
+    while let Some(node) = at.map(|at| &graph.nodes[at]) {
+        hosts.push(host(node));
+        at = node.parent();
+    }
+    hosts
+}
+
+/// Nodes that load waits for and that the page's own text does not name: a browser learns of them late.
+fn late(replica: &Replica, graph: &PageGraph) -> Vec<usize> {
+    let document = graph.document(replica);
+    let is_late = |node: &Node| {
+        let exchange = &replica.exchanges[node.exchange];
+        matches!(
+            node.kind,
+            Kind::Stylesheet | Kind::Script | Kind::Font | Kind::Image
+        ) && node.before_load
+            && !node.is_redirect
+            && node.parent() != document
+            && exchange.method == http::Method::GET
+            && exchange.status() == Some(200)
+    };
+    let nodes = graph.nodes.iter().enumerate();
+    nodes
+        .filter(|(_, node)| is_late(node))
+        .map(|(index, _)| index)
+        .collect()
+}

@@ -1,0 +1,109 @@
+//! A page with one change made to it.
+
+use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::head;
+use spdy_page::replica::Replica;
+
+use super::examination::Case;
+use super::remedy::{Remedy, own_host};
+use crate::browser::Page;
+use crate::options::{Options, RaceProtocol};
+use crate::race::RaceNetwork;
+
+/// Where what was folded is found on the page's own host: the accelerator's form of a foreign URL.
+const FOLDED_PREFIX: &str = "/.spdy/1/";
+
+/// Everything that a load needs.
+pub(super) struct Treated {
+    pub(super) page: Page,
+    pub(super) protocol: RaceProtocol,
+    pub(super) network: RaceNetwork,
+    pub(super) options: Options,
+}
+
+impl Treated {
+    /// The page as it is.
+    pub(super) fn untreated(case: &Case, graph: &PageGraph) -> Self {
+        Self {
+            page: Page::with_graph(case.replica.clone(), graph.clone()),
+            protocol: case.protocol,
+            network: case.network.clone(),
+            options: case.options.clone(),
+        }
+    }
+
+    /// The page with `remedy`.
+    pub(super) fn with(case: &Case, graph: &PageGraph, remedy: &Remedy) -> Self {
+        let mut treated = Self::untreated(case, graph);
+        match remedy {
+            Remedy::Fold { hosts, .. } => {
+                treated.page = Page::with_graph(folded(&case.replica, hosts), graph.clone());
+            }
+            Remedy::Push => treated.options.push = true,
+            Remedy::Hint { nodes, .. } => treated.page = treated.page.hinting_at(nodes.clone()),
+            Remedy::Later { node, .. } => {
+                let mut graph = graph.clone();
+                let node = &mut graph.nodes[*node];
+                node.blocks_parser_at = None;
+                node.blocks_scripts = false;
+                node.before_dom_content_loaded = false;
+                treated.page = Page::with_graph(case.replica.clone(), graph);
+            }
+            Remedy::Without { host, .. } => {
+                let graph = without(&case.replica, graph, host);
+                treated.page = Page::with_graph(case.replica.clone(), graph);
+            }
+            Remedy::Protocol { protocol } => treated.protocol = *protocol,
+            Remedy::Network { change } => {
+                treated.network.profile = change.apply(&case.network.profile);
+            }
+        }
+        treated
+    }
+}
+
+/// `replica` with what `hosts` serve on the page's own host. Its graph stays what it was: exchanges keep their places.
+fn folded(replica: &Replica, hosts: &[String]) -> Replica {
+    let mut replica = replica.clone();
+    let (own, address) = {
+        let page = &replica.exchanges[replica.start];
+        (page.url.clone(), page.address)
+    };
+    for exchange in &mut replica.exchanges {
+        let host = head::authority(&exchange.url);
+        if !hosts.contains(&host) {
+            continue;
+        }
+        let mut url = own.clone();
+        url.set_path(&format!("{FOLDED_PREFIX}{host}{}", exchange.url.path()));
+        url.set_query(exchange.url.query());
+        exchange.url = url;
+        exchange.address = address;
+    }
+    replica
+}
+
+/// `graph` without the nodes of `host`, and without what only they lead to.
+fn without(replica: &Replica, graph: &PageGraph, host: &str) -> PageGraph {
+    debug_assert_ne!(host, own_host(replica), "a page without itself");
+    let mut kept: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
+    let mut nodes: Vec<Node> = Vec::new();
+    for node in &graph.nodes {
+        // A parent stands before its children.
+        let parent = node.parent().map(|parent| kept[parent]);
+        let goes = head::authority(&replica.exchanges[node.exchange].url) == host;
+        if goes || parent == Some(None) {
+            kept.push(None);
+            continue;
+        }
+        let mut node = node.clone();
+        if let Trigger::Bytes { parent: at, .. } | Trigger::Done { parent: at } = &mut node.trigger
+            && let Some(now) = parent.flatten()
+        {
+            *at = now;
+        }
+        kept.push(Some(nodes.len()));
+        nodes.push(node);
+    }
+    PageGraph { nodes }
+}

@@ -1,0 +1,250 @@
+//! The doctor's figures, where they can be worked out by hand: links so fast that only round trips count.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+
+use spdy_lab::doctor::examination::{Case, Examination, Finding};
+use spdy_lab::doctor::remedy::{Remedy, Worse};
+use spdy_lab::options::{Options, RaceProtocol};
+use spdy_lab::race::RaceNetwork;
+use spdy_page::builtin;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use url::Url;
+
+/// Round-trip time of the link, ms.
+const RTT: f64 = 100.0;
+/// Everything but round trips: serialisation at 1 Gbit/s, evaluation of a few bytes.
+const SLACK: f64 = 2.0;
+
+const CSS: &str = "@font-face { font-family: x; src: url(/x.woff) }";
+
+/// Document, a sheet on its own host that names a font there, an image on another host, and one on a third.
+fn page() -> Replica {
+    let html = "<html><head><link rel=stylesheet href=/s.css></head><body>\
+                <img src=//img.test/i.png><img src=//ads.test/a.png></body></html>";
+    let exchange = |url, kind, media, body: &str| {
+        Exchange::synthetic(Url::parse(url).unwrap(), kind, media, body.to_owned())
+    };
+    let document = exchange("http://www.test/", Kind::Document, "text/html", html);
+    Replica {
+        name: "small".to_owned(),
+        source: "made by a test".to_owned(),
+        start: 0,
+        exchanges: vec![
+            Exchange {
+                initiator: Initiator::Navigation,
+                ..document
+            },
+            exchange("http://www.test/s.css", Kind::Stylesheet, "text/css", CSS),
+            exchange("http://www.test/x.woff", Kind::Font, "font/woff", "font"),
+            exchange("http://img.test/i.png", Kind::Image, "image/png", "i"),
+            exchange("http://ads.test/a.png", Kind::Image, "image/png", "a"),
+        ],
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+    }
+}
+
+fn case(replica: Replica, protocol: RaceProtocol) -> Case {
+    Case {
+        replica,
+        network: RaceNetwork::parse("down=1gbit,up=1gbit,rtt=100ms").unwrap(),
+        protocol,
+        options: Options::default(),
+        runs: 1,
+        seed: 1,
+    }
+}
+
+fn examine(case: &Case) -> Examination {
+    case.examine(None, |_, _| ControlFlow::Continue(()))
+        .unwrap()
+}
+
+/// The one finding whose remedy `is_it`.
+fn find(examination: &Examination, is_it: impl Fn(&Remedy) -> bool) -> &Finding {
+    let found: Vec<_> = examination
+        .findings
+        .iter()
+        .filter(|it| is_it(&it.remedy))
+        .collect();
+    assert_eq!(found.len(), 1, "{:#?}", examination.findings);
+    found[0]
+}
+
+fn saves_round_trips(finding: &Finding, round_trips: f64) {
+    let saved = finding.saved_load_ms / RTT;
+    assert!(finding.is_whole, "{finding:?}");
+    assert!(
+        (saved - round_trips).abs() < SLACK / RTT,
+        "{round_trips} round trips: {finding:#?}"
+    );
+}
+
+#[test]
+fn each_remedy_saves_the_round_trips_that_it_spares() {
+    let examination = examine(&case(page(), RaceProtocol::Spdy));
+    assert!(
+        examination.failures.is_empty(),
+        "{:?}",
+        examination.failures
+    );
+    assert_eq!(examination.host, "www.test");
+    // Name, TCP, TLS and the document are four round trips. Then images of other hosts take four more, and the font
+    // two, behind its sheet.
+    let now = examination.now.load_ms / RTT;
+    assert!((now - 8.0).abs() < SLACK / RTT, "{examination:#?}");
+    let fold = |wanted: &[&str]| {
+        let wanted = wanted.to_vec();
+        find(
+            &examination,
+            move |remedy| matches!(remedy, Remedy::Fold { hosts, .. } if *hosts == wanted),
+        )
+    };
+    // One host folded: the other one still takes as long. Both: the font is last, at six.
+    saves_round_trips(fold(&["img.test"]), 0.0);
+    saves_round_trips(fold(&["ads.test"]), 0.0);
+    let all = find(
+        &examination,
+        |remedy| matches!(remedy, Remedy::Fold { hosts, .. } if hosts.len() == 2),
+    );
+    saves_round_trips(all, 2.0);
+    assert!((all.then.connections - 1.0).abs() < 0.1, "{all:?}");
+}
+
+#[test]
+fn a_hint_at_what_a_sheet_names_saves_its_round_trip() {
+    let mut replica = page();
+    replica.exchanges.truncate(3);
+    let examination = examine(&case(replica, RaceProtocol::Spdy));
+    let hint = find(&examination, |remedy| matches!(remedy, Remedy::Hint { .. }));
+    saves_round_trips(hint, 1.0);
+    let Remedy::Hint { urls, .. } = &hint.remedy else {
+        unreachable!()
+    };
+    assert_eq!(*urls, ["http://www.test/x.woff"]);
+    // What is pushed spares both.
+    saves_round_trips(find(&examination, |remedy| *remedy == Remedy::Push), 2.0);
+}
+
+#[test]
+fn without_a_host_nothing_of_it_is_waited_for() {
+    let mut replica = page();
+    replica.exchanges.truncate(4);
+    let examination = examine(&case(replica, RaceProtocol::Spdy));
+    let without = find(&examination, |remedy| {
+        matches!(remedy, Remedy::Without { .. })
+    });
+    saves_round_trips(without, 2.0);
+}
+
+#[test]
+fn the_redirect_that_leads_to_the_page_is_not_left_out() {
+    let mut replica = page();
+    replica.exchanges.truncate(1);
+    let redirect = replica.exchanges[0].clone();
+    let location = head::with_field(
+        &redirect.response_head,
+        "Location",
+        Some("http://www.test/"),
+    );
+    let url = Url::parse("http://test/").unwrap();
+    let status = b"HTTP/1.1 301 Moved Permanently".as_slice();
+    let rest = &location[location.iter().position(|byte| *byte == b'\r').unwrap()..];
+    replica.exchanges.insert(
+        0,
+        Exchange {
+            response_head: [status, rest].concat().into(),
+            url,
+            ..redirect
+        },
+    );
+    replica.exchanges[1].initiator = Initiator::Redirect { index: 0 };
+    replica.start = 1;
+    let examination = examine(&case(replica, RaceProtocol::Spdy));
+    let without = |finding: &Finding| matches!(finding.remedy, Remedy::Without { .. });
+    assert!(
+        !examination.findings.iter().any(without),
+        "{examination:#?}"
+    );
+    let fold = find(&examination, |remedy| matches!(remedy, Remedy::Fold { .. }));
+    saves_round_trips(fold, 3.0);
+}
+
+#[test]
+fn a_script_that_nothing_waits_for_lets_the_page_be_parsed() {
+    let mut replica = page();
+    let html = "<html><script src=//ads.test/s.js></script></html>";
+    let script = Url::parse("http://ads.test/s.js").unwrap();
+    replica.exchanges.truncate(1);
+    replica.exchanges[0] = Exchange {
+        initiator: Initiator::Navigation,
+        ..Exchange::synthetic(
+            replica.exchanges[0].url.clone(),
+            Kind::Document,
+            "text/html",
+            html,
+        )
+    };
+    replica.exchanges.push(Exchange::synthetic(
+        script,
+        Kind::Script,
+        "text/javascript",
+        "1",
+    ));
+    let examination = examine(&case(replica, RaceProtocol::Spdy));
+    let later = find(&examination, |remedy| {
+        matches!(remedy, Remedy::Later { .. })
+    });
+    saves_round_trips(later, 0.0);
+    let saved = later.saved_dom_content_loaded_ms / RTT;
+    assert!((saved - 4.0).abs() < SLACK / RTT, "{later:#?}");
+}
+
+#[test]
+fn twice_the_round_trip_time_takes_twice_as_long() {
+    let examination = examine(&case(page(), RaceProtocol::Spdy));
+    let worse = find(&examination, |remedy| {
+        matches!(
+            remedy,
+            Remedy::Network {
+                change: Worse::DoubleRtt
+            }
+        )
+    });
+    saves_round_trips(worse, -8.0);
+}
+
+#[test]
+fn an_examination_is_the_same_again_and_on_any_number_of_threads() {
+    let replica = builtin::NAMES.map(|name| {
+        spdy_page::open::open_with(name, &Default::default())
+            .unwrap()
+            .replica
+    });
+    for replica in replica {
+        let case = Case {
+            network: RaceNetwork::parse("down=2mbit,up=384kbit,rtt=80ms,loss=0.01").unwrap(),
+            runs: 2,
+            ..case(replica, RaceProtocol::Spdy)
+        };
+        let alone = case.examine(NonZeroUsize::new(1), |_, _| ControlFlow::Continue(()));
+        assert_eq!(alone, Some(examine(&case)));
+    }
+}
+
+#[test]
+fn an_examination_that_is_broken_off_has_no_result() {
+    let case = case(page(), RaceProtocol::H2);
+    let result = case.examine(None, |done, total| {
+        assert!(done <= 3 && total > 3, "{done} of {total}");
+        if done < 3 {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    });
+    assert_eq!(result, None);
+}
