@@ -84,7 +84,10 @@ pub(crate) enum Command {
     /// there is no SPDY.
     #[command(after_help = inspect::EXAMPLES, disable_version_flag = true)]
     Inspect(inspect::Args),
-    /// Measure: programs behind a link in real time, and how near virtual time comes to it
+    /// Measure: whole experiments in virtual time, and programs behind a link in real time
+    ///
+    /// An experiment is a TOML file of pages, protocols, and factors with their levels; a store is a SQLite file that keeps
+    /// every load.
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::Args),
     /// Make recorded pages, and look into them

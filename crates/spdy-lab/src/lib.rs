@@ -3,6 +3,7 @@
 //! A page load is driven by [`page_load`], a browser's order of requests without I/O, over the server and
 //! the client that ship, on the network of [`sim`]: virtual time, real bytes. [`browser`] does one load,
 //! [`race`] many on all cores, [`stats`] sums them up, and [`measure`] says what one load came to.
+//! [`experiment`] varies factors over many cells, and [`store`] keeps what they came to.
 //!
 //! `docs/lab.md` tells how we measure, and what was left out.
 
@@ -10,7 +11,9 @@ pub mod browser;
 pub mod doctor;
 mod ends;
 mod expected;
+pub mod experiment;
 pub mod lulic;
+pub mod lulic_pages;
 pub mod measure;
 pub mod options;
 pub mod page_load;
@@ -19,5 +22,6 @@ mod recorded_request;
 pub mod report;
 pub mod sim;
 pub mod stats;
+pub mod store;
 mod tls;
 mod workers;

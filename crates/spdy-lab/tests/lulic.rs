@@ -1,6 +1,7 @@
 //! Held to Lulic 2013: round trips as textbooks count them, and his own load times.
 
 use spdy_lab::lulic::{self, Cell};
+use spdy_lab::lulic_pages;
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::Race;
@@ -126,5 +127,28 @@ fn load_times_of_the_flags_page_are_near_those_that_he_measured() {
             "{protocol}: {:.1} % off on average",
             mean * 100.0
         );
+    }
+}
+
+/// By what it is made of; what it does over HTTPS and SPDY is nobody's choice, and stands in `docs/experiments.md`.
+#[test]
+fn a_stand_in_has_the_bytes_and_the_round_trips_that_he_saw_over_http() {
+    for (name, dom_content_loaded, load, kilobytes) in [
+        ("lulic-bing", 5.0, 7.0, 44.0),
+        ("lulic-yahoo", 10.1, 10.2, 410.0),
+        ("lulic-amazon", 15.3, 26.2, 2_139.0),
+    ] {
+        let replica = lulic_pages::page(name).unwrap();
+        let (dcl_trips, load_trips) =
+            round_trips(replica.clone(), RaceProtocol::Http, Options::lulic());
+        assert!(
+            (dcl_trips - dom_content_loaded).abs() <= 1.0 && (load_trips - load).abs() <= 0.5,
+            "{name}: {dcl_trips} and {load_trips} round trips"
+        );
+        let mut cells = cells_of(RaceProtocol::Http);
+        cells.retain(|cell| cell.bandwidth_kbps == 10_240 && cell.delay_label_ms == 50);
+        let loads = loads(replica, &cells, RaceProtocol::Http, Options::lulic());
+        let came = (loads[0].bytes_up + loads[0].bytes_down) as f64 / 1e3;
+        assert!((came / kilobytes - 1.0).abs() < 0.03, "{name}: {came} kB");
     }
 }

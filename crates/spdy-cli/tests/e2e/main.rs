@@ -13,6 +13,7 @@ mod interop_jvm;
 mod interop_moby;
 mod interop_netty;
 mod interop_node;
+mod lab;
 mod push;
 mod real_time;
 mod support;

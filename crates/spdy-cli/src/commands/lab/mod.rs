@@ -1,7 +1,15 @@
 //! `spdy lab ...`: a file for each of its commands.
 
+mod cell;
+mod cells;
+mod experiment;
+mod export;
+mod import;
+mod run;
 #[cfg(target_os = "linux")]
 mod shape;
+mod show;
+mod summary_table;
 
 use crate::commands::Outcome;
 use crate::help::examples;
@@ -17,6 +25,32 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Run an experiment on all cores, and keep every load in a store
+    ///
+    /// A cell is kept as soon as all its runs are done. Whatever ended a run, Ctrl-C or worse, the same command goes on
+    /// where it was, and ends with the same store. The exit code is 1 if it was ended early, or if any load did not
+    /// get all of its page.
+    #[command(after_help = run::EXAMPLES)]
+    Run(run::Args),
+    /// Tell the medians of each cell of a store
+    #[command(after_help = show::EXAMPLES)]
+    Show(show::Args),
+    /// List the cells of an experiment by their keys, in its order
+    #[command(after_help = cells::EXAMPLES)]
+    Cells(cells::Args),
+    /// Load single cells, and print a JSON object a load, with the columns of a store
+    ///
+    /// The exit code is 1 if any load did not get all of its page.
+    #[command(after_help = cell::EXAMPLES)]
+    Cell(cell::Args),
+    /// Make a store of a results database of Lulic 2013
+    ///
+    /// Read is the table results(id, bw, delay, method, site, onContentLoad, onLoad, tow, run).
+    #[command(after_help = import::EXAMPLES)]
+    Import(import::Args),
+    /// Write every load of a store to a file
+    #[command(after_help = export::EXAMPLES)]
+    Export(export::Args),
     /// Run a program behind a link: the kernel's own TCP, in real time
     ///
     /// The program finds one network, whose only way out is the link; at its far end is what --server starts, at
@@ -25,16 +59,29 @@ enum Command {
     /// ended. Needs Linux, and root or user namespaces; nothing is left behind, however it ends.
     #[cfg(target_os = "linux")]
     #[command(after_help = shape::EXAMPLES)]
-    Shape(shape::Args),
+    Shape(Box<shape::Args>),
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
+    "spdy lab run lulic                            Lulic's experiment of 2013, into lulic.db"
+    "spdy lab run loss.toml --store loss.db"
+    "spdy lab show loss.db"
+    "spdy lab export loss.db --csv loss.csv"
     "spdy lab shape --network dsl --server \"spdy serve portal --plain 0.0.0.0:80\" -- spdy fetch http://198.18.0.1/"
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
+        Command::Run(args) => run::run(args, printer),
+        Command::Show(args) => show::run(args, printer),
+        Command::Cells(args) => cells::run(args, printer),
+        Command::Cell(args) => cell::run(args, printer),
+        Command::Import(args) => import::run(args, printer),
+        Command::Export(args) => export::run(args, printer),
         #[cfg(target_os = "linux")]
         Command::Shape(args) => shape::run(args, printer),
     }
 }
+
+/// The version that rows are told to be of.
+const PROGRAM: &str = env!("CARGO_PKG_VERSION");

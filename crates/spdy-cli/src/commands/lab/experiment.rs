@@ -1,0 +1,84 @@
+//! An experiment by its name: a shipped one, or a file; and its pages opened.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use spdy_lab::experiment::plan::Plan;
+use spdy_lab::experiment::runner::Runner;
+use spdy_lab::experiment::shipped;
+use spdy_page::open::ImportOptions;
+
+use crate::commands::Usage;
+use crate::commands::race::open_replica;
+use crate::printer::{Printer, WARN};
+
+/// Most bytes of an experiment's file.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A plan, and where the paths in it start from.
+pub(super) struct Experiment {
+    pub(super) plan: Plan,
+    folder: PathBuf,
+}
+
+impl Experiment {
+    /// The shipped experiment called `name`, or the file at that path.
+    pub(super) fn open(name: &str) -> anyhow::Result<Self> {
+        let (text, folder) = match shipped::experiment(name) {
+            Some(text) => (text.to_owned(), PathBuf::new()),
+            None => {
+                let path = Path::new(name);
+                (
+                    read(path)?,
+                    path.parent().unwrap_or(Path::new("")).to_owned(),
+                )
+            }
+        };
+        let plan = Plan::parse(&text).with_context(|| format!("{name} is no experiment"))?;
+        Ok(Self { plan, folder })
+    }
+
+    /// Opens the pages: shipped ones by name, others from their files, whose paths start beside the experiment's.
+    pub(super) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
+        let mut replicas = Vec::with_capacity(self.plan.pages().len());
+        for name in self.plan.pages() {
+            let shipped = shipped::page(name);
+            replicas.push(match shipped {
+                Some(replica) => replica,
+                None => {
+                    let path = self.folder.join(name);
+                    let opened = open_replica(&path.to_string_lossy(), &ImportOptions::default())?;
+                    if !opened.notes.skipped.is_empty() {
+                        printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
+                    }
+                    opened.replica
+                }
+            });
+        }
+        Ok(Runner::new(self.plan, replicas))
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    let shown = path.display();
+    let file = File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => {
+            let shipped = shipped::EXPERIMENTS.join(", ");
+            Usage(format!(
+                "no experiment {shown}: no file of that name, and the shipped ones are {shipped}"
+            ))
+            .into()
+        }
+        _ => anyhow::Error::new(error).context(format!("cannot read {shown}")),
+    })?;
+    let mut text = String::new();
+    let read = file.take(MAX_BYTES + 1).read_to_string(&mut text);
+    read.with_context(|| format!("cannot read {shown}"))?;
+    anyhow::ensure!(
+        text.len() as u64 <= MAX_BYTES,
+        "{shown} is longer than {MAX_BYTES} bytes"
+    );
+    Ok(text)
+}

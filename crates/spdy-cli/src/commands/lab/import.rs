@@ -1,0 +1,31 @@
+//! `spdy lab import`: Lulic's results as a store.
+
+use std::path::PathBuf;
+
+use spdy_lab::store::import;
+
+use crate::commands::Outcome;
+use crate::help::examples;
+use crate::printer::Printer;
+
+/// What `spdy lab import` is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// His database
+    #[arg(value_name = "RESULTS.db")]
+    results: PathBuf,
+
+    /// The store to make; it must not be there yet
+    #[arg(short, long, value_name = "FILE")]
+    store: PathBuf,
+}
+
+pub(super) const EXAMPLES: &str = examples! {
+    "spdy lab import results.db --store lulic-2013.db"
+};
+
+pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let rows = import::import(&args.results, &args.store)?;
+    printer.line(format_args!("{}: {rows} loads", args.store.display()))?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,136 @@
+//! `spdy lab run`: what a store has not yet, on all cores.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use spdy_lab::experiment::runner::Runner;
+use spdy_lab::store::results::Store;
+use spdy_lab::store::row::Rows;
+
+use super::experiment::Experiment;
+use super::{PROGRAM, show};
+use crate::commands::Outcome;
+use crate::commands::serve::Signals;
+use crate::help::examples;
+use crate::printer::{Printer, WARN};
+
+/// What `spdy lab run` is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The experiment: a shipped name (lulic), or a TOML file
+    #[arg(value_name = "EXPERIMENT")]
+    experiment: String,
+
+    /// Where loads are kept [default: the experiment's name with .db]
+    #[arg(short, long, value_name = "FILE")]
+    store: Option<PathBuf>,
+
+    /// Threads to load pages on; changes no result [default: one a core]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// Print one JSON object a cell instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) const EXAMPLES: &str = examples! {
+    "spdy lab run lulic"
+    "spdy lab run loss.toml --store loss.db --jobs 4"
+    "spdy lab run loss.toml --json"
+};
+
+pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    // Heard from the start: a page may take long to open.
+    let stop = stop_at_signal()?;
+    let experiment = Experiment::open(&args.experiment)?;
+    let by_name = || PathBuf::from(format!("{}.db", experiment.plan.name()));
+    let path = args.store.clone().unwrap_or_else(by_name);
+    let runner = experiment.into_runner(printer)?;
+    let mut store = Store::open_or_create(&path, &runner, PROGRAM)?;
+    let missing = missing(&runner, &store)?;
+    let (cells, runs) = (runner.plan().len(), runner.plan().runs());
+    if missing.len() < cells {
+        let there = cells - missing.len();
+        printer.note(format_args!(
+            "{}: {there} of {cells} cells are there already",
+            path.display()
+        ));
+    }
+    let left = load(&runner, &mut store, &missing, &stop, args.jobs, printer)?;
+    if left > 0 {
+        printer.note(format_args!(
+            "{WARN}ended early{WARN:#}: {} of {cells} cells of {runs} loads are in {}; the same command goes on",
+            cells - left,
+            path.display()
+        ));
+        return Ok(Outcome::Failed);
+    }
+    store.finish()?;
+    show::tell(&store, args.json, printer)
+}
+
+/// Numbers of the cells that `store` has not.
+fn missing(runner: &Runner, store: &Store) -> anyhow::Result<Vec<usize>> {
+    let finished = store.finished()?;
+    let cells = runner.plan().cells();
+    Ok(cells
+        .filter(|cell| !finished.contains(&cell.key()))
+        .map(|cell| cell.number())
+        .collect())
+}
+
+/// Loads the cells of these numbers and keeps them, until done or told to stop; gives how many are left.
+fn load(
+    runner: &Runner,
+    store: &mut Store,
+    numbers: &[usize],
+    stop: &AtomicBool,
+    jobs: Option<NonZeroUsize>,
+    printer: &Printer,
+) -> anyhow::Result<usize> {
+    let rows = Rows::new(runner, PROGRAM);
+    let runs = u64::from(runner.plan().runs());
+    let bar = printer.progress(numbers.len() as u64 * runs, "loading");
+    let mut left = numbers.len();
+    let mut kept = Ok(());
+    runner.run(numbers, jobs, |cell| {
+        let keep = |cell| anyhow::Ok(store.add(&rows.of(&cell))?);
+        kept = cell.map_err(anyhow::Error::new).and_then(keep);
+        if kept.is_err() {
+            return ControlFlow::Break(());
+        }
+        bar.inc(runs);
+        left -= 1;
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    bar.finish_and_clear();
+    kept.map(|()| left)
+}
+
+/// A flag that Ctrl-C, or the system's wish that the program ends, sets.
+fn stop_at_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let signals = runtime.block_on(async { Signals::listen() })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    // It waits for as long as the program lives.
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if runtime.block_on(signals.any()).is_ok() {
+                flag.store(true, Ordering::Relaxed);
+            }
+        })?;
+    Ok(stop)
+}

@@ -1,0 +1,68 @@
+//! `spdy lab show`: what is in a store.
+
+use std::path::PathBuf;
+
+use spdy_lab::store::results::Store;
+use spdy_lab::store::summary;
+
+use super::summary_table;
+use crate::commands::Outcome;
+use crate::help::examples;
+use crate::printer::{BOLD, DIM, Printer};
+
+/// What `spdy lab show` is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The store
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+
+    /// Print one JSON object a cell instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) const EXAMPLES: &str = examples! {
+    "spdy lab show lulic.db"
+    "spdy lab show lulic.db --json"
+};
+
+pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let store = Store::open(&args.store)?;
+    tell(&store, args.json, printer)?;
+    Ok(Outcome::Done)
+}
+
+/// Prints the cells of `store`. Fails if a load of it did.
+pub(super) fn tell(store: &Store, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
+    let cells = summary::of(&store.rows()?);
+    if json {
+        for cell in &cells {
+            printer.json(cell)?;
+        }
+    } else {
+        let contents = store.contents()?;
+        let program = match contents.program.as_str() {
+            "" => "imported".to_owned(),
+            version => format!("by spdy {version}"),
+        };
+        printer.line(format_args!(
+            "{BOLD}{}{BOLD:#}: {} of {} cells, {} loads each, {program}; medians of load in ms, ratios to the first protocol",
+            contents.name,
+            cells.len(),
+            contents.cells,
+            contents.runs
+        ))?;
+        let constant = summary_table::constant(&cells);
+        if !constant.is_empty() {
+            printer.line(format_args!("{DIM}everywhere{DIM:#} {constant}"))?;
+        }
+        printer.line(summary_table::render(&cells))?;
+    }
+    let loads: usize = cells.iter().map(|cell| cell.runs).sum();
+    let failed: usize = cells.iter().map(|cell| cell.failed).sum();
+    if failed > 0 {
+        anyhow::bail!("{failed} of {loads} loads are not whole");
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,458 @@
+//! `spdy lab`: experiments that end the same whatever befell them, and stores that say what they are.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::support::program::{ended_with, spdy};
+
+/// 2 x 3 x 2 = 12 cells of 2 loads, with chance in two thirds of them.
+const SMALL: &str = r#"
+name = "small"
+seed = 7
+runs = 2
+pages = ["portal"]
+protocols = ["http", "spdy"]
+[factors]
+network = "cable"
+loss = ["0", "1%", "2%"]
+connections = [2, 6]
+"#;
+
+/// A folder with an experiment in it.
+struct Lab {
+    folder: tempfile::TempDir,
+}
+
+impl Lab {
+    fn new(experiment: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        fs::write(folder.path().join("small.toml"), experiment).expect("it can be written to");
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `spdy lab`, run in the folder.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = spdy(&["lab"]);
+        command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self, store: &str, more: &[&str]) -> Output {
+        let run = ["run", "small.toml", "--store", store];
+        ended_with(0, self.command(&run).args(more))
+    }
+
+    fn bytes(&self, store: &str) -> Vec<u8> {
+        fs::read(self.path(store)).expect("there is a store")
+    }
+
+    fn csv(&self, store: &str) -> String {
+        let export = ["export", store, "--csv", "-"];
+        text(&ended_with(0, &mut self.command(&export)).stdout)
+    }
+
+    fn cells_in(&self, store: &str) -> usize {
+        let Ok(connection) = Connection::open(self.path(store)) else {
+            return 0;
+        };
+        let count = connection.query_row("SELECT count(DISTINCT cell) FROM results", [], |row| {
+            row.get(0)
+        });
+        count.map_or(0, |count: i64| count as usize)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A store but for the two places of its head (SQLite's file format §1.3) that count how often it was written.
+fn content(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[24..28].fill(0);
+    bytes[92..96].fill(0);
+    bytes
+}
+
+#[test]
+fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
+    let lab = Lab::new(SMALL);
+    let first = lab.run("a.db", &["--jobs", "1"]);
+    let second = lab.run("b.db", &["--jobs", "5"]);
+    assert_eq!(text(&first.stdout), text(&second.stdout));
+    assert!(
+        text(&first.stdout).contains("12 of 12 cells, 2 loads each"),
+        "{}",
+        text(&first.stdout)
+    );
+    assert!(lab.bytes("a.db") == lab.bytes("b.db"), "the files differ");
+
+    let again = lab.run("a.db", &[]);
+    assert!(
+        text(&again.stderr).contains("12 of 12 cells are there already"),
+        "{}",
+        text(&again.stderr)
+    );
+    assert!(
+        lab.bytes("a.db") == lab.bytes("b.db"),
+        "a run with nothing to do wrote something"
+    );
+
+    let csv = lab.csv("a.db");
+    let mut lines = csv.lines();
+    let head = lines.next().expect("a head");
+    assert!(
+        head.starts_with("id,bw,delay,method,site,onContentLoad,onLoad,tow,run,cell,"),
+        "{head}"
+    );
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 24);
+    for (number, line) in (1..).zip(lines) {
+        assert!(line.starts_with(&format!("{number},5mbit,14ms,")), "{line}");
+    }
+}
+
+/// SplitMix64.
+fn chance(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[test]
+fn a_run_that_is_killed_ten_times_ends_as_one_that_was_left_alone() {
+    let lab = Lab::new(SMALL);
+    let begun = Instant::now();
+    lab.run("alone.db", &[]);
+    let whole = begun.elapsed();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.expect("it is after 1970").as_nanos() as u64;
+    let mut state = seed;
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        // Ten times up to a third of the whole: some strike early, most on the way, the last may find all done.
+        let moment = whole.mul_f64((chance(&mut state) % 1_000) as f64 / 3_000.0);
+        run_and_kill_after(&lab, moment);
+        seen.push(lab.cells_in("killed.db"));
+    }
+    assert!(seen.is_sorted(), "seed {seed}: cells were lost: {seen:?}");
+    lab.run("killed.db", &[]);
+    assert_eq!(
+        lab.csv("killed.db"),
+        lab.csv("alone.db"),
+        "seed {seed}, cells after each kill {seen:?}"
+    );
+    assert!(
+        content(lab.bytes("killed.db")) == content(lab.bytes("alone.db")),
+        "seed {seed}, cells after each kill {seen:?}: the files differ"
+    );
+}
+
+/// Starts the experiment and kills it at that moment, if it is not over by then.
+fn run_and_kill_after(lab: &Lab, moment: Duration) {
+    let mut child = lab
+        .command(&["run", "small.toml", "--store", "killed.db"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program can be started");
+    let mut stdout = child.stdout.take().expect("it is piped");
+    let (sender, over) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let _ = stdout.read_to_end(&mut Vec::new());
+        let _ = sender.send(());
+    });
+    let _ = over.recv_timeout(moment);
+    let _ = child.kill();
+    child.wait().expect("it was ours");
+    reader.join().expect("reading does not panic");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
+    let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 4, 5, 6, 7, 8]"));
+    let child = lab
+        .command(&["run", "small.toml", "--store", "a.db", "--jobs", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let (_never, tick) = mpsc::channel::<()>();
+    while lab.cells_in("a.db") == 0 {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    let interrupt = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupt.expect("there is a kill").success());
+    let output = child.wait_with_output().expect("it was ours");
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("ended early") && told.contains("the same command goes on"),
+        "{told}"
+    );
+    assert!(
+        (1..48).contains(&lab.cells_in("a.db")),
+        "{} cells",
+        lab.cells_in("a.db")
+    );
+    lab.run("a.db", &[]);
+    lab.run("b.db", &[]);
+    assert!(
+        content(lab.bytes("a.db")) == content(lab.bytes("b.db")),
+        "the files differ"
+    );
+}
+
+#[test]
+fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
+    let lab = Lab::new(SMALL);
+    let listed = text(&ended_with(0, &mut lab.command(&["cells", "small.toml"])).stdout);
+    let keys: Vec<_> = listed.lines().collect();
+    assert_eq!(keys.len(), 12);
+    assert_eq!(
+        keys[3],
+        "page=portal,protocol=spdy,network=cable,loss=0,connections=6"
+    );
+    assert_eq!(
+        keys[11],
+        "page=portal,protocol=spdy,network=cable,loss=2%25,connections=6"
+    );
+
+    let cell = ["cell", "small.toml", keys[11], "1"];
+    let told = text(&ended_with(0, &mut lab.command(&cell)).stdout);
+    let rows: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let ids: Vec<_> = rows
+        .iter()
+        .map(|row| row["id"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(ids, [23, 24, 1, 2]);
+    lab.run("a.db", &[]);
+    let csv = lab.csv("a.db");
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().expect("a head").split(',').collect();
+    let lines: Vec<_> = lines.collect();
+    for (id, row) in ids.iter().zip(&rows) {
+        let field = |name: &str| match &row[name] {
+            Value::Null => String::new(),
+            Value::String(text) if text.contains(',') => format!("\"{text}\""),
+            Value::String(text) => text.clone(),
+            other => other.as_f64().expect("a number").to_string(),
+        };
+        let line: Vec<_> = names.iter().map(|name| field(name)).collect();
+        assert_eq!(lines[*id as usize - 1], line.join(","));
+    }
+
+    let unknown = ended_with(2, &mut lab.command(&["cell", "small.toml", "13"]));
+    assert!(
+        text(&unknown.stderr).contains("lists its 12"),
+        "{}",
+        text(&unknown.stderr)
+    );
+}
+
+#[test]
+fn a_cell_keeps_its_key_and_its_seeds_when_the_plan_gets_more_levels_and_protocols_share_seeds() {
+    let cells = |experiment: &str| -> Vec<(String, Value)> {
+        let lab = Lab::new(experiment);
+        let listed =
+            text(&ended_with(0, &mut lab.command(&["cells", "small.toml", "--json"])).stdout);
+        let cells = listed
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        cells
+            .map(|cell| {
+                (
+                    cell["cell"].as_str().expect("a key").to_owned(),
+                    cell["seeds"].clone(),
+                )
+            })
+            .collect()
+    };
+    let small = cells(SMALL);
+    let larger = cells(
+        &SMALL
+            .replace("[\"0\", ", "[\"0.5%\", \"0\", ")
+            .replace("[\"http\", ", "[\"h2\", \"http\", "),
+    );
+    assert_eq!((small.len(), larger.len()), (12, 24));
+    for cell in &small {
+        assert!(larger.contains(cell), "{cell:?} is another now");
+    }
+    let mut seeds: Vec<_> = small.iter().map(|(_, seeds)| seeds.to_string()).collect();
+    assert_eq!(seeds[0], seeds[1], "http and spdy");
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(
+        seeds.len(),
+        6,
+        "one for each combination of the other levels"
+    );
+}
+
+#[test]
+fn a_wrong_experiment_is_told_with_its_line_and_what_was_wanted() {
+    let lab = Lab::new(&SMALL.replace("loss", "los"));
+    let told = text(&ended_with(1, &mut lab.command(&["run", "small.toml"])).stderr);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for word in ["small.toml", "line 9, column 1", "\"los\"", "loss_up"] {
+        assert!(told.contains(word), "no {word} in {told}");
+    }
+    assert!(!lab.path("small.db").exists(), "a store of nothing");
+    let told = text(&ended_with(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
+    assert!(
+        told.contains("nowhere.toml") && told.contains("lulic"),
+        "{told}"
+    );
+    let lab = Lab::new(&SMALL.replace("\"portal\"", "\"gone.har\""));
+    let told = text(&ended_with(2, &mut lab.command(&["run", "small.toml"])).stderr);
+    assert!(told.contains("gone.har"), "{told}");
+}
+
+#[test]
+fn a_store_of_something_else_is_left_as_it_is() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
+    lab.run("a.db", &[]);
+    let before = lab.bytes("a.db");
+    let refused = |store: &str, words: &[&str]| {
+        let run = ["run", "small.toml", "--store", store];
+        let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
+        for word in words {
+            assert!(told.contains(word), "no {word} in {told}");
+        }
+    };
+    // Another plan.
+    fs::write(lab.path("small.toml"), SMALL).expect("the folder can be written to");
+    refused("a.db", &["a.db", "the plan small (", "want small ("]);
+    assert!(lab.bytes("a.db") == before, "the store was written to");
+    // Text, another program's database, another version of ours.
+    fs::write(lab.path("text.db"), "these are no results\n".repeat(100))
+        .expect("it can be written to");
+    refused("text.db", &["no SQLite file"]);
+    let other = |name: &str, sql: &str| {
+        let connection = Connection::open(lab.path(name)).expect("a file can be made");
+        connection.execute_batch(sql).expect("it is SQL");
+    };
+    other("other.db", "CREATE TABLE bookmarks (url TEXT)");
+    refused("other.db", &["no store of experiments"]);
+    fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("a file can be copied");
+    other("newer.db", "PRAGMA user_version = 99");
+    refused("newer.db", &["version 99, want 1"]);
+    let missing = ended_with(1, &mut lab.command(&["show", "missing.db"]));
+    assert!(text(&missing.stderr).contains("there is no store missing.db"));
+    assert!(!lab.path("missing.db").exists(), "looking made a file");
+}
+
+#[test]
+fn a_page_that_changed_is_another_experiment() {
+    let lab = Lab::new(
+        &SMALL
+            .replace("\"portal\"", "\"page.warc\"")
+            .replace("runs = 2", "runs = 1")
+            .replace("[2, 6]", "6"),
+    );
+    let replicas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spdy-page/replicas");
+    let put = |name: &str| {
+        fs::copy(replicas.join(name), lab.path("page.warc")).expect("a file can be copied")
+    };
+    put("portal.warc.gz");
+    lab.run("a.db", &[]);
+    put("flags.warc.gz");
+    let told = text(
+        &ended_with(
+            1,
+            &mut lab.command(&["run", "small.toml", "--store", "a.db"]),
+        )
+        .stderr,
+    );
+    assert!(told.contains("the page page.warc ("), "{told}");
+}
+
+#[test]
+fn lulics_table_is_imported_shown_and_exported() {
+    let lab = Lab::new(SMALL);
+    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    his.execute_batch(
+        "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
+                               onContentLoad INT, onLoad INT, tow FLOAT, run INT);
+         INSERT INTO results VALUES
+           (1, '100', '10', 'http', 'www.flags.test', 300, 30000, 31.5, 0),
+           (2, '100', '10', 'spdy', 'www.flags.test', 400, 10000, 11.5, 0),
+           (3, '100', '10', 'http', 'www.flags.test', 310, 32000, 33.5, 1),
+           (4, '256', '10', 'http', 'www.flags.test', 200, 12000, 13.5, 0);",
+    )
+    .expect("it is SQL");
+    let import = ["import", "results.db", "--store", "his.db"];
+    ended_with(0, &mut lab.command(&import));
+    let told = text(&ended_with(0, &mut lab.command(&["show", "his.db"])).stdout);
+    let lines: Vec<_> = told.lines().collect();
+    assert!(
+        lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
+        "{told}"
+    );
+    assert_eq!(lines[1], "everywhere page=www.flags.test delay=10");
+    assert_eq!(
+        lines[2..],
+        [
+            "bw    http   spdy  ratio",
+            "100  31000  10000   0.32",
+            "256  12000      –      –"
+        ]
+    );
+    let csv = lab.csv("his.db");
+    let starts: Vec<_> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(",\"page=").next().expect("a part"))
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "1,100,10,http,www.flags.test,300,30000,31.5,1",
+            "2,100,10,http,www.flags.test,310,32000,33.5,2",
+            "3,100,10,spdy,www.flags.test,400,10000,11.5,1",
+            "4,256,10,http,www.flags.test,200,12000,13.5,1",
+        ]
+    );
+    // It is not written over, and its rows are nobody else's.
+    let again = ended_with(1, &mut lab.command(&import));
+    assert!(
+        text(&again.stderr).contains("there already"),
+        "{}",
+        text(&again.stderr)
+    );
+    let run = ["run", "small.toml", "--store", "his.db"];
+    let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    assert!(told.contains("the plan results ("), "{told}");
+
+    his.execute_batch("ALTER TABLE results DROP COLUMN tow")
+        .expect("it is SQL");
+    let wrong = ended_with(
+        1,
+        &mut lab.command(&["import", "results.db", "--store", "wrong.db"]),
+    );
+    assert!(
+        text(&wrong.stderr).contains("want the columns id, bw, delay"),
+        "{}",
+        text(&wrong.stderr)
+    );
+    assert!(!lab.path("wrong.db").exists(), "a store of nothing");
+}

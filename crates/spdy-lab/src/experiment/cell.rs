@@ -1,0 +1,153 @@
+//! A cell: one level of each factor, its key, and its seeds.
+
+use std::fmt::Write as _;
+
+use crate::experiment::factor::Factor;
+use crate::experiment::plan::{MAX_SEED, Plan};
+use crate::options::RaceProtocol;
+use crate::sim::seed;
+
+/// One page over one protocol under one level of each factor; loaded as often as the plan has runs.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) number: usize,
+    pub(crate) page: usize,
+    pub(crate) protocol: RaceProtocol,
+    pub(crate) levels: Vec<(Factor, &'a str)>,
+}
+
+impl<'a> Cell<'a> {
+    /// Its number in the plan, from 1.
+    #[must_use]
+    pub const fn number(&self) -> usize {
+        self.number + 1
+    }
+
+    /// The plan that it is a cell of.
+    #[must_use]
+    pub const fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
+    /// The page, as the plan names it.
+    #[must_use]
+    pub fn page(&self) -> &'a str {
+        &self.plan.pages[self.page]
+    }
+
+    /// The protocol.
+    #[must_use]
+    pub const fn protocol(&self) -> RaceProtocol {
+        self.protocol
+    }
+
+    /// The level of each factor that the plan names, in their order.
+    #[must_use]
+    pub fn levels(&self) -> &[(Factor, &'a str)] {
+        &self.levels
+    }
+
+    /// Its levels spelled out: `page=flags,protocol=spdy,rate=100kbit,delay=10ms`.
+    ///
+    /// Every factor that the plan names is in it, also those of one level: a plan that gets more levels
+    /// keeps the keys of the cells that it had.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.spell(Some(self.protocol))
+    }
+
+    /// The seed of its run `run`, counted from 1: made of the plan's seed, of the key without the protocol, and of
+    /// the run, and of nothing else. Protocols so meet the same chance, and any load can be repeated alone.
+    #[must_use]
+    pub fn seed(&self, run: u32) -> u64 {
+        let name = format!("{}/{run}", self.spell(None));
+        seed::derive(self.plan.seed, &name) & MAX_SEED
+    }
+
+    fn spell(&self, protocol: Option<RaceProtocol>) -> String {
+        let mut key = String::new();
+        push(&mut key, "page", self.page());
+        if let Some(protocol) = protocol {
+            push(&mut key, "protocol", protocol.name());
+        }
+        for (factor, level) in &self.levels {
+            push(&mut key, factor.name(), level);
+        }
+        key
+    }
+}
+
+/// Adds `name=level` to a key. Commas part levels and spaces part keys, so both are escaped as in URLs.
+pub(crate) fn push(key: &mut String, name: &str, level: &str) {
+    if !key.is_empty() {
+        key.push(',');
+    }
+    key.push_str(name);
+    key.push('=');
+    for char in level.chars() {
+        if matches!(char, ',' | '%') || char.is_whitespace() {
+            let mut bytes = [0; 4];
+            for byte in char.encode_utf8(&mut bytes).bytes() {
+                let _ = write!(key, "%{byte:02X}"); // a String takes all
+            }
+        } else {
+            key.push(char);
+        }
+    }
+}
+
+/// The names and levels of a key, in its order.
+pub(crate) fn levels_of(key: &str) -> Vec<(String, String)> {
+    let part = |part: &str| {
+        let (name, level) = part.split_once('=').unwrap_or((part, ""));
+        (name.to_owned(), unescaped(level))
+    };
+    key.split(',').map(part).collect()
+}
+
+fn unescaped(level: &str) -> String {
+    let mut bytes = Vec::with_capacity(level.len());
+    let mut rest = level.as_bytes();
+    while let [first, after @ ..] = rest {
+        let escaped = after
+            .get(..2)
+            .filter(|_| *first == b'%')
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() {
+            &after[2..]
+        } else {
+            after
+        };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_reads_back_whatever_stands_in_its_levels() {
+        let levels = [
+            ("page", "my pages/100%,é .har"),
+            ("network", "down=2mbit,up=1mbit,rtt=9ms"),
+            ("loss", "1%"),
+        ];
+        let mut key = String::new();
+        for (name, level) in levels {
+            push(&mut key, name, level);
+        }
+        assert_eq!(
+            key,
+            "page=my%20pages/100%25%2Cé%20.har,network=down=2mbit%2Cup=1mbit%2Crtt=9ms,loss=1%25"
+        );
+        let back = levels_of(&key);
+        let back: Vec<_> = back
+            .iter()
+            .map(|(name, level)| (&name[..], &level[..]))
+            .collect();
+        assert_eq!(back, levels);
+    }
+}

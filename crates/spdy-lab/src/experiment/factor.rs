@@ -1,0 +1,376 @@
+//! What may be varied: every factor by name, and what a level of it may be.
+//!
+//! A factor is a choice of [`Options`] or a setting of a network, spelled as `spdy race`
+//! and [`spdy_netem::profile`] spell it, so that an experiment has no second language for either.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+
+use spdy_frame::compress::Compression;
+use spdy_net::tls::TlsVersion;
+use spdy_netem::profile::{Era, Profile};
+
+use crate::options::Options;
+use crate::sim::dns::NameLookups;
+
+/// Something that an experiment may vary, in the order in which a cell's key names them.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Factor {
+    /// A network by name, or spelled out; further factors change it.
+    Network,
+    /// Rate both ways.
+    Rate,
+    /// Rate to the client.
+    Down,
+    /// Rate from the client.
+    Up,
+    /// Propagation there and back.
+    Rtt,
+    /// What each pass of a pipe adds: the round trip is so often twice it as there are passes.
+    Delay,
+    /// Delay that chance adds to a packet.
+    Jitter,
+    /// Whether jitter may let packets overtake.
+    Reorder,
+    /// Packets that are lost, both ways.
+    Loss,
+    /// Those from the client.
+    LossUp,
+    /// Those to the client.
+    LossDown,
+    /// Mean packets lost in a row.
+    Burst,
+    /// What a pipe's queue holds.
+    Queue,
+    /// Two pipes, or one that both directions share.
+    Pipe,
+    /// Passes of a packet through a shared pipe.
+    Passes,
+    /// Where the choices below start from.
+    Preset,
+    /// TCP of both ends.
+    Tcp,
+    /// Segments that a server sends before it hears of the first.
+    InitialWindow,
+    /// The version of TLS.
+    Tls,
+    /// Whether TLS sessions are taken up again.
+    Resumption,
+    /// How names are learned.
+    Dns,
+    /// HTTP/1.1 connections to a host.
+    Connections,
+    /// Streams at once on a session.
+    Streams,
+    /// How SPDY's header blocks are compressed.
+    Compression,
+    /// Whether hosts at one address share a session.
+    IpPooling,
+    /// Whether servers push what the page's graph says.
+    Push,
+}
+
+/// Where a factor acts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    /// A whole network.
+    Base,
+    /// A setting of a network, by this name.
+    Setting(&'static str),
+    /// A setting that is reckoned from several.
+    Delay,
+    /// A choice of a load.
+    Choice,
+}
+
+impl Factor {
+    /// All of them, in their order.
+    pub const ALL: [Self; 26] = [
+        Self::Network,
+        Self::Rate,
+        Self::Down,
+        Self::Up,
+        Self::Rtt,
+        Self::Delay,
+        Self::Jitter,
+        Self::Reorder,
+        Self::Loss,
+        Self::LossUp,
+        Self::LossDown,
+        Self::Burst,
+        Self::Queue,
+        Self::Pipe,
+        Self::Passes,
+        Self::Preset,
+        Self::Tcp,
+        Self::InitialWindow,
+        Self::Tls,
+        Self::Resumption,
+        Self::Dns,
+        Self::Connections,
+        Self::Streams,
+        Self::Compression,
+        Self::IpPooling,
+        Self::Push,
+    ];
+
+    /// Its name in an experiment and in keys.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Rate => "rate",
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Rtt => "rtt",
+            Self::Delay => "delay",
+            Self::Jitter => "jitter",
+            Self::Reorder => "reorder",
+            Self::Loss => "loss",
+            Self::LossUp => "loss_up",
+            Self::LossDown => "loss_down",
+            Self::Burst => "burst",
+            Self::Queue => "queue",
+            Self::Pipe => "pipe",
+            Self::Passes => "passes",
+            Self::Preset => "preset",
+            Self::Tcp => "tcp",
+            Self::InitialWindow => "initial_window",
+            Self::Tls => "tls",
+            Self::Resumption => "resumption",
+            Self::Dns => "dns",
+            Self::Connections => "connections",
+            Self::Streams => "streams",
+            Self::Compression => "compression",
+            Self::IpPooling => "ip_pooling",
+            Self::Push => "push",
+        }
+    }
+
+    /// The factor of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|factor| factor.name() == name)
+    }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Network => Kind::Base,
+            Self::Delay => Kind::Delay,
+            Self::Rate
+            | Self::Down
+            | Self::Up
+            | Self::Rtt
+            | Self::Jitter
+            | Self::Reorder
+            | Self::Loss
+            | Self::LossUp
+            | Self::LossDown
+            | Self::Burst
+            | Self::Queue
+            | Self::Pipe
+            | Self::Passes => Kind::Setting(self.name()),
+            Self::Preset
+            | Self::Tcp
+            | Self::InitialWindow
+            | Self::Tls
+            | Self::Resumption
+            | Self::Dns
+            | Self::Connections
+            | Self::Streams
+            | Self::Compression
+            | Self::IpPooling
+            | Self::Push => Kind::Choice,
+        }
+    }
+
+    /// The setting of a network that a level of it is, if it is one by itself.
+    pub(crate) const fn setting(self) -> Option<&'static str> {
+        match self.kind() {
+            Kind::Setting(name) => Some(name),
+            Kind::Base | Kind::Delay | Kind::Choice => None,
+        }
+    }
+
+    /// Whether `level` can be one of it, taken by itself.
+    ///
+    /// # Errors
+    ///
+    /// What was wanted.
+    pub(crate) fn check(self, level: &str) -> Result<(), String> {
+        let refused = |error: spdy_netem::profile::ProfileError| error.to_string();
+        match self.kind() {
+            Kind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
+            Kind::Delay => probe("rtt", level).map_err(|_| {
+                format!("delay={level} is not understood: want a time with its unit, as 50ms")
+            }),
+            Kind::Setting(name) => probe(name, level).map_err(refused),
+            Kind::Choice => self.choose(level, &mut Options::default()),
+        }
+    }
+
+    /// Takes `level` of a choice into `options`; what is no choice changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// What was wanted.
+    pub(crate) fn choose(self, level: &str, options: &mut Options) -> Result<(), String> {
+        let want = |what: &str| format!("{self}={level} is not understood: want {what}");
+        match self {
+            Self::Preset => {
+                let names = Options::PRESETS.join(" or ");
+                *options = Options::preset(level).ok_or_else(|| want(&names))?;
+            }
+            Self::Tcp => {
+                let eras = [Era::Y2009, Era::Y2013, Era::Today];
+                let era = eras.into_iter().find(|era| era.to_string() == level);
+                options.tcp_era = Some(era.ok_or_else(|| want("2009, 2013 or today"))?);
+            }
+            Self::InitialWindow => {
+                let segments =
+                    count(level, 1_000).ok_or_else(|| want("segments from 1 to 1000"))?;
+                options.initial_window = Some(segments);
+            }
+            Self::Tls => {
+                let version = level.parse::<TlsVersion>();
+                options.tls = version.map_err(|_| want("1.2 or 1.3"))?;
+            }
+            Self::Resumption => {
+                options.tls_resumption = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
+            }
+            Self::Dns => {
+                options.name_lookups = match level {
+                    "round-trip" => NameLookups::RoundTrip,
+                    "known" => NameLookups::Known,
+                    _ => return Err(want("round-trip or known")),
+                }
+            }
+            Self::Connections => {
+                let connections =
+                    count(level, u32::MAX).and_then(|count| usize::try_from(count).ok());
+                let connections = connections.and_then(NonZeroUsize::new);
+                options.http1_connections =
+                    connections.ok_or_else(|| want("a number from 1"))?.get();
+            }
+            Self::Streams => {
+                options.max_concurrent_streams =
+                    count(level, u32::MAX).ok_or_else(|| want("a number from 1"))?;
+            }
+            Self::Compression => {
+                options.spdy_compression = match (level, level.parse()) {
+                    ("masked", _) => Compression::Masked,
+                    (_, Ok(depth @ 0..=9)) => Compression::Zlib(depth),
+                    _ => return Err(want("masked, or a level of zlib from 0 to 9")),
+                }
+            }
+            Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Push => options.push = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Factor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+const SWITCH: &str = "yes or no";
+
+fn yes_or_no(level: &str) -> Option<bool> {
+    match level {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number from 1 to `most`, in digits alone.
+fn count(level: &str, most: u32) -> Option<u32> {
+    let digits = level.bytes().all(|byte| byte.is_ascii_digit());
+    let number = level.parse().ok().filter(|_| digits)?;
+    (1..=most).contains(&number).then_some(number)
+}
+
+/// Tries one setting on a network that goes with each of them.
+fn probe(name: &str, level: &str) -> Result<(), spdy_netem::profile::ProfileError> {
+    // What is read first is told first, so a setting that leans on another stands behind it.
+    let base = match name {
+        "rate" | "down" | "up" => "rtt=1ms",
+        "rtt" => "rate=1mbit",
+        "passes" => "rate=1mbit,rtt=1ms,pipe=shared",
+        "burst" => "rate=1mbit,rtt=1ms,loss=1%",
+        _ => "rate=1mbit,rtt=1ms",
+    };
+    let other = match name {
+        "down" => ",up=1mbit",
+        "up" => ",down=1mbit",
+        _ => "",
+    };
+    format!("{base}{other},{name}={level}")
+        .parse::<Profile>()
+        .map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_factor_has_a_name_that_reads_back() {
+        for (at, factor) in Factor::ALL.into_iter().enumerate() {
+            assert_eq!(Factor::named(factor.name()), Some(factor));
+            assert_eq!(factor as usize, at, "{factor} is out of order");
+        }
+        assert_eq!(Factor::named("bandwith"), None);
+    }
+
+    #[test]
+    fn every_factor_takes_a_right_level_and_tells_of_a_wrong_one() {
+        let right = [
+            ("network", "dsl"),
+            ("network", "down=2mbit,up=1mbit,rtt=9ms"),
+            ("rate", "2mbit"),
+            ("down", "2mbit"),
+            ("up", "384kbit"),
+            ("rtt", "100ms"),
+            ("delay", "0"),
+            ("jitter", "1ms"),
+            ("reorder", "yes"),
+            ("loss", "1%"),
+            ("loss_up", "0.01"),
+            ("loss_down", "0"),
+            ("burst", "4"),
+            ("queue", "50p"),
+            ("pipe", "shared"),
+            ("passes", "2"),
+            ("preset", "lulic"),
+            ("tcp", "2009"),
+            ("initial_window", "3"),
+            ("tls", "1.2"),
+            ("resumption", "no"),
+            ("dns", "known"),
+            ("connections", "6"),
+            ("streams", "100"),
+            ("compression", "masked"),
+            ("ip_pooling", "yes"),
+            ("push", "no"),
+        ];
+        let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
+        seen.dedup();
+        assert_eq!(seen, Factor::ALL.map(Factor::name));
+        for (name, level) in right {
+            let factor = Factor::named(name).unwrap();
+            assert_eq!(factor.check(level), Ok(()), "{name}={level}");
+            for wrong in ["wrong", "-1", "1001000x", ""] {
+                let told = factor.check(wrong).expect_err(name);
+                assert!(
+                    !told.is_empty() && !told.contains("1mbit,"),
+                    "{name}={wrong}: {told}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! An experiment: factors and their levels, and the cells that they make.
+//!
+//! ```text
+//! EXPERIMENT.toml ─ read.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
+//!                                │                    │                                  │
+//!                             its hash         its key, its seeds                        ▼
+//!                                                                     runner.rs: the loads of a cell
+//! ```
+//!
+//! Pure: texts in, loads out; no file and no clock. What keeps the loads is [`store`](crate::store), and
+//! `docs/experiments.md` tells the whole.
+
+pub mod cell;
+pub mod conditions;
+pub mod error;
+pub mod factor;
+pub mod plan;
+pub mod runner;
+pub mod shipped;
+
+mod read;

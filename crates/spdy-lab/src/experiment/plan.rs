@@ -1,0 +1,189 @@
+//! A plan: pages, protocols, factors with their levels; and the canonical text that two equal plans share.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use crate::experiment::cell::Cell;
+use crate::experiment::conditions::Conditions;
+use crate::experiment::error::PlanError;
+use crate::experiment::factor::Factor;
+use crate::experiment::read;
+use crate::options::RaceProtocol;
+
+/// Most runs of a cell.
+pub const MAX_RUNS: u32 = 100_000;
+/// Most loads of an experiment: a row each, and a slip in a list of levels may ask for any number.
+pub const MAX_LOADS: u64 = 1_000_000;
+/// Largest seed: a number that every reader of JSON and SQL keeps whole.
+pub const MAX_SEED: u64 = (1 << 53) - 1;
+
+/// What is to be measured.
+///
+/// Pages are named and not opened here: whoever runs the plan knows what a name leads to.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Plan {
+    /// Name of the experiment.
+    pub(crate) name: String,
+    /// What all chance comes from.
+    pub(crate) seed: u64,
+    /// Loads of each cell.
+    pub(crate) runs: u32,
+    /// Pages, by shipped names or paths.
+    pub(crate) pages: Vec<String>,
+    /// Protocols.
+    pub(crate) protocols: Vec<RaceProtocol>,
+    /// Levels of each factor that the plan names.
+    pub(crate) factors: BTreeMap<Factor, Vec<String>>,
+}
+
+impl Plan {
+    /// Reads a plan, and tries every combination of levels.
+    ///
+    /// # Errors
+    ///
+    /// The line of what is wrong and what was wanted, or the cell whose levels do not go together.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let plan = read::plan(text)?;
+        // Pages and protocols do not change what goes together.
+        let combinations = plan.len() / plan.pages.len() / plan.protocols.len();
+        for number in 0..combinations {
+            let cell = plan.cell_at(number * plan.protocols.len());
+            Conditions::of(&cell)?;
+        }
+        Ok(plan)
+    }
+
+    /// Name of the experiment: letters, digits, `-`, `_` and `.`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What all chance comes from.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Loads of each cell.
+    #[must_use]
+    pub const fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    /// Pages as the plan names them.
+    #[must_use]
+    pub fn pages(&self) -> &[String] {
+        &self.pages
+    }
+
+    /// Number of cells.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let levels: usize = self.factors.values().map(Vec::len).product();
+        self.pages.len() * self.protocols.len() * levels
+    }
+
+    /// Whether there is nothing to do; a plan that was read always has something.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Every cell: pages outermost, then the factors in their order, protocols innermost.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        (0..self.len()).map(|number| self.cell_at(number))
+    }
+
+    /// The cell that `text` names, by its key or by its number from 1.
+    #[must_use]
+    pub fn cell(&self, text: &str) -> Option<Cell<'_>> {
+        match text.parse::<usize>() {
+            Ok(number) => (1..=self.len())
+                .contains(&number)
+                .then(|| self.cell_at(number - 1)),
+            Err(_) => self.cells().find(|cell| cell.key() == text),
+        }
+    }
+
+    /// The cell with this number from 0, which must be below [`len`](Self::len).
+    pub(crate) fn cell_at(&self, number: usize) -> Cell<'_> {
+        let mut rest = number;
+        let mut take = |count: usize| {
+            let at = rest % count;
+            rest /= count;
+            at
+        };
+        let protocol = self.protocols[take(self.protocols.len())];
+        let mut levels: Vec<_> = self
+            .factors
+            .iter()
+            .rev()
+            .map(|(factor, levels)| (*factor, &levels[take(levels.len())][..]))
+            .collect();
+        levels.reverse();
+        let page = take(self.pages.len());
+        assert_eq!(rest, 0, "no cell {number} of {}", self.len());
+        Cell {
+            plan: self,
+            number,
+            page,
+            protocol,
+            levels,
+        }
+    }
+
+    /// The plan as text that reads back to it. What does not change a result (comments, spaces, the order in which
+    /// factors are written) does not change this text either.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let Self {
+            name,
+            seed,
+            runs,
+            pages,
+            protocols,
+            factors,
+        } = self;
+        let protocols: Vec<_> = protocols
+            .iter()
+            .map(|protocol| protocol.name().to_owned())
+            .collect();
+        let mut text = format!("name = {}\nseed = {seed}\nruns = {runs}\n", quoted(name));
+        for (key, values) in [("pages", pages), ("protocols", &protocols)] {
+            let _ = writeln!(text, "{key} = {}", list(values)); // a String takes all
+        }
+        text.push_str("\n[factors]\n");
+        for (factor, levels) in factors {
+            let _ = writeln!(text, "{factor} = {}", list(levels));
+        }
+        text
+    }
+
+    /// SHA-256 of the [canonical](Self::canonical) text, in hexadecimal.
+    #[must_use]
+    pub fn hash(&self) -> String {
+        hex(&Sha256::digest(self.canonical()))
+    }
+}
+
+/// `bytes` in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}"); // a String takes all
+    }
+    text
+}
+
+fn list(values: &[String]) -> String {
+    let values: Vec<_> = values.iter().map(|value| quoted(value)).collect();
+    format!("[{}]", values.join(", "))
+}
+
+/// A TOML string. Control characters were refused when the plan was read.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

@@ -1,0 +1,142 @@
+//! Doing it: a plan with its pages opened, the loads of one cell, and many cells on all cores.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+
+use sha2::{Digest, Sha256};
+use spdy_page::archive;
+use spdy_page::replica::Replica;
+
+use crate::browser::{self, Page};
+use crate::experiment::cell::Cell;
+use crate::experiment::conditions::Conditions;
+use crate::experiment::error::PlanError;
+use crate::experiment::plan::{Plan, hex};
+use crate::measure::Load;
+use crate::workers;
+
+/// A plan that can be run.
+pub struct Runner {
+    plan: Plan,
+    pages: Vec<(Page, Fingerprint)>,
+}
+
+/// SHA-256 of a page: every head, body and address of it, as its file has them.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// That of `replica`.
+    #[must_use]
+    pub fn of(replica: &Replica) -> Self {
+        Self(hex(&Sha256::digest(archive::encode(replica, false))))
+    }
+
+    /// In hexadecimal.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The loads of one cell.
+#[derive(Clone, Debug)]
+pub struct CellLoads<'a> {
+    /// The cell.
+    pub cell: Cell<'a>,
+    /// What it was loaded under.
+    pub conditions: Conditions,
+    /// One a run, without their waterfalls.
+    pub loads: Vec<Load>,
+}
+
+impl Runner {
+    /// A runner of `plan`; `replicas` are its pages, in its order.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many replicas as pages.
+    #[must_use]
+    pub fn new(plan: Plan, replicas: Vec<Replica>) -> Self {
+        assert_eq!(
+            plan.pages().len(),
+            replicas.len(),
+            "a replica for each page"
+        );
+        let ready = |(name, mut replica): (&String, Replica)| {
+            // Results tell pages apart by the plan's names.
+            replica.name.clone_from(name);
+            let fingerprint = Fingerprint::of(&replica);
+            (Page::new(replica), fingerprint)
+        };
+        let pages = plan.pages().iter().zip(replicas).map(ready).collect();
+        Self { plan, pages }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The page of `cell`, ready to be loaded, and its fingerprint.
+    #[must_use]
+    pub fn page(&self, cell: &Cell<'_>) -> (&Page, &Fingerprint) {
+        let (page, fingerprint) = &self.pages[cell.page];
+        (page, fingerprint)
+    }
+
+    /// The fingerprints of all pages, in the plan's order.
+    pub fn fingerprints(&self) -> impl Iterator<Item = &Fingerprint> {
+        self.pages.iter().map(|(_, fingerprint)| fingerprint)
+    }
+
+    /// Loads one cell, all its runs, on this thread. Never inside a runtime of tokio: see
+    /// [`sim::executor`](crate::sim::executor).
+    ///
+    /// # Errors
+    ///
+    /// Levels that do not go together; a plan that was read has none.
+    pub fn load<'a>(&self, cell: Cell<'a>) -> Result<CellLoads<'a>, PlanError> {
+        let conditions = Conditions::of(&cell)?;
+        let config = conditions.network.config(&conditions.options);
+        let (page, _) = self.page(&cell);
+        let run = |run| {
+            let (protocol, name) = (cell.protocol(), &conditions.network.name);
+            let load = browser::load(
+                page,
+                protocol,
+                name,
+                &config,
+                &conditions.options,
+                cell.seed(run),
+            );
+            Load {
+                waterfall: Vec::new(),
+                ..load
+            }
+        };
+        let loads = (1..=self.plan.runs()).map(run).collect();
+        Ok(CellLoads {
+            cell,
+            conditions,
+            loads,
+        })
+    }
+
+    /// Loads the cells of these numbers (from 1) on `jobs` threads (`None`: one a core), and gives each to `on_cell` as
+    /// it is done, in whatever order, until that breaks off.
+    ///
+    /// # Panics
+    ///
+    /// If there is no cell of one of the numbers, or a load panics, which is a fault of this program.
+    pub fn run<'a>(
+        &'a self,
+        numbers: &[usize],
+        jobs: Option<NonZeroUsize>,
+        mut on_cell: impl FnMut(Result<CellLoads<'a>, PlanError>) -> ControlFlow<()>,
+    ) {
+        let work = |at: usize| self.load(self.plan.cell_at(numbers[at] - 1));
+        workers::each(numbers.len(), jobs, work, |_, loads| on_cell(loads));
+    }
+}

@@ -1,0 +1,199 @@
+//! The columns of the table `results`: name, type, and what of a load stands there.
+//!
+//! The first nine are those of Lulic 2013, by his names, in his order and with his types. He keeps what dummynet was
+//! told, so ours do too: `bw` is the rate of the pipe to the client, `delay` what one pass of a pipe adds.
+
+use spdy_frame::compress::Compression;
+use spdy_netem::loss::{LossModel, Probability};
+use spdy_netem::rate::Bitrate;
+
+use crate::experiment::cell::Cell;
+use crate::experiment::conditions::Conditions;
+use crate::measure::Load;
+use crate::sim::dns::NameLookups;
+use crate::store::value::Value;
+
+/// One column.
+#[derive(Clone, Copy)]
+pub struct Column {
+    /// Its name in SQL, CSV and JSON.
+    pub name: &'static str,
+    /// Its type, as it is declared.
+    pub declared: &'static str,
+    /// What of a load stands in it.
+    pub(crate) of: fn(&Source<'_>) -> Value,
+}
+
+/// Everything that is known of one load.
+pub(crate) struct Source<'a> {
+    pub(crate) plan_hash: &'a str,
+    pub(crate) program: &'a str,
+    pub(crate) page_fingerprint: &'a str,
+    pub(crate) cell: &'a Cell<'a>,
+    pub(crate) conditions: &'a Conditions,
+    /// From 1.
+    pub(crate) run: u32,
+    pub(crate) load: &'a Load,
+}
+
+const fn column(
+    name: &'static str,
+    declared: &'static str,
+    of: fn(&Source<'_>) -> Value,
+) -> Column {
+    Column { name, declared, of }
+}
+
+/// How many of the columns Lulic's table has too.
+pub const LULIC: usize = 9;
+
+/// All columns, in their order.
+pub const COLUMNS: [Column; 46] = [
+    column("id", "INTEGER PRIMARY KEY", |it| {
+        let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
+        (before + u64::from(it.run)).into()
+    }),
+    column("bw", "TEXT", |it| {
+        rate(it.conditions.network.profile.path.down_bps)
+    }),
+    column("delay", "TEXT", |it| {
+        Value::text(format_args!(
+            "{}ms",
+            it.conditions.delay().as_nanos() as f64 / 1e6
+        ))
+    }),
+    column("method", "TEXT", |it| Value::text(it.cell.protocol())),
+    column("site", "TEXT", |it| Value::text(it.cell.page())),
+    column("onContentLoad", "INT", |it| {
+        whole(it.load.dom_content_loaded_ms)
+    }),
+    column("onLoad", "INT", |it| whole(it.load.load_ms)),
+    column("tow", "FLOAT", |it| {
+        Value::Real(it.load.time_on_wire_ms / 1e3)
+    }),
+    column("run", "INT", |it| it.run.into()),
+    // Ours: which load it is,
+    column("cell", "TEXT", |it| Value::text(it.cell.key())),
+    column("plan", "TEXT", |it| Value::text(it.plan_hash)),
+    column("program", "TEXT", |it| Value::text(it.program)),
+    column("page", "TEXT", |it| Value::text(it.page_fingerprint)),
+    column("seed", "INT", |it| it.load.seed.into()),
+    // the network,
+    column("network", "TEXT", |it| Value::text(&it.load.network)),
+    column("down_bps", "INT", |it| {
+        it.conditions.network.profile.path.down_bps.into()
+    }),
+    column("up_bps", "INT", |it| {
+        it.conditions.network.profile.path.up_bps.into()
+    }),
+    column("rtt_ms", "REAL", |it| {
+        Value::Real(it.conditions.network.profile.path.rtt.as_nanos() as f64 / 1e6)
+    }),
+    column("loss_down", "REAL", |it| {
+        loss(it.conditions.network.profile.path.loss_down)
+    }),
+    column("loss_up", "REAL", |it| {
+        loss(it.conditions.network.profile.path.loss_up)
+    }),
+    column("passes", "INT", |it| {
+        it.conditions.network.profile.path.topology.passes().into()
+    }),
+    column("queue", "TEXT", |it| {
+        Value::text(it.conditions.network.profile.path.queue)
+    }),
+    // the choices,
+    column("tcp", "TEXT", |it| Value::text(it.conditions.tcp())),
+    column("initial_window", "INT", |it| {
+        let config = it.conditions.network.config(&it.conditions.options);
+        config.server_tcp.initial_window_segments.into()
+    }),
+    column("tls", "TEXT", |it| match it.cell.protocol().is_secure() {
+        true => Value::text(it.conditions.options.tls),
+        false => Value::Null,
+    }),
+    column("tls_resumption", "INT", |it| {
+        it.conditions.options.tls_resumption.into()
+    }),
+    column("dns", "TEXT", |it| {
+        match it.conditions.options.name_lookups {
+            NameLookups::RoundTrip => Value::text("round-trip"),
+            NameLookups::Known => Value::text("known"),
+        }
+    }),
+    column("connections_per_host", "INT", |it| {
+        (it.conditions.options.http1_connections as u64).into()
+    }),
+    column("streams", "INT", |it| {
+        it.conditions.options.max_concurrent_streams.into()
+    }),
+    column("compression", "TEXT", |it| {
+        match it.conditions.options.spdy_compression {
+            Compression::Masked => Value::text("masked"),
+            Compression::Zlib(level) => Value::text(level),
+        }
+    }),
+    column("ip_pooling", "INT", |it| {
+        it.conditions.options.ip_pooling.into()
+    }),
+    column("push", "INT", |it| it.conditions.options.push.into()),
+    // and what the load came to.
+    column("dom_content_loaded_ms", "REAL", |it| {
+        Value::Real(it.load.dom_content_loaded_ms)
+    }),
+    column("load_ms", "REAL", |it| Value::Real(it.load.load_ms)),
+    column("time_on_wire_ms", "REAL", |it| {
+        Value::Real(it.load.time_on_wire_ms)
+    }),
+    column("connections", "INT", |it| it.load.connections.into()),
+    column("requests", "INT", |it| it.load.requests.into()),
+    column("packets_up", "INT", |it| it.load.packets_up.into()),
+    column("packets_down", "INT", |it| it.load.packets_down.into()),
+    column("bytes_up", "INT", |it| it.load.bytes_up.into()),
+    column("bytes_down", "INT", |it| it.load.bytes_down.into()),
+    column("request_header_bytes", "INT", |it| {
+        it.load.request_header_bytes.into()
+    }),
+    column("request_header_bytes_wire", "INT", |it| {
+        it.load.request_header_bytes_wire.into()
+    }),
+    column("response_header_bytes", "INT", |it| {
+        it.load.response_header_bytes.into()
+    }),
+    column("response_header_bytes_wire", "INT", |it| {
+        it.load.response_header_bytes_wire.into()
+    }),
+    column("failures", "TEXT", |it| match it.load.failures.is_empty() {
+        true => Value::Null,
+        false => Value::text(it.load.failures.join("\n")),
+    }),
+];
+
+fn whole(ms: f64) -> Value {
+    Value::Integer(ms.round() as i64)
+}
+
+fn rate(bps: u64) -> Value {
+    Bitrate::from_bps(bps).map_or(Value::Null, Value::text)
+}
+
+/// Share of packets that chance takes in the long run.
+fn loss(model: LossModel) -> Value {
+    let share = |probability: Probability| Value::Real(f64::from(probability.as_ppb()) / 1e9);
+    match model {
+        LossModel::None => Value::Real(0.0),
+        LossModel::Bernoulli(loss) => share(loss),
+        LossModel::Bursts { average, .. } => share(average),
+        // No text of a network makes one.
+        LossModel::GilbertElliott(_) => Value::Null,
+    }
+}
+
+/// Where the column called `name` stands.
+///
+/// # Panics
+///
+/// If there is none.
+pub(crate) fn position(name: &str) -> usize {
+    let found = COLUMNS.iter().position(|column| column.name == name);
+    found.unwrap_or_else(|| panic!("no column {name}"))
+}

@@ -1,0 +1,69 @@
+//! A store as CSV (RFC 4180, with line ends of one byte): a line of names, then a line a load.
+
+use std::io::{self, Write};
+
+use crate::store::column::COLUMNS;
+use crate::store::error::StoreError;
+use crate::store::results::Store;
+use crate::store::value::Value;
+
+/// Why a store is no CSV yet.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The CSV cannot be written.
+    #[error("cannot write the CSV: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// Writes every row of `store` to `out`; gives their number.
+///
+/// # Errors
+///
+/// What keeps the one from being read or the other from being written.
+pub fn write(store: &Store, out: &mut impl Write) -> Result<usize, ExportError> {
+    writeln!(out, "{}", COLUMNS.map(|column| column.name).join(","))?;
+    let (mut count, mut written) = (0, Ok(()));
+    store.each_row(|row| {
+        if written.is_ok() {
+            let fields: Vec<_> = row.values.iter().map(field).collect();
+            written = writeln!(out, "{}", fields.join(","));
+            count += 1;
+        }
+    })?;
+    written?;
+    out.flush()?;
+    Ok(count)
+}
+
+/// A field, quoted where it must be.
+fn field(value: &Value) -> String {
+    let text = value.to_string();
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_break_a_line_or_a_field_is_quoted() {
+        let cases = [
+            (Value::Null, ""),
+            (Value::Integer(-7), "-7"),
+            (Value::Real(0.1), "0.1"),
+            (Value::text("dsl"), "dsl"),
+            (Value::text("a,b"), "\"a,b\""),
+            (Value::text("a\n\"b\""), "\"a\n\"\"b\"\"\""),
+        ];
+        for (value, wanted) in cases {
+            assert_eq!(field(&value), wanted);
+        }
+    }
+}

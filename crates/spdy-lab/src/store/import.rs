@@ -1,0 +1,195 @@
+//! Lulic's results as a store: his table `results` has nine of our columns, and says no more.
+//!
+//! `onContentLoad` and `onLoad` are milliseconds, `tow` seconds: so his medians have a resolution of 1 ms and of 10 ms.
+//! What he did not write down stays empty; his labels are not turned into a round trip and a rate here.
+
+use std::path::Path;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags, params};
+use sha2::{Digest, Sha256};
+
+use crate::experiment::cell;
+use crate::experiment::plan::hex;
+use crate::store::column::{COLUMNS, LULIC, position};
+use crate::store::error::StoreError;
+use crate::store::results::{Store, insert};
+use crate::store::row::Row;
+use crate::store::value::Value;
+
+/// Most rows of a table to import: they are held until the last is read.
+pub const MAX_ROWS: usize = 1_000_000;
+
+/// Makes a store at `into` of the table `results` in the SQLite file `from`, and gives the number of its rows.
+///
+/// A cell is what agrees in method, site, bandwidth and delay; its runs are numbered from 1, in the order of his numbers,
+/// and of his ids where those are equal.
+///
+/// # Errors
+///
+/// No such table, columns that are missing, values that are no numbers, more than [`MAX_ROWS`]; a store that is there already.
+pub fn import(from: &Path, into: &Path) -> Result<usize, StoreError> {
+    if !from.exists() {
+        return Err(StoreError::Missing {
+            path: from.to_owned(),
+        });
+    }
+    if into.exists() {
+        return Err(StoreError::Exists {
+            path: into.to_owned(),
+        });
+    }
+    let source = Store::connect(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let measured = read(&source)?;
+    let hash = hash(&measured);
+    let rows = rows(&measured, &hash);
+    let cells = rows.chunk_by(|a, b| a.value("cell") == b.value("cell"));
+    let (cells, runs) = cells.fold((0_u64, 0), |(cells, runs), rows| {
+        (cells + 1, rows.len().max(runs))
+    });
+    let name = from.file_stem().unwrap_or_default().to_string_lossy();
+    let store = Store::connect(
+        into,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    )?;
+    store.create_if_blank(|connection: &Connection| {
+        connection.execute(
+            "INSERT INTO plan VALUES (?, ?, '', ?, ?, '', 0)",
+            params![hash, name, Value::from(runs as u64), Value::from(cells)],
+        )?;
+        insert(connection, &rows)
+    })?;
+    store.finish()?;
+    Ok(rows.len())
+}
+
+/// One row of his.
+struct Measured {
+    bw: String,
+    delay: String,
+    method: String,
+    site: String,
+    on_content_load: Value,
+    on_load: Value,
+    tow: Value,
+    run: i64,
+}
+
+fn read(source: &Store) -> Result<Vec<Measured>, StoreError> {
+    let wrong = |what: String| StoreError::Import {
+        path: source.path.clone(),
+        what,
+    };
+    let names = COLUMNS[..LULIC].iter().map(|column| column.name);
+    let names: Vec<_> = names.collect();
+    let query = format!(
+        "SELECT {} FROM results ORDER BY id LIMIT ?",
+        names.join(", ")
+    );
+    let mut query = source
+        .connection
+        .prepare(&query)
+        .map_err(|cause| wrong(format!("want the columns {}: {cause}", names.join(", "))))?;
+    let mut found = query
+        .query([Value::from(MAX_ROWS as u64 + 1)])
+        .map_err(|cause| source.sqlite(cause))?;
+    let mut all = Vec::new();
+    while let Some(row) = found.next().map_err(|cause| source.sqlite(cause))? {
+        if all.len() == MAX_ROWS {
+            return Err(wrong(format!("more than {MAX_ROWS} rows")));
+        }
+        let value = |at: usize| Value::of_sql(row.get_ref(at).unwrap_or(ValueRef::Null));
+        let number = |at: usize| match value(at) {
+            Value::Text(text) => Err(wrong(format!(
+                "row {}, {}: {text:?}, want a number",
+                all.len() + 1,
+                names[at]
+            ))),
+            number => Ok(number),
+        };
+        let (on_content_load, on_load, tow) = (number(5)?, number(6)?, number(7)?);
+        let run = match number(8)? {
+            Value::Integer(run) => run,
+            _ => 0,
+        };
+        all.push(Measured {
+            bw: value(1).to_string(),
+            delay: value(2).to_string(),
+            method: value(3).to_string(),
+            site: value(4).to_string(),
+            on_content_load,
+            on_load,
+            tow,
+            run,
+        });
+    }
+    if all.is_empty() {
+        return Err(wrong("no rows, want at least one".to_owned()));
+    }
+    Ok(all)
+}
+
+/// SHA-256 of what was read.
+fn hash(measured: &[Measured]) -> String {
+    let mut digest = Sha256::new();
+    for it in measured {
+        let line = format!(
+            "{:?},{:?},{:?},{:?},{},{},{},{}\n",
+            it.bw, it.delay, it.method, it.site, it.on_content_load, it.on_load, it.tow, it.run
+        );
+        digest.update(line);
+    }
+    hex(&digest.finalize())
+}
+
+/// Our rows, those of a cell together, cells in the order of their first row.
+fn rows(measured: &[Measured], hash: &str) -> Vec<Row> {
+    let mut cells: Vec<(String, Vec<&Measured>)> = Vec::new();
+    // Looked up only, never walked through.
+    let mut place = std::collections::HashMap::new();
+    for it in measured {
+        let mut key = String::new();
+        for (name, level) in [
+            ("page", &it.site),
+            ("protocol", &it.method),
+            ("bw", &it.bw),
+            ("delay", &it.delay),
+        ] {
+            cell::push(&mut key, name, level);
+        }
+        let at = *place.entry(key.clone()).or_insert(cells.len());
+        if at == cells.len() {
+            cells.push((key, Vec::new()));
+        }
+        cells[at].1.push(it);
+    }
+    let mut rows = Vec::with_capacity(measured.len());
+    for (key, mut runs) in cells {
+        runs.sort_by_key(|it| it.run); // stable: equal numbers stay in the order of their ids
+        for (run, it) in (1_u64..).zip(runs) {
+            let mut values = vec![Value::Null; COLUMNS.len()];
+            let mut set = |name: &str, value: Value| values[position(name)] = value;
+            set("id", (rows.len() as u64 + 1).into());
+            set("bw", Value::text(&it.bw));
+            set("delay", Value::text(&it.delay));
+            set("method", Value::text(&it.method));
+            set("site", Value::text(&it.site));
+            set("onContentLoad", it.on_content_load.clone());
+            set("onLoad", it.on_load.clone());
+            set("tow", it.tow.clone());
+            set("run", run.into());
+            set("cell", Value::text(&key));
+            set("plan", Value::text(hash));
+            let real = |value: &Value, factor: f64| {
+                value
+                    .as_f64()
+                    .map_or(Value::Null, |it| Value::Real(it * factor))
+            };
+            set("dom_content_loaded_ms", real(&it.on_content_load, 1.0));
+            set("load_ms", real(&it.on_load, 1.0));
+            set("time_on_wire_ms", real(&it.tow, 1e3));
+            rows.push(Row { values });
+        }
+    }
+    rows
+}

@@ -1,0 +1,21 @@
+//! The store: a SQLite file that keeps every load of an experiment.
+//!
+//! ```text
+//! plan      one row      whose results these are: hash, name, program, the plan's text
+//! pages     one a page   its fingerprint
+//! results   one a load   Lulic's columns by his names, ours beside them (column.rs)
+//! ```
+//!
+//! A cell is written in one transaction as soon as it is done, and a row's id is its place in the plan: whatever was
+//! killed and resumed, the same plan ends as the same rows. `docs/experiments.md` tells every column.
+
+pub mod column;
+pub mod csv;
+pub mod error;
+pub mod import;
+pub mod results;
+pub mod row;
+pub mod summary;
+pub mod value;
+
+mod schema;

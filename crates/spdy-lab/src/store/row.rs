@@ -1,0 +1,76 @@
+//! Rows of `results`, made of loads.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use crate::experiment::runner::{CellLoads, Runner};
+use crate::store::column::{COLUMNS, Source, position};
+use crate::store::value::Value;
+
+/// One load as the store keeps it. As JSON it is an object of the columns, in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    pub(crate) values: Vec<Value>,
+}
+
+impl Row {
+    /// The value in the column called `name`.
+    ///
+    /// # Panics
+    ///
+    /// If no [column](COLUMNS) is called so.
+    #[must_use]
+    pub fn value(&self, name: &str) -> &Value {
+        &self.values[position(name)]
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(COLUMNS.len()))?;
+        for (column, value) in COLUMNS.iter().zip(&self.values) {
+            map.serialize_entry(column.name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Who makes rows: a plan's hash is worth reckoning only once.
+pub struct Rows<'a> {
+    runner: &'a Runner,
+    plan_hash: String,
+    program: &'a str,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of what `runner` loads; `program` is the version that loads it.
+    #[must_use]
+    pub fn new(runner: &'a Runner, program: &'a str) -> Self {
+        Self {
+            runner,
+            plan_hash: runner.plan().hash(),
+            program,
+        }
+    }
+
+    /// The rows of one cell, a run each.
+    #[must_use]
+    pub fn of(&self, cell: &CellLoads<'_>) -> Vec<Row> {
+        let (_, fingerprint) = self.runner.page(&cell.cell);
+        let row = |(run, load)| {
+            let source = Source {
+                plan_hash: &self.plan_hash,
+                program: self.program,
+                page_fingerprint: fingerprint.as_str(),
+                cell: &cell.cell,
+                conditions: &cell.conditions,
+                run,
+                load,
+            };
+            Row {
+                values: COLUMNS.iter().map(|column| (column.of)(&source)).collect(),
+            }
+        };
+        (1..).zip(&cell.loads).map(row).collect()
+    }
+}

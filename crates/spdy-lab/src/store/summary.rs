@@ -1,0 +1,73 @@
+//! What a store comes to: the medians of each cell.
+
+use serde::Serialize;
+
+use crate::experiment::cell::levels_of;
+use crate::stats::median;
+use crate::store::row::Row;
+use crate::store::value::Value;
+
+/// The loads of one cell, summed up.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CellSummary {
+    /// Its key.
+    pub cell: String,
+    /// How many loads.
+    pub runs: usize,
+    /// How many of them did not get all of their page.
+    pub failed: usize,
+    /// Median of DOMContentLoaded, milliseconds.
+    pub dom_content_loaded_ms: Option<f64>,
+    /// Median of load, milliseconds.
+    pub load_ms: Option<f64>,
+    /// Fastest load, milliseconds.
+    pub fastest_ms: Option<f64>,
+    /// Slowest load, milliseconds.
+    pub slowest_ms: Option<f64>,
+    /// Median time from the first to the last packet, milliseconds.
+    pub time_on_wire_ms: Option<f64>,
+    /// Names and levels of its key, in the key's order.
+    #[serde(skip)]
+    pub levels: Vec<(String, String)>,
+}
+
+impl CellSummary {
+    /// Its level of the factor called `name`.
+    #[must_use]
+    pub fn level(&self, name: &str) -> Option<&str> {
+        let found = self.levels.iter().find(|(factor, _)| factor == name);
+        found.map(|(_, level)| &level[..])
+    }
+
+    fn of(cell: &str, rows: &[Row]) -> Self {
+        let numbers = |name: &str| -> Vec<f64> {
+            rows.iter()
+                .filter_map(|row| row.value(name).as_f64())
+                .collect()
+        };
+        let loads = numbers("load_ms");
+        Self {
+            cell: cell.to_owned(),
+            runs: rows.len(),
+            failed: rows
+                .iter()
+                .filter(|row| *row.value("failures") != Value::Null)
+                .count(),
+            dom_content_loaded_ms: median(numbers("dom_content_loaded_ms")),
+            load_ms: median(loads.iter().copied()),
+            fastest_ms: loads.iter().copied().min_by(f64::total_cmp),
+            slowest_ms: loads.iter().copied().max_by(f64::total_cmp),
+            time_on_wire_ms: median(numbers("time_on_wire_ms")),
+            levels: levels_of(cell),
+        }
+    }
+}
+
+/// A summary of each cell of `rows`, in the order of their first rows. The rows of a cell stand together.
+#[must_use]
+pub fn of(rows: &[Row]) -> Vec<CellSummary> {
+    let cell = |row: &Row| row.value("cell").as_str().unwrap_or_default().to_owned();
+    rows.chunk_by(|a, b| a.value("cell") == b.value("cell"))
+        .map(|rows| CellSummary::of(&cell(&rows[0]), rows))
+        .collect()
+}
