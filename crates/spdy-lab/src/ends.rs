@@ -27,6 +27,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         ip_pooling: options.ip_pooling,
         connection: ClientOptions {
             compression: options.spdy_compression,
+            secrets: options.spdy_secrets.clone(),
             frame_timeout: PATIENCE,
             pushes: options.push.then(|| PushLimits {
                 unclaimed_for: PATIENCE,
@@ -56,6 +57,7 @@ pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
             frame_timeout: PATIENCE,
             max_streams: options.max_concurrent_streams,
             compression: options.spdy_compression,
+            secrets: options.spdy_secrets.clone(),
             ..ServerOptions::default()
         },
         calendar: Calendar::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use spdy_frame::compress::Compression;
+use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
@@ -100,6 +101,8 @@ pub struct Options {
     pub max_concurrent_streams: u32,
     /// How SPDY's header blocks are compressed; `Zlib(0)` is not at all.
     pub spdy_compression: Compression,
+    /// What is secret in them.
+    pub spdy_secrets: Secrets,
     /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2). The lab's certificate
     /// covers every host; those of the recorded servers may not have.
     pub ip_pooling: bool,
@@ -121,6 +124,7 @@ impl Default for Options {
             http1_connections: 6,
             max_concurrent_streams: 100,
             spdy_compression: Compression::Masked,
+            spdy_secrets: Secrets::default(),
             ip_pooling: false,
             push: false,
         }
@@ -157,6 +161,7 @@ impl Options {
             http1_connections: 6,
             max_concurrent_streams: 38,
             spdy_compression: Compression::Zlib(9),
+            spdy_secrets: Secrets::default(),
             ip_pooling: false,
             push: false,
         }

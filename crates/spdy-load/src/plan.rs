@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use spdy_frame::compress::Compression;
+use spdy_frame::secrets::Secrets;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
@@ -74,6 +75,8 @@ pub struct Plan {
     pub session_window_bytes: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
+    /// What is secret in them.
+    pub secrets: Secrets,
 }
 
 impl Plan {
@@ -117,6 +120,7 @@ pub(crate) mod tests {
             stream_window_bytes: 1 << 20,
             session_window_bytes: 1 << 20,
             compression: Compression::Masked,
+            secrets: Secrets::default(),
         }
     }
 

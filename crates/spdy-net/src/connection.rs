@@ -20,6 +20,7 @@ use spdy::client::{Push, PushLimits};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::compress::Compression;
 use spdy_frame::priority::Priority;
+use spdy_frame::secrets::Secrets;
 use spdy_session::observe::Direction;
 
 use crate::byte_count::HeaderBytes;
@@ -44,6 +45,8 @@ pub struct ClientOptions {
     pub frame_timeout: Duration,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
+    /// What is secret in them.
+    pub secrets: Secrets,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
     /// Tell SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS:
@@ -70,6 +73,7 @@ impl Default for ClientOptions {
             max_head_bytes: 64 * 1024,
             frame_timeout: Duration::from_secs(30),
             compression: Compression::Masked,
+            secrets: Secrets::default(),
             flow_control: true,
             window_by_stream: false,
             fold_names: false,

@@ -16,6 +16,7 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy::server::PushForm;
 use spdy_frame::compress::Compression;
+use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 
 use crate::error::ConnectionError;
@@ -54,6 +55,8 @@ pub struct ServerOptions {
     pub max_streams: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
+    /// What is secret in them.
+    pub secrets: Secrets,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
     /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never.
@@ -84,6 +87,7 @@ impl Default for ServerOptions {
             max_head_bytes: 64 * 1024,
             max_streams: 100,
             compression: Compression::Masked,
+            secrets: Secrets::default(),
             flow_control: true,
             keepalive: None,
             metrics: None,

@@ -43,6 +43,7 @@ impl SpdyClient {
     ) -> Self {
         let mut builder = spdy::client::Builder::new(version)
             .compression(options.compression)
+            .secrets(options.secrets.clone())
             .flow_control(options.flow_control)
             .initial_window_bytes(options.stream_window_bytes)
             .session_window_bytes(options.session_window_bytes);
@@ -185,6 +186,7 @@ pub(crate) async fn serve(
     } = terms;
     let mut builder = spdy::server::Builder::new(version)
         .compression(options.compression)
+        .secrets(options.secrets.clone())
         .flow_control(options.flow_control)
         .max_concurrent_streams(options.max_streams)
         .push_form(options.push_form);

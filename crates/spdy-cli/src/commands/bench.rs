@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use spdy_frame::compress::Compression;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
 use spdy_load::run::Live;
@@ -18,7 +17,8 @@ use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::bench_view::{self, Watcher};
-use crate::commands::fetch::{parse_compression, parse_header, parse_seconds};
+use crate::commands::fetch::{parse_header, parse_seconds};
+use crate::commands::header_args::HeaderArgs;
 use crate::commands::serve::Signals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -151,9 +151,8 @@ struct ConnectionArgs {
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     connect_timeout: Duration,
 
-    /// How SPDY compresses headers: masked (a secret matches the whole of itself or nothing), or a level of plain zlib, 0 to 9
-    #[arg(long, value_name = "HOW", default_value = "masked", value_parser = parse_compression)]
-    compression: Compression,
+    #[command(flatten)]
+    headers: HeaderArgs,
 
     /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2)
     #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
@@ -262,7 +261,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         },
         stream_window_bytes: args.connection.window,
         session_window_bytes: args.connection.session_window,
-        compression: args.connection.compression,
+        compression: args.connection.headers.compression,
+        secrets: args.connection.headers.secrets()?,
         target,
     })
 }

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             replica: opened.replica.clone(),
             network,
             protocol: args.protocol,
-            options: args.choices.options(),
+            options: args.choices.options()?,
             runs: args.runs,
             seed: args.seed,
         };

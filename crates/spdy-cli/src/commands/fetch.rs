@@ -12,7 +12,6 @@ use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_client::origin::Origin;
-use spdy_frame::compress::Compression;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
 use spdy_net::network::SystemNetwork;
@@ -25,6 +24,7 @@ use spdy_net::verify::{Roots, Trust};
 use crate::commands::fetch_push;
 use crate::commands::fetch_transfer::{Destination, Fetched, Order, Transfer, Waiting};
 use crate::commands::fetch_view::View;
+use crate::commands::header_args::HeaderArgs;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;
@@ -160,9 +160,8 @@ struct ConnectionArgs {
     #[arg(long, value_name = "N", default_value_t = 2)]
     retry: u32,
 
-    /// How SPDY compresses headers: masked (a secret matches the whole of itself or nothing), or a level of plain zlib, 0 to 9
-    #[arg(long, value_name = "HOW", default_value = "masked", value_parser = parse_compression)]
-    compression: Compression,
+    #[command(flatten)]
+    headers: HeaderArgs,
 
     /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
     #[arg(long)]
@@ -176,6 +175,10 @@ struct ConnectionArgs {
         hide_possible_values = true
     )]
     push: Pushes,
+
+    /// Bytes of all pushes together that no request claims, and that are fetched all the same; a push that brings more is cancelled
+    #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
+    push_bytes: u64,
 
     /// Read capitals in SPDY's header names as small letters: for servers that write them (MockWebServer), whose answers are reset else
     #[arg(long)]
@@ -247,14 +250,6 @@ pub(super) fn parse_seconds(text: &str) -> Result<Duration, String> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() => Ok(time),
         _ => Err(format!("{text} seconds is no time to wait")),
-    }
-}
-
-pub(super) fn parse_compression(text: &str) -> Result<Compression, String> {
-    match (text, text.parse()) {
-        ("masked", _) => Ok(Compression::Masked),
-        (_, Ok(level @ 0..=9)) => Ok(Compression::Zlib(level)),
-        _ => Err("want masked, or a level from 0 to 9".to_owned()),
     }
 }
 
@@ -440,7 +435,8 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         plain_protocol: args.protocol.or(Some(Protocol::Http1)),
         tls,
         connection: ClientOptions {
-            compression: args.connection.compression,
+            compression: args.connection.headers.compression,
+            secrets: args.connection.headers.secrets()?,
             flow_control: !args.connection.no_flow_control,
             fold_names: args.connection.fold_names,
             stream_window_bytes: args.connection.window,
@@ -477,10 +473,13 @@ async fn fetch(
         for order in orders {
             all_well &= tell(args, &start(order).tell(printer).await?, printer)?;
         }
+        let mut left = args.connection.push_bytes;
         for offered in client.take_pushes() {
             let file = named_file_of_push(args, &mut names, &offered.push.request().uri);
             let to = file.map_or(Destination::Nowhere, Destination::NewFile);
-            all_well &= tell(args, &fetch_push::read(offered, &to, limit).await, printer)?;
+            let pushed = fetch_push::read(offered, &to, left, limit).await;
+            left = left.saturating_sub(pushed.bytes);
+            all_well &= tell(args, &pushed, printer)?;
         }
     } else {
         // All are asked for before the first is waited for; what is for stdout is told in order.

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
+use futures_util::StreamExt;
+use http_body_util::BodyExt;
 use serde::Serialize;
+use spdy::body::{Body, BoxError};
 use spdy::client::Pushed;
 use spdy_client::client::Offered;
 
@@ -53,10 +56,24 @@ impl PushedBeside {
     }
 }
 
-/// Reads a push that no request claimed, in no more than `limit`.
+/// A body that fails with its first byte past `most`; its stream is cancelled then.
+fn bounded(body: Body, most: u64) -> Body {
+    let mut left = most;
+    let pieces = body.into_data_stream().map(move |piece| {
+        let piece = piece?;
+        left = left.checked_sub(piece.len() as u64).ok_or_else(|| {
+            BoxError::from("pushes that no request claims may bring no more (--push-bytes)")
+        })?;
+        Ok::<_, BoxError>(piece)
+    });
+    Body::from_stream(pieces)
+}
+
+/// Reads a push that no request claimed: `most` bytes of it, in no more than `limit`.
 pub(super) async fn read(
     offered: Offered,
     destination: &Destination,
+    most: u64,
     limit: Option<Duration>,
 ) -> Fetched {
     let Offered {
@@ -74,7 +91,7 @@ pub(super) async fn read(
         let response = push.response().await.map_err(|error| error.to_string())?;
         let (head, body) = response.into_parts();
         fetched.note(&head);
-        receive(body, destination, |_| Ok(()), &mut fetched).await
+        receive(bounded(body, most), destination, |_| Ok(()), &mut fetched).await
     };
     let limit = limit.unwrap_or(PATIENCE);
     let outcome = match tokio::time::timeout(limit, reading).await {

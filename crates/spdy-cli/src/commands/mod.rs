@@ -10,6 +10,7 @@ mod fetch_push;
 mod fetch_transfer;
 mod fetch_view;
 mod frame_text;
+mod header_args;
 pub(crate) mod inspect;
 mod inspect_view;
 pub(crate) mod lab;

@@ -17,6 +17,7 @@ use spdy_page::builtin;
 use spdy_page::open::{self, ImportOptions};
 use spdy_page::replica::Replica;
 
+use crate::commands::header_args::{SecretArgs, parse_compression};
 use crate::commands::{Outcome, Usage, race_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -99,8 +100,11 @@ pub(crate) struct Choices {
     streams: Option<u32>,
 
     /// How SPDY compresses headers: masked (a secret matches the whole of itself or nothing), or a level of plain zlib, 0 to 9
-    #[arg(long, value_name = "HOW", value_parser = compression)]
+    #[arg(long, value_name = "HOW", value_parser = parse_compression)]
     compression: Option<Compression>,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
 
     /// Let hosts that were recorded at one address share a session in TLS, as if one certificate covered them
     #[arg(long)]
@@ -215,7 +219,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         protocols,
         runs: args.runs,
         seed: args.seed,
-        options: args.choices.options(),
+        options: args.choices.options()?,
         threads: args.choices.threads,
     })
 }
@@ -268,7 +272,7 @@ impl Choices {
         self.threads
     }
 
-    pub(crate) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Result<Options, Usage> {
         let mut options = Options::preset(&self.preset).expect("clap lets only presets through");
         if let Some(tls) = self.tls {
             options.tls = tls;
@@ -296,18 +300,11 @@ impl Choices {
         if let Some(compression) = self.compression {
             options.spdy_compression = compression;
         }
+        options.spdy_secrets = self.secrets.under(options.spdy_compression)?;
         options.tls_resumption &= !self.no_resumption;
         options.ip_pooling |= self.ip_pooling;
         options.push |= self.push;
-        options
-    }
-}
-
-fn compression(text: &str) -> Result<Compression, String> {
-    match (text, text.parse()) {
-        ("masked", _) => Ok(Compression::Masked),
-        (_, Ok(level @ 0..=9)) => Ok(Compression::Zlib(level)),
-        _ => Err("want masked, or a level from 0 to 9".to_owned()),
+        Ok(options)
     }
 }
 
@@ -328,7 +325,10 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         ),
     };
     let compression = match options.spdy_compression {
-        Compression::Masked => "masked".to_owned(),
+        Compression::Masked => {
+            let names: Vec<_> = options.spdy_secrets.names().collect();
+            format!("masked; secret: {}", names.join(", "))
+        }
         Compression::Zlib(level) => format!("zlib, level {level}"),
     };
     let of_network = || "as the network has it".to_owned();
@@ -430,12 +430,5 @@ mod tests {
         for name in NETWORKS {
             assert!(usage.0.contains(name), "no {name} in {}", usage.0);
         }
-    }
-
-    #[test]
-    fn header_compression_is_masked_or_a_level() {
-        assert_eq!(compression("masked"), Ok(Compression::Masked));
-        assert_eq!(compression("0"), Ok(Compression::Zlib(0)));
-        assert!(compression("10").is_err());
     }
 }

@@ -9,6 +9,7 @@ use anyhow::Context;
 use serde::Serialize;
 use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_frame::compress::Compression;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
@@ -21,6 +22,7 @@ use spdy_server::pushing::Pushing;
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
+use crate::commands::header_args::SecretArgs;
 use crate::commands::race::open_replica;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_push::PushArgs;
@@ -77,6 +79,9 @@ pub(crate) struct Args {
     /// Tell each request on stderr
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    secrets: SecretArgs,
 
     #[command(flatten)]
     certificates: Certificates,
@@ -265,6 +270,7 @@ async fn serve(
         protocols: args.protocols.clone(),
         options: ServerOptions {
             push_form: args.push.form(),
+            secrets: args.secrets.under(Compression::Masked)?,
             ..args.limits.of_connections(counted.clone(), hits.clone())
         },
         stop: stop.clone(),

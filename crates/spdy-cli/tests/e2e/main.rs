@@ -16,5 +16,6 @@ mod interop_node;
 mod lab;
 mod push;
 mod real_time;
+mod secret_headers;
 mod support;
 mod wire;

@@ -104,6 +104,26 @@ fn a_push_that_nobody_asked_for_is_written_over_no_file() {
     assert_eq!(read("c.png.1"), "not much of an image");
 }
 
+/// They were read to their end, however long a server made them.
+#[test]
+fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
+    let folder = site();
+    let served = serve(folder.path(), &["--push", "graph"]);
+    let url = format!("{}/", served.origin(false));
+    let text = std::fs::metadata(folder.path().join("a.css")).expect("a file");
+    let all = text.len() + "not much of an image".len() as u64;
+    for (bytes, code) in [(all, 0), (all - 1, 1)] {
+        let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json"]);
+        let bytes = bytes.to_string();
+        command.args(["--push", "accept", "--push-bytes", &bytes, &url]);
+        let output = ended_with(code, &mut command);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(told.contains("(--push-bytes)"), code == 1, "{told}");
+        let results = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(results.lines().count(), 3, "each is told of: {results}");
+    }
+}
+
 #[test]
 fn who_takes_no_pushes_is_told_what_a_page_needs() {
     let folder = site();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri, header};
 use spdy_frame::compress::Compression;
+use spdy_frame::secrets::Secrets;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
 use spdy_load::report::Report;
@@ -196,6 +197,7 @@ async fn load(
         stream_window_bytes: 1024 * 1024,
         session_window_bytes: 10 * 1024 * 1024,
         compression: Compression::Masked,
+        secrets: Secrets::default(),
     };
     let pid = grid.servers[contestant.server].pid();
     let processes = Processes::by_id(pid).map_err(|error| error.to_string())?;

@@ -69,6 +69,7 @@ impl SpdyWire {
     ) -> Result<Self, Fault> {
         let mut config = Config::new(Role::Client, version);
         config.compression = plan.compression;
+        config.secrets = plan.secrets.clone();
         config.initial_window_bytes = plan.stream_window_bytes;
         config.session_window_bytes = plan.session_window_bytes;
         config.frame_timeout = None;
