@@ -1,0 +1,27 @@
+//! Sums over many loads, and what may be said of them.
+//!
+//! ```text
+//! times of runs ──► median             what a cell takes
+//!               ──► modes              whether that says anything: two heaps have no middle
+//! two cells     ──► bootstrap          their ratio, and between what it may lie
+//!               ──► effect             how often one is faster than the other
+//!               ──► verdict            faster, slower, as good as equal, or nobody knows
+//! cells in a row──► line               a slope: round trips
+//! ```
+//!
+//! Page load times have two heaps, long tails and few runs, so nothing here takes them for normal. Resampling has a seed:
+//! the same runs give the same interval.
+
+mod bootstrap;
+mod effect;
+mod line;
+mod median;
+mod modes;
+mod verdict;
+
+pub use bootstrap::{Bootstrap, Estimate};
+pub use effect::{Effect, Magnitude};
+pub use line::Line;
+pub use median::median;
+pub use modes::Modes;
+pub use verdict::{Comparison, Difference};

@@ -1,0 +1,132 @@
+//! Two heaps: a timer that fired in some runs and not in others, a script that came in time or did not.
+
+use serde::Serialize;
+
+/// Runs that fall into two heaps, of which a median shows one and hides the other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Modes {
+    /// Mean of the lower heap.
+    pub low: f64,
+    /// Mean of the upper one.
+    pub high: f64,
+    /// Part of the runs in the upper one.
+    pub high_part: f64,
+}
+
+impl Modes {
+    /// Fewest runs in a heap: one alone is an outlier.
+    const LEAST: usize = 2;
+    /// Distance of the heaps in their own widths (Ashman's D) above which they are two. Both halves of an even spread
+    /// are 3.5 apart.
+    const APART: f64 = 5.0;
+    /// The gap between the heaps against the widest one in either.
+    const GAP: f64 = 4.0;
+    /// Distance of the heaps as a part of the lower one under which nobody cares.
+    const MATTERS: f64 = 0.05;
+
+    /// The two heaps that `values` fall into; `None` if they are one, or too few to tell (under four).
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut values = values.to_vec();
+        values.sort_by(f64::total_cmp);
+        // Where to cut: so that the heaps are as narrow as they can be.
+        let cuts = Self::LEAST..=values.len().checked_sub(Self::LEAST)?;
+        let spread_at = |cut: &usize| {
+            let (low, high) = values.split_at(*cut);
+            Heap::of(low).squares + Heap::of(high).squares
+        };
+        let cut = cuts.min_by(|a, b| spread_at(a).total_cmp(&spread_at(b)))?;
+        let (low, high) = values.split_at(cut);
+        let gap = high[0] - low[low.len() - 1];
+        let widest = widest_gap(low).max(widest_gap(high));
+        let (low, high) = (Heap::of(low), Heap::of(high));
+        let distance = high.mean - low.mean;
+        let width = ((low.variance() + high.variance()) / 2.0).sqrt();
+        let apart = distance > Self::APART * width
+            && gap > Self::GAP * widest
+            && distance > Self::MATTERS * low.mean;
+        apart.then(|| Self {
+            low: low.mean,
+            high: high.mean,
+            high_part: high.count / (low.count + high.count),
+        })
+    }
+}
+
+/// The widest gap between neighbours of `sorted`.
+fn widest_gap(sorted: &[f64]) -> f64 {
+    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
+    gaps.fold(0.0, f64::max)
+}
+
+struct Heap {
+    count: f64,
+    mean: f64,
+    /// Sum of squares about the mean.
+    squares: f64,
+}
+
+impl Heap {
+    fn of(values: &[f64]) -> Self {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self {
+            count,
+            mean,
+            squares,
+        }
+    }
+
+    fn variance(&self) -> f64 {
+        self.squares / (self.count - 1.0).max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn two_heaps_are_seen_and_one_is_not() {
+        let modes = Modes::of(&[3.4, 5.4, 3.5, 3.3, 5.5, 3.4, 5.3]).unwrap();
+        assert!((modes.low - 3.4).abs() < 1e-9 && (modes.high - 5.4).abs() < 1e-9);
+        assert!((modes.high_part - 3.0 / 7.0).abs() < 1e-9);
+        assert_eq!(Modes::of(&[3.1, 3.2, 3.3, 3.4, 3.5, 3.6, 3.7]), None);
+        assert_eq!(Modes::of(&[2.0; 9]), None);
+    }
+
+    /// What falls into one heap by nature is rarely called two: of 1000 samples of a normal distribution.
+    #[test]
+    fn one_heap_is_rarely_taken_for_two() {
+        for (runs, at_most) in [(5, 30), (7, 20), (15, 3), (30, 1)] {
+            let mut chance = ChaCha8Rng::seed_from_u64(runs);
+            let mut normal = || {
+                let sum: f64 = (0..12).map(|_| chance.random::<f64>()).sum();
+                100.0 + 20.0 * (sum - 6.0)
+            };
+            let twos = (0..1000).filter(|_| {
+                let sample: Vec<f64> = (0..runs).map(|_| normal()).collect();
+                Modes::of(&sample).is_some()
+            });
+            let twos = twos.count();
+            assert!(twos <= at_most, "{twos} of 1000 samples of {runs}");
+        }
+    }
+
+    #[test]
+    fn one_run_apart_is_an_outlier_and_few_runs_tell_nothing() {
+        assert_eq!(Modes::of(&[1.0, 1.0, 1.1, 1.2, 1.1, 9.0]), None);
+        assert_eq!(Modes::of(&[1.0, 9.0]), None);
+        assert_eq!(Modes::of(&[]), None);
+    }
+
+    #[test]
+    fn heaps_that_are_exact_and_close_do_not_matter() {
+        assert_eq!(Modes::of(&[100.0, 100.0, 101.0, 101.0]), None);
+        assert!(Modes::of(&[100.0, 100.0, 110.0, 110.0]).is_some());
+    }
+}

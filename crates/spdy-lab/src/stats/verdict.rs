@@ -1,0 +1,129 @@
+//! What may be said of two cells: faster, slower, as good as equal, or nothing.
+//!
+//! "No difference was found" and "there is none worth speaking of" are not the same, and are told apart: the second is a
+//! test of its own (two one-sided tests at 5 %, which is a 90 % interval within the margin).
+//!
+//! ```text
+//!        1-m      1      1+m
+//!  ───────┼───────┼───────┼──────►  ratio of times, b to a
+//!   ├───┤ │       │       │         faster        95 % interval below 1, not all within the margin
+//!         │   ├───┼──┤    │         same          90 % interval within the margin
+//!         │     ├─┼───────┼───┤     undecided     more runs would tell
+//!         │       │  ├────┼──┤      slower
+//! ```
+
+use serde::Serialize;
+
+use super::bootstrap::{Bootstrap, Estimate};
+use super::effect::Effect;
+use super::median::median;
+
+/// Which way two cells differ.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Difference {
+    /// The second takes less.
+    Faster,
+    /// The second takes more.
+    Slower,
+    /// Whatever the difference is, it is within the margin.
+    Same,
+    /// The runs do not tell.
+    Undecided,
+}
+
+/// The second of two cells against the first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Ratio of the second's time to the first's, with its 95 % interval: the median of the ratios of runs with the same
+    /// seed where runs are paired, else the ratio of the medians.
+    pub ratio: Estimate,
+    /// How often the second takes more.
+    pub effect: Effect,
+    /// What follows.
+    pub difference: Difference,
+}
+
+impl Comparison {
+    /// Runs that belong together, one of each cell with the same chance: `(first, second)`. `margin` is the part of the
+    /// first that does not matter. `None` if there is no run, or a first that took no time.
+    #[must_use]
+    pub fn of_pairs(pairs: &[(f64, f64)], margin: f64) -> Option<Self> {
+        let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
+        let middle = |ratios: &[f64]| median(ratios.iter().copied()).unwrap_or(f64::NAN);
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+        Self::of((&a, &b), margin, |bootstrap| bootstrap.of(&ratios, middle))
+    }
+
+    /// Runs that have nothing to do with one another.
+    #[must_use]
+    pub fn of_groups(a: &[f64], b: &[f64], margin: f64) -> Option<Self> {
+        let middle = |values: &[f64]| median(values.iter().copied()).unwrap_or(f64::NAN);
+        let ratio = |a: &[f64], b: &[f64]| middle(b) / middle(a);
+        Self::of((a, b), margin, |bootstrap| bootstrap.of_two((a, b), ratio))
+    }
+
+    fn of(
+        (a, b): (&[f64], &[f64]),
+        margin: f64,
+        estimate: impl Fn(Bootstrap) -> Option<Estimate>,
+    ) -> Option<Self> {
+        let ratio = estimate(Bootstrap::default())?;
+        let narrower = estimate(Bootstrap {
+            level: 0.9,
+            ..Bootstrap::default()
+        })?;
+        let within = narrower.low >= 1.0 - margin && narrower.high <= 1.0 + margin;
+        let difference = match (within, ratio.may_be(1.0)) {
+            (true, _) => Difference::Same,
+            (false, true) => Difference::Undecided,
+            (false, false) if ratio.high < 1.0 => Difference::Faster,
+            (false, false) => Difference::Slower,
+        };
+        Some(Self {
+            ratio,
+            effect: Effect::of(a, b)?,
+            difference,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference(pairs: &[(f64, f64)]) -> Difference {
+        Comparison::of_pairs(pairs, 0.01).unwrap().difference
+    }
+
+    #[test]
+    fn exact_times_need_one_run() {
+        assert_eq!(difference(&[(100.0, 102.0)]), Difference::Slower);
+        assert_eq!(difference(&[(100.0, 98.0)]), Difference::Faster);
+        assert_eq!(difference(&[(100.0, 100.9)]), Difference::Same);
+        assert_eq!(Comparison::of_pairs(&[], 0.01), None);
+        assert_eq!(Comparison::of_pairs(&[(0.0, 1.0)], 0.01), None);
+    }
+
+    #[test]
+    fn noise_without_a_direction_is_undecided_and_small_noise_is_the_same() {
+        let noisy = [(100.0, 130.0), (100.0, 75.0), (100.0, 110.0), (100.0, 92.0)];
+        assert_eq!(difference(&noisy), Difference::Undecided);
+        let small = [(100.0, 100.3), (100.0, 99.8), (100.0, 100.1), (100.0, 99.9)];
+        assert_eq!(difference(&small), Difference::Same);
+    }
+
+    #[test]
+    fn pairs_see_what_groups_do_not() {
+        // Runs differ by much, the two of a pair by a steady tenth.
+        let pairs: Vec<(f64, f64)> = [100.0, 180.0, 320.0, 90.0, 250.0, 130.0, 400.0]
+            .map(|time| (time, time * 1.1))
+            .to_vec();
+        let paired = Comparison::of_pairs(&pairs, 0.01).unwrap();
+        assert_eq!(paired.difference, Difference::Slower);
+        assert!((paired.ratio.value - 1.1).abs() < 1e-12);
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let grouped = Comparison::of_groups(&a, &b, 0.01).unwrap();
+        assert_eq!(grouped.difference, Difference::Undecided);
+    }
+}
