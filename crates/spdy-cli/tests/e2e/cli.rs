@@ -49,6 +49,7 @@ fn help_is_as_it_was() {
         "inspect",
         "lab",
         "lab run",
+        "lab compare",
         "lab show",
         "lab cells",
         "lab cell",

@@ -456,3 +456,77 @@ fn lulics_table_is_imported_shown_and_exported() {
     );
     assert!(!lab.path("wrong.db").exists(), "a store of nothing");
 }
+
+#[test]
+fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
+    let lab = Lab::new(SMALL);
+    lab.run("before.db", &[]);
+    let same = text(
+        &ended_with(
+            0,
+            &mut lab.command(&["compare", "before.db", "before.db", "--budget", "0%"]),
+        )
+        .stdout,
+    );
+    assert!(
+        same.contains("load of 12 cells: 0 slower, 0 faster, 12 the same within 1 %, 0 undecided"),
+        "{same}"
+    );
+    assert!(
+        same.contains("all in all 1.000 of before (1.000 to 1.000)"),
+        "{same}"
+    );
+
+    // Another network by the same names: what a worse site or program would look like.
+    let worse = "UPDATE results SET load_ms = load_ms * 1.05, bytes_down = bytes_down / 2 WHERE method = 'spdy'";
+    fs::copy(lab.path("before.db"), lab.path("after.db")).expect("it can be copied");
+    let connection = Connection::open(lab.path("after.db")).expect("a store");
+    assert_eq!(connection.execute(worse, []).expect("rows"), 12);
+    drop(connection);
+    let compare = |code, more: &[&str]| {
+        let mut command = lab.command(&["compare", "before.db", "after.db"]);
+        ended_with(code, command.args(more))
+    };
+    let shown = text(&compare(0, &[]).stdout);
+    assert!(shown.contains("6 slower, 0 faster, 6 the same"), "{shown}");
+    assert!(shown.contains("1.050-1.050"), "{shown}");
+    let bytes = text(&compare(0, &["--measure", "bytes"]).stdout);
+    assert!(bytes.contains("0 more, 6 less, 6 the same"), "{bytes}");
+    compare(0, &["--budget", "6%"]);
+    let over = text(&compare(1, &["--budget", "4.9%"]).stderr);
+    assert!(
+        over.contains("6 cells take more than 4.9") && over.contains("5.0 % more"),
+        "{over}"
+    );
+    let json: Value = serde_json::from_slice(&compare(0, &["--json"]).stdout).expect("JSON");
+    assert_eq!(json["cells"].as_array().expect("cells").len(), 12);
+    assert_eq!(json["cells"][0]["paired"], true);
+
+    // A cell that is there no more passes no gate.
+    let connection = Connection::open(lab.path("after.db")).expect("a store");
+    connection
+        .execute(
+            "UPDATE results SET load_ms = load_ms / 1.05 WHERE method = 'spdy'",
+            [],
+        )
+        .expect("rows");
+    connection
+        .execute("DELETE FROM results WHERE id <= 2", [])
+        .expect("rows");
+    drop(connection);
+    compare(0, &[]);
+    let gone = text(&compare(1, &["--budget", "2%"]).stderr);
+    assert!(
+        gone.contains("1 cells of before cannot be compared"),
+        "{gone}"
+    );
+    ended_with(
+        2,
+        &mut lab.command(&["compare", "before.db", "after.db", "--budget", "much"]),
+    );
+    ended_with(
+        2,
+        &mut lab.command(&["compare", "before.db", "after.db", "--measure", "joy"]),
+    );
+    ended_with(1, &mut lab.command(&["compare", "before.db", "nowhere.db"]));
+}

@@ -5,7 +5,7 @@
 //!               ──► modes              whether that says anything: two heaps have no middle
 //! two cells     ──► bootstrap          their ratio, and between what it may lie
 //!               ──► effect             how often one is faster than the other
-//!               ──► verdict            faster, slower, as good as equal, or nobody knows
+//!               ──► verdict            less, more, as good as equal, or nobody knows
 //! cells in a row──► line               a slope: round trips
 //! ```
 //!

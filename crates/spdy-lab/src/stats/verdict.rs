@@ -1,4 +1,4 @@
-//! What may be said of two cells: faster, slower, as good as equal, or nothing.
+//! What may be said of two cells: less, more, as good as equal, or nothing.
 //!
 //! "No difference was found" and "there is none worth speaking of" are not the same, and are told apart: the second is a
 //! test of its own (two one-sided tests at 5 %, which is a 90 % interval within the margin).
@@ -6,10 +6,10 @@
 //! ```text
 //!        1-m      1      1+m
 //!  ───────┼───────┼───────┼──────►  ratio of times, b to a
-//!   ├───┤ │       │       │         faster        95 % interval below 1, not all within the margin
+//!   ├───┤ │       │       │         less          95 % interval below 1, not all within the margin
 //!         │   ├───┼──┤    │         same          90 % interval within the margin
 //!         │     ├─┼───────┼───┤     undecided     more runs would tell
-//!         │       │  ├────┼──┤      slower
+//!         │       │  ├────┼──┤      more
 //! ```
 
 use serde::Serialize;
@@ -23,9 +23,9 @@ use super::median::median;
 #[serde(rename_all = "lowercase")]
 pub enum Difference {
     /// The second takes less.
-    Faster,
+    Less,
     /// The second takes more.
-    Slower,
+    More,
     /// Whatever the difference is, it is within the margin.
     Same,
     /// The runs do not tell.
@@ -77,8 +77,8 @@ impl Comparison {
         let difference = match (within, ratio.may_be(1.0)) {
             (true, _) => Difference::Same,
             (false, true) => Difference::Undecided,
-            (false, false) if ratio.high < 1.0 => Difference::Faster,
-            (false, false) => Difference::Slower,
+            (false, false) if ratio.high < 1.0 => Difference::Less,
+            (false, false) => Difference::More,
         };
         Some(Self {
             ratio,
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn exact_times_need_one_run() {
-        assert_eq!(difference(&[(100.0, 102.0)]), Difference::Slower);
-        assert_eq!(difference(&[(100.0, 98.0)]), Difference::Faster);
+        assert_eq!(difference(&[(100.0, 102.0)]), Difference::More);
+        assert_eq!(difference(&[(100.0, 98.0)]), Difference::Less);
         assert_eq!(difference(&[(100.0, 100.9)]), Difference::Same);
         assert_eq!(Comparison::of_pairs(&[], 0.01), None);
         assert_eq!(Comparison::of_pairs(&[(0.0, 1.0)], 0.01), None);
@@ -120,7 +120,7 @@ mod tests {
             .map(|time| (time, time * 1.1))
             .to_vec();
         let paired = Comparison::of_pairs(&pairs, 0.01).unwrap();
-        assert_eq!(paired.difference, Difference::Slower);
+        assert_eq!(paired.difference, Difference::More);
         assert!((paired.ratio.value - 1.1).abs() < 1e-12);
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
         let grouped = Comparison::of_groups(&a, &b, 0.01).unwrap();

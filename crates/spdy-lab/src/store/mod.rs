@@ -10,6 +10,7 @@
 //! killed and resumed, the same plan ends as the same rows. `docs/experiments.md` tells every column.
 
 pub mod column;
+pub mod compare;
 pub mod csv;
 pub mod error;
 pub mod import;

@@ -2,6 +2,7 @@
 
 mod cell;
 mod cells;
+mod compare;
 mod experiment;
 mod export;
 mod import;
@@ -35,6 +36,13 @@ enum Command {
     /// Tell the medians of each cell of a store
     #[command(after_help = show::EXAMPLES)]
     Show(show::Args),
+    /// Say what changed between two stores, and whether it is over a budget
+    ///
+    /// Cells of the same key belong together; what has changed may be a page, the program or a choice. Intervals are of 95 %;
+    /// a cell is the same if its ratio is surely within the margin. The exit code is 1 if, with --budget, any cell takes
+    /// more than that more, any load after did not get all of its page, or a cell is there no more.
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(compare::Args),
     /// List the cells of an experiment by their keys, in its order
     #[command(after_help = cells::EXAMPLES)]
     Cells(cells::Args),
@@ -66,6 +74,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab run lulic                            Lulic's experiment of 2013, into lulic.db"
     "spdy lab run loss.toml --store loss.db"
     "spdy lab show loss.db"
+    "spdy lab compare before.db after.db --budget 2%"
     "spdy lab export loss.db --csv loss.csv"
     "spdy lab shape --network dsl --server \"spdy serve portal --plain 0.0.0.0:80\" -- spdy fetch http://198.18.0.1/"
 };
@@ -74,6 +83,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Run(args) => run::run(args, printer),
         Command::Show(args) => show::run(args, printer),
+        Command::Compare(args) => compare::run(args, printer),
         Command::Cells(args) => cells::run(args, printer),
         Command::Cell(args) => cell::run(args, printer),
         Command::Import(args) => import::run(args, printer),
