@@ -18,8 +18,8 @@ pub enum RealTimeError {
         /// How many.
         threads: usize,
     },
-    /// A file of the kernel's did not take what was written.
-    #[error("cannot write {what}")]
+    /// A file of the kernel's could not be used.
+    #[error("cannot use {what}")]
     Kernel {
         /// Which.
         what: String,

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
@@ -49,6 +50,8 @@ type Job = Box<dyn FnOnce() + Send>;
 #[derive(Debug)]
 pub struct Host {
     jobs: mpsc::Sender<Job>,
+    /// The thread as `/proc` numbers it.
+    proc: PathBuf,
 }
 
 impl Host {
@@ -61,9 +64,9 @@ impl Host {
         let (jobs, inbox) = mpsc::channel::<Job>();
         let (ready, made) = mpsc::channel();
         let work = move || {
-            let device = make(&config);
-            let failed = device.is_err();
-            if ready.send(device).is_err() || failed {
+            let made = make(&config);
+            let failed = made.is_err();
+            if ready.send(made).is_err() || failed {
                 return;
             }
             for job in inbox {
@@ -78,10 +81,10 @@ impl Host {
             .name(name.to_owned())
             .spawn(work)
             .map_err(start)?;
-        let device = made
+        let (device, proc) = made
             .recv()
             .map_err(|_| RealTimeError::WireEnded(format!("the {name} thread panicked")))??;
-        Ok((Self { jobs }, device))
+        Ok((Self { jobs, proc }, device))
     }
 
     /// Does `job` on this host's thread, after all that were asked for before, and gives what came of it later.
@@ -109,13 +112,11 @@ impl Host {
         done.recv().expect("a job that does not panic")
     }
 
-    /// Packets that the device dropped because nobody read them in time.
+    /// Packets that the device dropped because nobody read them in time. Waits for no job.
     #[must_use]
     pub fn missed_packets(&self) -> u64 {
-        self.run(|| {
-            let table = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-            dropped_of(&table, DEVICE)
-        })
+        let table = fs::read_to_string(self.proc.join("net/dev")).unwrap_or_default();
+        dropped_of(&table, DEVICE)
     }
 }
 
@@ -132,7 +133,7 @@ fn dropped_of(table: &str, device: &str) -> u64 {
 }
 
 /// On the host's own thread: leaves the namespace of the others, and sets up the new one.
-fn make(config: &HostConfig) -> Result<SyncDevice, RealTimeError> {
+fn make(config: &HostConfig) -> Result<(SyncDevice, PathBuf), RealTimeError> {
     unshare(CloneFlags::CLONE_NEWNET).map_err(|error| RealTimeError::Namespaces(error.into()))?;
     check_congestion(&config.congestion)?;
     let device = DeviceBuilder::new()
@@ -153,7 +154,12 @@ fn make(config: &HostConfig) -> Result<SyncDevice, RealTimeError> {
     // A server of an unprivileged user may be at port 80 here.
     set("net/ipv4/ip_unprivileged_port_start", "0")?;
     lay(config)?;
-    Ok(device)
+    let link = "/proc/thread-self";
+    let thread = fs::read_link(link).map_err(|source| RealTimeError::Kernel {
+        what: link.to_owned(),
+        source,
+    })?;
+    Ok((device, Path::new("/proc").join(thread)))
 }
 
 fn lay(config: &HostConfig) -> Result<(), RealTimeError> {

@@ -55,6 +55,7 @@ fn help_is_as_it_was() {
         "lab cell",
         "lab import",
         "lab export",
+        "lab calibrate",
         "lab shape",
         "replica",
         "replica import",

@@ -128,3 +128,33 @@ fn a_shaper_that_is_killed_takes_everything_with_it() {
     stdout.read_to_string(&mut rest).expect("text");
     assert_eq!(rest, "");
 }
+
+/// The program repeats runs that were late by itself; a machine that is late all the time gets some attempts more.
+#[test]
+fn virtual_time_is_near_the_kernels_own() {
+    if skips() {
+        return;
+    }
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        let arguments = ["lab", "calibrate", "--cells", "small", "--json", "-q"];
+        let output = spdy(&arguments).output().expect("spdy starts");
+        let found: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        let summary = &found["summary"];
+        // Ratios within one run do not care how busy the machine is.
+        let pairs = summary["pairs"].as_array().expect("pairs").len();
+        assert_eq!(summary["pairs_that_agree"], pairs, "{found}");
+        if output.status.success() {
+            assert_eq!(
+                (&summary["loss_free"]["cells"], pairs),
+                (&8.into(), 1),
+                "{found}"
+            );
+            assert_eq!(summary["past_bars"], serde_json::json!([]), "{found}");
+            return;
+        }
+        said.push(summary["past_bars"].clone());
+    }
+    panic!("past the bars three times: {said:#?}");
+}

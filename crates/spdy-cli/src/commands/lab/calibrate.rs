@@ -1,0 +1,287 @@
+//! `spdy lab calibrate`: virtual time against the kernel's own TCP.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_lab::calibrate::cell::{self, Cell};
+use spdy_lab::calibrate::compare::{CellResult, Errors, Pair, Summary};
+use spdy_lab::calibrate::work::{Event, Work};
+use spdy_tun::enclosure::{self, Place};
+use spdy_tun::limits::Limits;
+
+use crate::commands::Outcome;
+use crate::commands::lab::calibrate_link;
+use crate::help::examples;
+use crate::printer::{BAD, DIM, GOOD, Printer};
+use crate::table;
+use crate::table::Table;
+
+/// What `spdy lab calibrate` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which settings are compared
+    #[arg(long, value_name = "SET", default_value = "small")]
+    cells: Cells,
+
+    /// Measure the link alone instead, by UDP at its ends: rates of 100 kbps to 100 Mbps, round trips of 0 to 500 ms
+    #[arg(long, conflicts_with_all = ["cells", "runs", "lossy_runs", "seed", "lanes"])]
+    link: bool,
+
+    /// Runs of each setting without loss that must count; their median is compared
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
+
+    /// Runs of each setting with loss; their mean is compared, over the same seeds
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    lossy_runs: u32,
+
+    /// Seed of the first run; the second has the next number
+    #[arg(short, long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Links at a time; more make each other late
+    #[arg(long, value_name = "N", default_value = "4")]
+    lanes: NonZeroUsize,
+
+    /// Print one JSON object instead of the tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Cells {
+    /// Ten, some seconds
+    Small,
+    /// 150 single downloads without loss: 250 kbps to 10 Mbps, 10 to 500 ms, 1 kB to 1 MB
+    LossFree,
+    /// 54 single downloads with 1 and 2 % loss
+    Lossy,
+    /// 16 pairs of six connections and one, half of them with loss
+    Pairs,
+    /// The last three
+    All,
+}
+
+impl Cells {
+    fn cells(self) -> Vec<Cell> {
+        match self {
+            Self::Small => cell::small(),
+            Self::LossFree => cell::loss_free(),
+            Self::Lossy => cell::lossy(),
+            Self::Pairs => cell::pairs(),
+            Self::All => [cell::loss_free(), cell::lossy(), cell::pairs()].concat(),
+        }
+    }
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy lab calibrate"
+    "spdy lab calibrate --cells all --json > calibration.json"
+    "spdy lab calibrate --link"
+    "spdy lab calibrate --cells lossy --lossy-runs 30 --lanes 8"
+};
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    match enclosure::enter()? {
+        Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+        Place::Command(_) => anyhow::bail!("no command is run here"),
+        Place::Inside(_) if args.link => calibrate_link::run(args.json, printer),
+        Place::Inside(_) => calibrate(args, printer),
+    }
+}
+
+fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let work = Work {
+        runs: args.runs,
+        lossy_runs: args.lossy_runs,
+        seed: args.seed,
+        lanes: args.lanes.get(),
+        limits: Limits::default(),
+    };
+    let load_before = load_average();
+    let bar = printer.progress(0, "calibrating");
+    let begin = |all: Duration| bar.set_length(milliseconds(all));
+    let on_event = |event: &Event| {
+        if let Event::Ran(expected) = event {
+            bar.inc(milliseconds(*expected));
+        }
+    };
+    let results = work.run(&args.cells.cells(), begin, on_event);
+    bar.finish_and_clear();
+    let results = results?;
+    let calibration = Calibration {
+        conditions: Conditions {
+            kernel: kernel(),
+            cores: std::thread::available_parallelism().map_or(0, NonZeroUsize::get),
+            lanes: args.lanes.get(),
+            seed: args.seed,
+            load_before,
+            load_after: load_average(),
+            limits: work.limits,
+        },
+        summary: Summary::of(&results),
+        cells: results,
+    };
+    if args.json {
+        printer.json(&calibration)?;
+    } else {
+        calibration.tell(printer)?;
+    }
+    Ok(if calibration.summary.past_bars.is_empty() {
+        Outcome::Done
+    } else {
+        Outcome::Failed
+    })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Processes that were ready to run, on average of the last minute.
+fn load_average() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+fn kernel() -> String {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim().to_owned()
+}
+
+/// What it was measured on.
+#[derive(Debug, Serialize)]
+struct Conditions {
+    kernel: String,
+    cores: usize,
+    lanes: usize,
+    seed: u64,
+    load_before: Option<f64>,
+    load_after: Option<f64>,
+    limits: Limits,
+}
+
+#[derive(Debug, Serialize)]
+struct Calibration {
+    conditions: Conditions,
+    summary: Summary,
+    cells: Vec<CellResult>,
+}
+
+impl Calibration {
+    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+        let words = ["kbps", "ms", "loss %", "manner", "objects", "bytes"];
+        let figures = ["virtual ms", "real ms", "error", "repeated"];
+        let mut table = Table::new(words.into_iter().chain(figures).map(table::Cell::number));
+        for result in &self.cells {
+            table.row(row(result));
+        }
+        printer.line(table)?;
+        printer.line("")?;
+        printer.line(self.sums())?;
+        let Summary {
+            pairs,
+            pairs_that_agree,
+            unmeasured,
+            repeated,
+            past_bars,
+            ..
+        } = &self.summary;
+        if !pairs.is_empty() {
+            let count = pairs.len();
+            let apart = pairs.iter().map(Pair::distance).sum::<f64>() / count as f64;
+            printer.line(format_args!(
+                "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios are {apart:.3} apart on average"
+            ))?;
+        }
+        let Conditions {
+            kernel,
+            cores,
+            lanes,
+            load_before,
+            load_after,
+            ..
+        } = &self.conditions;
+        let load = |load: &Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.1}"));
+        printer.line(format_args!(
+            "{DIM}{repeated} runs repeated, {unmeasured} settings not measured; Linux {kernel}, {cores} cores, {lanes} lanes, load {} to {}{DIM:#}",
+            load(load_before),
+            load(load_after)
+        ))?;
+        for past in past_bars {
+            printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
+        }
+        if past_bars.is_empty() {
+            printer.line(format_args!("{GOOD}within all bars{GOOD:#}"))?;
+        }
+        Ok(())
+    }
+
+    fn sums(&self) -> Table {
+        let head = ["settings", "mean", "median", "9 of 10", "most", "bias"];
+        let head = head.into_iter().map(table::Cell::number);
+        let mut table = Table::new([table::Cell::word("error of")].into_iter().chain(head));
+        let summary = &self.summary;
+        let sums = [
+            ("single, no loss", summary.loss_free),
+            ("single, loss", summary.lossy),
+            ("six or one, no loss", summary.several_loss_free),
+            ("six or one, loss", summary.several_lossy),
+        ];
+        for (name, errors) in sums {
+            let Some(Errors {
+                cells,
+                mean,
+                median,
+                p90,
+                max,
+                bias,
+            }) = errors
+            else {
+                continue;
+            };
+            let sizes = [mean, median, p90, max].map(|part| table::Cell::number(percent(part)));
+            let row = [table::Cell::word(name), table::Cell::number(cells)];
+            let bias = table::Cell::number(signed_percent(bias));
+            table.row(row.into_iter().chain(sizes).chain([bias]));
+        }
+        table
+    }
+}
+
+fn row(result: &CellResult) -> Vec<table::Cell> {
+    let Cell {
+        bps,
+        rtt_ms,
+        loss_permille,
+        manner,
+        objects,
+        bytes,
+    } = result.cell;
+    let told = |figure: Option<f64>| {
+        let text = figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"));
+        table::Cell::number(text)
+    };
+    vec![
+        table::Cell::number(bps / 1_000),
+        table::Cell::number(rtt_ms),
+        table::Cell::number(f64::from(loss_permille) / 10.0),
+        table::Cell::number(manner),
+        table::Cell::number(objects),
+        table::Cell::number(bytes),
+        told(result.virtual_figure()),
+        told(result.real_figure()),
+        table::Cell::number(result.error().map_or("–".to_owned(), signed_percent)),
+        table::Cell::number(result.repeated),
+    ]
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.2} %", part * 100.0)
+}
+
+fn signed_percent(part: f64) -> String {
+    format!("{:+.2} %", part * 100.0)
+}

@@ -1,0 +1,138 @@
+//! `spdy lab calibrate --link`: what the link alone carries, and how long it takes.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_lab::calibrate::link::{Probe, RATE_BAR, RTT_BAR_MS, Rate, RoundTrip};
+use spdy_tun::limits::Limits;
+
+use crate::commands::Outcome;
+use crate::printer::{BAD, GOOD, Printer};
+use crate::table::{Cell, Table};
+
+const RATES_KBPS: [u64; 7] = [100, 256, 1_000, 2_000, 10_000, 50_000, 100_000];
+const ROUND_TRIPS_MS: [u64; 6] = [0, 10, 50, 100, 200, 500];
+/// Packets that a rate is told by, within these times.
+const PACKETS: u64 = 100;
+const SHORTEST: Duration = Duration::from_secs(3);
+/// How long the echoes of a round trip take about, and how many there are at least and at most.
+const ECHOING: Duration = Duration::from_secs(5);
+const ECHOES: (u64, u64) = (20, 400);
+
+#[derive(Debug, Serialize)]
+struct Probed {
+    rates: Vec<Rate>,
+    round_trips: Vec<RoundTrip>,
+    past_bars: Vec<String>,
+}
+
+pub(super) fn run(json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
+    let mut probe = Probe::start(Limits::default())?;
+    let steps = RATES_KBPS.len() + ROUND_TRIPS_MS.len();
+    let bar = printer.progress(steps as u64, "measuring the link");
+    let mut probed = Probed {
+        rates: Vec::new(),
+        round_trips: Vec::new(),
+        past_bars: Vec::new(),
+    };
+    for kbps in RATES_KBPS {
+        let packet = Duration::from_micros(1_500 * 8 * 1_000 / kbps);
+        let time = SHORTEST.max(packet * PACKETS as u32);
+        probed.rates.push(probe.rate(kbps * 1_000, time)?);
+        bar.inc(1);
+    }
+    for ms in ROUND_TRIPS_MS {
+        let echoes = (ECHOING.as_millis() as u64 / ms.max(1)).clamp(ECHOES.0, ECHOES.1);
+        let rtt = Duration::from_millis(ms);
+        probed
+            .round_trips
+            .push(probe.round_trip(rtt, echoes as usize)?);
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    probed.judge();
+    if json {
+        printer.json(&probed)?;
+    } else {
+        probed.tell(printer)?;
+    }
+    Ok(if probed.past_bars.is_empty() {
+        Outcome::Done
+    } else {
+        Outcome::Failed
+    })
+}
+
+impl Probed {
+    fn judge(&mut self) {
+        for rate in &self.rates {
+            let kbps = rate.asked_bps / 1_000;
+            if rate.error.abs() > RATE_BAR {
+                let (error, bar) = (rate.error * 100.0, RATE_BAR * 100.0);
+                let past = format!("{kbps} kbps: off by {error:+.2} %, at most {bar} %");
+                self.past_bars.push(past);
+            }
+            if let Some(fault) = rate.faults.first() {
+                self.past_bars.push(format!("{kbps} kbps: {fault}"));
+            }
+        }
+        for trip in &self.round_trips {
+            let asked = trip.asked_ms;
+            if trip.error_ms.abs() > RTT_BAR_MS {
+                let error = trip.error_ms;
+                let past = format!(
+                    "{asked} ms: the median is off by {error:+.2} ms, at most {RTT_BAR_MS} ms"
+                );
+                self.past_bars.push(past);
+            }
+            if let Some(fault) = trip.faults.first() {
+                self.past_bars.push(format!("{asked} ms: {fault}"));
+            }
+        }
+    }
+
+    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+        let head = ["kbps asked", "got", "error", "seconds", "repeated"];
+        let mut rates = Table::new(head.map(Cell::number));
+        for rate in &self.rates {
+            rates.row([
+                Cell::number(rate.asked_bps / 1_000),
+                Cell::number(format_args!("{:.2}", rate.got_bps / 1e3)),
+                Cell::number(format_args!("{:+.3} %", rate.error * 100.0)),
+                Cell::number(format_args!("{:.1}", rate.seconds)),
+                Cell::number(rate.repeated),
+            ]);
+        }
+        printer.line(rates)?;
+        printer.line("")?;
+        let head = [
+            "ms asked",
+            "p50",
+            "p95",
+            "max",
+            "error of p50",
+            "echoes",
+            "repeated",
+        ];
+        let mut trips = Table::new(head.map(Cell::number));
+        for trip in &self.round_trips {
+            trips.row([
+                Cell::number(trip.asked_ms),
+                Cell::number(format_args!("{:.3}", trip.p50_ms)),
+                Cell::number(format_args!("{:.3}", trip.p95_ms)),
+                Cell::number(format_args!("{:.3}", trip.max_ms)),
+                Cell::number(format_args!("{:+.3} ms", trip.error_ms)),
+                Cell::number(trip.echoes),
+                Cell::number(trip.repeated),
+            ]);
+        }
+        printer.line(trips)?;
+        for past in &self.past_bars {
+            printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
+        }
+        if self.past_bars.is_empty() {
+            printer.line(format_args!("{GOOD}within all bars{GOOD:#}"))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,192 @@
+//! What is compared: a link, and a download over it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_netem::loss::{LossModel, Probability};
+use spdy_netem::path::PathConfig;
+
+/// How objects are asked for.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manner {
+    /// One connection, one object.
+    Single,
+    /// Six connections, each with one request at a time: HTTP/1.1.
+    Six,
+    /// One connection, all requests at once: SPDY.
+    One,
+}
+
+impl Manner {
+    /// Connections that are opened at the start.
+    #[must_use]
+    pub const fn connections(self) -> usize {
+        match self {
+            Self::Single | Self::One => 1,
+            Self::Six => 6,
+        }
+    }
+}
+
+impl fmt::Display for Manner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Single => "single",
+            Self::Six => "six",
+            Self::One => "one",
+        })
+    }
+}
+
+/// One setting. Rates are the same both ways, and the queue is the default's.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
+pub struct Cell {
+    /// Rate of each direction, bits per second.
+    pub bps: u64,
+    /// Propagation there and back, milliseconds.
+    pub rtt_ms: u64,
+    /// Loss of each direction, parts of a thousand.
+    pub loss_permille: u32,
+    /// How it is asked for.
+    pub manner: Manner,
+    /// Objects in all.
+    pub objects: u32,
+    /// Bytes of each.
+    pub bytes: u64,
+}
+
+impl Cell {
+    /// The link.
+    #[must_use]
+    pub fn path(&self) -> PathConfig {
+        let loss = Probability::from_ppb(self.loss_permille * 1_000_000);
+        let loss = LossModel::bernoulli(loss.expect("at most a thousand of a thousand"));
+        PathConfig {
+            loss_up: loss,
+            loss_down: loss,
+            ..PathConfig::new(self.bps, self.bps, Duration::from_millis(self.rtt_ms))
+        }
+    }
+
+    /// Whether chance has a part in it.
+    #[must_use]
+    pub const fn is_lossy(&self) -> bool {
+        self.loss_permille > 0
+    }
+
+    const fn single(bps: u64, rtt_ms: u64, loss_permille: u32, bytes: u64) -> Self {
+        Self {
+            bps,
+            rtt_ms,
+            loss_permille,
+            manner: Manner::Single,
+            objects: 1,
+            bytes,
+        }
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kbps, percent) = (self.bps / 1_000, f64::from(self.loss_permille) / 10.0);
+        write!(f, "{kbps} kbps, {} ms, {percent} %, ", self.rtt_ms)?;
+        write!(f, "{} {} x {} B", self.manner, self.objects, self.bytes)
+    }
+}
+
+const KBPS: u64 = 1_000;
+const MBPS: u64 = 1_000_000;
+
+/// The 150 loss-free single downloads: 250 kbps to 10 Mbps, 10 to 500 ms, 1 kB to 1 MB.
+#[must_use]
+pub fn loss_free() -> Vec<Cell> {
+    let mut cells = Vec::with_capacity(150);
+    for bps in [250 * KBPS, MBPS, 2 * MBPS, 5 * MBPS, 10 * MBPS] {
+        for rtt_ms in [10, 50, 100, 200, 500] {
+            for bytes in [1_000, 10_000, 30_000, 100_000, 300_000, 1_000_000] {
+                cells.push(Cell::single(bps, rtt_ms, 0, bytes));
+            }
+        }
+    }
+    cells
+}
+
+/// The 54 single downloads with 1 and 2 % loss each way.
+#[must_use]
+pub fn lossy() -> Vec<Cell> {
+    let mut cells = Vec::with_capacity(54);
+    for loss_permille in [10, 20] {
+        for bps in [MBPS, 2 * MBPS, 10 * MBPS] {
+            for rtt_ms in [20, 100, 200] {
+                for bytes in [10_000, 100_000, 300_000] {
+                    cells.push(Cell::single(bps, rtt_ms, loss_permille, bytes));
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// Six connections against one, 16 pairs: each six is followed by its one.
+#[must_use]
+pub fn pairs() -> Vec<Cell> {
+    let mut cells = Vec::with_capacity(32);
+    for loss_permille in [0, 10] {
+        for bps in [MBPS, 5 * MBPS] {
+            for rtt_ms in [50, 200] {
+                for (objects, bytes) in [(24, 12_000), (60, 4_000)] {
+                    for manner in [Manner::Six, Manner::One] {
+                        cells.push(Cell {
+                            bps,
+                            rtt_ms,
+                            loss_permille,
+                            manner,
+                            objects,
+                            bytes,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    cells
+}
+
+/// A handful that takes some seconds: eight single downloads, and a pair.
+#[must_use]
+pub fn small() -> Vec<Cell> {
+    let mut cells = Vec::with_capacity(10);
+    for bps in [MBPS, 10 * MBPS] {
+        for rtt_ms in [50, 200] {
+            for bytes in [10_000, 100_000] {
+                cells.push(Cell::single(bps, rtt_ms, 0, bytes));
+            }
+        }
+    }
+    for manner in [Manner::Six, Manner::One] {
+        cells.push(Cell {
+            bps: 2 * MBPS,
+            rtt_ms: 100,
+            loss_permille: 0,
+            manner,
+            objects: 24,
+            bytes: 5_000,
+        });
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sets_are_as_large_as_they_say() {
+        assert_eq!(loss_free().len(), 150);
+        assert_eq!(lossy().len(), 54);
+        assert_eq!(pairs().len(), 32);
+        assert_eq!(small().len(), 10);
+    }
+}

@@ -1,0 +1,294 @@
+//! How far the two clocks are apart: cell by cell, and in sum.
+//!
+//! Without loss a cell's figure is the median of its runs that count against the one virtual time. With loss it is the
+//! mean of its runs against the mean over the same seeds.
+
+use serde::Serialize;
+
+use crate::calibrate::cell::{Cell, Manner};
+use crate::stats::median;
+
+/// Mean error that is allowed over loss-free single downloads.
+pub const LOSS_FREE_BAR: f64 = 0.01;
+/// Mean error of the mean that is allowed over lossy ones.
+pub const LOSSY_BAR: f64 = 0.08;
+/// Ratios this near to 1 are on both sides of it.
+pub const EVEN: f64 = 0.03;
+
+/// A cell, and what it took in both clocks.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellResult {
+    /// Which.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// Milliseconds in virtual time: one figure, or of a lossy cell one for each run in real time.
+    pub virtual_ms: Vec<f64>,
+    /// Milliseconds of each run in real time that counts.
+    pub real_ms: Vec<f64>,
+    /// Runs that did not count, and were repeated.
+    pub repeated: u32,
+    /// What was wrong with the last of them, for a cell that has fewer runs than asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_of_runs: Option<String>,
+}
+
+impl CellResult {
+    /// The figure of one clock.
+    fn figure(&self, runs: &[f64]) -> Option<f64> {
+        if self.cell.is_lossy() {
+            (!runs.is_empty()).then(|| mean(runs))
+        } else {
+            median(runs.iter().copied())
+        }
+    }
+
+    /// Milliseconds in virtual time.
+    #[must_use]
+    pub fn virtual_figure(&self) -> Option<f64> {
+        self.figure(&self.virtual_ms)
+    }
+
+    /// Milliseconds in real time; `None` if no run counts.
+    #[must_use]
+    pub fn real_figure(&self) -> Option<f64> {
+        self.figure(&self.real_ms)
+    }
+
+    /// Virtual over real, less 1.
+    #[must_use]
+    pub fn error(&self) -> Option<f64> {
+        Some(self.virtual_figure()? / self.real_figure()? - 1.0)
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Sizes of errors of several cells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Errors {
+    /// How many cells.
+    pub cells: usize,
+    /// Mean of the sizes.
+    pub mean: f64,
+    /// Median of the sizes.
+    pub median: f64,
+    /// Nine of ten are no larger.
+    pub p90: f64,
+    /// The largest.
+    pub max: f64,
+    /// Mean of the errors with their signs; below zero virtual time is too fast.
+    pub bias: f64,
+}
+
+impl Errors {
+    /// Of the cells that have an error; `None` if none has.
+    #[must_use]
+    pub fn of<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Self> {
+        let signed: Vec<f64> = cells.into_iter().filter_map(CellResult::error).collect();
+        let mut sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let last = sizes.len().checked_sub(1)?;
+        Some(Self {
+            cells: sizes.len(),
+            mean: mean(&sizes),
+            median: median(sizes.iter().copied())?,
+            p90: sizes[(sizes.len() * 9).div_ceil(10) - 1],
+            max: sizes[last],
+            bias: mean(&signed),
+        })
+    }
+}
+
+/// Six connections against one over the same link: time of one over time of six.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    /// The cell with one connection.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// In virtual time.
+    pub virtual_ratio: f64,
+    /// In real time.
+    pub real_ratio: f64,
+}
+
+impl Pair {
+    /// Whether both clocks say that one connection is faster, or both that six are; or their ratios are no
+    /// farther apart than [`EVEN`].
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        let (real, ours) = (self.real_ratio, self.virtual_ratio);
+        (real < 1.0) == (ours < 1.0) || self.distance() <= EVEN
+    }
+
+    /// How far the ratios are apart.
+    #[must_use]
+    pub fn distance(&self) -> f64 {
+        (self.real_ratio - self.virtual_ratio).abs()
+    }
+}
+
+/// The sums.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Single downloads without loss.
+    pub loss_free: Option<Errors>,
+    /// Single downloads with loss.
+    pub lossy: Option<Errors>,
+    /// Six connections or one, without loss.
+    pub several_loss_free: Option<Errors>,
+    /// Six connections or one, with loss.
+    pub several_lossy: Option<Errors>,
+    /// Six against one.
+    pub pairs: Vec<Pair>,
+    /// How many of the pairs agree.
+    pub pairs_that_agree: usize,
+    /// Cells without a single run that counts.
+    pub unmeasured: usize,
+    /// Runs that did not count.
+    pub repeated: u32,
+    /// What is past its bar; nothing if all is well.
+    pub past_bars: Vec<String>,
+}
+
+impl Summary {
+    /// Of `results`, in any order.
+    #[must_use]
+    pub fn of(results: &[CellResult]) -> Self {
+        let errors = |single: bool, lossy: bool| {
+            Errors::of(results.iter().filter(|it| {
+                (it.cell.manner == Manner::Single) == single && it.cell.is_lossy() == lossy
+            }))
+        };
+        let pairs = pairs(results);
+        let mut summary = Self {
+            loss_free: errors(true, false),
+            lossy: errors(true, true),
+            several_loss_free: errors(false, false),
+            several_lossy: errors(false, true),
+            pairs_that_agree: pairs.iter().filter(|pair| pair.agrees()).count(),
+            pairs,
+            unmeasured: results.iter().filter(|it| it.real_ms.is_empty()).count(),
+            repeated: results.iter().map(|it| it.repeated).sum(),
+            past_bars: Vec::new(),
+        };
+        summary.past_bars = summary.judge();
+        summary
+    }
+
+    fn judge(&self) -> Vec<String> {
+        let bars = [
+            ("loss-free single downloads", self.loss_free, LOSS_FREE_BAR),
+            ("lossy single downloads", self.lossy, LOSSY_BAR),
+        ];
+        let past = bars.into_iter().filter_map(|(what, errors, bar)| {
+            let mean = errors?.mean;
+            (mean > bar).then(|| {
+                let (mean, bar) = (mean * 100.0, bar * 100.0);
+                format!("{what}: mean error {mean:.2} %, at most {bar} %")
+            })
+        });
+        let mut past: Vec<String> = past.collect();
+        for pair in self.pairs.iter().filter(|pair| !pair.agrees()) {
+            let (real, ours) = (pair.real_ratio, pair.virtual_ratio);
+            past.push(format!(
+                "{}: one over six is {real:.3} in real time and {ours:.3} in virtual time",
+                pair.cell
+            ));
+        }
+        if self.unmeasured > 0 {
+            past.push(format!("{} cells have no run that counts", self.unmeasured));
+        }
+        past
+    }
+}
+
+fn pairs(results: &[CellResult]) -> Vec<Pair> {
+    let of = |cell: Cell| results.iter().find(|it| it.cell == cell);
+    let pair = |one: &CellResult| {
+        let manner = Manner::Six;
+        let six = of(Cell { manner, ..one.cell })?;
+        Some(Pair {
+            cell: one.cell,
+            virtual_ratio: one.virtual_figure()? / six.virtual_figure()?,
+            real_ratio: one.real_figure()? / six.real_figure()?,
+        })
+    };
+    let ones = results.iter().filter(|it| it.cell.manner == Manner::One);
+    ones.filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::cell;
+
+    fn result(cell: Cell, virtual_ms: &[f64], real_ms: &[f64]) -> CellResult {
+        CellResult {
+            cell,
+            virtual_ms: virtual_ms.to_vec(),
+            real_ms: real_ms.to_vec(),
+            repeated: 1,
+            short_of_runs: None,
+        }
+    }
+
+    #[test]
+    fn loss_free_cells_are_told_by_the_median_and_lossy_ones_by_the_mean() {
+        let loss_free = result(cell::loss_free()[0], &[99.0], &[100.0, 500.0, 90.0]);
+        assert!((loss_free.error().unwrap() + 0.01).abs() < 1e-12);
+        let lossy = result(cell::lossy()[0], &[100.0, 120.0], &[90.0, 110.0]);
+        assert!((lossy.error().unwrap() - 0.1).abs() < 1e-12);
+        assert_eq!(result(cell::lossy()[0], &[], &[]).error(), None);
+    }
+
+    #[test]
+    fn a_mean_error_past_its_bar_is_told_and_one_at_it_is_not() {
+        let cells = cell::loss_free();
+        let at = |error: f64| {
+            let one = result(cells[0], &[100.0 * (1.0 + error)], &[100.0]);
+            let two = result(cells[1], &[100.0], &[100.0]);
+            Summary::of(&[one, two])
+        };
+        assert_eq!(at(0.0199).past_bars, Vec::<String>::new());
+        let past = at(-0.03);
+        assert_eq!(
+            past.past_bars,
+            ["loss-free single downloads: mean error 1.50 %, at most 1 %"]
+        );
+        let errors = past.loss_free.unwrap();
+        assert_eq!(
+            (errors.cells, errors.max, errors.median),
+            (2, errors.p90, errors.mean)
+        );
+        assert!(errors.bias < 0.0);
+    }
+
+    #[test]
+    fn a_pair_on_two_sides_of_one_is_past_the_bar_unless_it_is_even() {
+        let [six, one] = *cell::pairs().first_chunk().unwrap();
+        let at = |virtual_one: f64| {
+            let results = [
+                result(six, &[100.0], &[100.0]),
+                result(one, &[virtual_one], &[98.0]),
+            ];
+            Summary::of(&results)
+        };
+        assert_eq!(at(50.0).pairs_that_agree, 1);
+        assert_eq!(at(100.9).pairs_that_agree, 1, "no farther apart than 0.03");
+        let apart = at(102.0);
+        assert_eq!(
+            (apart.pairs_that_agree, apart.past_bars.len()),
+            (0, 1),
+            "{apart:?}"
+        );
+    }
+
+    #[test]
+    fn a_cell_that_was_not_measured_is_no_success() {
+        let summary = Summary::of(&[result(cell::loss_free()[0], &[1.0], &[])]);
+        assert_eq!((summary.unmeasured, summary.loss_free), (1, None));
+        assert_eq!(summary.past_bars, ["1 cells have no run that counts"]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Why cells could not be compared.
+
+use std::io;
+
+use spdy_tun::error::RealTimeError;
+
+use crate::calibrate::cell::Cell;
+
+/// What went wrong, and where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CalibrateError {
+    /// There is no network in real time.
+    #[error("no network in real time")]
+    RealTime(#[from] RealTimeError),
+    /// A cell failed in virtual time.
+    #[error("{cell} failed in virtual time")]
+    Virtual {
+        /// Which.
+        cell: Cell,
+        /// Why.
+        source: io::Error,
+    },
+    /// Sockets of a host failed.
+    #[error("a socket behind the link failed")]
+    Socket(#[from] io::Error),
+    /// The kernel runs another congestion control than it was told.
+    #[error("the kernel runs {got:?} where {want:?} was asked for")]
+    Congestion {
+        /// What was asked for.
+        want: String,
+        /// What the socket said.
+        got: String,
+    },
+    /// A link never came to rest after a run.
+    #[error("the link was still busy {seconds} s after a run")]
+    Restless {
+        /// For how long it was waited.
+        seconds: u64,
+    },
+}

@@ -1,0 +1,200 @@
+//! All cells, on several lanes at a time.
+//!
+//! ```text
+//!   cells, the longest first ─┬─ lane 1: a link of its own, one run after the other ─┐
+//!                             ├─ lane 2                                               ├─► told as they are done
+//!                             └─ ..                                                   ┘
+//! ```
+//!
+//! A link spends most of a run waiting, so lanes share a core; too many make each other late, which their links
+//! measure. A run that does not count is repeated at once with the same seed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use spdy_tun::limits::Limits;
+
+use crate::calibrate::cell::Cell;
+use crate::calibrate::compare::CellResult;
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::real_time::Lane;
+use crate::calibrate::virtual_time;
+
+/// Runs that may not count for each that is asked for.
+const REPEATS: u32 = 5;
+
+/// How it is done.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Runs of a cell without loss that must count, at least 1.
+    pub runs: u32,
+    /// Runs of a lossy cell that must count, at least 1.
+    pub lossy_runs: u32,
+    /// Seed of the first run; the next has the next number.
+    pub seed: u64,
+    /// Cells at a time, at least 1.
+    pub lanes: usize,
+    /// When a run counts.
+    pub limits: Limits,
+}
+
+/// What is told on the way.
+#[derive(Debug)]
+pub enum Event {
+    /// A run counts; so long it takes in virtual time.
+    Ran(Duration),
+    /// A cell is done; its number among those that were asked for.
+    Done(usize, Box<CellResult>),
+}
+
+/// What a cell takes in virtual time, for each of its seeds.
+#[derive(Clone, Debug)]
+struct Plan {
+    number: usize,
+    cell: Cell,
+    /// Of a cell without loss one for all.
+    virtual_times: Vec<Duration>,
+    runs: u32,
+}
+
+impl Plan {
+    fn expected(&self, run: u32) -> Duration {
+        let times = &self.virtual_times;
+        times[(run as usize).min(times.len() - 1)]
+    }
+
+    fn total(&self) -> Duration {
+        (0..self.runs).map(|run| self.expected(run)).sum()
+    }
+}
+
+impl Work {
+    const fn seed_of(&self, run: u32) -> u64 {
+        self.seed.wrapping_add(run as u64)
+    }
+
+    fn plan(&self, cells: &[Cell]) -> Result<Vec<Plan>, CalibrateError> {
+        let plan = |(number, &cell): (usize, &Cell)| -> Result<Plan, CalibrateError> {
+            let lossy = cell.is_lossy();
+            let runs = if lossy { self.lossy_runs } else { self.runs };
+            let virtual_runs = if lossy { runs } else { 1 };
+            let times = (0..virtual_runs).map(|run| virtual_time::run(&cell, self.seed_of(run)));
+            let virtual_times = times
+                .collect::<Result<_, _>>()
+                .map_err(|source| CalibrateError::Virtual { cell, source })?;
+            Ok(Plan {
+                number,
+                cell,
+                virtual_times,
+                runs,
+            })
+        };
+        let mut plans: Vec<Plan> = cells
+            .iter()
+            .enumerate()
+            .map(plan)
+            .collect::<Result<_, _>>()?;
+        plans.sort_by_key(|plan| std::cmp::Reverse(plan.total()));
+        Ok(plans)
+    }
+
+    /// Compares `cells`. `begin` is told how long all runs take in virtual time, `on_event` all that happens, in the
+    /// order in which it does. The results come in the order of `cells`.
+    ///
+    /// # Errors
+    ///
+    /// There is no network in real time, a cell fails in virtual time, or a link broke. Runs that do not count are no
+    /// error, and cells of which none does neither.
+    pub fn run(
+        &self,
+        cells: &[Cell],
+        begin: impl FnOnce(Duration),
+        mut on_event: impl FnMut(&Event),
+    ) -> Result<Vec<CellResult>, CalibrateError> {
+        let plans = self.plan(cells)?;
+        begin(plans.iter().map(Plan::total).sum());
+        let Some(first) = plans.first() else {
+            return Ok(Vec::new());
+        };
+        // Made one after the other: a machine without namespaces says so before anything runs.
+        let lanes = (0..self.lanes.min(plans.len()))
+            .map(|_| Lane::start(&first.cell, self.limits.clone()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let next = AtomicUsize::new(0);
+        let mut results: Vec<Option<CellResult>> = vec![None; cells.len()];
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for mut lane in lanes {
+                let (sender, plans, next) = (sender.clone(), &plans, &next);
+                scope.spawn(move || {
+                    while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let done = self.cell(&mut lane, plan, &sender);
+                        let done = done.map(|result| Event::Done(plan.number, Box::new(result)));
+                        let broke = done.is_err();
+                        if sender.send(done).is_err() || broke {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            for event in receiver {
+                let event = event?;
+                on_event(&event);
+                if let Event::Done(number, result) = event {
+                    results[number] = Some(*result);
+                }
+            }
+            let all = results
+                .into_iter()
+                .map(|it| it.expect("every cell was told"));
+            Ok(all.collect())
+        })
+    }
+
+    fn cell(
+        &self,
+        lane: &mut Lane,
+        plan: &Plan,
+        told: &mpsc::Sender<Result<Event, CalibrateError>>,
+    ) -> Result<CellResult, CalibrateError> {
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        let mut result = CellResult {
+            cell: plan.cell,
+            virtual_ms: Vec::new(),
+            real_ms: Vec::new(),
+            repeated: 0,
+            short_of_runs: None,
+        };
+        for run in 0..plan.runs {
+            let expected = plan.expected(run);
+            let mut why = String::new();
+            for _ in 0..=REPEATS {
+                let run = lane.run(&plan.cell, self.seed_of(run), expected)?;
+                match (run.took, run.faults.first()) {
+                    (Some(took), None) => {
+                        result.real_ms.push(ms(&took));
+                        if plan.cell.is_lossy() {
+                            result.virtual_ms.push(ms(&expected));
+                        }
+                        why.clear();
+                        break;
+                    }
+                    (None, None) => "it never ended".clone_into(&mut why),
+                    (_, Some(fault)) => why = fault.to_string(),
+                }
+                result.repeated += 1;
+            }
+            if !why.is_empty() {
+                result.short_of_runs = Some(why);
+            }
+            let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
+        }
+        if !plan.cell.is_lossy() {
+            result.virtual_ms = plan.virtual_times.iter().map(ms).collect();
+        }
+        Ok(result)
+    }
+}
