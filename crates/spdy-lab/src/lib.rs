@@ -14,6 +14,7 @@ pub mod doctor;
 mod ends;
 mod expected;
 pub mod experiment;
+mod folded;
 pub mod lulic;
 pub mod lulic_pages;
 pub mod measure;

@@ -220,6 +220,70 @@ fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
 }
 
 #[test]
+fn two_runs_at_once_into_one_store_end_as_one_alone() {
+    let lab = Lab::new(SMALL);
+    let run = ["run", "small.toml", "--store", "both.db", "--jobs", "1"];
+    let start = || {
+        let mut command = lab.command(&run);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        child.expect("the program can be started")
+    };
+    for child in [start(), start()] {
+        let output = child.wait_with_output().expect("it was ours");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    lab.run("alone.db", &[]);
+    assert!(
+        content(lab.bytes("both.db")) == content(lab.bytes("alone.db")),
+        "the files differ"
+    );
+}
+
+#[test]
+fn loads_that_are_not_whole_are_kept_marked_and_told() {
+    let lab = Lab::new(
+        "name = 'lossy'\npages = ['portal']\nprotocols = ['http', 'spdy']\n\
+         [factors]\nrate = '10kbit'\nrtt = '100ms'\nloss = ['0', '50%']\n",
+    );
+    let output = ended_with(1, &mut lab.command(&["run", "small.toml"]));
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    let [.., whole, lossy] = said.lines().collect::<Vec<_>>()[..] else {
+        panic!("no table: {said}");
+    };
+    assert!(whole.starts_with("0 ") && !whole.contains('!'), "{said}");
+    assert!(lossy.starts_with("50% ") && lossy.contains('!'), "{said}");
+    assert!(why.ends_with(" of 4 loads are not whole\n"), "{why}");
+    let csv = lab.csv("lossy.db");
+    assert!(csv.contains("http://www.portal.test/"), "no cause in {csv}");
+    // They are results as others are: nothing is loaded again.
+    let again = ended_with(1, &mut lab.command(&["run", "small.toml"]));
+    assert!(text(&again.stderr).contains("4 of 4 cells are there already"));
+}
+
+#[test]
+fn a_folded_page_takes_its_connections_to_one_host() {
+    let lab = Lab::new(
+        "name = 'fold'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\nfold = [false, true]\n",
+    );
+    let cells = ["cell", "small.toml", "1", "2"];
+    let told = text(&ended_with(0, &mut lab.command(&cells)).stdout);
+    let rows: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let connections: Vec<_> = rows
+        .iter()
+        .map(|row| (row["fold"].clone(), row["connections"].clone()))
+        .collect();
+    assert_eq!(connections, [(0.into(), 7.into()), (1.into(), 1.into())]);
+    assert_eq!(rows[0]["requests"], rows[1]["requests"]);
+    assert_eq!(rows[0]["page"], rows[1]["page"], "it is the same page");
+}
+
+#[test]
 fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
     let lab = Lab::new(SMALL);
     let listed = text(&ended_with(0, &mut lab.command(&["cells", "small.toml"])).stdout);
@@ -529,4 +593,38 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
         &mut lab.command(&["compare", "before.db", "after.db", "--measure", "joy"]),
     );
     ended_with(1, &mut lab.command(&["compare", "before.db", "nowhere.db"]));
+}
+
+#[test]
+fn more_than_the_limits_is_refused() {
+    let at_most = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
+    let lab = Lab::new(&at_most(1 << 20));
+    ended_with(0, &mut lab.command(&["cells", "small.toml"]));
+    let lab = Lab::new(&at_most((1 << 20) + 1));
+    let told = ended_with(1, &mut lab.command(&["cells", "small.toml"]));
+    assert!(
+        text(&told.stderr).contains("longer than 1048576 bytes"),
+        "{}",
+        text(&told.stderr)
+    );
+
+    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    his.execute_batch(
+        "CREATE TABLE results (id INTEGER PRIMARY KEY, bw, delay, method, site, onContentLoad, onLoad, tow, run);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 100000)
+         INSERT INTO results SELECT i, '100', '10', 'http', 'a', 1, 2, 0.5, i FROM n;",
+    )
+    .expect("it is SQL");
+    let import = |store: &str| {
+        let mut command = lab.command(&["import", "results.db", "--store", store]);
+        command.output().expect("the program can be started")
+    };
+    let told = text(&import("a.db").stderr);
+    assert!(
+        told.contains("more than 100000 rows") && !lab.path("a.db").exists(),
+        "{told}"
+    );
+    his.execute_batch("DELETE FROM results WHERE id = 7")
+        .expect("it is SQL");
+    assert_eq!(text(&import("a.db").stdout), "a.db: 100000 loads\n");
 }

@@ -7,11 +7,9 @@ use spdy_page::replica::Replica;
 use super::examination::Case;
 use super::remedy::{Remedy, own_host};
 use crate::browser::Page;
+use crate::folded::folded;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
-
-/// Where what was folded is found on the page's own host: the accelerator's form of a foreign URL.
-const FOLDED_PREFIX: &str = "/.spdy/1/";
 
 /// Everything that a load needs.
 pub(super) struct Treated {
@@ -60,27 +58,6 @@ impl Treated {
         }
         treated
     }
-}
-
-/// `replica` with what `hosts` serve on the page's own host. Its graph stays what it was: exchanges keep their places.
-fn folded(replica: &Replica, hosts: &[String]) -> Replica {
-    let mut replica = replica.clone();
-    let (own, address) = {
-        let page = &replica.exchanges[replica.start];
-        (page.url.clone(), page.address)
-    };
-    for exchange in &mut replica.exchanges {
-        let host = head::authority(&exchange.url);
-        if !hosts.contains(&host) {
-            continue;
-        }
-        let mut url = own.clone();
-        url.set_path(&format!("{FOLDED_PREFIX}{host}{}", exchange.url.path()));
-        url.set_query(exchange.url.query());
-        exchange.url = url;
-        exchange.address = address;
-    }
-    replica
 }
 
 /// `graph` without the nodes of `host`, and without what only they lead to.

@@ -1,4 +1,4 @@
-//! What a cell's levels come to: a network, and the choices of a load.
+//! What a cell's levels come to: a network, the choices of a load, and whether its page is folded.
 
 use spdy_netem::profile::{Era, Profile};
 
@@ -13,8 +13,10 @@ use crate::race::RaceNetwork;
 pub struct Conditions {
     /// The network; its name is its settings in full.
     pub network: RaceNetwork,
-    /// Everything else.
+    /// The choices of a load.
     pub options: Options,
+    /// Whether the page's own host serves what other hosts do.
+    pub fold: bool,
 }
 
 impl Conditions {
@@ -38,7 +40,11 @@ impl Conditions {
             name: profile.settings(),
             profile,
         };
-        Ok(Self { network, options })
+        Ok(Self {
+            network,
+            options,
+            fold: level(cell, Factor::Fold) == Some("yes"),
+        })
     }
 
     /// TCP of both ends.
@@ -55,12 +61,13 @@ impl Conditions {
     }
 }
 
+fn level<'a>(cell: &Cell<'a>, wanted: Factor) -> Option<&'a str> {
+    let found = cell.levels().iter().find(|(factor, _)| *factor == wanted);
+    found.map(|(_, level)| *level)
+}
+
 fn profile(cell: &Cell<'_>) -> Result<Profile, String> {
-    let level = |wanted: Factor| {
-        let found = cell.levels().iter().find(|(factor, _)| *factor == wanted);
-        found.map(|(_, level)| *level)
-    };
-    let mut parts: Vec<String> = level(Factor::Network)
+    let mut parts: Vec<String> = level(cell, Factor::Network)
         .into_iter()
         .map(str::to_owned)
         .collect();
@@ -73,10 +80,10 @@ fn profile(cell: &Cell<'_>) -> Result<Profile, String> {
         let profile = parts.join(",").parse::<Profile>();
         profile.map_err(|error| error.to_string())
     };
-    let Some(delay) = level(Factor::Delay) else {
+    let Some(delay) = level(cell, Factor::Delay) else {
         return read(&parts);
     };
-    if level(Factor::Rtt).is_some() {
+    if level(cell, Factor::Rtt).is_some() {
         return Err("delay makes the round trip: give it, or rtt".to_owned());
     }
     // Read once as if the delay were the round trip, to learn both and how often a packet passes.

@@ -68,6 +68,8 @@ pub enum Factor {
     IpPooling,
     /// Whether servers push what the page's graph says.
     Push,
+    /// Whether the page's own host serves what other hosts do.
+    Fold,
 }
 
 /// Where a factor acts.
@@ -85,7 +87,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -112,6 +114,7 @@ impl Factor {
         Self::Compression,
         Self::IpPooling,
         Self::Push,
+        Self::Fold,
     ];
 
     /// Its name in an experiment and in keys.
@@ -144,6 +147,7 @@ impl Factor {
             Self::Compression => "compression",
             Self::IpPooling => "ip_pooling",
             Self::Push => "push",
+            Self::Fold => "fold",
         }
     }
 
@@ -180,7 +184,8 @@ impl Factor {
             | Self::Streams
             | Self::Compression
             | Self::IpPooling
-            | Self::Push => Kind::Choice,
+            | Self::Push
+            | Self::Fold => Kind::Choice,
         }
     }
 
@@ -265,6 +270,8 @@ impl Factor {
             }
             Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             Self::Push => options.push = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            // Of the page, and no option of a load: `Conditions` has it.
+            Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
             _ => {}
         }
         Ok(())
@@ -357,6 +364,7 @@ mod tests {
             ("compression", "masked"),
             ("ip_pooling", "yes"),
             ("push", "no"),
+            ("fold", "yes"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

@@ -5,20 +5,31 @@ use std::ops::ControlFlow;
 
 use sha2::{Digest, Sha256};
 use spdy_page::archive;
+use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
 use crate::experiment::cell::Cell;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
+use crate::experiment::factor::Factor;
 use crate::experiment::plan::{Plan, hex};
+use crate::folded::folded;
 use crate::measure::Load;
 use crate::workers;
 
 /// A plan that can be run.
 pub struct Runner {
     plan: Plan,
-    pages: Vec<(Page, Fingerprint)>,
+    pages: Vec<Opened>,
+}
+
+/// A page, as its levels may want it.
+struct Opened {
+    page: Page,
+    /// With all hosts folded into its own, if the plan has such cells.
+    folded: Option<Page>,
+    fingerprint: Fingerprint,
 }
 
 /// SHA-256 of a page: every head, body and address of it, as its file has them.
@@ -63,13 +74,24 @@ impl Runner {
             replicas.len(),
             "a replica for each page"
         );
-        let ready = |(name, mut replica): (&String, Replica)| {
+        let folds = plan.factors.get(&Factor::Fold);
+        let folds = folds.is_some_and(|levels| levels.iter().any(|level| level == "yes"));
+        let opened = |(name, mut replica): (&String, Replica)| {
             // Results tell pages apart by the plan's names.
             replica.name.clone_from(name);
             let fingerprint = Fingerprint::of(&replica);
-            (Page::new(replica), fingerprint)
+            let folded = folds.then(|| {
+                // What the text names stays where it was named, so the graph does too.
+                let graph = PageGraph::of(&replica);
+                Page::with_graph(folded(&replica, &replica.hosts()), graph)
+            });
+            Opened {
+                page: Page::new(replica),
+                folded,
+                fingerprint,
+            }
         };
-        let pages = plan.pages().iter().zip(replicas).map(ready).collect();
+        let pages = plan.pages().iter().zip(replicas).map(opened).collect();
         Self { plan, pages }
     }
 
@@ -79,16 +101,15 @@ impl Runner {
         &self.plan
     }
 
-    /// The page of `cell`, ready to be loaded, and its fingerprint.
+    /// The fingerprint of the page of `cell`, as it was before any folding.
     #[must_use]
-    pub fn page(&self, cell: &Cell<'_>) -> (&Page, &Fingerprint) {
-        let (page, fingerprint) = &self.pages[cell.page];
-        (page, fingerprint)
+    pub fn fingerprint(&self, cell: &Cell<'_>) -> &Fingerprint {
+        &self.pages[cell.page].fingerprint
     }
 
     /// The fingerprints of all pages, in the plan's order.
     pub fn fingerprints(&self) -> impl Iterator<Item = &Fingerprint> {
-        self.pages.iter().map(|(_, fingerprint)| fingerprint)
+        self.pages.iter().map(|opened| &opened.fingerprint)
     }
 
     /// Loads one cell, all its runs, on this thread. Never inside a runtime of tokio: see
@@ -100,7 +121,9 @@ impl Runner {
     pub fn load<'a>(&self, cell: Cell<'a>) -> Result<CellLoads<'a>, PlanError> {
         let conditions = Conditions::of(&cell)?;
         let config = conditions.network.config(&conditions.options);
-        let (page, _) = self.page(&cell);
+        let opened = &self.pages[cell.page];
+        let folded = opened.folded.as_ref().filter(|_| conditions.fold);
+        let page = folded.unwrap_or(&opened.page);
         let run = |run| {
             let (protocol, name) = (cell.protocol(), &conditions.network.name);
             let load = browser::load(

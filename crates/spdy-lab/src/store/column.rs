@@ -48,7 +48,7 @@ const fn column(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 46] = [
+pub const COLUMNS: [Column; 47] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -136,6 +136,7 @@ pub const COLUMNS: [Column; 46] = [
         it.conditions.options.ip_pooling.into()
     }),
     column("push", "INT", |it| it.conditions.options.push.into()),
+    column("fold", "INT", |it| it.conditions.fold.into()),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {
         Value::Real(it.load.dom_content_loaded_ms)

@@ -18,7 +18,7 @@ use crate::store::row::Row;
 use crate::store::value::Value;
 
 /// Most rows of a table to import: they are held until the last is read.
-pub const MAX_ROWS: usize = 1_000_000;
+pub const MAX_ROWS: usize = 100_000;
 
 /// Makes a store at `into` of the table `results` in the SQLite file `from`, and gives the number of its rows.
 ///

@@ -211,18 +211,6 @@ impl Store {
         read.map_err(|cause| self.sqlite(cause))
     }
 
-    /// The text of the plan; empty for imported results.
-    ///
-    /// # Errors
-    ///
-    /// Whatever keeps SQLite from it.
-    pub fn plan_text(&self) -> Result<String, StoreError> {
-        let read = self
-            .connection
-            .query_row("SELECT toml FROM plan", [], |row| row.get(0));
-        read.map_err(|cause| self.sqlite(cause))
-    }
-
     /// Keys of the cells that it holds.
     ///
     /// # Errors

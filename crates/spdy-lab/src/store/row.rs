@@ -56,7 +56,7 @@ impl<'a> Rows<'a> {
     /// The rows of one cell, a run each.
     #[must_use]
     pub fn of(&self, cell: &CellLoads<'_>) -> Vec<Row> {
-        let (_, fingerprint) = self.runner.page(&cell.cell);
+        let fingerprint = self.runner.fingerprint(&cell.cell);
         let row = |(run, load)| {
             let source = Source {
                 plan_hash: &self.plan_hash,

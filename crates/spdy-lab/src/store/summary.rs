@@ -4,6 +4,8 @@ use serde::Serialize;
 
 use crate::experiment::cell::levels_of;
 use crate::stats::median;
+use crate::store::error::StoreError;
+use crate::store::results::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 
@@ -39,7 +41,9 @@ impl CellSummary {
         found.map(|(_, level)| &level[..])
     }
 
-    fn of(cell: &str, rows: &[Row]) -> Self {
+    /// Of all rows of one cell, at least one.
+    fn of(rows: &[Row]) -> Self {
+        let cell = rows[0].value("cell").as_str().unwrap_or_default();
         let numbers = |name: &str| -> Vec<f64> {
             rows.iter()
                 .filter_map(|row| row.value(name).as_f64())
@@ -63,11 +67,26 @@ impl CellSummary {
     }
 }
 
-/// A summary of each cell of `rows`, in the order of their first rows. The rows of a cell stand together.
-#[must_use]
-pub fn of(rows: &[Row]) -> Vec<CellSummary> {
-    let cell = |row: &Row| row.value("cell").as_str().unwrap_or_default().to_owned();
-    rows.chunk_by(|a, b| a.value("cell") == b.value("cell"))
-        .map(|rows| CellSummary::of(&cell(&rows[0]), rows))
-        .collect()
+/// A summary of each cell of `store`, in the order of the plan. No more than the rows of one cell are held at a time.
+///
+/// # Errors
+///
+/// Whatever keeps the store from being read.
+pub fn of(store: &Store) -> Result<Vec<CellSummary>, StoreError> {
+    let (mut cells, mut rows) = (Vec::new(), Vec::<Row>::new());
+    store.each_row(|row| {
+        // The rows of a cell stand together.
+        if rows
+            .last()
+            .is_some_and(|last| last.value("cell") != row.value("cell"))
+        {
+            cells.push(CellSummary::of(&rows));
+            rows.clear();
+        }
+        rows.push(row);
+    })?;
+    if !rows.is_empty() {
+        cells.push(CellSummary::of(&rows));
+    }
+    Ok(cells)
 }

@@ -1,7 +1,7 @@
 //! `spdy lab export`: a store for other programs.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -32,14 +32,43 @@ pub(super) const EXAMPLES: &str = examples! {
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let store = Store::open(&args.store)?;
     if args.csv.as_os_str() == "-" {
-        let mut text = Vec::new();
-        csv::write(&store, &mut text)?;
-        printer.bytes(&text)?;
-        return Ok(Outcome::Done);
+        let mut out = Stdout {
+            printer,
+            closed: None,
+        };
+        let written = csv::write(&store, &mut BufWriter::new(&mut out));
+        // Why stdout takes no more says more than that it does not.
+        return match (out.closed, written) {
+            (Some(error), _) => Err(error),
+            (None, written) => Ok(written.map(|_| Outcome::Done)?),
+        };
     }
     let file =
         File::create(&args.csv).with_context(|| format!("cannot write {}", args.csv.display()))?;
     let loads = csv::write(&store, &mut BufWriter::new(file))?;
     printer.line(format_args!("{}: {loads} loads", args.csv.display()))?;
     Ok(Outcome::Done)
+}
+
+/// The program's voice as something to write to.
+struct Stdout<'a> {
+    printer: &'a Printer,
+    /// Why it takes no more.
+    closed: Option<anyhow::Error>,
+}
+
+impl Write for Stdout<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.printer.bytes(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                self.closed = Some(error);
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(()) // every write is flushed
+    }
 }

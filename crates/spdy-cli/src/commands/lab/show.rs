@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 
 /// Prints the cells of `store`. Fails if a load of it did.
 pub(super) fn tell(store: &Store, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
-    let cells = summary::of(&store.rows()?);
+    let cells = summary::of(store)?;
     if json {
         for cell in &cells {
             printer.json(cell)?;
@@ -46,12 +46,15 @@ pub(super) fn tell(store: &Store, json: bool, printer: &Printer) -> anyhow::Resu
             "" => "imported".to_owned(),
             version => format!("by spdy {version}"),
         };
+        let each = match contents.runs {
+            1 => "1 load each".to_owned(),
+            runs => format!("{runs} loads each"),
+        };
         printer.line(format_args!(
-            "{BOLD}{}{BOLD:#}: {} of {} cells, {} loads each, {program}; medians of load in ms, ratios to the first protocol",
+            "{BOLD}{}{BOLD:#}: {} of {} cells, {each}, {program}; medians of load in ms, ratios to the first protocol",
             contents.name,
             cells.len(),
             contents.cells,
-            contents.runs
         ))?;
         let constant = summary_table::constant(&cells);
         if !constant.is_empty() {
