@@ -136,8 +136,18 @@ impl Http2Client {
         let started = self.start_exchange(request, priority);
         let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
         Box::pin(async move {
-            let (response, upload) = started?;
+            let (mut response, upload) = started?;
             let stream_id = response.stream_id().as_u32();
+            let interim = tap.clone();
+            let response = poll_fn(|cx| {
+                // Early hints and their like (RFC 9110 §15.2) are for who looks on; they answer nothing.
+                if let Some(tap) = &interim {
+                    while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
+                        show_response(tap, stream_id, &head.into_parts().0);
+                    }
+                }
+                response.poll_unpin(cx)
+            });
             let answer = match upload {
                 None => response.await,
                 // The answer may come before the upload has ended (RFC 9113 §8.1).
