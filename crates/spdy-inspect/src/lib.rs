@@ -13,6 +13,7 @@
 //! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
 //! grow has a name in [`limits`].
 
+mod byte_order;
 pub mod capture;
 mod conversation;
 pub mod direction;

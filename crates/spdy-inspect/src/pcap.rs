@@ -7,6 +7,7 @@
 
 use bytes::Bytes;
 
+use crate::byte_order::ByteOrder;
 use crate::capture::{CaptureError, Record, Step};
 use crate::limits::Limits;
 
@@ -16,7 +17,7 @@ const RECORD_HEAD: usize = 16;
 /// A file of one byte order and one unit of time.
 #[derive(Debug)]
 pub(crate) struct Pcap {
-    big_endian: bool,
+    order: ByteOrder,
     nanos_per_tick: u64,
     /// `None` before the head of the file.
     link: Option<u32>,
@@ -25,25 +26,18 @@ pub(crate) struct Pcap {
 impl Pcap {
     /// The format that begins so.
     pub(crate) fn of_magic(magic: [u8; 4]) -> Option<Self> {
-        let (big_endian, nanos_per_tick) = match magic {
-            [0xa1, 0xb2, 0xc3, 0xd4] => (true, 1000),
-            [0xd4, 0xc3, 0xb2, 0xa1] => (false, 1000),
-            [0xa1, 0xb2, 0x3c, 0x4d] => (true, 1),
-            [0x4d, 0x3c, 0xb2, 0xa1] => (false, 1),
+        use ByteOrder::{Big, Little};
+        let (order, nanos_per_tick) = match magic {
+            [0xa1, 0xb2, 0xc3, 0xd4] => (Big, 1000),
+            [0xd4, 0xc3, 0xb2, 0xa1] => (Little, 1000),
+            [0xa1, 0xb2, 0x3c, 0x4d] => (Big, 1),
+            [0x4d, 0x3c, 0xb2, 0xa1] => (Little, 1),
             _ => return None,
         };
         Some(Self {
-            big_endian,
+            order,
             nanos_per_tick,
             link: None,
-        })
-    }
-
-    fn u32(&self, bytes: &[u8], at: usize) -> Option<u32> {
-        let four = *bytes.get(at..)?.first_chunk()?;
-        Some(match self.big_endian {
-            true => u32::from_be_bytes(four),
-            false => u32::from_le_bytes(four),
         })
     }
 
@@ -54,14 +48,14 @@ impl Pcap {
         limits: &Limits,
     ) -> Result<Step, CaptureError> {
         let Some(link) = self.link else {
-            let head = (input.len() >= FILE_HEAD).then(|| self.u32(input, 20));
+            let head = (input.len() >= FILE_HEAD).then(|| self.order.u32(input, 20));
             let Some(word) = head.flatten() else {
                 return Ok(Step::Wait);
             };
             self.link = Some(word & 0x0fff_ffff);
             return Ok(Step::Took(FILE_HEAD, None));
         };
-        let word = |at| self.u32(input, at);
+        let word = |at| self.order.u32(input, at);
         let (Some(seconds), Some(fraction), Some(kept), Some(original)) =
             (word(0), word(4), word(8), word(12))
         else {

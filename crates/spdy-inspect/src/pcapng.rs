@@ -14,6 +14,7 @@
 
 use bytes::Bytes;
 
+use crate::byte_order::ByteOrder;
 use crate::capture::{CaptureError, Record, Step};
 use crate::limits::Limits;
 
@@ -35,7 +36,7 @@ const AROUND: usize = 12;
 /// The state of a section.
 #[derive(Debug, Default)]
 pub(crate) struct Pcapng {
-    big_endian: bool,
+    order: ByteOrder,
     interfaces: Vec<Interface>,
 }
 
@@ -58,22 +59,6 @@ impl Interface {
 }
 
 impl Pcapng {
-    fn u32(&self, bytes: &[u8], at: usize) -> Option<u32> {
-        let four = *bytes.get(at..)?.first_chunk()?;
-        Some(match self.big_endian {
-            true => u32::from_be_bytes(four),
-            false => u32::from_le_bytes(four),
-        })
-    }
-
-    fn u16(&self, bytes: &[u8], at: usize) -> Option<u16> {
-        let two = *bytes.get(at..)?.first_chunk()?;
-        Some(match self.big_endian {
-            true => u16::from_be_bytes(two),
-            false => u16::from_le_bytes(two),
-        })
-    }
-
     pub(crate) fn step(
         &mut self,
         at: u64,
@@ -84,9 +69,9 @@ impl Pcapng {
             let Some(magic) = input.get(8..12) else {
                 return Ok(Step::Wait);
             };
-            self.big_endian = match magic {
-                [0x1a, 0x2b, 0x3c, 0x4d] => true,
-                [0x4d, 0x3c, 0x2b, 0x1a] => false,
+            self.order = match magic {
+                [0x1a, 0x2b, 0x3c, 0x4d] => ByteOrder::Big,
+                [0x4d, 0x3c, 0x2b, 0x1a] => ByteOrder::Little,
                 _ => {
                     return Err(CaptureError::Block {
                         at,
@@ -97,7 +82,7 @@ impl Pcapng {
             };
             self.interfaces.clear();
         }
-        let (Some(kind), Some(len)) = (self.u32(input, 0), self.u32(input, 4)) else {
+        let (Some(kind), Some(len)) = (self.order.u32(input, 0), self.order.u32(input, 4)) else {
             return Ok(Step::Wait);
         };
         let wrong = |what| CaptureError::Block { at, kind, what };
@@ -112,7 +97,7 @@ impl Pcapng {
         let Some(block) = input.get(..len) else {
             return Ok(Step::Wait);
         };
-        if self.u32(block, len - 4) != Some(len as u32) {
+        if self.order.u32(block, len - 4) != Some(len as u32) {
             return Err(wrong("the length at its end is another"));
         }
         let body = &block[8..len - 4];
@@ -131,6 +116,7 @@ impl Pcapng {
             PACKET | OLD_PACKET => Some(self.packet(at, kind, body)?),
             SIMPLE_PACKET => {
                 let original = self
+                    .order
                     .u32(body, 0)
                     .ok_or_else(|| wrong("too short for a packet"))?;
                 let interface = self.described(at, 0)?;
@@ -148,7 +134,9 @@ impl Pcapng {
                 })
             }
             SECRETS => {
-                let (Some(of), Some(secret_len)) = (self.u32(body, 0), self.u32(body, 4)) else {
+                let (Some(of), Some(secret_len)) =
+                    (self.order.u32(body, 0), self.order.u32(body, 4))
+                else {
                     return Err(wrong("too short for secrets"));
                 };
                 let secrets = body[8..]
@@ -174,11 +162,11 @@ impl Pcapng {
         let wrong = |what| CaptureError::Block { at, kind, what };
         let short = || wrong("too short for a packet");
         let interface = match kind {
-            PACKET => self.u32(body, 0),
-            _ => self.u16(body, 0).map(u32::from),
+            PACKET => self.order.u32(body, 0),
+            _ => self.order.u16(body, 0).map(u32::from),
         };
         let interface = self.described(at, interface.ok_or_else(short)?)?;
-        let word = |at| self.u32(body, at).ok_or_else(short);
+        let word = |at| self.order.u32(body, at).ok_or_else(short);
         let (high, low, kept, original) = (word(4)?, word(8)?, word(12)?, word(16)?);
         let bytes = body
             .get(20..)
@@ -194,13 +182,14 @@ impl Pcapng {
 
     fn interface(&self, body: &[u8]) -> Option<Interface> {
         let mut interface = Interface {
-            link: u32::from(self.u16(body, 0)?),
-            snap_bytes: self.u32(body, 4)?,
+            link: u32::from(self.order.u16(body, 0)?),
+            snap_bytes: self.order.u32(body, 4)?,
             ticks_per_second: 1_000_000,
             offset_seconds: 0,
         };
         let mut at = 8;
-        while let (Some(code), Some(len)) = (self.u16(body, at), self.u16(body, at + 2)) {
+        while let (Some(code), Some(len)) = (self.order.u16(body, at), self.order.u16(body, at + 2))
+        {
             let len = usize::from(len);
             let Some(value) = body.get(at + 4..at + 4 + len) else {
                 break;
@@ -215,9 +204,9 @@ impl Pcapng {
                 }
                 (OPTION_OFFSET, value) => {
                     if let Ok(eight) = <[u8; 8]>::try_from(value) {
-                        interface.offset_seconds = match self.big_endian {
-                            true => i64::from_be_bytes(eight),
-                            false => i64::from_le_bytes(eight),
+                        interface.offset_seconds = match self.order {
+                            ByteOrder::Big => i64::from_be_bytes(eight),
+                            ByteOrder::Little => i64::from_le_bytes(eight),
                         };
                     }
                 }
