@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use http::Uri;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
 use spdy_load::run::Live;
@@ -17,8 +15,9 @@ use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::bench_view::{self, Watcher};
-use crate::commands::fetch::{parse_header, parse_seconds};
+use crate::commands::fetch::parse_seconds;
 use crate::commands::header_args::HeaderArgs;
+use crate::commands::request_args::RequestArgs;
 use crate::commands::serve::Signals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -86,23 +85,6 @@ struct LoadArgs {
     /// Threads that share the sessions [default: one a session, up to the cores there are]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-}
-
-/// What is asked for.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Request")]
-struct RequestArgs {
-    /// Method [default: GET, or POST with --data]
-    #[arg(short = 'X', long, value_name = "METHOD")]
-    method: Option<Method>,
-
-    /// A header of the request, "name: value"; may be repeated
-    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
-    headers: Vec<(HeaderName, HeaderValue)>,
-
-    /// Body of the request; @FILE reads it from a file
-    #[arg(short, long, value_name = "TEXT|@FILE")]
-    data: Option<String>,
 }
 
 /// Which answers are right.
@@ -213,12 +195,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let usage = |error: spdy_load::error::TargetError| Usage(error.to_string());
-    let body = body(args)?;
-    let method = match (&args.request.method, &args.request.data) {
-        (Some(method), _) => method.clone(),
-        (None, Some(_)) => Method::POST,
-        (None, None) => Method::GET,
-    };
+    let (method, headers) = (args.request.method(), args.request.headers(&[]));
+    let body = args.request.body()?;
     let trust = Trust {
         roots: match &args.connection.cacert {
             Some(file) => Roots::File(file.clone()),
@@ -235,7 +213,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let offered = args
         .protocol
         .map_or(Protocol::ALL.to_vec(), |only| vec![only]);
-    let target = Target::new(&args.urls, &method, &headers(args), body).map_err(usage)?;
+    let target = Target::new(&args.urls, &method, &headers, body).map_err(usage)?;
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let sessions = args.load.sessions.get();
     Ok(Plan {
@@ -265,29 +243,4 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         secrets: args.connection.headers.secrets()?,
         target,
     })
-}
-
-fn body(args: &Args) -> anyhow::Result<Bytes> {
-    Ok(match args.request.data.as_deref() {
-        None => Bytes::new(),
-        Some(text) => match text.strip_prefix('@') {
-            Some(file) => std::fs::read(file)
-                .with_context(|| format!("cannot read {file}"))?
-                .into(),
-            None => Bytes::copy_from_slice(text.as_bytes()),
-        },
-    })
-}
-
-fn headers(args: &Args) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let agent = concat!("spdy/", env!("CARGO_PKG_VERSION"));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
-    for (name, _) in &args.request.headers {
-        headers.remove(name);
-    }
-    for (name, value) in &args.request.headers {
-        headers.append(name, value.clone());
-    }
-    headers
 }

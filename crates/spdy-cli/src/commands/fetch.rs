@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use http::{Method, Uri, header};
 use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
@@ -25,6 +23,7 @@ use crate::commands::fetch_push;
 use crate::commands::fetch_transfer::{Destination, Fetched, Order, Transfer, Waiting};
 use crate::commands::fetch_view::View;
 use crate::commands::header_args::HeaderArgs;
+use crate::commands::request_args::RequestArgs;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;
@@ -49,7 +48,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten)]
-    request: RequestArgs,
+    order: OrderArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -64,18 +63,9 @@ pub(crate) struct Args {
 /// What is asked for.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
-struct RequestArgs {
-    /// Method [default: GET, or POST with --data]
-    #[arg(short = 'X', long, value_name = "METHOD")]
-    method: Option<Method>,
-
-    /// A header of the request, "name: value"; may be repeated
-    #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
-    headers: Vec<(HeaderName, HeaderValue)>,
-
-    /// Body of the request; @FILE reads it from a file
-    #[arg(short, long, value_name = "TEXT|@FILE")]
-    data: Option<String>,
+struct OrderArgs {
+    #[command(flatten)]
+    request: RequestArgs,
 
     /// Ask for the head alone, and print it
     #[arg(short = 'I', long, conflicts_with_all = ["method", "data"])]
@@ -204,19 +194,6 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy fetch --pin sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= https://example.org/"
 };
 
-pub(super) fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let (name, value) = text.split_once(':').ok_or("want \"name: value\"")?;
-    let name = name
-        .trim()
-        .parse()
-        .map_err(|_| format!("{name:?} is no header name"))?;
-    let value = value
-        .trim()
-        .parse()
-        .map_err(|_| format!("{value:?} is no header value"))?;
-    Ok((name, value))
-}
-
 fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
     const WANT: &str = "want HOST:PORT:ADDRESS";
     // The host may be an IPv6 address in brackets, the address may be one without.
@@ -275,14 +252,17 @@ fn orders(args: &Args, names: &mut Names) -> anyhow::Result<Vec<Order>> {
         )
         .into());
     }
-    let body = body(args)?;
-    let method = match (&args.request.method, &args.request.data) {
-        _ if args.request.head => Method::HEAD,
-        (Some(method), _) => method.clone(),
-        (None, Some(_)) => Method::POST,
-        (None, None) => Method::GET,
+    let asked = &args.order.request;
+    let body = asked.body()?;
+    let method = match args.order.head {
+        true => Method::HEAD,
+        false => asked.method(),
     };
-    let headers = headers(args);
+    let mut usual = vec![(header::ACCEPT, "*/*")];
+    if asked.has_body() {
+        usual.push((header::CONTENT_TYPE, "application/x-www-form-urlencoded"));
+    }
+    let headers = asked.headers(&usual);
     args.urls
         .iter()
         .map(|url| {
@@ -300,13 +280,13 @@ fn orders(args: &Args, names: &mut Names) -> anyhow::Result<Vec<Order>> {
                 method: method.clone(),
                 headers: headers.clone(),
                 body: body.clone(),
-                priority: Priority::new(args.request.priority),
-                redirects: if args.request.location {
-                    args.request.max_redirects
+                priority: Priority::new(args.order.priority),
+                redirects: if args.order.location {
+                    args.order.max_redirects
                 } else {
                     0
                 },
-                print_head: args.request.head && !args.json,
+                print_head: args.order.head && !args.json,
                 destination,
             })
         })
@@ -329,37 +309,6 @@ fn named_file_of_push(args: &Args, names: &mut Names, url: &Uri) -> Option<PathB
     let folder = folder.or(output.remote_name.then_some(Path::new("")))?;
     let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
     Some(folder.join(names.of_push(url, is_there)))
-}
-
-fn body(args: &Args) -> anyhow::Result<Bytes> {
-    Ok(match &args.request.data {
-        None => Bytes::new(),
-        Some(text) => match text.strip_prefix('@') {
-            Some(file) => std::fs::read(file)
-                .with_context(|| format!("cannot read {file}"))?
-                .into(),
-            None => Bytes::from(text.clone()),
-        },
-    })
-}
-
-/// What was asked for, over what is usual.
-fn headers(args: &Args) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let agent = concat!("spdy/", env!("CARGO_PKG_VERSION"));
-    headers.insert(header::USER_AGENT, HeaderValue::from_static(agent));
-    headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-    if args.request.data.is_some() {
-        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
-        headers.insert(header::CONTENT_TYPE, form);
-    }
-    for (name, _) in &args.request.headers {
-        headers.remove(name);
-    }
-    for (name, value) in &args.request.headers {
-        headers.append(name, value.clone());
-    }
-    headers
 }
 
 fn last_part(url: &Uri) -> &str {
@@ -411,7 +360,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         .urls
         .iter()
         .any(|url| url.scheme_str() == Some("https"))
-        || args.request.location
+        || args.order.location
     {
         false => None,
         true => {
@@ -442,7 +391,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
             stream_window_bytes: args.connection.window,
             pushes: accepts_pushes(args).then(PushLimits::default),
             // Of every upload, since nobody says before it that the server is Undertow; it costs 16 bytes.
-            window_by_stream: args.request.data.is_some(),
+            window_by_stream: args.order.request.has_body(),
             tap,
             ..ClientOptions::default()
         },

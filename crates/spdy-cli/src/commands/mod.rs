@@ -20,6 +20,7 @@ mod race_table;
 pub(crate) mod replica;
 mod replica_check;
 mod replica_show;
+mod request_args;
 pub(crate) mod serve;
 mod serve_limits;
 mod serve_metrics;
