@@ -1,12 +1,15 @@
 //! Seeds of the doors of captures: recorded connections, as the packets and the files they could have been.
 
+use spdy_frame::version::Version;
 use spdy_fuzz::choices::Choices;
 use spdy_inspect::direction::Direction::{ToClient, ToServer};
 use spdy_testkit::{live, vectors};
 
 use crate::Seeds;
 use crate::support::file::{pcap, pcapng};
+use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
+use crate::support::tls::{suites, talk};
 
 /// Both directions of connections: a name, what the client wrote, what the server wrote.
 fn connections() -> Vec<(String, Vec<u8>, Vec<u8>)> {
@@ -52,6 +55,24 @@ pub(crate) fn files(seeds: &mut Seeds) {
         } else {
             pcapng(&wire.packets, link as u16, Some(b"CLIENT_RANDOM 00 11\n"))
         };
+        seeds.push("capture", name, Choices::join(&choices, &file));
+    }
+}
+
+/// Connections in TLS of every suite, with their secrets in the file: the doors behind the records are open.
+pub(crate) fn sealed(seeds: &mut Seeds) {
+    for (version, suite) in suites() {
+        let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
+        let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
+        talk.up(&client.open(1, true));
+        talk.down(&[server.reply(1, false), server.data(1, 100, true)].concat());
+        talk.wire.close();
+        let secrets = secrets.0.lock().expect("nobody panicked").clone();
+        let file = pcapng(&talk.wire.packets, 1, Some(secrets.as_bytes()));
+        // as much as scripts/fuzz takes of an input
+        assert!(file.len() < 8 * 1024, "{} bytes", file.len());
+        let choices = [&PLAIN[..], &[77, 0, 200]].concat();
+        let name = format!("{:?}", suite.suite());
         seeds.push("capture", name, Choices::join(&choices, &file));
     }
 }

@@ -2,5 +2,9 @@
 
 #[path = "../../crates/spdy-inspect/tests/all/support/file.rs"]
 pub(crate) mod file;
+#[path = "../../crates/spdy-inspect/tests/all/support/frames.rs"]
+pub(crate) mod frames;
 #[path = "../../crates/spdy-inspect/tests/all/support/tcp.rs"]
 pub(crate) mod tcp;
+#[path = "../../crates/spdy-inspect/tests/all/support/tls.rs"]
+pub(crate) mod tls;

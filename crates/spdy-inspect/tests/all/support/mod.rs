@@ -3,6 +3,7 @@
 pub(crate) mod file;
 pub(crate) mod frames;
 pub(crate) mod tcp;
+pub(crate) mod tls;
 
 use spdy_inspect::capture::Reader;
 use spdy_inspect::event::{Event, FrameSeen, What};

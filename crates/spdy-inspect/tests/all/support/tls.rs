@@ -1,0 +1,191 @@
+//! TLS in memory: rustls against itself, the records as packets, the secrets beside them.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
+use spdy_frame::version::Version;
+use spdy_inspect::direction::Direction::{ToClient, ToServer};
+
+use super::frames::Writer;
+use super::tcp::Wire;
+
+/// Writes down what `SSLKEYLOGFILE` would hold.
+#[derive(Debug, Default)]
+pub(crate) struct Secrets(pub(crate) Mutex<String>);
+
+impl rustls::KeyLog for Secrets {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
+        let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
+        self.0.lock().expect("nobody panicked").push_str(&line);
+    }
+}
+
+/// Two peers, and what passes between them.
+pub(crate) struct Talk {
+    pub(crate) client: ClientConnection,
+    pub(crate) server: ServerConnection,
+    pub(crate) wire: Wire,
+    /// Where the records of a flight to the client are dropped from the capture: nth send.
+    pub(crate) lose: Option<usize>,
+    pub(crate) sends: usize,
+}
+
+impl Talk {
+    /// Moves records until nobody has any.
+    pub(crate) fn turn(&mut self) {
+        loop {
+            let (mut up, mut down) = (Vec::new(), Vec::new());
+            while self.client.wants_write() {
+                self.client.write_tls(&mut up).expect("a vector takes all");
+            }
+            self.wire.send(ToServer, &up, 1000);
+            let mut rest = &up[..];
+            while !rest.is_empty() {
+                self.server.read_tls(&mut rest).expect("a slice gives all");
+                self.server
+                    .process_new_packets()
+                    .expect("the handshake goes well");
+            }
+            while self.server.wants_write() {
+                self.server
+                    .write_tls(&mut down)
+                    .expect("a vector takes all");
+            }
+            for piece in down.chunks(1000) {
+                self.sends += 1;
+                if self.lose == Some(self.sends) {
+                    self.wire.skip(ToClient, piece.len());
+                } else {
+                    self.wire.send(ToClient, piece, 1000);
+                }
+            }
+            let mut rest = &down[..];
+            while !rest.is_empty() {
+                self.client.read_tls(&mut rest).expect("a slice gives all");
+                self.client
+                    .process_new_packets()
+                    .expect("the handshake goes well");
+            }
+            if up.is_empty() && down.is_empty() {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn up(&mut self, bytes: &[u8]) {
+        self.client
+            .writer()
+            .write_all(bytes)
+            .expect("it is buffered");
+        self.turn();
+        let mut got = vec![0; bytes.len()];
+        self.server
+            .reader()
+            .read_exact(&mut got)
+            .expect("it arrived");
+    }
+
+    pub(crate) fn down(&mut self, bytes: &[u8]) {
+        for bytes in bytes.chunks(16_000) {
+            self.server
+                .writer()
+                .write_all(bytes)
+                .expect("it is buffered");
+            self.turn();
+            let mut got = vec![0; bytes.len()];
+            self.client
+                .reader()
+                .read_exact(&mut got)
+                .expect("it arrived");
+        }
+    }
+}
+
+/// Two peers of one version and suite, the client offering `alpn`.
+pub(crate) fn talk(
+    version: &'static rustls::SupportedProtocolVersion,
+    suite: rustls::SupportedCipherSuite,
+    alpn: Option<&str>,
+) -> (Talk, Arc<Secrets>) {
+    let made = rcgen::generate_simple_self_signed(["site.test".to_owned()]).expect("a certificate");
+    let certificate = made.cert.der().clone();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.cipher_suites = vec![suite];
+    let provider = Arc::new(provider);
+    let protocols: Vec<_> = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[version])
+        .expect("the suite is of the version")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.clone()], key)
+        .expect("the key is the certificate's");
+    server.alpn_protocols.clone_from(&protocols);
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate).expect("it may be a root");
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[version])
+        .expect("the suite is of the version")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols = protocols;
+    let secrets = Arc::new(Secrets::default());
+    client.key_log = Arc::clone(&secrets) as Arc<dyn rustls::KeyLog>;
+    let name = ServerName::try_from("site.test").expect("a name");
+    let mut wire = Wire::new(1, false);
+    wire.connect();
+    let mut talk = Talk {
+        client: ClientConnection::new(Arc::new(client), name).expect("a client"),
+        server: ServerConnection::new(Arc::new(server)).expect("a server"),
+        wire,
+        lose: None,
+        sends: 0,
+    };
+    talk.turn();
+    assert!(!talk.client.is_handshaking() && !talk.server.is_handshaking());
+    (talk, secrets)
+}
+
+/// A request and an answer of 40,000 bytes.
+pub(crate) fn speak(talk: &mut Talk) {
+    let (mut client, mut server) = (Writer::new(Version::V31), Writer::new(Version::V31));
+    talk.up(&client.open(1, true));
+    talk.down(&[server.reply(1, false), server.data(1, 40_000, true)].concat());
+    talk.up(&client.update(0, 40_000));
+    talk.wire.close();
+}
+
+pub(crate) fn suites() -> Vec<(
+    &'static rustls::SupportedProtocolVersion,
+    rustls::SupportedCipherSuite,
+)> {
+    use rustls::crypto::aws_lc_rs::cipher_suite as suite;
+    vec![
+        (&rustls::version::TLS13, suite::TLS13_AES_128_GCM_SHA256),
+        (&rustls::version::TLS13, suite::TLS13_AES_256_GCM_SHA384),
+        (
+            &rustls::version::TLS13,
+            suite::TLS13_CHACHA20_POLY1305_SHA256,
+        ),
+        (
+            &rustls::version::TLS12,
+            suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+        ),
+        (
+            &rustls::version::TLS12,
+            suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+        ),
+        (
+            &rustls::version::TLS12,
+            suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+        ),
+    ]
+}
