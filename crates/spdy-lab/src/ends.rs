@@ -28,6 +28,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         connection: ClientOptions {
             compression: options.spdy_compression,
             secrets: options.spdy_secrets.clone(),
+            compression_window_bits: options.spdy_window_bits,
             frame_timeout: PATIENCE,
             pushes: options.push.then(|| PushLimits {
                 unclaimed_for: PATIENCE,
@@ -58,6 +59,7 @@ pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
             max_streams: options.max_concurrent_streams,
             compression: options.spdy_compression,
             secrets: options.spdy_secrets.clone(),
+            compression_window_bits: options.spdy_window_bits,
             ..ServerOptions::default()
         },
         calendar: Calendar::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),

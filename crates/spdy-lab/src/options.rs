@@ -103,6 +103,8 @@ pub struct Options {
     pub spdy_compression: Compression,
     /// What is secret in them.
     pub spdy_secrets: Secrets,
+    /// How far back their compression looks, as a power of two; `None` for its default.
+    pub spdy_window_bits: Option<u8>,
     /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2). The lab's certificate
     /// covers every host; those of the recorded servers may not have.
     pub ip_pooling: bool,
@@ -125,6 +127,7 @@ impl Default for Options {
             max_concurrent_streams: 100,
             spdy_compression: Compression::Masked,
             spdy_secrets: Secrets::default(),
+            spdy_window_bits: None,
             ip_pooling: false,
             push: false,
         }
@@ -162,6 +165,7 @@ impl Options {
             max_concurrent_streams: 38,
             spdy_compression: Compression::Zlib(9),
             spdy_secrets: Secrets::default(),
+            spdy_window_bits: None,
             ip_pooling: false,
             push: false,
         }

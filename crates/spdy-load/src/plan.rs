@@ -77,6 +77,8 @@ pub struct Plan {
     pub compression: Compression,
     /// What is secret in them.
     pub secrets: Secrets,
+    /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
+    pub compression_window_bits: Option<u8>,
 }
 
 impl Plan {
@@ -121,6 +123,7 @@ pub(crate) mod tests {
             session_window_bytes: 1 << 20,
             compression: Compression::Masked,
             secrets: Secrets::default(),
+            compression_window_bits: None,
         }
     }
 

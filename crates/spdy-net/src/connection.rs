@@ -47,6 +47,8 @@ pub struct ClientOptions {
     pub compression: Compression,
     /// What is secret in them.
     pub secrets: Secrets,
+    /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
+    pub compression_window_bits: Option<u8>,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
     /// Tell SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS:
@@ -74,6 +76,7 @@ impl Default for ClientOptions {
             frame_timeout: Duration::from_secs(30),
             compression: Compression::Masked,
             secrets: Secrets::default(),
+            compression_window_bits: None,
             flow_control: true,
             window_by_stream: false,
             fold_names: false,

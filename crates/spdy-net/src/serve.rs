@@ -57,6 +57,8 @@ pub struct ServerOptions {
     pub compression: Compression,
     /// What is secret in them.
     pub secrets: Secrets,
+    /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
+    pub compression_window_bits: Option<u8>,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
     /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never.
@@ -88,6 +90,7 @@ impl Default for ServerOptions {
             max_streams: 100,
             compression: Compression::Masked,
             secrets: Secrets::default(),
+            compression_window_bits: None,
             flow_control: true,
             keepalive: None,
             metrics: None,

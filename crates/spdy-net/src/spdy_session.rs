@@ -51,6 +51,7 @@ impl SpdyClient {
             builder = builder.metrics(metrics);
         }
         let config = builder.config_mut();
+        config.compression_window_bits = options.compression_window_bits;
         config.keepalive_interval = options.keepalive;
         config.frame_timeout = Some(options.frame_timeout);
         limit_heads(config, options.max_head_bytes);
@@ -194,6 +195,7 @@ pub(crate) async fn serve(
         builder = builder.metrics(metrics);
     }
     let config = builder.config_mut();
+    config.compression_window_bits = options.compression_window_bits;
     config.keepalive_interval = options.keepalive;
     config.detect_session_window = may_be_31;
     config.idle_timeout = Some(options.idle_timeout);

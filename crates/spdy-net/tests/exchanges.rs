@@ -398,7 +398,7 @@ async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
 }
 
 /// Answers with the token that it was asked for.
-async fn token(request: Request<Body>) -> Response<Body> {
+async fn token_of(request: Request<Body>) -> Response<Body> {
     let token = request.headers().get("x-want").expect("asked for").clone();
     let answer = Response::builder().header("x-token", token);
     answer.body(Body::empty()).expect("valid")
@@ -421,7 +421,7 @@ async fn a_header_that_is_named_secret_is_not_matched_in_part_on_either_side() {
                 secrets,
                 ..ClientOptions::default()
             };
-            let io = support::serve(&[protocol], token, None, server, Latch::new());
+            let io = support::serve(&[protocol], token_of, None, server, Latch::new());
             let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
                 .await
                 .unwrap();
@@ -445,6 +445,45 @@ async fn a_header_that_is_named_secret_is_not_matched_in_part_on_either_side() {
                 open + 10 <= kept,
                 "SPDY/{version}: {open} bytes, and {kept}"
             );
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_lies_behind_the_window_of_compression_is_written_again_on_either_side() {
+    // More than 2 KiB, and nothing of it twice.
+    let token = (0..600).fold(String::new(), |token, n: u32| {
+        format!("{token}{:05x}", n.wrapping_mul(2_654_435_761) >> 12)
+    });
+    for version in Version::ALL {
+        let mut sent = Vec::new();
+        for bits in [Some(15), None, Some(11)] {
+            let protocol = Protocol::Spdy(version);
+            let server = ServerOptions {
+                compression_window_bits: bits,
+                ..ServerOptions::default()
+            };
+            let client = ClientOptions {
+                compression_window_bits: bits,
+                ..ClientOptions::default()
+            };
+            let io = support::serve(&[protocol], token_of, None, server, Latch::new());
+            let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
+                .await
+                .unwrap();
+            for _ in 0..2 {
+                let mut request = get("/");
+                let value = http::HeaderValue::from_str(&token).unwrap();
+                request.headers_mut().insert("x-want", value);
+                connection.send(request, Priority::HIGHEST).await.unwrap();
+            }
+            let bytes = connection.header_bytes();
+            sent.push([bytes.sent, bytes.received]);
+        }
+        for side in [0, 1] {
+            let [most, default, least] = [0, 1, 2].map(|n: usize| sent[n][side]);
+            assert!(most + 1000 < least, "SPDY/{version}: {most}, {least}");
+            assert!(default < most + 100, "SPDY/{version}: {most}, {default}");
         }
     }
 }

@@ -241,6 +241,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         session_window_bytes: args.connection.session_window,
         compression: args.connection.headers.compression,
         secrets: args.connection.headers.secrets()?,
+        compression_window_bits: args.connection.headers.blocks.header_window,
         target,
     })
 }

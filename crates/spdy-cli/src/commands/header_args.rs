@@ -6,12 +6,16 @@ use spdy_frame::secrets::Secrets;
 
 use crate::commands::Usage;
 
-/// What else is secret.
+/// What else is secret, and how much is remembered.
 #[derive(Debug, clap::Args)]
-pub(crate) struct SecretArgs {
+pub(crate) struct BlockArgs {
     /// A header whose values are secrets too, as those of cookie and authorization are: SPDY's compression matches them whole or not at all. May be given several times; names of the first line, such as :path, count
     #[arg(long = "secret-header", value_name = "NAME", value_parser = parse_name)]
     secret_headers: Vec<String>,
+
+    /// How far back SPDY's header compression looks, as a power of two: 11 (2 KiB a session) to 15 (32 KiB) [default: 13, or 15 for a level of zlib]
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(11..=15))]
+    pub(crate) header_window: Option<u8>,
 }
 
 /// How blocks are compressed, and what in them is secret.
@@ -22,19 +26,19 @@ pub(crate) struct HeaderArgs {
     pub(crate) compression: Compression,
 
     #[command(flatten)]
-    secrets: SecretArgs,
+    pub(crate) blocks: BlockArgs,
 }
 
 impl HeaderArgs {
     /// What is secret.
     pub(crate) fn secrets(&self) -> Result<Secrets, Usage> {
-        self.secrets.under(self.compression)
+        self.blocks.secrets(self.compression)
     }
 }
 
-impl SecretArgs {
+impl BlockArgs {
     /// What is secret in blocks that are compressed so. Plain zlib knows no secrets: it is not asked to keep some.
-    pub(crate) fn under(&self, compression: Compression) -> Result<Secrets, Usage> {
+    pub(crate) fn secrets(&self, compression: Compression) -> Result<Secrets, Usage> {
         if let (Compression::Zlib(level), [name, ..]) = (compression, &self.secret_headers[..]) {
             let why =
                 format!("zlib at level {level} keeps no secret: {name} wants --compression masked");
@@ -75,14 +79,15 @@ mod tests {
     #[test]
     fn a_secret_header_is_one_more_and_plain_zlib_keeps_none() {
         let names = ["X-Token", ":path"].map(|name| parse_name(name).expect("a name"));
-        let args = SecretArgs {
+        let args = BlockArgs {
             secret_headers: names.to_vec(),
+            header_window: None,
         };
-        let secrets = args.under(Compression::Masked).expect("they are kept");
+        let secrets = args.secrets(Compression::Masked).expect("they are kept");
         let all: Vec<_> = secrets.names().collect();
         assert!(all.ends_with(&["x-token", ":path"]), "{all:?}");
         assert!(all.contains(&"cookie"), "{all:?}");
-        assert!(args.under(Compression::Zlib(9)).is_err());
+        assert!(args.secrets(Compression::Zlib(9)).is_err());
         for text in ["", ":", "a b", "a:"] {
             assert!(parse_name(text).is_err(), "{text:?}");
         }

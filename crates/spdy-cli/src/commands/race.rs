@@ -17,7 +17,7 @@ use spdy_page::builtin;
 use spdy_page::open::{self, ImportOptions};
 use spdy_page::replica::Replica;
 
-use crate::commands::header_args::{SecretArgs, parse_compression};
+use crate::commands::header_args::{BlockArgs, parse_compression};
 use crate::commands::{Outcome, Usage, race_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -104,7 +104,7 @@ pub(crate) struct Choices {
     compression: Option<Compression>,
 
     #[command(flatten)]
-    secrets: SecretArgs,
+    blocks: BlockArgs,
 
     /// Let hosts that were recorded at one address share a session in TLS, as if one certificate covered them
     #[arg(long)]
@@ -300,7 +300,8 @@ impl Choices {
         if let Some(compression) = self.compression {
             options.spdy_compression = compression;
         }
-        options.spdy_secrets = self.secrets.under(options.spdy_compression)?;
+        options.spdy_secrets = self.blocks.secrets(options.spdy_compression)?;
+        options.spdy_window_bits = self.blocks.header_window;
         options.tls_resumption &= !self.no_resumption;
         options.ip_pooling |= self.ip_pooling;
         options.push |= self.push;

@@ -22,7 +22,7 @@ use spdy_server::pushing::Pushing;
 use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
 use spdy_server::site::Site;
 
-use crate::commands::header_args::SecretArgs;
+use crate::commands::header_args::BlockArgs;
 use crate::commands::race::open_replica;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_push::PushArgs;
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     verbose: bool,
 
     #[command(flatten)]
-    secrets: SecretArgs,
+    blocks: BlockArgs,
 
     #[command(flatten)]
     certificates: Certificates,
@@ -270,7 +270,8 @@ async fn serve(
         protocols: args.protocols.clone(),
         options: ServerOptions {
             push_form: args.push.form(),
-            secrets: args.secrets.under(Compression::Masked)?,
+            secrets: args.blocks.secrets(Compression::Masked)?,
+            compression_window_bits: args.blocks.header_window,
             ..args.limits.of_connections(counted.clone(), hits.clone())
         },
         stop: stop.clone(),

@@ -7,6 +7,7 @@
 mod bench;
 mod browsers;
 mod cli;
+mod header_blocks;
 mod inspect;
 mod interop;
 mod interop_jvm;
@@ -16,6 +17,5 @@ mod interop_node;
 mod lab;
 mod push;
 mod real_time;
-mod secret_headers;
 mod support;
 mod wire;

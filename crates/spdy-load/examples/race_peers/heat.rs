@@ -198,6 +198,7 @@ async fn load(
         session_window_bytes: 10 * 1024 * 1024,
         compression: Compression::Masked,
         secrets: Secrets::default(),
+        compression_window_bits: None,
     };
     let pid = grid.servers[contestant.server].pid();
     let processes = Processes::by_id(pid).map_err(|error| error.to_string())?;

@@ -70,6 +70,7 @@ impl SpdyWire {
         let mut config = Config::new(Role::Client, version);
         config.compression = plan.compression;
         config.secrets = plan.secrets.clone();
+        config.compression_window_bits = plan.compression_window_bits;
         config.initial_window_bytes = plan.stream_window_bytes;
         config.session_window_bytes = plan.session_window_bytes;
         config.frame_timeout = None;

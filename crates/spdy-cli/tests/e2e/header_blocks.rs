@@ -1,5 +1,6 @@
-//! `--secret-header`: what is named so is not written as a repetition, whichever command writes it. All the values here
-//! are too short to be repeated even whole, so that each costs its bytes every time.
+//! How header blocks are written, whichever command writes them. What `--secret-header` names is not written as a
+//! repetition: all the values here are too short to be repeated even whole, so that each costs its bytes every time.
+//! And what `--header-window` leaves out cannot be repeated.
 
 use serde_json::Value;
 
@@ -9,6 +10,22 @@ use crate::support::program::{Served, ended_with, spdy};
 fn grows(run: impl Fn(&[&str]) -> u64, name: &str, least: u64) {
     let (open, kept) = (run(&[]), run(&["--secret-header", name]));
     assert!(open + least <= kept, "{name}: {open} bytes, and {kept}");
+}
+
+/// The same with the largest window and the smallest.
+fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
+    let [most, least] = ["15", "11"].map(|bits| run(&["--header-window", bits]));
+    assert!(most < least, "{most} bytes in 32 KiB, {least} in 2");
+}
+
+/// A header that is more than the smallest window holds, and has nothing twice.
+fn long_header() -> String {
+    let mut state = 1_u32;
+    let text = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'a' + (state >> 24) as u8 % 26)
+    });
+    format!("x-long: {}", text.take(3000).collect::<String>())
 }
 
 fn site() -> tempfile::TempDir {
@@ -45,6 +62,8 @@ fn a_client_and_a_server_keep_what_they_are_told_to_keep() {
         fetched(&Served::start(folder.path(), &options), &[])[1]
     };
     grows(by_server, "Content-Type", 10);
+    let long = long_header();
+    grows_with_less_window(|more| fetched(&served, &[&["-H", &long], more].concat())[0]);
 }
 
 #[test]
@@ -62,6 +81,8 @@ fn a_load_and_a_race_keep_it_too() {
         report["bytes"]["sent_headers"].as_u64().expect("bytes")
     };
     grows(by_bench, "user-agent", 100);
+    let long = long_header();
+    grows_with_less_window(|more| by_bench(&[&["-H", &long], more].concat()));
     let by_race = |more: &[&str]| {
         let choices = [
             "race",
@@ -80,6 +101,9 @@ fn a_load_and_a_race_keep_it_too() {
         first["request_header_bytes_wire"].as_u64().expect("bytes")
     };
     grows(by_race, ":method", 100);
+    // Its requests are short: less window costs none of them anything, but what is near is written in fewer bits.
+    let [most, least] = ["15", "11"].map(|bits| by_race(&["--header-window", bits]));
+    assert_ne!(most, least);
 }
 
 #[test]
