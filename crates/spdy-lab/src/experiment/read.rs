@@ -1,6 +1,6 @@
 //! Reading an experiment from TOML. Every fault is told with its line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -29,26 +29,43 @@ struct Document {
     factors: BTreeMap<Spanned<String>, Spanned<Levels>>,
 }
 
-/// One level, or several.
-struct Levels(Vec<(Option<Range<usize>>, String)>);
+/// One level; numbers and truths stand for the text they are written as.
+struct Level(String);
 
-/// A level; numbers and truths stand for the text they are written as.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Level {
-    Text(String),
-    Number(u64),
-    Truth(bool),
+impl<'de> Deserialize<'de> for Level {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(LevelVisitor)
+    }
 }
 
-impl From<Level> for String {
-    fn from(level: Level) -> Self {
-        match level {
-            Level::Text(text) => text,
-            Level::Number(number) => number.to_string(),
-            Level::Truth(true) => "yes".to_owned(),
-            Level::Truth(false) => "no".to_owned(),
-        }
+struct LevelVisitor;
+
+impl Visitor<'_> for LevelVisitor {
+    type Value = Level;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a level: text, a whole number, true or false")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Level, E> {
+        Ok(Level(text.to_owned()))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Level, E> {
+        Ok(Level(number.to_string()))
+    }
+
+    fn visit_bool<E: Error>(self, truth: bool) -> Result<Level, E> {
+        Ok(Level(if truth { "yes" } else { "no" }.to_owned()))
+    }
+}
+
+/// One level, or a list of them with their places.
+struct Levels(Vec<(Option<Range<usize>>, String)>);
+
+impl Levels {
+    fn one(level: Level) -> Self {
+        Self(vec![(None, level.0)])
     }
 }
 
@@ -60,42 +77,29 @@ impl<'de> Deserialize<'de> for Levels {
 
 struct LevelsVisitor;
 
-impl LevelsVisitor {
-    fn one<E>(level: Level) -> Result<Levels, E> {
-        Ok(Levels(vec![(None, level.into())]))
-    }
-}
-
 impl<'de> Visitor<'de> for LevelsVisitor {
     type Value = Levels;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a level (text, a whole number, true or false) or a list of them")
+        f.write_str("a level (text, a whole number, true or false), or a list of them")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Levels, E> {
-        Self::one(Level::Text(text.to_owned()))
+        LevelVisitor.visit_str(text).map(Levels::one)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Levels, E> {
-        let number = u64::try_from(number);
-        Self::one(Level::Number(
-            number.map_err(|_| E::custom("a level is no number below 0"))?,
-        ))
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Levels, E> {
-        Self::one(Level::Number(number))
+        LevelVisitor.visit_i64(number).map(Levels::one)
     }
 
     fn visit_bool<E: Error>(self, truth: bool) -> Result<Levels, E> {
-        Self::one(Level::Truth(truth))
+        LevelVisitor.visit_bool(truth).map(Levels::one)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Levels, A::Error> {
         let mut levels = Vec::new();
         while let Some(level) = list.next_element::<Spanned<Level>>()? {
-            levels.push((Some(level.span()), level.into_inner().into()));
+            levels.push((Some(level.span()), level.into_inner().0));
         }
         Ok(Levels(levels))
     }
@@ -112,30 +116,27 @@ impl Reader<'_> {
         })
     }
 
-    /// Each of `values` once, and at least one.
+    /// `values` if there are any, and none is empty, odd or there twice; `list` is where they stand.
     fn each_once(
         &self,
         what: &str,
         list: &Range<usize>,
-        values: impl IntoIterator<Item = (Range<usize>, String)>,
-    ) -> Result<Vec<String>, PlanError> {
-        let mut kept = Vec::new();
-        for (span, value) in values {
-            if value.is_empty() || value.chars().any(char::is_control) {
-                return self.fault(
-                    &span,
-                    format!("{what} has {value:?}: want text without control characters"),
-                );
-            }
-            if kept.contains(&value) {
-                return self.fault(&span, format!("{what} has {value:?} twice"));
-            }
-            kept.push(value);
-        }
-        if kept.is_empty() {
+        values: Vec<(Range<usize>, String)>,
+    ) -> Result<Vec<(Range<usize>, String)>, PlanError> {
+        if values.is_empty() {
             return self.fault(list, format!("{what} is empty: want at least one"));
         }
-        Ok(kept)
+        let mut seen = HashSet::new();
+        for (span, value) in &values {
+            if value.is_empty() || value.chars().any(char::is_control) {
+                let want = "want text without control characters";
+                return self.fault(span, format!("{what} has {value:?}: {want}"));
+            }
+            if !seen.insert(value) {
+                return self.fault(span, format!("{what} has {value:?} twice"));
+            }
+        }
+        Ok(values)
     }
 
     fn texts(
@@ -144,14 +145,12 @@ impl Reader<'_> {
         list: Spanned<Vec<Spanned<String>>>,
     ) -> Result<Vec<(Range<usize>, String)>, PlanError> {
         let span = list.span();
-        let values: Vec<_> = list
+        let values = list
             .into_inner()
             .into_iter()
             .map(|value| (value.span(), value.into_inner()))
             .collect();
-        let kept = self.each_once(what, &span, values.clone())?;
-        debug_assert_eq!(kept.len(), values.len());
-        Ok(values)
+        self.each_once(what, &span, values)
     }
 
     fn protocols(
@@ -194,7 +193,8 @@ impl Reader<'_> {
                 }
                 values.push((span, level));
             }
-            factors.insert(factor, self.each_once(factor.name(), &list, values)?);
+            let levels = self.each_once(factor.name(), &list, values)?;
+            factors.insert(factor, levels.into_iter().map(|(_, level)| level).collect());
         }
         Ok(factors)
     }
@@ -332,6 +332,16 @@ mod tests {
                 "name = \"a\"\npages = [\"p\"]\n[factors]\nloss = [\n  \"0\",\n  \"1\",\n]\n",
                 "line 6, column 3",
                 "percentage",
+            ),
+            (
+                "name = \"a\"\npages = [\"p\"]\n[factors]\nloss = [\"0\", 0.5]\n",
+                "line 4, column 14",
+                "a level: text, a whole number",
+            ),
+            (
+                "name = \"a\"\npages = [\"p\"]\n[factors]\nstreams = -1\n",
+                "line 4, column 11",
+                "a number from 1",
             ),
             (
                 "name = \"a\"\npages = [\"p\"]\n[factors]\nrtt = 0.5\n",
