@@ -51,6 +51,8 @@ fn help_is_as_it_was() {
         "lab run",
         "lab compare",
         "lab show",
+        "lab report",
+        "lab compare",
         "lab cells",
         "lab cell",
         "lab import",

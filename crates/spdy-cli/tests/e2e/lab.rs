@@ -628,3 +628,52 @@ fn more_than_the_limits_is_refused() {
         .expect("it is SQL");
     assert_eq!(text(&import("a.db").stdout), "a.db: 100000 loads\n");
 }
+
+#[test]
+fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
+    let lab = Lab::new(SMALL);
+    lab.run("small.db", &[]);
+    ended_with(0, &mut lab.command(&["report", "small.db"]));
+    let html = fs::read_to_string(lab.path("small.html")).expect("a report");
+    for heading in [
+        "Experiment: small",
+        "One against the other",
+        "Load time over loss",
+        "Load time over connections",
+        "Ratios over loss and connections",
+        "Distribution",
+        "On the wire",
+        "Cells to look at",
+    ] {
+        assert!(html.contains(heading), "no {heading}");
+    }
+    // 12 cells of two protocols: 6 dots against the midline, and each cell once over each factor.
+    assert_eq!(html.matches("class=\"dot faint\"").count(), 6);
+    assert_eq!(html.matches("class=\"dot\"").count(), 24);
+    for outside in ["<script", " src=", "http://", "https://", "url("] {
+        assert!(!html.contains(outside), "{outside} in it");
+    }
+    let written = text(
+        &ended_with(
+            0,
+            &mut lab.command(&["report", "small.db", "--output", "-"]),
+        )
+        .stdout,
+    );
+    assert_eq!(written, html);
+
+    let connection = Connection::open(lab.path("small.db")).expect("a store");
+    let hostile = "UPDATE results SET failures = '<script>alert(1)</script>', cell = replace(cell, 'portal', '<b onload=x>')";
+    connection.execute(hostile, []).expect("rows");
+    drop(connection);
+    let html = text(
+        &ended_with(
+            0,
+            &mut lab.command(&["report", "small.db", "--output", "-"]),
+        )
+        .stdout,
+    );
+    assert!(html.contains("&lt;script&gt;alert(1)") && html.contains("&lt;b onload=x&gt;"));
+    assert!(!html.contains("<script") && !html.contains("<b "));
+    ended_with(1, &mut lab.command(&["report", "nowhere.db"]));
+}

@@ -10,6 +10,7 @@
 //! pages and are hostile; every text goes through `text::Text`. Colours are CSS variables with a light and
 //! a dark value, and every picture has a title, a description and a table of the same numbers.
 
+pub mod experiment;
 mod page;
 mod standings;
 mod tables;

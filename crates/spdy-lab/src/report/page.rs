@@ -27,17 +27,33 @@ fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> f
     } else {
         format!("Page race: {}", names.join(", "))
     };
+    let about = format!(
+        "{} page loads in virtual time. Every time is in milliseconds of the simulated network; \
+         × is the ratio to plain HTTP where it took part, else to the first protocol: below 1 is faster.",
+        Count(loads.len() as u64)
+    );
+    open_page(out, &title, &about, notes)?;
+    if !loads.is_empty() {
+        write_sections(out, loads, &standings)?;
+    }
+    writeln!(out, "</main></body></html>")
+}
+
+/// Everything up to the first section: what it is, and `notes` about how it came to be.
+pub(super) fn open_page(
+    out: &mut String,
+    title: &str,
+    about: &str,
+    notes: &[(String, String)],
+) -> fmt::Result {
     write!(
         out,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
          <meta http-equiv=\"content-security-policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
-         <title>{title}</title><style>{STYLE}</style></head><body><header><h1>{title}</h1>\
-         <p>{count} page loads in virtual time. Every time is in milliseconds of the simulated network; \
-         × is the ratio to plain HTTP where it took part, else to the first protocol: below 1 is faster.</p><dl>",
-        title = Text(&title),
-        count = Count(loads.len() as u64),
+         <title>{title}</title><style>{STYLE}</style></head><body><header><h1>{title}</h1><p>{about}</p><dl>",
+        title = Text(title),
     )?;
     for (name, value) in notes {
         write!(
@@ -47,11 +63,7 @@ fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> f
             Text(value)
         )?;
     }
-    write!(out, "</dl></header><main>")?;
-    if !loads.is_empty() {
-        write_sections(out, loads, &standings)?;
-    }
-    writeln!(out, "</main></body></html>")
+    write!(out, "</dl></header><main>")
 }
 
 fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use super::times::class_of;
 use crate::measure::Load;
 
 /// Opens a table that may be wider than the screen.
-fn open(out: &mut String, label: &str, head: &[&str]) -> fmt::Result {
+pub(super) fn open(out: &mut String, label: &str, head: &[&str]) -> fmt::Result {
     write!(
         out,
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead><tr>",
@@ -20,7 +20,7 @@ fn open(out: &mut String, label: &str, head: &[&str]) -> fmt::Result {
     write!(out, "</tr></thead><tbody>")
 }
 
-fn close(out: &mut String) -> fmt::Result {
+pub(super) fn close(out: &mut String) -> fmt::Result {
     write!(out, "</tbody></table></div>")
 }
 

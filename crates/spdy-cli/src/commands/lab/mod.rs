@@ -10,6 +10,7 @@ mod compare;
 mod experiment;
 mod export;
 mod import;
+mod report;
 mod run;
 #[cfg(target_os = "linux")]
 mod shape;
@@ -40,6 +41,12 @@ enum Command {
     /// Tell the medians of each cell of a store
     #[command(after_help = show::EXAMPLES)]
     Show(show::Args),
+    /// Write a store as a page to look at: one HTML file that needs no network
+    ///
+    /// Load times over each factor, ratios over two of them, a protocol against the other, distributions, what went over
+    /// the wire, and cells that are not to be trusted.
+    #[command(after_help = report::EXAMPLES)]
+    Report(report::Args),
     /// Say what changed between two stores, and whether it is over a budget
     ///
     /// Cells of the same key belong together; what has changed may be a page, the program or a choice. Intervals are of 95 %;
@@ -96,6 +103,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Run(args) => run::run(args, printer),
         Command::Show(args) => show::run(args, printer),
+        Command::Report(args) => report::run(args, printer),
         Command::Compare(args) => compare::run(args, printer),
         Command::Cells(args) => cells::run(args, printer),
         Command::Cell(args) => cell::run(args, printer),

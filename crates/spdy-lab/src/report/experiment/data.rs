@@ -1,0 +1,286 @@
+//! The cells of a store as drawings want them: by trial, by page, along factors.
+
+use std::collections::BTreeMap;
+
+use crate::experiment::cell::levels_of;
+use crate::stats::{Modes, median};
+use crate::store::row::Row;
+use crate::store::value::Value;
+
+/// Names of levels that are not along an axis.
+const PAGE: &str = "page";
+const PROTOCOL: &str = "protocol";
+
+/// One cell: medians of its runs.
+pub(super) struct Cell {
+    pub(super) protocol: String,
+    pub(super) load_ms: f64,
+    pub(super) dom_content_loaded_ms: Option<f64>,
+    pub(super) time_on_wire_ms: Option<f64>,
+    pub(super) connections: Option<f64>,
+    pub(super) packets: Option<f64>,
+    pub(super) bytes: Option<f64>,
+    /// Requests and responses: as text, and as they crossed the wire.
+    pub(super) header_bytes: Option<[f64; 4]>,
+    pub(super) runs: usize,
+    /// Loads that are not whole, and what the first of them said.
+    pub(super) failed: usize,
+    pub(super) failure: Option<String>,
+    pub(super) modes: Option<Modes>,
+}
+
+/// What is the same but for the protocol.
+pub(super) struct Trial {
+    pub(super) page: String,
+    /// Factors and their levels, in the order of the plan.
+    pub(super) levels: Vec<(String, String)>,
+    /// A cell for each protocol that ran.
+    pub(super) cells: Vec<Cell>,
+}
+
+impl Trial {
+    pub(super) fn cell(&self, protocol: &str) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.protocol == protocol)
+    }
+
+    pub(super) fn level(&self, factor: &str) -> Option<&str> {
+        let found = self.levels.iter().find(|(name, _)| name == factor);
+        found.map(|(_, level)| &level[..])
+    }
+
+    /// Load of `protocol` against that of `reference`.
+    pub(super) fn ratio(&self, protocol: &str, reference: &str) -> Option<f64> {
+        let of = |protocol| self.cell(protocol).map(|cell| cell.load_ms);
+        let (load, reference) = (of(protocol)?, of(reference)?);
+        (reference > 0.0).then(|| load / reference)
+    }
+
+    /// Its levels of `factors`, as a caption.
+    pub(super) fn caption(&self, factors: &[&Factor]) -> String {
+        let level =
+            |factor: &&Factor| Some(format!("{} {}", factor.name, self.level(&factor.name)?));
+        let levels: Vec<String> = factors.iter().filter_map(level).collect();
+        levels.join(", ")
+    }
+}
+
+/// A factor with more than one level.
+pub(super) struct Factor {
+    pub(super) name: String,
+    /// Levels, and their numbers if all are numbers; then in their order, else in the plan's.
+    pub(super) levels: Vec<(String, f64)>,
+    pub(super) is_numeric: bool,
+}
+
+/// A store, made ready.
+pub(super) struct Data {
+    pub(super) trials: Vec<Trial>,
+    pub(super) protocols: Vec<String>,
+    pub(super) pages: Vec<String>,
+    pub(super) factors: Vec<Factor>,
+    /// Factors of one level.
+    pub(super) constant: Vec<(String, String)>,
+}
+
+impl Data {
+    pub(super) fn of(rows: &[Row]) -> Self {
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut place = BTreeMap::<String, usize>::new();
+        for rows in rows.chunk_by(|a, b| a.value("cell") == b.value("cell")) {
+            let key = rows[0].value("cell").as_str().unwrap_or_default();
+            let levels = levels_of(key);
+            let level = |name: &str| {
+                let found = levels.iter().find(|(other, _)| other == name);
+                found.map(|(_, level)| level.clone()).unwrap_or_default()
+            };
+            let Some(cell) = cell(level(PROTOCOL), rows) else {
+                continue;
+            };
+            let of_factors = |(name, _): &(String, String)| name != PAGE && name != PROTOCOL;
+            let page = level(PAGE);
+            let levels: Vec<_> = levels.into_iter().filter(of_factors).collect();
+            let at = *place
+                .entry(format!("{page} {levels:?}"))
+                .or_insert(trials.len());
+            if at == trials.len() {
+                trials.push(Trial {
+                    page,
+                    levels,
+                    cells: Vec::new(),
+                });
+            }
+            trials[at].cells.push(cell);
+        }
+        let protocols = distinct(
+            trials
+                .iter()
+                .flat_map(|trial| trial.cells.iter().map(|cell| &cell.protocol)),
+        );
+        let pages = distinct(trials.iter().map(|trial| &trial.page));
+        let names = distinct(
+            trials
+                .iter()
+                .flat_map(|trial| trial.levels.iter().map(|(name, _)| name)),
+        );
+        let (mut factors, mut constant) = (Vec::new(), Vec::new());
+        for name in names {
+            let levels = trials.iter().filter_map(|trial| {
+                let found = trial.levels.iter().find(|(other, _)| *other == name);
+                found.map(|(_, level)| level)
+            });
+            let levels = distinct(levels);
+            match levels.as_slice() {
+                [one] => constant.push((name, one.clone())),
+                _ => factors.push(factor(name, levels)),
+            }
+        }
+        Self {
+            trials,
+            protocols,
+            pages,
+            factors,
+            constant,
+        }
+    }
+
+    /// Factors that are drawn along an axis.
+    pub(super) fn axes(&self) -> impl Iterator<Item = &Factor> {
+        self.factors.iter().filter(|factor| factor.is_numeric)
+    }
+
+    /// The protocol that the others are compared with: the first.
+    pub(super) fn reference(&self) -> &str {
+        self.protocols.first().map_or("", |protocol| protocol)
+    }
+
+    /// Trials of `page`, by their levels of all factors but `apart`, in the order of the plan.
+    pub(super) fn panels<'a>(
+        &'a self,
+        page: &str,
+        apart: &[&str],
+    ) -> Vec<(String, Vec<&'a Trial>)> {
+        let others: Vec<&Factor> = self
+            .factors
+            .iter()
+            .filter(|factor| !apart.contains(&&factor.name[..]))
+            .collect();
+        let mut panels: Vec<(String, Vec<&Trial>)> = Vec::new();
+        for trial in self.trials.iter().filter(|trial| trial.page == page) {
+            let caption = trial.caption(&others);
+            match panels.iter_mut().find(|(known, _)| *known == caption) {
+                Some((_, trials)) => trials.push(trial),
+                None => panels.push((caption, vec![trial])),
+            }
+        }
+        panels
+    }
+}
+
+fn cell(protocol: String, rows: &[Row]) -> Option<Cell> {
+    let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
+        let values: Option<Vec<f64>> = rows.iter().map(of).collect();
+        median(values?)
+    };
+    let column = |name: &'static str| middle(&|row| row.value(name).as_f64());
+    let sum = |a: &'static str, b: &'static str| {
+        middle(&|row| Some(row.value(a).as_f64()? + row.value(b).as_f64()?))
+    };
+    let loads: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| row.value("load_ms").as_f64())
+        .collect();
+    let broken = |row: &&Row| *row.value("failures") != Value::Null;
+    let header_bytes = || {
+        Some([
+            column("request_header_bytes")?,
+            column("request_header_bytes_wire")?,
+            column("response_header_bytes")?,
+            column("response_header_bytes_wire")?,
+        ])
+    };
+    Some(Cell {
+        protocol,
+        load_ms: median(loads.iter().copied())?,
+        dom_content_loaded_ms: column("dom_content_loaded_ms"),
+        time_on_wire_ms: column("time_on_wire_ms"),
+        connections: column("connections"),
+        packets: sum("packets_up", "packets_down"),
+        bytes: sum("bytes_up", "bytes_down"),
+        header_bytes: header_bytes(),
+        runs: rows.len(),
+        failed: rows.iter().filter(broken).count(),
+        failure: rows
+            .iter()
+            .find(broken)
+            .and_then(|row| row.value("failures").as_str())
+            .map(str::to_owned),
+        modes: Modes::of(&loads),
+    })
+}
+
+fn factor(name: String, levels: Vec<String>) -> Factor {
+    let numbers: Option<Vec<f64>> = levels.iter().map(|level| number(level)).collect();
+    let is_numeric = numbers.is_some();
+    let numbers = numbers.unwrap_or_else(|| (0..levels.len()).map(|at| at as f64).collect());
+    let mut levels: Vec<_> = levels.into_iter().zip(numbers).collect();
+    levels.sort_by(|a, b| a.1.total_cmp(&b.1));
+    Factor {
+        name,
+        levels,
+        is_numeric,
+    }
+}
+
+fn distinct<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    for name in names {
+        if !seen.contains(name) {
+            seen.push(name.clone());
+        }
+    }
+    seen
+}
+
+/// `1.5mbit`, `100ms`, `2%` or `10` as a number of its smallest unit.
+fn number(level: &str) -> Option<f64> {
+    let digits = level.len()
+        - level
+            .trim_start_matches(|char: char| char.is_ascii_digit() || char == '.')
+            .len();
+    let (number, unit) = level.split_at(digits);
+    let scale = match unit {
+        "" | "%" | "bit" | "us" | "p" | "b" => 1.0,
+        "kbit" | "ms" | "kb" => 1e3,
+        "mbit" | "s" | "mb" => 1e6,
+        "gbit" => 1e9,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_with_units_are_numbers_and_names_are_not() {
+        assert_eq!(number("1.5mbit"), Some(1.5e6));
+        assert_eq!(number("100ms"), Some(1e5));
+        assert_eq!(number("2%"), Some(2.0));
+        assert_eq!(number("10"), Some(10.0));
+        assert_eq!(number("today"), None);
+        assert_eq!(number("2x"), None);
+        assert_eq!(number(""), None);
+    }
+
+    #[test]
+    fn numeric_levels_stand_in_their_order() {
+        let levels = ["10240kbit", "100kbit", "1mbit"]
+            .map(str::to_owned)
+            .to_vec();
+        let factor = factor("rate".to_owned(), levels);
+        let names: Vec<_> = factor.levels.iter().map(|(name, _)| &name[..]).collect();
+        assert_eq!(names, ["100kbit", "1mbit", "10240kbit"]);
+        assert!(factor.is_numeric);
+    }
+}

@@ -1,0 +1,175 @@
+//! The numbers of the report: ratios by page, what went over the wire, and what is not to be trusted.
+
+use std::fmt::{self, Write};
+
+use super::data::{Cell, Data, Trial};
+use crate::report::tables::{close, open};
+use crate::report::text::{Bytes, Count, Millis, Ratio, Text};
+use crate::report::times::class_of;
+use crate::stats::median;
+
+/// Rows of what is not to be trusted.
+const MOST: usize = 40;
+
+/// For each page and protocol: how the loads of all trials compare with the first protocol's.
+pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
+    let head = [
+        "page",
+        "protocol",
+        "trials",
+        "DOMContentLoaded",
+        "load",
+        "time on wire",
+        "least",
+        "most",
+        "faster in",
+    ];
+    open(out, "Ratios to the first protocol", &head)?;
+    for page in &data.pages {
+        for (number, protocol) in data.protocols.iter().enumerate() {
+            let trials: Vec<&Trial> = data
+                .trials
+                .iter()
+                .filter(|trial| trial.page == *page)
+                .collect();
+            let ratios = |of: &dyn Fn(&Cell) -> Option<f64>| -> Vec<f64> {
+                let ratio = |trial: &&Trial| {
+                    let reference = of(trial.cell(data.reference())?)?;
+                    Some(of(trial.cell(protocol)?)? / reference).filter(|ratio| ratio.is_finite())
+                };
+                trials.iter().filter_map(ratio).collect()
+            };
+            let loads = ratios(&|cell| Some(cell.load_ms));
+            let faster = loads.iter().filter(|ratio| **ratio < 1.0).count();
+            write!(
+                out,
+                "<tr{first}><th scope=\"row\">{page}</th><td class=\"word {class}\">{protocol}</td><td>{count}</td>\
+                 <td>{dcl}</td><td>{load}</td><td>{tow}</td><td>{least}</td><td>{most}</td><td>{faster}</td></tr>",
+                first = if number == 0 { " class=\"first\"" } else { "" },
+                page = Text(if number == 0 { page } else { "" }),
+                class = class_of(protocol),
+                protocol = Text(protocol),
+                count = loads.len(),
+                dcl = Ratio(geometric_mean(&ratios(&|cell| cell.dom_content_loaded_ms))),
+                load = Ratio(geometric_mean(&loads)),
+                tow = Ratio(geometric_mean(&ratios(&|cell| cell.time_on_wire_ms))),
+                least = Ratio(loads.iter().copied().min_by(f64::total_cmp)),
+                most = Ratio(loads.iter().copied().max_by(f64::total_cmp)),
+            )?;
+        }
+    }
+    close(out)
+}
+
+/// For each page and protocol: medians over all trials of what crossed the wire.
+pub(super) fn wire(out: &mut String, data: &Data) -> fmt::Result {
+    let head = [
+        "page",
+        "protocol",
+        "connections",
+        "packets",
+        "bytes",
+        "request heads",
+        "saved",
+        "response heads",
+        "saved",
+    ];
+    open(out, "On the wire", &head)?;
+    for page in &data.pages {
+        for (number, protocol) in data.protocols.iter().enumerate() {
+            let cells = || {
+                let trials = data.trials.iter().filter(|trial| trial.page == *page);
+                trials.filter_map(|trial| trial.cell(protocol))
+            };
+            let middle = |of: &dyn Fn(&Cell) -> Option<f64>| median(cells().filter_map(of));
+            let count = |value: Option<f64>| {
+                value.map_or("–".to_owned(), |value| {
+                    Count(value.round() as u64).to_string()
+                })
+            };
+            let bytes = |value: Option<f64>| {
+                value.map_or("–".to_owned(), |value| {
+                    Bytes(value.round() as u64).to_string()
+                })
+            };
+            let heads = |text: usize| {
+                let wire = middle(&|cell| Some(cell.header_bytes?[text + 1]));
+                let saved = middle(&|cell| {
+                    let heads = cell.header_bytes?;
+                    (heads[text] > 0.0).then(|| 1.0 - heads[text + 1] / heads[text])
+                });
+                let saved = saved.map_or("–".to_owned(), |saved| {
+                    format!("{:.0}\u{202f}%", saved * 100.0)
+                });
+                format!("<td>{}</td><td>{saved}</td>", bytes(wire))
+            };
+            write!(
+                out,
+                "<tr{first}><th scope=\"row\">{page}</th><td class=\"word {class}\">{protocol}</td><td>{connections}</td>\
+                 <td>{packets}</td><td>{bytes}</td>{requests}{responses}</tr>",
+                first = if number == 0 { " class=\"first\"" } else { "" },
+                page = Text(if number == 0 { page } else { "" }),
+                class = class_of(protocol),
+                protocol = Text(protocol),
+                connections = count(middle(&|cell| cell.connections)),
+                packets = count(middle(&|cell| cell.packets)),
+                bytes = bytes(middle(&|cell| cell.bytes)),
+                requests = heads(0),
+                responses = heads(2),
+            )?;
+        }
+    }
+    close(out)
+}
+
+/// Cells whose loads are not whole or fall into two heaps; `false` if there are none.
+pub(super) fn doubtful(out: &mut String, data: &Data) -> Result<bool, fmt::Error> {
+    let doubtful: Vec<(&Trial, &Cell)> = data
+        .trials
+        .iter()
+        .flat_map(|trial| trial.cells.iter().map(move |cell| (trial, cell)))
+        .filter(|(_, cell)| cell.failed > 0 || cell.modes.is_some())
+        .collect();
+    if doubtful.is_empty() {
+        return Ok(false);
+    }
+    let head = ["page", "cell", "protocol", "runs", "load ms", "why"];
+    open(out, "Cells to look at", &head)?;
+    let factors: Vec<_> = data.factors.iter().collect();
+    for (trial, cell) in doubtful.iter().take(MOST) {
+        let why = match (&cell.failure, &cell.modes) {
+            (Some(failure), _) => format!("{} loads are not whole: {failure}", cell.failed),
+            (None, Some(modes)) => format!(
+                "two heaps: about {} ms, and {} ms in {:.0} %",
+                Millis(modes.low),
+                Millis(modes.high),
+                modes.high_part * 100.0
+            ),
+            (None, None) => String::new(),
+        };
+        write!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td class=\"word\">{}</td></tr>",
+            Text(&trial.page),
+            Text(&trial.caption(&factors)),
+            class_of(&cell.protocol),
+            Text(&cell.protocol),
+            cell.runs,
+            Millis(cell.load_ms),
+            Text(&why),
+        )?;
+    }
+    close(out)?;
+    if let more @ 1.. = doubtful.len().saturating_sub(MOST) {
+        write!(
+            out,
+            "<p>And {more} more; <code>spdy lab export</code> has every run.</p>"
+        )?;
+    }
+    Ok(true)
+}
+
+fn geometric_mean(ratios: &[f64]) -> Option<f64> {
+    let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    (!ratios.is_empty()).then(|| (sum / ratios.len() as f64).exp())
+}
