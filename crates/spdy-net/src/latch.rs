@@ -75,7 +75,10 @@ impl Future for Wait {
         if state.is_set {
             return Poll::Ready(());
         }
-        state.waiting.insert(self.id, cx.waker().clone());
+        match state.waiting.get_mut(&self.id) {
+            Some(waiting) => waiting.clone_from(cx.waker()), // mostly the same one, and then nothing is done
+            None => drop(state.waiting.insert(self.id, cx.waker().clone())),
+        }
         Poll::Pending
     }
 }
