@@ -22,6 +22,9 @@ use crate::measured::Measured;
 
 /// Packets that are read from one device before others have their turn.
 const BATCH: usize = 64;
+/// How long before a packet is due the thread wakes once, to be awake when it is: after a long sleep the first thing that
+/// a core does is slow.
+const EARLY: Duration = Duration::from_micros(200);
 /// Largest IP packet that a device gives.
 const LARGEST: usize = 65_536;
 
@@ -109,7 +112,16 @@ impl Wire {
             .into_iter()
             .flatten()
             .min();
-        let timeout = due.map(|due| TimeSpec::from(due - now));
+        let timeout = due.map(|due| {
+            let left = due - now;
+            // Twice, or else the second sleep would be hardly any.
+            let early = if left > 2 * EARLY {
+                EARLY
+            } else {
+                Duration::ZERO
+            };
+            TimeSpec::from(left - early)
+        });
         let poll_in = PollFlags::POLLIN;
         let mut watched = [
             PollFd::new(self.bell.as_fd(), poll_in),

@@ -34,6 +34,20 @@ const REST_WITHIN: Duration = Duration::from_secs(30);
 /// What a run may take beyond ten times what it takes in virtual time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// When a run counts that takes so long in virtual time: lateness is bounded by what it may change. Half a percent of the
+/// time is allowed to one packet, a quarter to one in a hundred, a tenth on average; but no less than what a machine with a
+/// core to spare keeps easily, and no more than what leaves TCP's timers alone.
+#[must_use]
+pub fn limits(expected: Duration) -> Limits {
+    let expected_ms = expected.as_secs_f64() * 1e3;
+    Limits {
+        late_max_ms: (expected_ms * 0.005).clamp(2.0, 20.0),
+        late_p99_ms: (expected_ms * 0.002_5).clamp(1.0, 10.0),
+        late_mean_ms: (expected_ms * 0.001).clamp(0.25, 2.0),
+        ..Limits::default()
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Run {
@@ -49,7 +63,6 @@ pub struct Run {
 #[derive(Debug)]
 pub struct Lane {
     network: RealNetwork,
-    limits: Limits,
 }
 
 impl Lane {
@@ -58,7 +71,7 @@ impl Lane {
     /// # Errors
     ///
     /// No namespaces, no devices, no cubic.
-    pub fn start(cell: &Cell, limits: Limits) -> Result<Self, CalibrateError> {
+    pub fn start(cell: &Cell) -> Result<Self, CalibrateError> {
         let config = NetworkConfig {
             congestion: CONGESTION.to_owned(),
             ..NetworkConfig::new(cell.path())
@@ -67,7 +80,7 @@ impl Lane {
         // Over a link that loses nothing, whatever the cell says.
         network.begin(&PathConfig::new(1 << 30, 1 << 30, Duration::ZERO), 0)?;
         check_congestion(&network)?;
-        Ok(Self { network, limits })
+        Ok(Self { network })
     }
 
     /// Downloads what `cell` says. `expected` is what that takes in virtual time: a run of ten times as much is
@@ -110,7 +123,7 @@ impl Lane {
             return Err(CalibrateError::Restless { seconds });
         }
         let took = fetched?;
-        let faults = self.limits.faults(&measured);
+        let faults = limits(expected).faults(&measured);
         Ok(Run {
             took,
             measured,
@@ -198,5 +211,25 @@ impl Network for Sockets {
             prepare(&stream)?;
             Ok(Box::new(stream) as BoxIo)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_grows_with_the_run_between_its_bounds() {
+        let of = |seconds: f64| limits(Duration::from_secs_f64(seconds));
+        assert_eq!(of(0.021).late_max_ms, 2.0);
+        assert_eq!(
+            (
+                of(1.0).late_max_ms,
+                of(1.0).late_p99_ms,
+                of(1.0).late_mean_ms
+            ),
+            (5.0, 2.5, 1.0)
+        );
+        assert_eq!((of(60.0).late_max_ms, of(60.0).late_mean_ms), (20.0, 2.0));
     }
 }

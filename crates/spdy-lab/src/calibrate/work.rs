@@ -14,8 +14,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use spdy_tun::limits::Limits;
-
 use crate::calibrate::cell::Cell;
 use crate::calibrate::compare::CellResult;
 use crate::calibrate::error::CalibrateError;
@@ -36,8 +34,6 @@ pub struct Work {
     pub seed: u64,
     /// Cells at a time, at least 1.
     pub lanes: usize,
-    /// When a run counts.
-    pub limits: Limits,
 }
 
 /// What is told on the way.
@@ -120,7 +116,7 @@ impl Work {
         };
         // Made one after the other: a machine without namespaces says so before anything runs.
         let lanes = (0..self.lanes.min(plans.len()))
-            .map(|_| Lane::start(&first.cell, self.limits.clone()))
+            .map(|_| Lane::start(&first.cell))
             .collect::<Result<Vec<_>, _>>()?;
         let next = AtomicUsize::new(0);
         let mut results: Vec<Option<CellResult>> = vec![None; cells.len()];

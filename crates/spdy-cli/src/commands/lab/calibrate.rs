@@ -9,7 +9,6 @@ use spdy_lab::calibrate::cell::{self, Cell};
 use spdy_lab::calibrate::compare::{CellResult, Errors, Pair, Summary};
 use spdy_lab::calibrate::work::{Event, Work};
 use spdy_tun::enclosure::{self, Place};
-use spdy_tun::limits::Limits;
 
 use crate::commands::Outcome;
 use crate::commands::lab::calibrate_link;
@@ -98,7 +97,6 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         lossy_runs: args.lossy_runs,
         seed: args.seed,
         lanes: args.lanes.get(),
-        limits: Limits::default(),
     };
     let load_before = load_average();
     let bar = printer.progress(0, "calibrating");
@@ -119,7 +117,6 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             seed: args.seed,
             load_before,
             load_after: load_average(),
-            limits: work.limits,
         },
         summary: Summary::of(&results),
         cells: results,
@@ -160,7 +157,6 @@ struct Conditions {
     seed: u64,
     load_before: Option<f64>,
     load_after: Option<f64>,
-    limits: Limits,
 }
 
 #[derive(Debug, Serialize)]
