@@ -7,8 +7,9 @@
 //! ```
 //!
 //! A link spends most of a run waiting, so lanes share a core; too many make each other late, which their links
-//! measure. A run that does not count is repeated at once with the same seed.
+//! measure. A run that does not count is repeated with the same seed, after the others of its cell.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -20,8 +21,10 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::real_time::Lane;
 use crate::calibrate::virtual_time;
 
-/// Runs that may not count for each that is asked for.
-const REPEATS: u32 = 5;
+/// How often a run that does not count is repeated.
+const REPEATS: u32 = 10;
+/// Pause before the first repetition, and how much longer each further one is: whatever kept the machine busy may pass.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How it is done.
 #[derive(Clone, Debug)]
@@ -39,7 +42,7 @@ pub struct Work {
 /// What is told on the way.
 #[derive(Debug)]
 pub enum Event {
-    /// A run counts; so long it takes in virtual time.
+    /// A run counts, or was given up; so long it takes in virtual time.
     Ran(Duration),
     /// A cell is done; its number among those that were asked for.
     Done(usize, Box<CellResult>),
@@ -164,29 +167,30 @@ impl Work {
             repeated: 0,
             short_of_runs: None,
         };
-        for run in 0..plan.runs {
+        let mut left: VecDeque<(u32, u32)> = (0..plan.runs).map(|run| (run, 0)).collect();
+        while let Some((run, attempts)) = left.pop_front() {
+            thread::sleep(PAUSE * attempts);
             let expected = plan.expected(run);
-            let mut why = String::new();
-            for _ in 0..=REPEATS {
-                let run = lane.run(&plan.cell, self.seed_of(run), expected)?;
-                match (run.took, run.faults.first()) {
-                    (Some(took), None) => {
-                        result.real_ms.push(ms(&took));
-                        if plan.cell.is_lossy() {
-                            result.virtual_ms.push(ms(&expected));
-                        }
-                        why.clear();
-                        break;
+            let ran = lane.run(&plan.cell, self.seed_of(run), expected)?;
+            let why = match (ran.took, ran.faults.first()) {
+                (Some(took), None) => {
+                    result.real_ms.push(ms(&took));
+                    if plan.cell.is_lossy() {
+                        result.virtual_ms.push(ms(&expected));
                     }
-                    (None, None) => "it never ended".clone_into(&mut why),
-                    (_, Some(fault)) => why = fault.to_string(),
+                    let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
+                    continue;
                 }
-                result.repeated += 1;
-            }
-            if !why.is_empty() {
+                (None, None) => "it never ended".to_owned(),
+                (_, Some(fault)) => fault.to_string(),
+            };
+            result.repeated += 1;
+            if attempts < REPEATS {
+                left.push_back((run, attempts + 1));
+            } else {
                 result.short_of_runs = Some(why);
+                let _ = told.send(Ok(Event::Ran(expected)));
             }
-            let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
         }
         if !plan.cell.is_lossy() {
             result.virtual_ms = plan.virtual_times.iter().map(ms).collect();
