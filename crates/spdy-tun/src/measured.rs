@@ -74,7 +74,7 @@ impl fmt::Display for Direction {
                 Mbps(self.asked_bps as f64),
                 self.busy_seconds
             )?,
-            None => write!(f, "never full (of {})", Mbps(self.asked_bps as f64))?,
+            None => write!(f, "{} asked, not measured", Mbps(self.asked_bps as f64))?,
         }
         write!(
             f,
