@@ -30,7 +30,7 @@ pub(crate) struct Deadlines {
     stuffed: Option<Instant>,
     /// More events are queued than we go on reading with. The owner is at fault, so nothing is due for it.
     unheard: bool,
-    /// We want no input, so the peer is not late with it.
+    /// Nothing is read until our owner has consumed something: the peer is not late with the rest of its frame.
     stopped: bool,
 }
 
@@ -105,7 +105,7 @@ impl Session {
             self.stats.limits.count(Limit::EventQueue);
         }
         self.deadlines.unheard = unheard;
-        let stopped = !self.wants_input();
+        let stopped = self.is_full();
         if self.deadlines.stopped && !stopped && self.deadlines.partial.is_some() {
             self.deadlines.partial = Some(now); // the rest of it could not come before
         }

@@ -29,13 +29,15 @@ impl Session {
         before + since.map_or(Duration::ZERO, |since| now - since)
     }
 
+    /// Without windows, whether our owner has as much to consume as it may: nothing more is read.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.stream_windows && self.unread >= self.config.session_window_bytes as usize
+    }
+
     /// Looks whether the peer can send; to be called when that may have changed.
     pub(crate) fn note_room(&mut self) {
-        let closed = if self.stream_windows {
-            self.session_window && self.receive.available() < LEAST_ROOM
-        } else {
-            self.unread >= self.config.session_window_bytes as usize
-        };
+        let no_credit = self.session_window && self.receive.available() < LEAST_ROOM;
+        let closed = self.is_full() || (self.stream_windows && no_credit);
         match self.held_up.since {
             None if closed => self.held_up.since = Some(self.now),
             Some(since) if !closed => {

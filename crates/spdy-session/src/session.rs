@@ -340,7 +340,7 @@ impl Session {
         !self.closing.has_ended()
             && self.outbound.resets.len() <= self.config.control_queue_frames
             && self.events.len() <= self.config.event_queue
-            && (self.stream_windows || self.unread < self.config.session_window_bytes as usize)
+            && !self.is_full()
     }
 
     /// Open streams that we opened, and that the peer opened.
