@@ -334,6 +334,19 @@ fn a_session_that_a_limit_ended_says_which() {
     assert!(named > 15, "{named} sessions ended");
 }
 
+/// An owner that was slow by a few events stopped the clock of the frame behind them, and whether it was depended on how
+/// the bytes were cut.
+#[test]
+fn an_unfinished_frame_is_late_however_many_events_wait() {
+    let mut script = server(|config| config.event_queue = 10);
+    script.syn(1);
+    (0..20).for_each(|_| script.data(1, 1, false));
+    script.session.handle_input(script.now, &[0x80, 3, 0]);
+    assert!(!script.session.wants_input());
+    let late = script.session.poll_timeout();
+    assert_eq!(late, Some(script.now + ms(30_000)));
+}
+
 /// A window that opens by a byte now and then held a stream, its buffer and its handler for ever.
 #[test]
 fn a_byte_of_credit_now_and_then_is_no_progress_and_a_kilobyte_is() {
