@@ -3,13 +3,15 @@
 //! A page load is driven by [`page_load`], a browser's order of requests without I/O, over the server and
 //! the client that ship, on the network of [`sim`]: virtual time, real bytes. [`browser`] does one load,
 //! [`race`] many on all cores, [`stats`] sums them up, and [`measure`] says what one load came to.
-//! [`experiment`] varies factors over many cells, and [`store`] keeps what they came to.
+//! [`experiment`] varies factors over many cells, [`store`] keeps what they came to, and [`claims`]
+//! holds what papers said of SPDY against it.
 //! [`calibrate`] holds virtual time against the kernel's TCP.
 //!
 //! `docs/lab.md` tells how we measure, and what was left out.
 
 pub mod browser;
 pub mod calibrate;
+pub mod claims;
 pub mod doctor;
 mod ends;
 mod expected;

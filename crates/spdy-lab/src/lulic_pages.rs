@@ -155,7 +155,7 @@ impl StandIn {
 }
 
 /// `text` and a comment that brings it to `len` bytes.
-fn filled(mut text: String, open: &str, close: &str, len: usize) -> Vec<u8> {
+pub(crate) fn filled(mut text: String, open: &str, close: &str, len: usize) -> Vec<u8> {
     let room = len.checked_sub(text.len() + open.len() + close.len());
     let room = room.unwrap_or_else(|| panic!("{len} bytes are too few"));
     text.push_str(open);
@@ -165,8 +165,8 @@ fn filled(mut text: String, open: &str, close: &str, len: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The same `len` bytes each time, that no header compression or coding makes shorter.
-fn noise(name: &str, len: usize) -> Vec<u8> {
+/// The same `len` bytes for the same `name`, that no header compression or coding makes shorter.
+pub(crate) fn noise(name: &str, len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     let mut state = seed::derive(0, name);
     while bytes.len() < len {
@@ -178,7 +178,13 @@ fn noise(name: &str, len: usize) -> Vec<u8> {
 }
 
 /// A GET and its answer, with the heads that a browser and a server of 2013 would have sent.
-fn exchange(page: &Url, url: Url, kind: Kind, content_type: &str, body: Vec<u8>) -> Exchange {
+pub(crate) fn exchange(
+    page: &Url,
+    url: Url,
+    kind: Kind,
+    content_type: &str,
+    body: Vec<u8>,
+) -> Exchange {
     let accept = match kind {
         Kind::Document => {
             "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8"

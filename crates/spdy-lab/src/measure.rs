@@ -12,7 +12,7 @@ use spdy_clock::Instant;
 pub struct Load {
     /// Name of the replica.
     pub replica: String,
-    /// `http`, `https`, `spdy`, `h2`.
+    /// `http`, `https`, `spdy`, `spdy-plain`, `h2`.
     pub protocol: String,
     /// Name of the network, or its settings.
     pub network: String,

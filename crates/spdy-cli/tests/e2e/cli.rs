@@ -59,6 +59,7 @@ fn help_is_as_it_was() {
         "lab export",
         "lab calibrate",
         "lab shape",
+        "lab reproduce",
         "replica",
         "replica import",
         "replica show",

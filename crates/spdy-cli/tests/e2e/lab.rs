@@ -679,3 +679,45 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
     assert!(!html.contains("<script") && !html.contains("<b "));
     ended_with(1, &mut lab.command(&["report", "nowhere.db"]));
 }
+
+#[test]
+fn claims_are_told_as_text_json_and_markdown_and_the_same_twice() {
+    let told = |more: &[&str]| {
+        let quick = ["lab", "reproduce", "mineki", "--quick"];
+        text(&ended_with(0, spdy(&quick).args(more)).stdout)
+    };
+    let one = told(&["--jobs", "1"]);
+    assert_eq!(one, told(&["--jobs", "3"]));
+    for word in ["mineki", "accelerator", "33.3 % ± 6.0 %", "3 claims: "] {
+        assert!(one.contains(word), "no {word:?} in {one}");
+    }
+    let findings: Vec<Value> = told(&["--json"])
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(findings.len(), 3);
+    assert_eq!(findings[0]["expected"]["number"]["value"], 33.3);
+    assert!(findings[0]["measured"]["points"][0]["estimate"]["low"].is_number());
+    let markdown = told(&["--markdown"]);
+    assert!(
+        markdown.starts_with("### mineki\n\n| claim | "),
+        "{markdown}"
+    );
+
+    // What needs recordings says so; a folder without them is a fault.
+    let belshe = spdy(&["lab", "reproduce", "belshe", "--quick"]).output();
+    let belshe = text(&belshe.expect("the program can be started").stdout);
+    assert!(belshe.contains("no corpus given"), "{belshe}");
+    let empty = tempfile::tempdir().expect("a folder can be made");
+    let folder = empty.path().to_str().expect("a name in UTF-8");
+    let nothing = ended_with(
+        1,
+        &mut spdy(&["lab", "reproduce", "all", "--corpus", folder]),
+    );
+    assert!(
+        text(&nothing.stderr).contains("holds no page"),
+        "{}",
+        text(&nothing.stderr)
+    );
+    ended_with(2, &mut spdy(&["lab", "reproduce", "nobody"]));
+}

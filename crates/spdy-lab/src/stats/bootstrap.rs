@@ -20,6 +20,16 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// A figure without chance in it.
+    #[must_use]
+    pub const fn exact(value: f64) -> Self {
+        Self {
+            value,
+            low: value,
+            high: value,
+        }
+    }
+
     /// Whether the interval reaches to `value`.
     #[must_use]
     pub fn may_be(&self, value: f64) -> bool {

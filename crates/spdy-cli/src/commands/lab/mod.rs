@@ -11,6 +11,7 @@ mod experiment;
 mod export;
 mod import;
 mod report;
+mod reproduce;
 mod run;
 #[cfg(target_os = "linux")]
 mod shape;
@@ -54,6 +55,13 @@ enum Command {
     /// more than that more, any load after did not get all of its page, or a cell is there no more.
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::Args),
+    /// Put to the test what papers said of SPDY, and say what became of it
+    ///
+    /// Every claim is run in virtual time with fixed seeds. A verdict follows from what was claimed and what was measured: reproduced
+    /// (within the tolerance that is told), direction only, undecided (the interval reaches to both sides), contradicted, or
+    /// cannot be run. What was not reproduced is run again with one thing changed at a time. No verdict makes the exit code 1.
+    #[command(after_help = reproduce::EXAMPLES)]
+    Reproduce(reproduce::Args),
     /// List the cells of an experiment by their keys, in its order
     #[command(after_help = cells::EXAMPLES)]
     Cells(cells::Args),
@@ -94,6 +102,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab run loss.toml --store loss.db"
     "spdy lab show loss.db"
     "spdy lab compare before.db after.db --budget 2%"
+    "spdy lab reproduce all --corpus recordings/    what papers said of SPDY, run again"
     "spdy lab export loss.db --csv loss.csv"
     "spdy lab calibrate"
     "spdy lab shape --network dsl --server \"spdy serve portal --plain 0.0.0.0:80\" -- spdy fetch http://198.18.0.1/"
@@ -105,6 +114,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Command::Show(args) => show::run(args, printer),
         Command::Report(args) => report::run(args, printer),
         Command::Compare(args) => compare::run(args, printer),
+        Command::Reproduce(args) => reproduce::run(args, printer),
         Command::Cells(args) => cells::run(args, printer),
         Command::Cell(args) => cell::run(args, printer),
         Command::Import(args) => import::run(args, printer),

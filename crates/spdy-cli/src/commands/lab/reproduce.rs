@@ -1,0 +1,175 @@
+//! `spdy lab reproduce`: what papers said of SPDY, run again.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use spdy_lab::claims::{self, Bench, Claim, Corpus, Finding, Paper, Verdict};
+
+use crate::commands::Outcome;
+use crate::help::examples;
+use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN};
+
+/// What `spdy lab reproduce` is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Whose claims: belshe, whitepaper, lulic, unm, mineki, nsdi14, or all
+    #[arg(value_name = "PAPER", default_value = "all", value_parser = papers)]
+    papers: Papers,
+
+    /// A folder of recordings (.har, .warc, each also .gz) for claims about the web of their time; those of before 2014
+    /// count
+    #[arg(long, value_name = "FOLDER")]
+    corpus: Option<PathBuf>,
+
+    /// Loads of a page wherever chance plays
+    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
+
+    /// Threads to load pages on; changes no result [default: one a core]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+
+    /// See that it works: every eighth page of the corpus, and no search for what explains a failure
+    #[arg(long)]
+    quick: bool,
+
+    /// Print one JSON object a claim
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+
+    /// Print tables in Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub(super) const EXAMPLES: &str = examples! {
+    "spdy lab reproduce lulic"
+    "spdy lab reproduce all --corpus recordings/ --markdown"
+    "spdy lab reproduce nsdi14 --quick --json"
+};
+
+/// The papers that were asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Papers {
+    All,
+    One(Paper),
+}
+
+fn papers(name: &str) -> Result<Papers, String> {
+    if name == "all" {
+        return Ok(Papers::All);
+    }
+    let found = Paper::ALL.into_iter().find(|paper| paper.name() == name);
+    found.map(Papers::One).ok_or_else(|| {
+        let names = Paper::ALL.map(Paper::name).join(", ");
+        format!("want one of {names}, or all")
+    })
+}
+
+pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let corpus = args.corpus.as_ref();
+    let corpus = corpus.map(|folder| Corpus::read(folder, args.jobs));
+    let corpus = corpus.transpose()?;
+    let asked = |claim: &&Claim| match args.papers {
+        Papers::All => true,
+        Papers::One(paper) => claim.paper == paper,
+    };
+    let claims: Vec<_> = claims::all().filter(asked).collect();
+    let bar = printer.progress(claims.len() as u64, "claims");
+    let bench = Bench {
+        runs: args.runs,
+        threads: args.jobs,
+        corpus: corpus.as_ref(),
+        quick: args.quick,
+        on_loads: &|_| bar.tick(),
+    };
+    let mut findings = Vec::with_capacity(claims.len());
+    let mut last = None;
+    for claim in claims {
+        let finding = Finding::of(claim, &bench);
+        bar.inc(1);
+        if args.json {
+            printer.json(&finding)?;
+        } else if !args.markdown {
+            if last.replace(finding.paper) != Some(finding.paper) {
+                printer.line(format_args!("{BOLD}{}{BOLD:#}", finding.paper.name()))?;
+            }
+            tell(&finding, printer)?;
+        }
+        findings.push(finding);
+    }
+    bar.finish_and_clear();
+    if args.markdown {
+        printer.bytes(claims::markdown(&findings).as_bytes())?;
+    } else if !args.json {
+        printer.line(sum(&findings))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// One claim in a few lines.
+fn tell(finding: &Finding, printer: &Printer) -> anyhow::Result<()> {
+    let (unit, verdict) = (finding.unit, finding.verdict.words());
+    let style = match finding.verdict {
+        Verdict::Reproduced => GOOD,
+        Verdict::DirectionOnly | Verdict::Undecided => WARN,
+        Verdict::Contradicted => BAD,
+        Verdict::CannotBeRun => DIM,
+    };
+    printer.line(format_args!(
+        "  {style}{verdict}{style:#}  {BOLD}{}{BOLD:#}: {}",
+        finding.name, finding.what
+    ))?;
+    printer.line(format_args!(
+        "    {DIM}claimed   {DIM:#} {}",
+        finding.claimed
+    ))?;
+    printer.line(format_args!(
+        "    {DIM}conditions{DIM:#} {}",
+        finding.conditions
+    ))?;
+    if let Some(measured) = &finding.measured {
+        printer.line(format_args!(
+            "    {DIM}measured  {DIM:#} {} ({})",
+            measured.told(unit),
+            measured.intervals(unit)
+        ))?;
+        if measured.left_out > 0 {
+            printer.line(format_args!(
+                "    {WARN}left out{WARN:#}   {} pairs of {} loads were not whole",
+                measured.left_out, measured.loads
+            ))?;
+        }
+    }
+    if let Some(why) = &finding.why {
+        printer.line(format_args!("    {DIM}why       {DIM:#} {why}"))?;
+    }
+    for shift in &finding.shifts {
+        printer.line(format_args!(
+            "    {DIM}with      {DIM:#} {}: {}",
+            shift.factor,
+            shift.measured.told(unit)
+        ))?;
+    }
+    Ok(())
+}
+
+/// How many came to what.
+fn sum(findings: &[Finding]) -> String {
+    let counts = [
+        Verdict::Reproduced,
+        Verdict::DirectionOnly,
+        Verdict::Undecided,
+        Verdict::Contradicted,
+        Verdict::CannotBeRun,
+    ]
+    .map(|verdict| {
+        let of = findings.iter().filter(|it| it.verdict == verdict);
+        format!("{} {}", of.count(), verdict.words())
+    });
+    format!(
+        "{BOLD}{} claims{BOLD:#}: {}",
+        findings.len(),
+        counts.join(", ")
+    )
+}

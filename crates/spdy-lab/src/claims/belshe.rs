@@ -1,0 +1,331 @@
+//! Belshe and Peon's slides of 2009, and Belshe's blog: packets, headers, loss, and the web's top 300.
+
+use bytes::BytesMut;
+use spdy_frame::compress::Compression;
+
+use crate::claims::bench::{Bench, Figures, Setting, Subjects, ratio};
+use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Point, Side, Test, Unit};
+use crate::claims::headers;
+use crate::claims::whitepaper::{self, plain, saved};
+use crate::options::{Options, RaceProtocol};
+use crate::stats::Estimate;
+
+const DSL: &str = "the top 25 sites, 2 Mbit/s DSL, no loss; ours: pages of 2012-13 by --corpus, 375 kbit/s up, 60 ms, TCP of 2009, \
+                   initial window 3, each host its session, no TLS";
+const HEADERS: &str = "which heads is not told; ours: those of 2012-13 by --corpus, a zlib stream a host and recording";
+
+fn dsl() -> Setting {
+    plain("whitepaper-dsl")
+}
+
+fn change(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    setting: &Setting,
+    figure: fn(&Figures) -> f64,
+) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| {
+        100.0 * (ratio(pairs, figure) - 1.0)
+    })
+}
+
+fn packets(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    change(bench, pages, setting, |it| it.packets)
+}
+
+fn bytes(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    change(bench, pages, setting, |it| it.bytes)
+}
+
+fn packet_size(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| {
+        let size = ratio(pairs, |it| it.bytes) / ratio(pairs, |it| it.packets);
+        100.0 * (size - 1.0)
+    })
+}
+
+/// SPDY with headers as they are, against SPDY with headers compressed.
+fn compression() -> Setting {
+    let mut setting = plain("whitepaper-dsl");
+    setting.base.protocol = RaceProtocol::SpdyPlain;
+    setting.base.options.spdy_compression = Compression::Zlib(0);
+    setting
+}
+
+/// Milliseconds that the other way is faster, mean over pages.
+fn milliseconds(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    setting: &Setting,
+) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| {
+        let saved = pairs
+            .iter()
+            .map(|pair| pair.base.load_ms - pair.other.load_ms);
+        saved.sum::<f64>() / pairs.len() as f64
+    })
+}
+
+/// What the heads of DATA frames add to a body in frames of 4 kB, percent: encoded and counted.
+fn framing(_: &Bench<'_>, _: &Subjects, _: &Setting) -> Result<Measured, String> {
+    const FRAME: usize = 4096;
+    let data = spdy_frame::data::Data {
+        stream_id: spdy_frame::stream_id::StreamId::new(1),
+        fin: false,
+        payload: vec![0; FRAME].into(),
+    };
+    let mut out = BytesMut::new();
+    data.encode(&mut out);
+    let value = 100.0 * (out.len() - FRAME) as f64 / FRAME as f64;
+    let estimate = Estimate::exact(value);
+    let level = String::new();
+    Ok(Measured {
+        points: vec![Point { level, estimate }],
+        rise: None,
+        loads: 0,
+        left_out: 0,
+    })
+}
+
+fn cable() -> Setting {
+    let mut setting = plain("whitepaper-cable,loss=1.5%");
+    setting.other.folded = true;
+    setting
+}
+
+fn top_300() -> Setting {
+    plain("belshe-2011")
+}
+
+/// Pages of which 5 to 20 % of the load time is saved, percent.
+fn share_of_most(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    setting: &Setting,
+) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| {
+        let saved = pairs
+            .iter()
+            .map(|pair| 1.0 - pair.other.load_ms / pair.base.load_ms);
+        let within = saved.filter(|saved| (0.05..=0.2).contains(saved)).count();
+        100.0 * within as f64 / pairs.len() as f64
+    })
+}
+
+fn zlib() -> Setting {
+    let protocols = (RaceProtocol::Http, RaceProtocol::SpdyPlain);
+    let options = Options {
+        spdy_compression: Compression::Zlib(9),
+        ..Options::default()
+    };
+    Setting::new("whitepaper-dsl", protocols, &options)
+}
+
+const HEADER_FACTORS: &[Factor] = &[
+    Factor {
+        name: "secrets masked, as CRIME demands",
+        change: |setting| setting.other.options.spdy_compression = Compression::Masked,
+    },
+    Factor {
+        name: "zlib level 1",
+        change: |setting| setting.other.options.spdy_compression = Compression::Zlib(1),
+    },
+];
+
+const UPLINK_FACTORS: &[Factor] = &[
+    Factor {
+        name: "initial window 10",
+        change: |setting| setting.both(|options| options.initial_window = Some(10)),
+    },
+    Factor {
+        name: "128 kbit/s up",
+        change: |setting| setting.profile.path.up_bps = 128_000,
+    },
+    Factor {
+        name: "everything on one host",
+        change: |setting| {
+            setting.base.folded = true;
+            setting.other.folded = true;
+        },
+    },
+];
+
+const fn percent(
+    name: &'static str,
+    what: &'static str,
+    (value, within): (f64, f64),
+    conditions: &'static str,
+    setting: fn() -> Setting,
+    measure: fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>,
+    factors: &'static [Factor],
+) -> Claim {
+    Claim {
+        paper: Paper::Belshe,
+        name,
+        what,
+        conditions,
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value,
+            within,
+            neutral: Some(0.0),
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting,
+            measure,
+            factors,
+        },
+    }
+}
+
+pub(crate) const CLAIMS: &[Claim] = &[
+    percent(
+        "packets",
+        "packets against HTTP",
+        (-40.0, 5.0),
+        DSL,
+        dsl,
+        packets,
+        whitepaper::FACTORS,
+    ),
+    percent(
+        "packet-size",
+        "bytes of an average packet against HTTP",
+        (41.0, 5.0),
+        DSL,
+        dsl,
+        packet_size,
+        whitepaper::FACTORS,
+    ),
+    percent(
+        "bytes",
+        "bytes transferred against HTTP",
+        (-15.0, 3.0),
+        DSL,
+        dsl,
+        bytes,
+        whitepaper::FACTORS,
+    ),
+    percent(
+        "request-headers",
+        "bytes of request heads saved by compression",
+        (88.0, 2.0),
+        HEADERS,
+        zlib,
+        headers::requests,
+        HEADER_FACTORS,
+    ),
+    percent(
+        "response-headers",
+        "bytes of response heads saved by compression",
+        (85.0, 2.0),
+        HEADERS,
+        zlib,
+        headers::responses,
+        HEADER_FACTORS,
+    ),
+    Claim {
+        paper: Paper::Belshe,
+        name: "header-time",
+        what: "load time saved by header compression",
+        conditions: "375 kbit/s up; the rest as for packets",
+        unit: Unit::Milliseconds,
+        expected: Expected::Between {
+            low: 45.0,
+            high: 1142.0,
+            neutral: 0.0,
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: compression,
+            measure: milliseconds,
+            factors: UPLINK_FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Belshe,
+        name: "framing",
+        what: "bytes added by framing",
+        conditions: "frames of 4 kB, heads of 8 bytes",
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value: 0.2,
+            within: 0.05,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(Vec::new),
+            setting: zlib,
+            measure: framing,
+            factors: &[],
+        },
+    },
+    percent(
+        "loss",
+        "load time saved between 1 and 2 % of loss (41 to 47)",
+        (44.0, 3.0),
+        "cable; ours: 1.5 % both ways, 60 ms, pages of 2012-13 by --corpus, SPDY on one host, TCP of 2009, initial window 3, \
+         no TLS",
+        cable,
+        saved,
+        whitepaper::FACTORS,
+    ),
+    percent(
+        "top-300",
+        "load time saved, mean of the top 300 sites",
+        (40.0, 5.0),
+        "2 Mbit/s down, 386 kbit/s up, 100 ms, no loss, no TLS; ours: pages of 2012-13 by --corpus, TCP of 2009, initial \
+         window 3, each host its session",
+        top_300,
+        saved,
+        whitepaper::FACTORS,
+    ),
+    Claim {
+        paper: Paper::Belshe,
+        name: "most-sites",
+        what: "most sites gain 5 to 20 %: pages that do",
+        conditions: "as for the top 300",
+        unit: Unit::Percent,
+        expected: Expected::Beyond {
+            side: Side::Above,
+            bound: 50.0,
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: top_300,
+            measure: share_of_most,
+            factors: whitepaper::FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Belshe,
+        name: "first-party",
+        what: "load time saved against HTTPS with SPDY on the page's own hosts only (as others found)",
+        conditions: "500 sites of 2012",
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value: 4.5,
+            within: 2.0,
+            neutral: Some(0.0),
+        },
+        test: Test::CannotRun("a load speaks one protocol to every host so far"),
+    },
+    Claim {
+        paper: Paper::Belshe,
+        name: "deployment",
+        what: "resources of cnn.com that travel over SPDY",
+        conditions: "the live page of 2012",
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value: 46.5,
+            within: 5.0,
+            neutral: None,
+        },
+        test: Test::CannotRun("who spoke SPDY in 2012 is not recorded"),
+    },
+];

@@ -1,0 +1,315 @@
+//! A claim as data, and what was measured of it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::claims::bench::{Bench, Setting, Subjects};
+use crate::stats::Estimate;
+
+/// Who said it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Paper {
+    /// M. Belshe and R. Peon, the slides of 2009; M. Belshe's blog, 2010 to 2012.
+    Belshe,
+    /// "SPDY: An experimental protocol for a faster web", Google 2009.
+    Whitepaper,
+    /// P. M. Lulic, 2013.
+    Lulic,
+    /// The measurements of the University of New Mexico.
+    Unm,
+    /// Mineki, Uemura and Hasegawa, "SPDY Accelerator for Improving Web Access Speed", 2013.
+    Mineki,
+    /// X. S. Wang et al., "How Speedy is SPDY?", NSDI 2014.
+    Nsdi14,
+}
+
+impl Paper {
+    /// All of them, in the order of the table.
+    pub const ALL: [Self; 6] = [
+        Self::Belshe,
+        Self::Whitepaper,
+        Self::Lulic,
+        Self::Unm,
+        Self::Mineki,
+        Self::Nsdi14,
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Belshe => "belshe",
+            Self::Whitepaper => "whitepaper",
+            Self::Lulic => "lulic",
+            Self::Unm => "unm",
+            Self::Mineki => "mineki",
+            Self::Nsdi14 => "nsdi14",
+        }
+    }
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Parts in a hundred.
+    Percent,
+    /// A ratio.
+    Ratio,
+    /// Milliseconds.
+    Milliseconds,
+    /// Round trips.
+    RoundTrips,
+    /// TCP connections.
+    Connections,
+}
+
+impl Unit {
+    /// `value` with as many digits as mean something, and the unit.
+    #[must_use]
+    pub fn told(self, value: f64) -> String {
+        // A rounded nothing has no sign.
+        let digits = if self == Self::Ratio { 2 } else { 1 };
+        let value = if value.abs() < 0.5 * 0.1_f64.powi(digits) {
+            0.0
+        } else {
+            value
+        };
+        match self {
+            Self::Percent => format!("{value:.1} %"),
+            Self::Ratio => format!("{value:.2}"),
+            Self::Milliseconds => format!("{value:.0} ms"),
+            Self::RoundTrips => format!("{value:.1} round trips"),
+            Self::Connections => format!("{value:.1} connections"),
+        }
+    }
+}
+
+/// Over or under.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// More than the bound.
+    Above,
+    /// Less than the bound.
+    Below,
+}
+
+/// Where a row of figures goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Trend {
+    /// Up.
+    Rising,
+    /// Down.
+    Falling,
+}
+
+impl Trend {
+    /// `change`, counted positive if it goes this way.
+    pub(crate) fn along(self, change: f64) -> f64 {
+        match self {
+            Self::Rising => change,
+            Self::Falling => -change,
+        }
+    }
+}
+
+/// What was claimed, and what would count as the same.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expected {
+    /// A number.
+    Number {
+        /// As claimed.
+        value: f64,
+        /// How far off is still the same.
+        within: f64,
+        /// Where there is no effect; `None` if the number has no direction.
+        neutral: Option<f64>,
+    },
+    /// A number of which the claim says from where to where it goes.
+    Between {
+        /// Least.
+        low: f64,
+        /// Most.
+        high: f64,
+        /// Where there is no effect.
+        neutral: f64,
+    },
+    /// No number, but a side.
+    Beyond {
+        /// Which.
+        side: Side,
+        /// Of what.
+        bound: f64,
+    },
+    /// A number for each level of something that grows.
+    Series {
+        /// As claimed, a level each.
+        values: &'static [f64],
+        /// How far off each may be.
+        within: f64,
+        /// Where they go.
+        trend: Trend,
+    },
+    /// No numbers, but that each level goes on where the one before went.
+    Monotone {
+        /// Where to.
+        trend: Trend,
+        /// A step back of at most this is none.
+        slack: f64,
+    },
+    /// That this level has the least.
+    Least {
+        /// Its name.
+        level: &'static str,
+    },
+}
+
+impl Expected {
+    /// In words, figures in `unit`.
+    #[must_use]
+    pub fn told(&self, unit: Unit) -> String {
+        match self {
+            Self::Number { value, within, .. } => {
+                format!("{} ± {}", unit.told(*value), unit.told(*within))
+            }
+            Self::Between { low, high, .. } => {
+                format!("{} to {}", unit.told(*low), unit.told(*high))
+            }
+            Self::Beyond { side, bound } => match side {
+                Side::Above => format!("more than {}", unit.told(*bound)),
+                Side::Below => format!("less than {}", unit.told(*bound)),
+            },
+            Self::Series { values, within, .. } => {
+                let values: Vec<_> = values.iter().map(|value| unit.told(*value)).collect();
+                format!("{}; each ± {}", values.join(", "), unit.told(*within))
+            }
+            Self::Monotone { trend, .. } => match trend {
+                Trend::Rising => "rises at every step".to_owned(),
+                Trend::Falling => "falls at every step".to_owned(),
+            },
+            Self::Least { level } => format!("least at {level}"),
+        }
+    }
+}
+
+/// One factor, changed alone to see whether it explains a difference.
+pub(crate) struct Factor {
+    /// What is changed, and to what.
+    pub(crate) name: &'static str,
+    pub(crate) change: fn(&mut Setting),
+}
+
+/// How a claim is put to the test.
+pub(crate) enum Test {
+    /// It is not, and this is why.
+    CannotRun(&'static str),
+    /// By loads of `pages` under `setting`.
+    Run {
+        pages: Subjects,
+        setting: fn() -> Setting,
+        measure: fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>,
+        factors: &'static [Factor],
+    },
+}
+
+/// Something that somebody said, and how it is put to the test.
+pub struct Claim {
+    /// Who.
+    pub paper: Paper,
+    /// Its name among those of its paper.
+    pub name: &'static str,
+    /// The sentence.
+    pub what: &'static str,
+    /// Under which conditions, those that are ours marked as such.
+    pub conditions: &'static str,
+    /// Of all its figures.
+    pub unit: Unit,
+    /// What was claimed.
+    pub expected: Expected,
+    pub(crate) test: Test,
+}
+
+impl fmt::Debug for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Claim({}/{})", self.paper.name(), self.name)
+    }
+}
+
+impl Claim {
+    /// Whether it is run at all without a corpus.
+    #[must_use]
+    pub fn needs_no_corpus(&self) -> bool {
+        !matches!(
+            self.test,
+            Test::Run {
+                pages: Subjects::Corpus,
+                ..
+            }
+        )
+    }
+}
+
+/// A figure at a level.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Point {
+    /// The level; empty where there is but one.
+    pub level: String,
+    /// The figure, its interval of 95 % by resampling of pages, or of runs where there is one page.
+    pub estimate: Estimate,
+}
+
+/// What came out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measured {
+    /// A figure a level, at least one.
+    pub points: Vec<Point>,
+    /// Last figure less the first, where there are several; pages are drawn together for both.
+    pub rise: Option<Estimate>,
+    /// Loads that it took.
+    pub loads: usize,
+    /// Pairs of loads that were left out, since one of them did not get all of its page.
+    pub left_out: usize,
+}
+
+impl Measured {
+    /// The figure that stands for all in one line: the last.
+    #[must_use]
+    pub fn headline(&self) -> f64 {
+        self.points
+            .last()
+            .map_or(f64::NAN, |point| point.estimate.value)
+    }
+
+    /// The figures in words.
+    #[must_use]
+    pub fn told(&self, unit: Unit) -> String {
+        let point = |point: &Point| unit.told(point.estimate.value);
+        self.points.iter().map(point).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The intervals in words; `exact` where there is no chance in a figure.
+    #[must_use]
+    pub fn intervals(&self, unit: Unit) -> String {
+        let one = |estimate: &Estimate| {
+            if estimate.low == estimate.high {
+                "exact".to_owned()
+            } else {
+                format!(
+                    "{} to {}",
+                    unit.told(estimate.low),
+                    unit.told(estimate.high)
+                )
+            }
+        };
+        match (&self.points[..], &self.rise) {
+            ([point], _) => one(&point.estimate),
+            (_, Some(rise)) => format!("last less first {}", one(rise)),
+            (points, None) => one(&points[points.len() - 1].estimate),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The table of `docs/claims.md`.
+
+use std::fmt::Write as _;
+
+use crate::claims::claim::Paper;
+use crate::claims::finding::Finding;
+use crate::claims::verdict::Verdict;
+
+/// `findings` as Markdown: a table for each paper, and under it what explains what was not reproduced.
+#[must_use]
+pub fn markdown(findings: &[Finding]) -> String {
+    let mut out = String::new();
+    for paper in Paper::ALL {
+        let of: Vec<_> = findings.iter().filter(|it| it.paper == paper).collect();
+        if of.is_empty() {
+            continue;
+        }
+        let _ = write!(
+            out,
+            "### {}\n\n| claim | conditions | claimed | measured | 95 % | verdict |\n| --- | --- | --- | --- | --- | --- |\n",
+            paper.name()
+        );
+        for finding in &of {
+            let (measured, interval) = figures(finding);
+            let _ = writeln!(
+                out,
+                "| **{}**: {} | {} | {} | {measured} | {interval} | {} |",
+                finding.name,
+                finding.what,
+                finding.conditions,
+                finding.claimed,
+                verdict(finding)
+            );
+        }
+        out.push('\n');
+        for finding in of.iter().filter(|it| !it.shifts.is_empty()) {
+            let _ = writeln!(out, "- {}", explanation(finding));
+        }
+        if of.iter().any(|it| !it.shifts.is_empty()) {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn figures(finding: &Finding) -> (String, String) {
+    match &finding.measured {
+        None => ("–".to_owned(), "–".to_owned()),
+        Some(measured) => {
+            let mut told = measured.told(finding.unit);
+            if measured.left_out > 0 {
+                let _ = write!(told, " ({} pairs left out)", measured.left_out);
+            }
+            (told, measured.intervals(finding.unit))
+        }
+    }
+}
+
+fn verdict(finding: &Finding) -> String {
+    match (&finding.why, finding.verdict) {
+        (Some(why), verdict) => format!("{}: {why}", verdict.words()),
+        (None, Verdict::Reproduced) => "**reproduced**".to_owned(),
+        (None, verdict) => verdict.words().to_owned(),
+    }
+}
+
+/// One line: the figure, and the figure with each factor changed.
+fn explanation(finding: &Finding) -> String {
+    let unit = finding.unit;
+    let shifts = finding
+        .shifts
+        .iter()
+        .map(|shift| format!("{}: {}", shift.factor, shift.measured.told(unit)));
+    let measured = finding.measured.as_ref();
+    let ends = measured.map_or_else(String::new, |measured| match &measured.points[..] {
+        [first, .., last] => format!(
+            "{}, {}",
+            unit.told(first.estimate.value),
+            unit.told(last.estimate.value)
+        ),
+        _ => measured.told(unit),
+    });
+    format!(
+        "**{}**, {ends}; one thing changed at a time: {}.",
+        finding.name,
+        shifts.collect::<Vec<_>>().join("; ")
+    )
+}

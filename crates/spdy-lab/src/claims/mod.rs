@@ -1,0 +1,54 @@
+//! What papers said of SPDY, run again.
+//!
+//! ```text
+//! lulic.rs, whitepaper.rs, ..   Claim: what was said, as data; under which conditions; how to measure it
+//!        │
+//!   bench.rs                    loads in virtual time: pages x settings x runs, the two ways in pairs
+//!        │
+//!   claim.rs                    Measured: figures with their intervals
+//!        │
+//!   verdict.rs                  Verdict: from Expected and Measured alone, never typed by hand
+//!        │
+//!   finding.rs                  where it was not reproduced: again, with one factor changed at a time
+//!        │
+//!   markdown.rs                 the table of `docs/claims.md`
+//! ```
+//!
+//! Two kinds of conditions are told apart in each claim's own words: those of the paper, and those that the paper does not
+//! tell and that are ours.
+
+mod bench;
+mod claim;
+mod corpus;
+mod finding;
+mod headers;
+mod markdown;
+mod pages;
+mod verdict;
+
+mod belshe;
+mod lulic;
+mod mineki;
+mod nsdi14;
+mod unm;
+mod whitepaper;
+
+pub use bench::Bench;
+pub use claim::{Claim, Expected, Measured, Paper, Point, Side, Trend, Unit};
+pub use corpus::{Corpus, CorpusError};
+pub use finding::{Finding, Shift};
+pub use markdown::markdown;
+pub use verdict::Verdict;
+
+/// Every claim, paper by paper.
+pub fn all() -> impl Iterator<Item = &'static Claim> {
+    let papers: [&'static [Claim]; 6] = [
+        belshe::CLAIMS,
+        whitepaper::CLAIMS,
+        lulic::CLAIMS,
+        unm::CLAIMS,
+        mineki::CLAIMS,
+        nsdi14::CLAIMS,
+    ];
+    papers.into_iter().flatten()
+}

@@ -1,0 +1,214 @@
+//! Wang et al., NSDI 2014: when SPDY helps and when it hurts, on pages made of objects of one size.
+
+use spdy_netem::loss::{LossModel, Probability};
+use spdy_netem::profile::Era;
+
+use crate::claims::bench::{Bench, Pages, Setting, Subjects, ratio, ratio_by_page, saving};
+use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Side, Test, Trend, Unit};
+use crate::claims::pages::Objects;
+use crate::options::{Options, RaceProtocol};
+use crate::sim::dns::NameLookups;
+
+const PLAIN: &str = "both without TLS, one host, names known, initial window 10 (the levels are from the paper's grid, which of \
+                     them are shown is ours)";
+
+fn on(network: &str) -> Setting {
+    let options = Options {
+        tcp_era: Some(Era::Y2013),
+        initial_window: Some(10),
+        name_lookups: NameLookups::Known,
+        ..Options::default()
+    };
+    Setting::new(
+        network,
+        (RaceProtocol::Http, RaceProtocol::SpdyPlain),
+        &options,
+    )
+}
+
+fn fast_far() -> Setting {
+    on("down=10mbit,up=10mbit,rtt=200ms")
+}
+
+fn slow_far() -> Setting {
+    on("down=1mbit,up=1mbit,rtt=200ms")
+}
+
+fn fast_near_lossy() -> Setting {
+    on("down=10mbit,up=10mbit,rtt=20ms,loss=2%")
+}
+
+fn load_ratio(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| ratio(pairs, |it| it.load_ms))
+}
+
+fn load_saving(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| saving(pairs, |it| it.load_ms))
+}
+
+/// Ratio at losses of 0, 0.5, 1 and 2 %.
+fn by_loss(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    let (names, settings) = setting.levels(
+        &[0, 5, 10, 20],
+        |permille| format!("{} %", f64::from(permille) / 10.0),
+        |it, permille| {
+            let loss = Probability::from_ppb(permille * 1_000_000);
+            let loss = LossModel::bernoulli(loss.expect("a part of one"));
+            it.profile.path.loss_up = loss;
+            it.profile.path.loss_down = loss;
+        },
+    );
+    let paired = bench.pairs(pages, &settings)?;
+    paired.measured(names, |pairs| ratio(pairs, |it| it.load_ms))
+}
+
+/// Ratio for 2, 8, 32, 128 and 512 objects of 1 kB.
+fn by_count(bench: &Bench<'_>, _: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    const PAGES: [(&str, Pages); 5] = [
+        ("2", || vec![Objects::new(2, 1_000).page()]),
+        ("8", || vec![Objects::new(8, 1_000).page()]),
+        ("32", || vec![Objects::new(32, 1_000).page()]),
+        ("128", || vec![Objects::new(128, 1_000).page()]),
+        ("512", || vec![Objects::new(512, 1_000).page()]),
+    ];
+    ratio_by_page(bench, &PAGES, setting)
+}
+
+const FACTORS: &[Factor] = &[
+    Factor {
+        name: "initial window 3",
+        change: |setting| setting.both(|options| options.initial_window = Some(3)),
+    },
+    Factor {
+        name: "initial window 32",
+        change: |setting| setting.both(|options| options.initial_window = Some(32)),
+    },
+    Factor {
+        name: "TCP of 2009",
+        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Y2009)),
+    },
+    Factor {
+        name: "TCP of today",
+        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Today)),
+    },
+    Factor {
+        name: "one connection a host",
+        change: |setting| setting.both(|options| options.http1_connections = 1),
+    },
+    Factor {
+        name: "both in TLS",
+        change: |setting| {
+            setting.base.protocol = RaceProtocol::Https;
+            setting.other.protocol = RaceProtocol::Spdy;
+        },
+    },
+];
+
+pub(crate) const CLAIMS: &[Claim] = &[
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "many-small",
+        what: "SPDY helps with many small objects: 64 of 1 kB, load to HTTP",
+        conditions: PLAIN,
+        unit: Unit::Ratio,
+        expected: Expected::Beyond {
+            side: Side::Below,
+            bound: 1.0,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(|| vec![Objects::new(64, 1_000).page()]),
+            setting: fast_far,
+            measure: load_ratio,
+            factors: FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "more-objects",
+        what: "the more small objects the more it helps: 2, 8, 32, 128, 512 of 1 kB, load to HTTP",
+        conditions: PLAIN,
+        unit: Unit::Ratio,
+        expected: Expected::Monotone {
+            trend: Trend::Falling,
+            slack: 0.01,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(Vec::new),
+            setting: fast_far,
+            measure: by_count,
+            factors: FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "large-slow",
+        what: "large objects on a slow link without loss: no difference, 64 of 100 kB, load to HTTP",
+        conditions: PLAIN,
+        unit: Unit::Ratio,
+        expected: Expected::Number {
+            value: 1.0,
+            within: 0.02,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(|| vec![Objects::new(64, 100_000).page()]),
+            setting: slow_far,
+            measure: load_ratio,
+            factors: FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "large-lossy",
+        what: "one connection is a burden under high loss: 16 objects of 100 kB at 2 %, load to HTTP",
+        conditions: PLAIN,
+        unit: Unit::Ratio,
+        expected: Expected::Beyond {
+            side: Side::Above,
+            bound: 1.0,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(|| vec![Objects::new(16, 100_000).page()]),
+            setting: fast_near_lossy,
+            measure: load_ratio,
+            factors: FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "loss-hurts",
+        what: "the more loss the less it helps: 16 objects of 100 kB at 0, 0.5, 1, 2 %, load to HTTP",
+        conditions: PLAIN,
+        unit: Unit::Ratio,
+        expected: Expected::Monotone {
+            trend: Trend::Rising,
+            slack: 0.05,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(|| vec![Objects::new(16, 100_000).page()]),
+            setting: fast_near_lossy,
+            measure: by_loss,
+            factors: FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "real-pages",
+        what: "with dependencies and computation load time saved falls to 7 % at low bandwidth and long round trips",
+        conditions: "1 Mbit/s, 200 ms, no loss, both without TLS; pages of 2012-13 by --corpus, where theirs were 200 others",
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value: 7.0,
+            within: 3.0,
+            neutral: Some(0.0),
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: slow_far,
+            measure: load_saving,
+            factors: FACTORS,
+        },
+    },
+];

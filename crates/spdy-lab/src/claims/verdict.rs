@@ -1,0 +1,274 @@
+//! From what was claimed and what was measured to a verdict.
+
+use serde::Serialize;
+
+use crate::claims::claim::{Expected, Measured, Side};
+use crate::stats::Estimate;
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Within the claim's own tolerance.
+    Reproduced,
+    /// The sign is right, the size is not.
+    DirectionOnly,
+    /// The interval reaches to both sides: more pages or runs would tell.
+    Undecided,
+    /// The opposite, or, of what has no direction, another number.
+    Contradicted,
+    /// It was not put to the test.
+    CannotBeRun,
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Reproduced => "reproduced",
+            Self::DirectionOnly => "direction only",
+            Self::Undecided => "undecided",
+            Self::Contradicted => "contradicted",
+            Self::CannotBeRun => "cannot be run",
+        }
+    }
+
+    /// What `measured` makes of `expected`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no figure, or not one for each value that was claimed.
+    #[must_use]
+    pub fn of(expected: &Expected, measured: &Measured) -> Self {
+        let first = measured.points.first();
+        let first = first.expect("a measurement has a figure").estimate;
+        match expected {
+            Expected::Number {
+                value,
+                within,
+                neutral,
+            } => {
+                if (first.value - value).abs() <= *within {
+                    return Self::Reproduced;
+                }
+                neutral.map_or(Self::Contradicted, |neutral| {
+                    side(&shifted(&first, neutral), value - neutral)
+                })
+            }
+            Expected::Between { low, high, neutral } => {
+                if (*low..=*high).contains(&first.value) {
+                    return Self::Reproduced;
+                }
+                side(&shifted(&first, *neutral), low - neutral)
+            }
+            Expected::Beyond { side: way, bound } => {
+                let sign = match way {
+                    Side::Above => 1.0,
+                    Side::Below => -1.0,
+                };
+                match side(&shifted(&first, *bound), sign) {
+                    Self::DirectionOnly => Self::Reproduced,
+                    other => other,
+                }
+            }
+            Expected::Series {
+                values,
+                within,
+                trend,
+            } => {
+                assert_eq!(
+                    values.len(),
+                    measured.points.len(),
+                    "a figure for each value"
+                );
+                let near = values.iter().zip(&measured.points);
+                let mut near = near.map(|(value, point)| (point.estimate.value - value).abs());
+                if near.all(|error| error <= *within) {
+                    return Self::Reproduced;
+                }
+                let rise = measured.rise.expect("a row of figures rises or falls");
+                side(&rise, trend.along(1.0))
+            }
+            Expected::Monotone { trend, slack } => {
+                let rise = measured.rise.expect("a row of figures rises or falls");
+                let mut steps = measured
+                    .points
+                    .windows(2)
+                    .map(|pair| trend.along(pair[1].estimate.value - pair[0].estimate.value));
+                let all = steps.all(|step| step >= -slack);
+                match side(&rise, trend.along(1.0)) {
+                    Self::DirectionOnly if all => Self::Reproduced,
+                    other => other,
+                }
+            }
+            Expected::Least { level } => {
+                let mut points = measured.points.iter();
+                let least = points
+                    .clone()
+                    .min_by(|a, b| a.estimate.value.total_cmp(&b.estimate.value));
+                let claimed = points.find(|point| point.level == *level);
+                let claimed = claimed.expect("the level that was claimed is among those measured");
+                match least {
+                    Some(least) if least.level == *level => Self::Reproduced,
+                    Some(least) if least.estimate.high >= claimed.estimate.low => Self::Undecided,
+                    _ => Self::Contradicted,
+                }
+            }
+        }
+    }
+}
+
+fn shifted(estimate: &Estimate, by: f64) -> Estimate {
+    Estimate {
+        value: estimate.value - by,
+        low: estimate.low - by,
+        high: estimate.high - by,
+    }
+}
+
+/// On which side of nothing all of `estimate` is, and whether that is the side of `wanted`.
+fn side(estimate: &Estimate, wanted: f64) -> Verdict {
+    if estimate.may_be(0.0) {
+        Verdict::Undecided
+    } else if (estimate.low > 0.0) == (wanted > 0.0) {
+        Verdict::DirectionOnly
+    } else {
+        Verdict::Contradicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::claim::{Point, Trend};
+
+    fn measured(points: &[(f64, f64, f64)]) -> Measured {
+        let estimate = |&(low, value, high): &(f64, f64, f64)| Estimate { value, low, high };
+        let points: Vec<_> = points.iter().map(estimate).collect();
+        let rise = (points.len() > 1).then(|| {
+            let (first, last) = (&points[0], &points[points.len() - 1]);
+            Estimate {
+                value: last.value - first.value,
+                low: last.low - first.high,
+                high: last.high - first.low,
+            }
+        });
+        let point = |(at, estimate)| Point {
+            level: format!("{at}"),
+            estimate,
+        };
+        Measured {
+            points: points.into_iter().enumerate().map(point).collect(),
+            rise,
+            loads: 1,
+            left_out: 0,
+        }
+    }
+
+    #[test]
+    fn a_number_is_the_same_or_on_its_side_or_on_the_other_or_nobody_knows() {
+        let gain = Expected::Number {
+            value: 40.0,
+            within: 5.0,
+            neutral: Some(0.0),
+        };
+        for (figure, verdict) in [
+            ((30.0, 36.0, 42.0), Verdict::Reproduced),
+            ((20.0, 25.0, 30.0), Verdict::DirectionOnly),
+            ((-2.0, 3.0, 8.0), Verdict::Undecided),
+            ((-9.0, -5.0, -1.0), Verdict::Contradicted),
+        ] {
+            assert_eq!(
+                Verdict::of(&gain, &measured(&[figure])),
+                verdict,
+                "{figure:?}"
+            );
+        }
+        let count = Expected::Number {
+            value: 2.0,
+            within: 0.0,
+            neutral: None,
+        };
+        assert_eq!(
+            Verdict::of(&count, &measured(&[(3.0, 3.0, 3.0)])),
+            Verdict::Contradicted
+        );
+    }
+
+    #[test]
+    fn a_range_and_a_side_are_met_or_not() {
+        let range = Expected::Between {
+            low: 45.0,
+            high: 1142.0,
+            neutral: 0.0,
+        };
+        assert_eq!(
+            Verdict::of(&range, &measured(&[(50.0, 60.0, 70.0)])),
+            Verdict::Reproduced
+        );
+        assert_eq!(
+            Verdict::of(&range, &measured(&[(10.0, 20.0, 30.0)])),
+            Verdict::DirectionOnly
+        );
+        let worse = Expected::Beyond {
+            side: Side::Above,
+            bound: 1.0,
+        };
+        assert_eq!(
+            Verdict::of(&worse, &measured(&[(1.1, 1.2, 1.3)])),
+            Verdict::Reproduced
+        );
+        assert_eq!(
+            Verdict::of(&worse, &measured(&[(0.9, 1.2, 1.3)])),
+            Verdict::Undecided
+        );
+        assert_eq!(
+            Verdict::of(&worse, &measured(&[(0.7, 0.8, 0.9)])),
+            Verdict::Contradicted
+        );
+    }
+
+    #[test]
+    fn a_series_is_judged_by_its_numbers_and_else_by_where_it_goes() {
+        let claimed = Expected::Series {
+            values: &[10.0, 40.0],
+            within: 5.0,
+            trend: Trend::Rising,
+        };
+        let of = |first: f64, last: f64| {
+            let exact = |value| (value, value, value);
+            Verdict::of(&claimed, &measured(&[exact(first), exact(last)]))
+        };
+        assert_eq!(of(12.0, 36.0), Verdict::Reproduced);
+        assert_eq!(of(12.0, 20.0), Verdict::DirectionOnly);
+        assert_eq!(of(12.0, -26.0), Verdict::Contradicted);
+    }
+
+    #[test]
+    fn a_trend_is_reproduced_if_every_step_goes_its_way() {
+        let falls = Expected::Monotone {
+            trend: Trend::Falling,
+            slack: 0.01,
+        };
+        let of = |values: &[f64]| {
+            let points: Vec<_> = values.iter().map(|&value| (value, value, value)).collect();
+            Verdict::of(&falls, &measured(&points))
+        };
+        assert_eq!(of(&[1.0, 0.5, 0.505, 0.2]), Verdict::Reproduced);
+        assert_eq!(of(&[1.0, 0.5, 0.6, 0.2]), Verdict::DirectionOnly);
+        assert_eq!(of(&[1.0, 0.5, 1.2]), Verdict::Contradicted);
+    }
+
+    #[test]
+    fn the_least_is_where_it_was_said_to_be_or_elsewhere() {
+        let second = Expected::Least { level: "1" };
+        let of = |points: &[(f64, f64, f64)]| Verdict::of(&second, &measured(points));
+        assert_eq!(of(&[(3.0, 3.0, 3.0), (2.0, 2.0, 2.0)]), Verdict::Reproduced);
+        assert_eq!(
+            of(&[(1.0, 1.0, 1.0), (2.0, 2.0, 2.0)]),
+            Verdict::Contradicted
+        );
+        assert_eq!(of(&[(1.0, 1.5, 2.1), (1.8, 2.0, 2.2)]), Verdict::Undecided);
+    }
+}

@@ -1,0 +1,250 @@
+//! Google's whitepaper of 2009: 25 of the top 100 sites over two emulated links.
+
+use spdy_frame::compress::Compression;
+use spdy_net::tls::TlsVersion;
+use spdy_netem::loss::{LossModel, Probability};
+use spdy_netem::profile::Era;
+
+use crate::claims::bench::{Bench, Setting, Subjects, saving};
+use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Test, Trend, Unit};
+use crate::options::{Options, RaceProtocol};
+use crate::sim::dns::NameLookups;
+
+const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
+                     window of 3, six connections a host";
+const ROW: &str = "4 Mbit/s down, 1 up; which pages of one host or many, and the rest, is not told; ours as above, SPDY on one \
+                   host";
+
+/// Systems of 2009.
+pub(super) fn options_2009() -> Options {
+    Options {
+        tls: TlsVersion::Tls12,
+        tcp_era: Some(Era::Y2009),
+        initial_window: Some(3),
+        spdy_compression: Compression::Zlib(9),
+        ..Options::default()
+    }
+}
+
+/// HTTP against SPDY without TLS, each host a session of its own.
+pub(super) fn plain(network: &str) -> Setting {
+    let protocols = (RaceProtocol::Http, RaceProtocol::SpdyPlain);
+    Setting::new(network, protocols, &options_2009())
+}
+
+fn one_host(network: &str) -> Setting {
+    let mut setting = plain(network);
+    setting.other.folded = true;
+    setting
+}
+
+fn in_tls(network: &str) -> Setting {
+    let mut setting = one_host(network);
+    setting.other.protocol = RaceProtocol::Spdy;
+    setting
+}
+
+const DSL: &str = "whitepaper-dsl,loss=1%";
+const CABLE: &str = "whitepaper-cable,loss=1%";
+
+pub(super) fn saved(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    setting: &Setting,
+) -> Result<Measured, String> {
+    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
+    paired.measured(vec![String::new()], |pairs| saving(pairs, |it| it.load_ms))
+}
+
+/// What is saved at losses of 0 to 2.5 %.
+fn by_loss(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
+    saved_at_losses(bench, pages, setting, &[0, 5, 10, 15, 20, 25])
+}
+
+pub(super) fn saved_at_losses(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    setting: &Setting,
+    permille: &[u32],
+) -> Result<Measured, String> {
+    let (names, settings) = setting.levels(
+        permille,
+        |permille| format!("{} %", f64::from(permille) / 10.0),
+        |it, permille| {
+            let loss = Probability::from_ppb(permille * 1_000_000);
+            let loss = LossModel::bernoulli(loss.expect("a part of one"));
+            it.profile.path.loss_up = loss;
+            it.profile.path.loss_down = loss;
+        },
+    );
+    let paired = bench.pairs(pages, &settings)?;
+    paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
+}
+
+/// What is saved at round trips of 20 to 200 ms.
+fn by_round_trip(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    setting: &Setting,
+) -> Result<Measured, String> {
+    let (names, settings) = setting.levels(
+        &[20_u64, 40, 60, 80, 120, 160, 200],
+        |ms| format!("{ms} ms"),
+        |it, ms| it.profile.path.rtt = std::time::Duration::from_millis(ms),
+    );
+    let paired = bench.pairs(pages, &settings)?;
+    paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
+}
+
+pub(super) const FACTORS: &[Factor] = &[
+    Factor {
+        name: "initial window 4",
+        change: |setting| setting.both(|options| options.initial_window = Some(4)),
+    },
+    Factor {
+        name: "initial window 10",
+        change: |setting| setting.both(|options| options.initial_window = Some(10)),
+    },
+    Factor {
+        name: "TCP of 2013, window 3",
+        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Y2013)),
+    },
+    Factor {
+        name: "TCP of today, window 3",
+        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Today)),
+    },
+    Factor {
+        name: "HTTP on two connections a host",
+        change: |setting| setting.both(|options| options.http1_connections = 2),
+    },
+    Factor {
+        name: "HTTP on one connection a host",
+        change: |setting| setting.both(|options| options.http1_connections = 1),
+    },
+    Factor {
+        name: "names known",
+        change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
+    },
+    Factor {
+        name: "HTTP on one host too",
+        change: |setting| setting.base.folded = true,
+    },
+    Factor {
+        name: "both in TLS",
+        change: |setting| {
+            setting.base.protocol = RaceProtocol::Https;
+            setting.other.protocol = RaceProtocol::Spdy;
+        },
+    },
+    Factor {
+        name: "resources in six generations that wait for each other",
+        change: |setting| setting.depth = 6,
+    },
+];
+
+const fn number(value: f64) -> Expected {
+    Expected::Number {
+        value,
+        within: 5.0,
+        neutral: Some(0.0),
+    }
+}
+
+const fn row(
+    name: &'static str,
+    what: &'static str,
+    expected: Expected,
+    conditions: &'static str,
+    setting: fn() -> Setting,
+    measure: fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>,
+) -> Claim {
+    Claim {
+        paper: Paper::Whitepaper,
+        name,
+        what,
+        conditions,
+        unit: Unit::Percent,
+        expected,
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting,
+            measure,
+            factors: FACTORS,
+        },
+    }
+}
+
+pub(crate) const CLAIMS: &[Claim] = &[
+    row(
+        "dsl-multi",
+        "load time saved by SPDY without TLS, DSL",
+        number(27.9),
+        TABLE,
+        || plain(DSL),
+        saved,
+    ),
+    row(
+        "dsl-single",
+        "load time saved by SPDY without TLS, everything on one host, DSL",
+        number(45.5),
+        TABLE,
+        || one_host(DSL),
+        saved,
+    ),
+    row(
+        "dsl-tls",
+        "load time saved by SPDY in TLS, everything on one host, DSL",
+        number(39.0),
+        TABLE,
+        || in_tls(DSL),
+        saved,
+    ),
+    row(
+        "cable-multi",
+        "load time saved by SPDY without TLS, cable",
+        number(43.6),
+        TABLE,
+        || plain(CABLE),
+        saved,
+    ),
+    row(
+        "cable-single",
+        "load time saved by SPDY without TLS, everything on one host, cable",
+        number(60.2),
+        TABLE,
+        || one_host(CABLE),
+        saved,
+    ),
+    row(
+        "cable-tls",
+        "load time saved by SPDY in TLS, everything on one host, cable",
+        number(53.2),
+        TABLE,
+        || in_tls(CABLE),
+        saved,
+    ),
+    row(
+        "loss",
+        "load time saved at losses of 0, 0.5, 1, 1.5, 2, 2.5 %: SPDY gains as loss grows",
+        Expected::Series {
+            values: &[11.8, 32.5, 41.8, 41.2, 47.7, 43.6],
+            within: 5.0,
+            trend: Trend::Rising,
+        },
+        ROW,
+        || one_host("whitepaper-cable"),
+        by_loss,
+    ),
+    row(
+        "round-trip",
+        "load time saved at round trips of 20, 40, 60, 80, 120, 160, 200 ms: SPDY gains as they grow",
+        Expected::Series {
+            values: &[12.3, 18.6, 20.1, 23.9, 23.5, 24.1, 26.8],
+            within: 5.0,
+            trend: Trend::Rising,
+        },
+        ROW,
+        || one_host("whitepaper-cable"),
+        by_round_trip,
+    ),
+];

@@ -1,0 +1,67 @@
+//! Claims: the same twice, and the page that tells them is of this list.
+
+use spdy_lab::claims::{self, Bench, Claim, Finding, Verdict};
+
+fn claim(paper: &str, name: &str) -> &'static Claim {
+    let found = claims::all().find(|it| it.paper.name() == paper && it.name == name);
+    found.unwrap_or_else(|| panic!("no claim {paper}/{name}"))
+}
+
+fn bench(threads: usize) -> Bench<'static> {
+    Bench {
+        runs: 1,
+        threads: std::num::NonZeroUsize::new(threads),
+        corpus: None,
+        quick: true,
+        on_loads: &|_| (),
+    }
+}
+
+#[test]
+fn a_claim_comes_out_the_same_twice_whatever_the_number_of_threads() {
+    let quick = [
+        claim("mineki", "every-rate"),
+        claim("nsdi14", "many-small"),
+        claim("nsdi14", "large-lossy"),
+        claim("belshe", "framing"),
+    ];
+    let told = |threads| {
+        let findings = quick.map(|claim| Finding::of(claim, &bench(threads)));
+        serde_json::to_string(&findings).expect("it is JSON")
+    };
+    assert_eq!(told(1), told(3));
+}
+
+#[test]
+fn what_needs_a_corpus_says_so_without_one() {
+    for claim in claims::all().filter(|claim| !claim.needs_no_corpus()) {
+        let finding = Finding::of(claim, &bench(1));
+        assert_eq!(finding.verdict, Verdict::CannotBeRun, "{claim:?}");
+        assert_eq!(finding.why.as_deref(), Some("no corpus given"), "{claim:?}");
+    }
+}
+
+#[test]
+fn names_are_told_apart_and_the_page_tells_every_claim_as_it_stands() {
+    let page = include_str!("../../../docs/claims.md");
+    let mut section = "";
+    let mut rows = std::collections::BTreeMap::new();
+    for line in page.lines() {
+        if let Some(paper) = line.strip_prefix("### ") {
+            section = paper;
+        } else if let Some(row) = line.strip_prefix("| **") {
+            let (name, row) = row.split_once("**: ").expect("a name and a sentence");
+            let before = rows.insert((section, name), row);
+            assert_eq!(before, None, "{section}/{name} stands there twice");
+        }
+    }
+    for claim in claims::all() {
+        let row = rows.remove(&(claim.paper.name(), claim.name));
+        let row = row
+            .unwrap_or_else(|| panic!("{claim:?} is not in docs/claims.md, or twice in the list"));
+        let claimed = claim.expected.told(claim.unit);
+        let start = format!("{} | {} | {claimed} | ", claim.what, claim.conditions);
+        assert!(row.starts_with(&start), "{claim:?}: {row}");
+    }
+    assert!(rows.is_empty(), "no claims any more: {:?}", rows.keys());
+}
