@@ -145,6 +145,32 @@ struct Table {
     next_seat: u64,
 }
 
+impl Table {
+    /// Of the sources that have an idle connection the one with most, of its own the one idle longest.
+    fn longest_idle(&self) -> Option<&Seat> {
+        let mut best: Option<(usize, Reverse<u64>, &Seat)> = None;
+        for seats in self.seats.values() {
+            let held = seats.len();
+            if best.as_ref().is_some_and(|(most, ..)| *most > held) {
+                continue;
+            }
+            let idle = seats
+                .values()
+                .filter_map(|seat| Some((seat.idle_since()?, seat)));
+            if let Some((since, seat)) = idle.min_by_key(|(since, _)| *since) {
+                let candidate = (held, Reverse(since), seat);
+                if best
+                    .as_ref()
+                    .is_none_or(|best| (best.0, best.1) < (candidate.0, candidate.1))
+                {
+                    best = Some(candidate);
+                }
+            }
+        }
+        best.map(|(.., seat)| seat)
+    }
+}
+
 /// What is known of a source.
 #[derive(Clone, Copy, Debug)]
 struct Record {
@@ -204,30 +230,13 @@ impl Admission {
     /// of its own the one that has waited longest. `false` if all have something to do.
     fn make_way(&self) -> bool {
         let table = self.lock();
-        let mut best: Option<(usize, Reverse<u64>, &Seat)> = None;
-        for seats in table.seats.values() {
-            let held = seats.len();
-            if best.as_ref().is_some_and(|(most, ..)| *most > held) {
-                continue;
-            }
-            let idle = seats
-                .values()
-                .filter_map(|seat| Some((seat.idle_since()?, seat)));
-            if let Some((since, seat)) = idle.min_by_key(|(since, _)| *since) {
-                let candidate = (held, Reverse(since), seat);
-                if best
-                    .as_ref()
-                    .is_none_or(|best| (best.0, best.1) < (candidate.0, candidate.1))
-                {
-                    best = Some(candidate);
-                }
+        // One that was asked something since it was looked at stays, and the next is looked for.
+        while let Some(seat) = table.longest_idle() {
+            if seat.give_way() {
+                return true;
             }
         }
-        let Some((.., seat)) = best else {
-            return false;
-        };
-        seat.give_way();
-        true
+        false
     }
 
     /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
@@ -241,7 +250,7 @@ impl Admission {
         for source in Source::all(address) {
             let records = &mut table.records;
             if !records.contains_key(&source) && records.len() >= self.limits.addresses {
-                self.forget_some(records, now);
+                self.forget_some(records, now, address);
             }
             let full = full * u64::from(source.factor());
             let record = records.entry(source).or_insert(Record {
@@ -303,15 +312,19 @@ impl Admission {
         (limits.rate > 0 && record.tokens < 1000).then_some(ConnectionLimit::ConnectionRate)
     }
 
-    /// Makes room for another address: those that have nothing open and a clean record go, and if that is
-    /// not enough, all that have nothing open.
-    fn forget_some(&self, records: &mut BTreeMap<Source, Record>, now: Instant) {
+    /// Makes room for another source of `address`: those that have nothing open and a clean record go, and if
+    /// that is not enough, all that have nothing open. Its own stay: they are about to be charged.
+    fn forget_some(&self, records: &mut BTreeMap<Source, Record>, now: Instant, address: IpAddr) {
         let window = self.limits.abuse_window;
-        records.retain(|_, record| {
-            record.open > 0 || (record.abuses > 0 && now - record.abused < window)
+        let own = Source::all(address);
+        let needed = |source: &Source, record: &Record| {
+            record.open > 0 || own.clone().any(|own| own == *source)
+        };
+        records.retain(|source, record| {
+            needed(source, record) || (record.abuses > 0 && now - record.abused < window)
         });
         if records.len() >= self.limits.addresses {
-            records.retain(|_, record| record.open > 0);
+            records.retain(|source, record| needed(source, record));
         }
     }
 
@@ -552,6 +565,25 @@ mod tests {
                 .contains_key(&Source::widest(ip("192.0.2.2"))),
             "it is open"
         );
+    }
+
+    /// Room for the /64 was made by forgetting the /48, which was remembered a moment before.
+    #[test]
+    fn a_table_with_one_place_left_charges_the_48_and_the_64_alike() {
+        let door = door(|limits| limits.addresses = 3);
+        let _open = door.admit(ms(0), ip("192.0.2.1")).expect("the first");
+        drop(door.admit(ms(0), ip("192.0.2.2")).expect("another"));
+        let address = ip("2001:db8::1");
+        let admitted = door.admit(ms(1), address).expect("a site");
+        let open = || {
+            let table = door.lock();
+            let records = Source::all(address).map(|source| Some(table.records.get(&source)?.open));
+            records.collect::<Vec<_>>()
+        };
+        assert_eq!(open(), [Some(1), Some(1)]);
+        assert!(door.lock().records.len() <= 3);
+        drop(admitted);
+        assert_eq!(open(), [Some(0), Some(0)]);
     }
 
     #[test]

@@ -425,6 +425,11 @@ pub(crate) async fn send_body(
 }
 
 /// Serves `io` until the connection ends; after `stop`, or when nobody asks any more, by GOAWAY.
+///
+/// ```text
+///   serving --stop, idle, or its place is wanted--> draining --PING answered, all streams sent--> ended
+///                                                      `--nothing open for write_timeout--> ended hard
+/// ```
 pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
     let Terms {
         secure,
@@ -466,22 +471,28 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let idle = Idle::start(runtime.clone(), options.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
-    let mut draining = false;
+    let mut overdue = None;
     let mut answers = FuturesUnordered::new();
     poll_fn(|cx| {
         loop {
-            if !draining {
-                let leave = Pin::new(&mut wanted).poll(cx).is_ready()
-                    || expired.as_mut().poll(cx).is_ready();
-                draining = leave || Pin::new(&mut stopped).poll(cx).is_ready();
-                if leave && idle.is_idle() {
-                    // h2's orderly end waits for the client to answer a PING, and one that never does would keep
-                    // its place for ever. A request that crosses this is above the last stream that GOAWAY
-                    // names: it may be sent again.
-                    connection.abrupt_shutdown(Reason::NO_ERROR);
-                } else if draining {
-                    connection.graceful_shutdown();
-                }
+            if overdue.is_none()
+                && (Pin::new(&mut wanted).poll(cx).is_ready()
+                    || expired.as_mut().poll(cx).is_ready()
+                    || Pin::new(&mut stopped).poll(cx).is_ready())
+            {
+                // An exchange is over when h2 has its last bytes, and they may lie there yet: only the end in
+                // order waits until they are sent.
+                connection.graceful_shutdown();
+                let quiet = idle.quiet_since(runtime.now(), options.write_timeout);
+                overdue = Some(Box::pin(quiet.fuse()));
+            }
+            if let Some(overdue) = &mut overdue
+                && overdue.as_mut().poll(cx).is_ready()
+            {
+                // That end also waits for the client to answer a PING, and one that never does would keep its
+                // place for ever. A request that crosses this is above the last stream that GOAWAY names: it
+                // may be sent again.
+                connection.abrupt_shutdown(Reason::NO_ERROR);
             }
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((mut request, respond)))) => {

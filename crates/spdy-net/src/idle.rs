@@ -6,6 +6,9 @@ use std::time::Duration;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
+/// Before an open exchange is looked at again: with no patience at all it still is no idleness.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+
 /// Clones watch the same connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Idle {
@@ -43,13 +46,13 @@ impl Idle {
         Busy(self.clone())
     }
 
-    /// Whether no exchange is open.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.lock().open == 0
-    }
-
     /// Completes when no exchange was open for as long as there is patience.
     pub(crate) async fn expired(&self) {
+        self.quiet_since(Instant::ZERO, self.patience).await;
+    }
+
+    /// Completes when no exchange was open for `patience`, at the earliest so long after `start`.
+    pub(crate) async fn quiet_since(&self, start: Instant, patience: Duration) {
         loop {
             let (open, since) = {
                 let state = self.lock();
@@ -57,9 +60,9 @@ impl Idle {
             };
             let now = self.runtime.now();
             let deadline = if open > 0 {
-                now + self.patience
+                now + patience.max(LEAST_WAIT)
             } else {
-                since + self.patience
+                since.max(start) + patience
             };
             if deadline <= now {
                 return;

@@ -65,9 +65,14 @@ impl Seat {
         (state.open == 0 && !self.0.wanted.is_set()).then_some(state.idle_since)
     }
 
-    /// Asks the connection to end in order.
-    pub(crate) fn give_way(&self) {
-        self.0.wanted.set();
+    /// Asks the connection to end in order; `false` if it has something to do by now, and may stay.
+    pub(crate) fn give_way(&self) -> bool {
+        let state = self.lock();
+        let idle = state.open == 0;
+        if idle {
+            self.0.wanted.set();
+        }
+        idle
     }
 
     /// Completes when another shall have the place.
@@ -133,5 +138,21 @@ impl http_body::Body for Busy {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_was_asked_something_meanwhile_does_not_give_way() {
+        let seat = Seat::default();
+        let exchange = seat.exchange();
+        assert!(!seat.give_way());
+        assert!(!seat.0.wanted.is_set());
+        drop(exchange);
+        assert!(seat.give_way());
+        assert!(seat.0.wanted.is_set());
     }
 }

@@ -38,7 +38,8 @@ pub struct ServerOptions {
     /// How long a connection may have no exchange open.
     pub idle_timeout: Duration,
     /// How long a client may take nothing of what is there for it, be it by not reading from the
-    /// connection or by keeping its window closed.
+    /// connection or by keeping its window closed. Over HTTP/2 also how long an end in order may take once no
+    /// exchange is open.
     pub write_timeout: Duration,
     /// How long a client may send nothing of a body that is waited for.
     pub read_timeout: Duration,

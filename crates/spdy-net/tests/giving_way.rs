@@ -122,27 +122,95 @@ async fn with_all_places_taken_who_has_nothing_to_do_makes_room_and_who_has_some
     }
 }
 
+/// Until every task has done what it could.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What h2 had taken and not yet written was lost when the connection had nothing to do any more.
+#[tokio::test]
+async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
+    for stopped in [false, true] {
+        let options = ServerOptions {
+            idle_timeout: SECOND,
+            ..ServerOptions::default()
+        };
+        let (time, stop) = (PushedTime::default(), Latch::new());
+        let runtime = SharedRuntime::new(time.clone());
+        let (near, far) = tokio::io::duplex(8 * 1024);
+        let ended = stop.clone();
+        let served = tokio::spawn(async move {
+            let (handler, far) = (Arc::new(support::echo), Box::new(far));
+            let http2 = &[Protocol::Http2];
+            let served = serve_connection(far, handler, http2, None, &options, &runtime, &ended);
+            served.await.map_err(|error| error.to_string())
+        });
+        let (mut sender, mut connection) = h2::client::handshake(near).await.expect("a connection");
+        let request = Request::get("http://localhost/30000").body(());
+        let request = request.expect("a request");
+        let (response, _) = sender.send_request(request, true).expect("it is open");
+        // The request goes, and from then on nothing is read.
+        assert!((&mut connection).now_or_never().is_none());
+        settle().await;
+        if stopped {
+            stop.set();
+        } else {
+            time.push(2 * SECOND);
+        }
+        settle().await;
+        let reading = tokio::spawn(connection);
+        let mut body = response.await.expect("its head").into_body();
+        let mut got = Vec::new();
+        while let Some(data) = body.data().await {
+            let data = data.expect("all of it");
+            let _ = body.flow_control().release_capacity(data.len());
+            got.extend_from_slice(&data);
+        }
+        assert_eq!(got.len(), 30_000, "stopped: {stopped}");
+        assert_eq!(got, support::pattern(30_000));
+        served.await.expect("no panic").expect("an end in order");
+        drop(sender);
+        let _ = reading.await.expect("no panic");
+    }
+}
+
 /// h2's end in order waits for the answer to a PING: a client that never gave one kept its place for ever.
 #[tokio::test]
 async fn an_idle_http2_client_that_answers_no_ping_is_ended_all_the_same() {
+    without_pong(7 * SECOND, 2 * SECOND, None, 9).await;
+}
+
+#[tokio::test]
+async fn a_stopped_http2_server_waits_for_no_ping_longer_than_for_a_write() {
+    without_pong(60 * SECOND, 3 * SECOND, Some(2), 5).await;
+}
+
+/// A client that says hello and nothing else, and a server that is stopped at `stop_at`: it ends after `end`
+/// seconds.
+async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end: u32) {
     let options = ServerOptions {
-        idle_timeout: 7 * SECOND,
+        idle_timeout: idle,
+        write_timeout: write,
         ..ServerOptions::default()
     };
+    let stop = Latch::new();
     let time = PushedTime::default();
     let runtime = SharedRuntime::new(time.clone());
     let http2 = &[Protocol::Http2];
     let (mut io, mut served) =
-        support::serve_told(runtime, http2, answer, None, options, Latch::new());
+        support::serve_told(runtime, http2, answer, None, options, stop.clone());
     let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
     let preface = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings].concat();
     io.write_all(&preface).await.expect("it is open");
-    for seconds in 0..8 {
-        for _ in 0..100 {
-            tokio::task::yield_now().await;
+    for seconds in 0..=end {
+        if stop_at == Some(seconds) {
+            stop.set();
         }
+        settle().await;
         let ended = (&mut served).now_or_never().is_some();
-        assert_eq!(ended, seconds == 7, "after {seconds} s");
+        assert_eq!(ended, seconds == end, "after {seconds} s");
         time.push(SECOND);
     }
     let mut heard = Vec::new();
