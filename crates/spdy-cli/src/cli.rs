@@ -5,7 +5,7 @@ use clap::{ColorChoice, Parser, Subcommand};
 use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
 use crate::help::examples;
 
-/// Speak SPDY: serve pages, fetch them, record them, and race them against HTTP.
+/// Speak SPDY: serve pages, fetch them, load them over emulated networks, and race them against HTTP.
 ///
 /// Results go to stdout, everything else to stderr.
 #[derive(Debug, Parser)]
@@ -58,7 +58,8 @@ pub(crate) enum Command {
     /// One change at a time is made to the page, and the page is loaded with it over the same network with the same
     /// seeds: hosts folded into the page's own, pushes, hints in the head of the document, scripts and style sheets
     /// that nothing waits for, hosts left out; then other protocols and worse networks, for comparison. Folded
-    /// hosts keep their bodies, and are asked for at the page's own. The exit code is 1 if the page as it is did not
+    /// hosts keep their bodies, and are asked for at the page's own. What is saved is the median of what each run saves
+    /// against the run of the same seed; where packets are lost by chance, ask for several --runs. The exit code is 1 if the page as it is did not
     /// come whole.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),

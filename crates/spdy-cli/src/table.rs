@@ -7,6 +7,13 @@ use anstyle::Style;
 /// Spaces between two columns.
 const GAP: usize = 2;
 
+/// Foreign text that cannot speak to the terminal.
+pub(crate) fn visible(text: &str) -> String {
+    text.chars()
+        .map(|char| if char.is_control() { '\u{fffd}' } else { char })
+        .collect()
+}
+
 /// One cell: text, and how it is shown. Control characters of foreign text are made visible, so that a
 /// recorded page cannot speak to the terminal.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +26,8 @@ pub(crate) struct Cell {
 impl Cell {
     /// Words stand left.
     pub(crate) fn word(text: impl Display) -> Self {
-        let text = text
-            .to_string()
-            .chars()
-            .map(|char| if char.is_control() { '\u{fffd}' } else { char })
-            .collect();
         Self {
-            text,
+            text: visible(&text.to_string()),
             style: Style::new(),
             right: false,
         }

@@ -218,6 +218,29 @@ fn twice_the_round_trip_time_takes_twice_as_long() {
 }
 
 #[test]
+fn a_network_that_loses_more_is_not_made_better_by_losing_one_percent() {
+    let losing = |loss: &str| {
+        let spec = format!("down=1gbit,up=1gbit,rtt=100ms,loss={loss}");
+        let case = Case {
+            network: RaceNetwork::parse(&spec).unwrap(),
+            ..case(page(), RaceProtocol::Spdy)
+        };
+        let findings = examine(&case).findings;
+        let is_loss = |finding: &Finding| {
+            matches!(
+                finding.remedy,
+                Remedy::Network {
+                    change: Worse::Loss
+                }
+            )
+        };
+        findings.iter().any(is_loss)
+    };
+    assert!(losing("0") && losing("0.1%"));
+    assert!(!losing("1%") && !losing("5%"));
+}
+
+#[test]
 fn an_examination_is_the_same_again_and_on_any_number_of_threads() {
     let replica = builtin::NAMES.map(|name| {
         spdy_page::open::open_with(name, &Default::default())

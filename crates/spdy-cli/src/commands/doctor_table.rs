@@ -46,7 +46,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
     let mut table = Table::new([
         Cell::number("saves ms"),
         Cell::number("of load"),
-        Cell::number("DCL ms"),
+        Cell::number("saves DCL ms"),
         Cell::word("by (resources)"),
     ]);
     for finding in helps.iter().take(most) {

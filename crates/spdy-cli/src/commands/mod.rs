@@ -15,6 +15,7 @@ pub(crate) mod inspect;
 mod inspect_view;
 pub(crate) mod lab;
 mod outcome;
+mod output;
 pub(crate) mod race;
 mod race_table;
 pub(crate) mod replica;

@@ -1,6 +1,6 @@
 //! `spdy replica import|show|check`: pages on disk.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -8,6 +8,7 @@ use spdy_page::archive;
 use spdy_page::notes::ImportNotes;
 use spdy_page::open::ImportOptions;
 
+use crate::commands::output::is_not;
 use crate::commands::race::open_replica;
 use crate::commands::{Outcome, replica_check, replica_show};
 use crate::help::examples;
@@ -93,6 +94,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
         ..ImportOptions::default()
     };
     let opened = open_replica(recording, &options)?;
+    is_not(Path::new(recording), output)?;
     let gzip = output.extension().is_some_and(|ending| ending == "gz");
     let bytes = archive::encode(&opened.replica, gzip);
     std::fs::write(output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
@@ -136,7 +138,7 @@ struct Imported<'a> {
 }
 
 impl<'a> Imported<'a> {
-    fn of(notes: &'a ImportNotes, output: &std::path::Path, bytes: usize) -> Self {
+    fn of(notes: &'a ImportNotes, output: &Path, bytes: usize) -> Self {
         let ImportNotes {
             format,
             exchanges,

@@ -554,14 +554,19 @@ fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
         ended_with(code, command.args(more))
     };
     let shown = text(&compare(0, &[]).stdout);
-    assert!(shown.contains("6 slower, 0 faster, 6 the same"), "{shown}");
+    assert!(
+        shown.contains("2 slower, 0 faster, 6 the same within 1 %, 4 undecided"),
+        "{shown}"
+    );
     assert!(shown.contains("1.050-1.050"), "{shown}");
     let bytes = text(&compare(0, &["--measure", "bytes"]).stdout);
-    assert!(bytes.contains("0 more, 6 less, 6 the same"), "{bytes}");
+    assert!(bytes.contains("0 more, 2 less, 6 the same"), "{bytes}");
     compare(0, &["--budget", "6%"]);
     let over = text(&compare(1, &["--budget", "4.9%"]).stderr);
     assert!(
-        over.contains("6 cells take more than 4.9") && over.contains("5.0 % more"),
+        over.contains("2 cells take more than 4.9")
+            && over.contains("5.0 % more")
+            && over.contains("4 cells are over the budget and undecided"),
         "{over}"
     );
     let json: Value = serde_json::from_slice(&compare(0, &["--json"]).stdout).expect("JSON");
@@ -678,6 +683,37 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
     assert!(html.contains("&lt;script&gt;alert(1)") && html.contains("&lt;b onload=x&gt;"));
     assert!(!html.contains("<script") && !html.contains("<b "));
     ended_with(1, &mut lab.command(&["report", "nowhere.db"]));
+
+    // A report is not written over what it is of, nor is a table.
+    let before = lab.bytes("small.db");
+    ended_with(
+        2,
+        &mut lab.command(&["report", "small.db", "--output", "small.db"]),
+    );
+    ended_with(
+        2,
+        &mut lab.command(&["export", "small.db", "--csv", "./small.db"]),
+    );
+    assert!(
+        lab.bytes("small.db") == before,
+        "the store was written over"
+    );
+
+    // A time without an end has no place in a picture, and no name speaks to a terminal.
+    let connection = Connection::open(lab.path("small.db")).expect("a store");
+    let endless = "UPDATE results SET load_ms = 9e999, cell = replace(cell, '<b', char(27) || ']0;x') WHERE id = 1";
+    connection.execute(endless, []).expect("rows");
+    drop(connection);
+    ended_with(
+        0,
+        &mut lab.command(&["report", "small.db", "--output", "-"]),
+    );
+    lab.run("other.db", &[]);
+    let told = ended_with(
+        1,
+        &mut lab.command(&["compare", "small.db", "other.db", "--budget", "1%"]),
+    );
+    assert!(!told.stderr.contains(&27), "{}", text(&told.stderr));
 }
 
 #[test]

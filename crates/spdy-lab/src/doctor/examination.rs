@@ -106,7 +106,7 @@ impl Case {
         mut on_done: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Option<Examination> {
         let graph = PageGraph::of(&self.replica);
-        let remedies = remedies(&self.replica, &graph, self.protocol);
+        let remedies = remedies(&self.replica, &graph, self.protocol, &self.network.profile);
         // The page as it is comes first, then each remedy.
         let total = 1 + remedies.len();
         let work = |number: usize| match number.checked_sub(1) {

@@ -93,13 +93,23 @@ impl Worse {
             }
             Self::Loss => {
                 for loss in [&mut path.loss_up, &mut path.loss_down] {
-                    if *loss == LossModel::None {
+                    if share(*loss) < ONE_PERCENT {
                         *loss = LossModel::Bernoulli(ONE_PERCENT);
                     }
                 }
             }
         }
         worse
+    }
+}
+
+/// Packets that are lost in the long run.
+fn share(loss: LossModel) -> Probability {
+    match loss {
+        LossModel::None => Probability::default(),
+        LossModel::Bernoulli(share) | LossModel::Bursts { average: share, .. } => share,
+        // Made by no text of a network; left as it is.
+        LossModel::GilbertElliott(_) => Probability::ONE,
     }
 }
 
@@ -110,9 +120,14 @@ fn by_name<S: serde::Serializer>(protocol: &RaceProtocol, to: S) -> Result<S::Ok
 /// Most remedies of one kind that are tried, those first that concern the most.
 pub const MOST_OF_A_KIND: usize = 64;
 
-/// Everything that can be tried on a page that is loaded by `protocol`.
+/// Everything that can be tried on a page that is loaded by `protocol` over `profile`.
 #[must_use]
-pub fn remedies(replica: &Replica, graph: &PageGraph, protocol: RaceProtocol) -> Vec<Remedy> {
+pub fn remedies(
+    replica: &Replica,
+    graph: &PageGraph,
+    protocol: RaceProtocol,
+    profile: &Profile,
+) -> Vec<Remedy> {
     let mut remedies = of_hosts(replica, graph);
     if protocol == RaceProtocol::Spdy {
         remedies.push(Remedy::Push);
@@ -121,7 +136,9 @@ pub fn remedies(replica: &Replica, graph: &PageGraph, protocol: RaceProtocol) ->
     let others = RaceProtocol::ALL.into_iter();
     let others = others.filter(|other| *other != protocol);
     remedies.extend(others.map(|protocol| Remedy::Protocol { protocol }));
-    remedies.extend(Worse::ALL.map(|change| Remedy::Network { change }));
+    let worse = Worse::ALL.into_iter();
+    let worse = worse.filter(|worse| worse.apply(profile) != *profile);
+    remedies.extend(worse.map(|change| Remedy::Network { change }));
     remedies
 }
 

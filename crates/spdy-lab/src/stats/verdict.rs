@@ -3,6 +3,9 @@
 //! "No difference was found" and "there is none worth speaking of" are not the same, and are told apart: the second is a
 //! test of its own (two one-sided tests at 5 %, which is a 90 % interval within the margin).
 //!
+//! An interval of few runs is too narrow to tell anything, so with under [`LEAST_RUNS`] nothing is decided, unless there is
+//! no chance in the loads, of which one run is as good as many, or nothing has changed at all.
+//!
 //! ```text
 //!        1-m      1      1+m
 //!  ───────┼───────┼───────┼──────►  ratio of times, b to a
@@ -17,6 +20,9 @@ use serde::Serialize;
 use super::bootstrap::{Bootstrap, Estimate};
 use super::effect::Effect;
 use super::median::median;
+
+/// Fewest runs of a cell that decide anything where chance is.
+pub const LEAST_RUNS: usize = 6;
 
 /// Which way two cells differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -46,13 +52,15 @@ pub struct Comparison {
 
 impl Comparison {
     /// Runs that belong together, one of each cell with the same chance: `(first, second)`. `margin` is the part of the
-    /// first that does not matter. `None` if there is no run, or a first that took no time.
+    /// first that does not matter; `exact` says that there is no chance in them. `None` if there is no run, or a first that took no time.
     #[must_use]
-    pub fn of_pairs(pairs: &[(f64, f64)], margin: f64) -> Option<Self> {
+    pub fn of_pairs(pairs: &[(f64, f64)], margin: f64, exact: bool) -> Option<Self> {
         let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
         let middle = |ratios: &[f64]| median(ratios.iter().copied()).unwrap_or(f64::NAN);
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-        Self::of((&a, &b), margin, |bootstrap| bootstrap.of(&ratios, middle))
+        Self::of((&a, &b), margin, exact, |bootstrap| {
+            bootstrap.of(&ratios, middle)
+        })
     }
 
     /// Runs that have nothing to do with one another.
@@ -60,12 +68,15 @@ impl Comparison {
     pub fn of_groups(a: &[f64], b: &[f64], margin: f64) -> Option<Self> {
         let middle = |values: &[f64]| median(values.iter().copied()).unwrap_or(f64::NAN);
         let ratio = |a: &[f64], b: &[f64]| middle(b) / middle(a);
-        Self::of((a, b), margin, |bootstrap| bootstrap.of_two((a, b), ratio))
+        Self::of((a, b), margin, false, |bootstrap| {
+            bootstrap.of_two((a, b), ratio)
+        })
     }
 
     fn of(
         (a, b): (&[f64], &[f64]),
         margin: f64,
+        exact: bool,
         estimate: impl Fn(Bootstrap) -> Option<Estimate>,
     ) -> Option<Self> {
         let ratio = estimate(Bootstrap::default())?;
@@ -74,7 +85,9 @@ impl Comparison {
             ..Bootstrap::default()
         })?;
         let within = narrower.low >= 1.0 - margin && narrower.high <= 1.0 + margin;
+        let tells = exact || a == b || a.len().min(b.len()) >= LEAST_RUNS;
         let difference = match (within, ratio.may_be(1.0)) {
+            _ if !tells => Difference::Undecided,
             (true, _) => Difference::Same,
             (false, true) => Difference::Undecided,
             (false, false) if ratio.high < 1.0 => Difference::Less,
@@ -93,24 +106,44 @@ mod tests {
     use super::*;
 
     fn difference(pairs: &[(f64, f64)]) -> Difference {
-        Comparison::of_pairs(pairs, 0.01).unwrap().difference
+        Comparison::of_pairs(pairs, 0.01, false).unwrap().difference
     }
 
     #[test]
     fn exact_times_need_one_run() {
-        assert_eq!(difference(&[(100.0, 102.0)]), Difference::More);
-        assert_eq!(difference(&[(100.0, 98.0)]), Difference::Less);
-        assert_eq!(difference(&[(100.0, 100.9)]), Difference::Same);
-        assert_eq!(Comparison::of_pairs(&[], 0.01), None);
-        assert_eq!(Comparison::of_pairs(&[(0.0, 1.0)], 0.01), None);
+        let exact = |pair| {
+            let comparison = Comparison::of_pairs(&[pair], 0.01, true);
+            comparison.map(|comparison| comparison.difference)
+        };
+        assert_eq!(exact((100.0, 102.0)), Some(Difference::More));
+        assert_eq!(exact((100.0, 98.0)), Some(Difference::Less));
+        assert_eq!(exact((100.0, 100.9)), Some(Difference::Same));
+        assert_eq!(exact((0.0, 1.0)), None);
+        assert_eq!(Comparison::of_pairs(&[], 0.01, true), None);
     }
 
     #[test]
     fn noise_without_a_direction_is_undecided_and_small_noise_is_the_same() {
-        let noisy = [(100.0, 130.0), (100.0, 75.0), (100.0, 110.0), (100.0, 92.0)];
+        let noisy = [130.0, 75.0, 110.0, 92.0, 120.0, 81.0].map(|after| (100.0, after));
         assert_eq!(difference(&noisy), Difference::Undecided);
-        let small = [(100.0, 100.3), (100.0, 99.8), (100.0, 100.1), (100.0, 99.9)];
+        let small = [100.3, 99.8, 100.1, 99.9, 100.2, 99.7].map(|after| (100.0, after));
         assert_eq!(difference(&small), Difference::Same);
+    }
+
+    /// Two cells of the same kind: some 5 % may be said to differ, with the fewest runs a few more.
+    #[test]
+    fn chance_alone_is_rarely_taken_for_a_difference() {
+        use rand::{RngExt, SeedableRng};
+        for runs in [1, 2, 3, 5, 6, 7, 15] {
+            let mut chance = rand_chacha::ChaCha8Rng::seed_from_u64(runs as u64);
+            let mut time = || 100.0 + 40.0 * chance.random::<f64>();
+            let differ = (0..100).filter(|_| {
+                let pairs: Vec<_> = (0..runs).map(|_| (time(), time())).collect();
+                matches!(difference(&pairs), Difference::More | Difference::Less)
+            });
+            let (differ, at_most) = (differ.count(), if runs < 6 { 0 } else { 18 });
+            assert!(differ <= at_most, "{differ} of 100 with {runs} runs");
+        }
     }
 
     #[test]
@@ -119,7 +152,7 @@ mod tests {
         let pairs: Vec<(f64, f64)> = [100.0, 180.0, 320.0, 90.0, 250.0, 130.0, 400.0]
             .map(|time| (time, time * 1.1))
             .to_vec();
-        let paired = Comparison::of_pairs(&pairs, 0.01).unwrap();
+        let paired = Comparison::of_pairs(&pairs, 0.01, false).unwrap();
         assert_eq!(paired.difference, Difference::More);
         assert!((paired.ratio.value - 1.1).abs() < 1e-12);
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();

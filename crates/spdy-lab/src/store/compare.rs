@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use spdy_netem::loss::LossModel;
+use spdy_netem::profile::Profile;
 
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
 use crate::store::row::Row;
@@ -167,11 +169,10 @@ impl StoreComparison {
             .count()
     }
 
-    /// Cells that take more than `budget` more, a part of what was before, and surely some more.
-    pub fn over(&self, budget: f64) -> impl Iterator<Item = &CellComparison> {
+    /// Cells of this verdict that take more than `budget` more, a part of what was before.
+    pub fn over(&self, budget: f64, verdict: Difference) -> impl Iterator<Item = &CellComparison> {
         self.cells.iter().filter(move |cell| {
-            cell.comparison.difference == Difference::More
-                && cell.comparison.ratio.value > 1.0 + budget
+            cell.comparison.difference == verdict && cell.comparison.ratio.value > 1.0 + budget
         })
     }
 }
@@ -219,7 +220,8 @@ fn compare(
         && before.iter().zip(after).all(same);
     let comparison = if paired {
         let pairs = of_before.iter().copied().zip(of_after.iter().copied());
-        Comparison::of_pairs(&pairs.collect::<Vec<_>>(), margin)?
+        let exact = before.iter().chain(after).all(|row| is_without_chance(row));
+        Comparison::of_pairs(&pairs.collect::<Vec<_>>(), margin, exact)?
     } else {
         Comparison::of_groups(&of_before, &of_after, margin)?
     };
@@ -234,5 +236,15 @@ fn compare(
         modes_before: Modes::of(&of_before),
         modes_after: Modes::of(&of_after),
         failed_after: after.iter().filter(failed).count(),
+    })
+}
+
+/// Whether nothing random happens on the network of a load, so that every run of it is the same.
+fn is_without_chance(row: &Row) -> bool {
+    let network = row.value("network").as_str().unwrap_or_default();
+    network.parse::<Profile>().is_ok_and(|profile| {
+        let path = profile.path;
+        let lossless = [path.loss_up, path.loss_down] == [LossModel::None; 2];
+        lossless && path.jitter.is_zero()
     })
 }

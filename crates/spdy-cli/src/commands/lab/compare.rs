@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
-use spdy_lab::stats::Difference;
+use spdy_lab::stats::{Difference, LEAST_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
 use spdy_lab::store::results::Store;
 
 use crate::commands::Outcome;
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN};
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Table, visible};
 
 /// What `spdy lab compare` is asked.
 #[derive(Debug, clap::Args)]
@@ -88,13 +88,13 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     ];
     for (what, cells) in missing {
         if let [first, ..] = cells.as_slice() {
-            let count = cells.len();
+            let (count, first) = (cells.len(), visible(first));
             printer.note(format_args!(
                 "{WARN}{count} cells{WARN:#} are {what}: {first} ..."
             ));
         }
     }
-    judge(&compared, args)
+    judge(&compared, args, printer)
 }
 
 /// The table, and the sum of it.
@@ -178,23 +178,30 @@ fn table(cells: &[&CellComparison], measure: Measure) -> Table {
 }
 
 /// Whether a budget was kept.
-fn judge(compared: &StoreComparison, args: &Args) -> anyhow::Result<Outcome> {
+fn judge(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let Some(budget) = args.budget else {
         return Ok(Outcome::Done);
     };
-    if let Some(worst) = compared.over(budget).max_by(|a, b| {
+    let undecided = compared.over(budget, Difference::Undecided).count();
+    if undecided > 0 {
+        printer.note(format_args!(
+            "{WARN}{undecided} cells{WARN:#} are over the budget and undecided: more runs would tell, {LEAST_RUNS} at least"
+        ));
+    }
+    let over = || compared.over(budget, Difference::More);
+    if let Some(worst) = over().max_by(|a, b| {
         a.comparison
             .ratio
             .value
             .total_cmp(&b.comparison.ratio.value)
     }) {
-        let count = compared.over(budget).count();
+        let count = over().count();
         let more = (worst.comparison.ratio.value - 1.0) * 100.0;
         anyhow::bail!(
             "{count} cells take more than {} % more {}; the worst takes {more:.1} % more: {}",
             budget * 100.0,
             args.measure.name(),
-            worst.cell
+            visible(&worst.cell)
         );
     }
     let failed: usize = compared.cells.iter().map(|cell| cell.failed_after).sum();

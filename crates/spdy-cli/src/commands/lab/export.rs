@@ -8,7 +8,7 @@ use anyhow::Context;
 use spdy_lab::store::csv;
 use spdy_lab::store::results::Store;
 
-use crate::commands::Outcome;
+use crate::commands::{Outcome, output};
 use crate::help::examples;
 use crate::printer::Printer;
 
@@ -43,6 +43,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             (None, written) => Ok(written.map(|_| Outcome::Done)?),
         };
     }
+    output::is_not(&args.store, &args.csv)?;
     let file =
         File::create(&args.csv).with_context(|| format!("cannot write {}", args.csv.display()))?;
     let loads = csv::write(&store, &mut BufWriter::new(file))?;

@@ -52,7 +52,7 @@ enum Command {
     ///
     /// Cells of the same key belong together; what has changed may be a page, the program or a choice. Intervals are of 95 %;
     /// a cell is the same if its ratio is surely within the margin. The exit code is 1 if, with --budget, any cell takes
-    /// more than that more, any load after did not get all of its page, or a cell is there no more.
+    /// more than that more for certain, any load after did not get all of its page, or a cell is there no more.
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::Args),
     /// Put to the test what papers said of SPDY, and say what became of it

@@ -6,7 +6,7 @@ use anyhow::Context;
 use spdy_lab::report::experiment;
 use spdy_lab::store::results::Store;
 
-use crate::commands::Outcome;
+use crate::commands::{Outcome, output};
 use crate::help::examples;
 use crate::printer::Printer;
 
@@ -38,6 +38,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Some(path) => path.clone(),
         None => args.store.with_extension("html"),
     };
+    output::is_not(&args.store, &path)?;
     std::fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
     printer.note(format_args!("report: {}", path.display()));
     Ok(Outcome::Done)

@@ -188,6 +188,8 @@ fn cell(protocol: String, rows: &[Row]) -> Option<Cell> {
     let loads: Vec<f64> = rows
         .iter()
         .filter_map(|row| row.value("load_ms").as_f64())
+        // An imported table may hold anything, and a picture has an end.
+        .filter(|ms| ms.is_finite() && *ms >= 0.0)
         .collect();
     let broken = |row: &&Row| *row.value("failures") != Value::Null;
     let header_bytes = || {

@@ -4,12 +4,12 @@ use std::fmt::{self, Write};
 
 use super::data::Data;
 use crate::report::text::{Millis, Text};
-use crate::report::times::class_of;
+use crate::report::times::{class_of, tick_label};
 use crate::stats::median;
 
 const WIDTH: f64 = 360.0;
 const LEFT: f64 = 34.0;
-const RIGHT: f64 = 350.0;
+const RIGHT: f64 = 342.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 160.0;
 const HEIGHT: f64 = 180.0;
@@ -65,24 +65,21 @@ fn panel(out: &mut String, number: usize, data: &Data, page: &str) -> fmt::Resul
             percent = part * 100.0,
         )?;
     }
-    for power in least.log10().floor() as i32..=most.log10().ceil() as i32 {
-        for factor in [1.0, 2.0, 5.0] {
-            let ms = factor * 10_f64.powi(power);
-            if !(least..=most).contains(&ms) {
-                continue;
-            }
-            let label = if ms >= 1000.0 {
-                format!("{}\u{202f}s", ms / 1000.0)
-            } else {
-                format!("{ms}\u{202f}ms")
-            };
-            write!(
-                out,
-                "<path class=\"grid\" d=\"M{x:.1} {TOP}V{BOTTOM}\"/><text class=\"axis\" x=\"{x:.1}\" y=\"{}\">{label}</text>",
-                BOTTOM + 13.0,
-                x = x(ms),
-            )?;
-        }
+    let mut marks: Vec<f64> = (least.log10().floor() as i32..=most.log10().ceil() as i32)
+        .flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(power)))
+        .filter(|ms| (least..=most).contains(ms))
+        .collect();
+    if marks.len() < 2 {
+        marks = vec![least, most]; // no round numbers lie between
+    }
+    for ms in marks {
+        write!(
+            out,
+            "<path class=\"grid\" d=\"M{x:.1} {TOP}V{BOTTOM}\"/><text class=\"axis\" x=\"{x:.1}\" y=\"{}\">{label}</text>",
+            BOTTOM + 13.0,
+            x = x(ms),
+            label = tick_label(ms, most),
+        )?;
     }
     for protocol in &data.protocols {
         let times = times(protocol);

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use super::data::{Data, Factor, Trial};
 use crate::report::text::Text;
 
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 72.0;
 const COLUMN: f64 = 42.0;
 const ROW: f64 = 22.0;
 const AXIS: f64 = 30.0;
@@ -115,10 +115,12 @@ fn panel(
     }
     write!(
         out,
-        "<text class=\"axis\" x=\"{}\" y=\"{}\">{} over {}</text></svg></figure>",
-        f64::midpoint(LEFT, width),
-        bottom + AXIS - 6.0,
-        Text(&down.name),
-        Text(&across.name)
+        "<text class=\"axis\" x=\"{across_x}\" y=\"{names}\">{across}</text>\
+         <text class=\"axis y\" x=\"{down_x}\" y=\"{names}\">{down}</text></svg></figure>",
+        across_x = f64::midpoint(LEFT, width),
+        down_x = LEFT - 5.0,
+        names = bottom + AXIS - 6.0,
+        across = Text(&across.name),
+        down = Text(&down.name),
     )
 }

@@ -1,0 +1,21 @@
+//! Files that are written.
+
+use std::path::Path;
+
+use crate::commands::Usage;
+
+/// Refuses an `output` that is the `input`: what is read would be gone.
+pub(crate) fn is_not(input: &Path, output: &Path) -> anyhow::Result<()> {
+    let same = match (input.canonicalize(), output.canonicalize()) {
+        (Ok(input), Ok(output)) => input == output,
+        _ => false, // not there yet, or no file: a shipped name
+    };
+    if same {
+        let (input, output) = (input.display(), output.display());
+        return Err(Usage(format!(
+            "{output} is what is read ({input}); want another file"
+        ))
+        .into());
+    }
+    Ok(())
+}
