@@ -98,7 +98,11 @@ fn what_is_wrong_is_answered_with_what_is_right() {
     assert!(refusal("satelite").contains("did you mean \"satellite\"?"));
     assert!(refusal("dsl,los=1%").contains("did you mean \"loss\"?"));
     assert!(refusal("lulic").contains("lulic:BANDWIDTH:DELAY"));
-    assert!(refusal("").starts_with("no network is called \"\""));
+    for nothing in ["", " "] {
+        let told = refusal(nothing);
+        assert!(told.starts_with("no network given: want"), "{told}");
+        assert!(told.contains("dsl") && told.contains("rtt="), "{told}");
+    }
     assert_eq!(
         refusal("dsl,loss=1"),
         "loss=1 is not understood: want a percentage with its sign, as 1% or 0.5%, or a fraction of at \

@@ -383,6 +383,9 @@ fn a_wrong_experiment_is_told_with_its_line_and_what_was_wanted() {
         assert!(told.contains(word), "no {word} in {told}");
     }
     assert!(!lab.path("small.db").exists(), "a store of nothing");
+    let bare = Lab::new("name = 'bare'\npages = ['portal']\n[factors]\nconnections = 6\n");
+    let told = text(&ended_with(1, &mut bare.command(&["run", "small.toml"])).stderr);
+    assert!(told.contains("no network given: want a name"), "{told}");
     let told = text(&ended_with(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
     assert!(
         told.contains("nowhere.toml") && told.contains("lulic"),

@@ -90,6 +90,11 @@ fn what_cannot_be_says_why() {
         rate.contains("down=2") && rate.contains("as 2mbit"),
         "{rate}"
     );
+    let nothing = said(2, &["--", "true"]);
+    assert!(
+        nothing.contains("no network given: want a name") && nothing.contains("rtt="),
+        "{nothing}"
+    );
     let congestion = said(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
     assert!(
         congestion.contains("\"nosuch\"") && congestion.contains("reno"),

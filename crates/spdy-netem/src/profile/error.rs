@@ -4,6 +4,15 @@
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
+    /// No word at all.
+    #[error(
+        "no network given: want a name ({}), or one by hand, as down=2mbit,up=384kbit,rtt=100ms",
+        .names.join(", ")
+    )]
+    Empty {
+        /// All names.
+        names: Vec<&'static str>,
+    },
     /// No network has that name.
     #[error("no network is called {got:?}{}; there are {}", hint(.nearest), .names.join(", "))]
     UnknownName {

@@ -121,6 +121,11 @@ impl FromStr for Profile {
         if first.contains('=') {
             return by_hand(&Settings::read(parts)?);
         }
+        if text.trim().is_empty() {
+            return Err(ProfileError::Empty {
+                names: names().to_vec(),
+            });
+        }
         parts.next();
         let base = named(first).ok_or_else(|| unknown_name(first))?;
         change(base, &Settings::read(parts)?)
