@@ -512,6 +512,18 @@ fn lulics_table_is_imported_shown_and_exported() {
     let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
     assert!(told.contains("the plan results ("), "{told}");
 
+    // A store has his columns too, but more than they say tells its cells apart.
+    let ours = ended_with(
+        1,
+        &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
+    );
+    assert!(
+        text(&ours.stderr).contains("his.db is a store of spdy already"),
+        "{}",
+        text(&ours.stderr)
+    );
+    assert!(!lab.path("twice.db").exists(), "a store of nothing");
+
     his.execute_batch("ALTER TABLE results DROP COLUMN tow")
         .expect("it is SQL");
     let wrong = ended_with(

@@ -56,6 +56,12 @@ pub enum StoreError {
         /// What was asked for.
         want: String,
     },
+    /// A store where Lulic's database was wanted.
+    #[error("{path} is a store of spdy already, want a database of Lulic's: spdy lab show reads it as it is", path = .path.display())]
+    Ours {
+        /// The file.
+        path: PathBuf,
+    },
     /// A table to import that is not as Lulic's.
     #[error("{path}, table results: {what}", path = .path.display())]
     Import {

@@ -15,6 +15,7 @@ use crate::store::column::{COLUMNS, LULIC, position};
 use crate::store::error::StoreError;
 use crate::store::results::{Store, insert};
 use crate::store::row::Row;
+use crate::store::schema;
 use crate::store::value::Value;
 
 /// Most rows of a table to import: they are held until the last is read.
@@ -27,7 +28,8 @@ pub const MAX_ROWS: usize = 100_000;
 ///
 /// # Errors
 ///
-/// No such table, columns that are missing, values that are no numbers, more than [`MAX_ROWS`]; a store that is there already.
+/// A store instead of his database, no such table, columns that are missing, values that are no numbers, more than [`MAX_ROWS`];
+/// a store that is there already.
 pub fn import(from: &Path, into: &Path) -> Result<usize, StoreError> {
     if !from.exists() {
         return Err(StoreError::Missing {
@@ -40,6 +42,7 @@ pub fn import(from: &Path, into: &Path) -> Result<usize, StoreError> {
         });
     }
     let source = Store::connect(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    refuse_ours(&source)?;
     let measured = read(&source)?;
     let hash = hash(&measured);
     let rows = rows(&measured, &hash);
@@ -61,6 +64,18 @@ pub fn import(from: &Path, into: &Path) -> Result<usize, StoreError> {
     })?;
     store.finish()?;
     Ok(rows.len())
+}
+
+/// A store has his nine columns too, but its cells are told apart by more than those say.
+fn refuse_ours(source: &Store) -> Result<(), StoreError> {
+    let id =
+        schema::head(&source.connection, "application_id").map_err(|cause| source.sqlite(cause))?;
+    if id == schema::APPLICATION {
+        return Err(StoreError::Ours {
+            path: source.path.clone(),
+        });
+    }
+    Ok(())
 }
 
 /// One row of his.
