@@ -47,6 +47,15 @@ pub enum Place {
     Command(usize),
 }
 
+/// Whose Ctrl-C is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Typed {
+    /// The command's: ours wait for it to end, and then tell what was.
+    ForCommand,
+    /// Everybody's: no command is run, and all of it ends.
+    ForAll,
+}
+
 /// What the inner process knows of the outer one.
 #[derive(Clone, Copy, Debug)]
 pub struct Inside {
@@ -55,15 +64,15 @@ pub struct Inside {
 }
 
 /// Enters, and tells which process this is. Call it before any thread starts, as the first thing that a
-/// command does; outside, it comes back when the inner process has ended.
+/// command does; outside, it comes back when the inner process has ended. SIGINT and SIGQUIT go where `typed` says.
 ///
 /// # Errors
 ///
 /// Threads run already, or the system gives no namespaces.
-pub fn enter() -> Result<Place, RealTimeError> {
+pub fn enter(typed: Typed) -> Result<Place, RealTimeError> {
     let called = env::args().next().unwrap_or_default();
     let Some(part) = called.strip_prefix(MARK) else {
-        return outside().map(Place::Outside);
+        return outside(typed).map(Place::Outside);
     };
     let numbers: Vec<u32> = part
         .split(':')
@@ -85,12 +94,12 @@ pub fn enter() -> Result<Place, RealTimeError> {
             }
             Ok(Place::Command(number as usize))
         }
-        _ => outside().map(Place::Outside),
+        _ => outside(typed).map(Place::Outside),
     }
 }
 
 /// Leaves the outer process behind, and waits for the inner one.
-fn outside() -> Result<ExitStatus, RealTimeError> {
+fn outside(typed: Typed) -> Result<ExitStatus, RealTimeError> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(RealTimeError::Threads { threads });
@@ -108,9 +117,11 @@ fn outside() -> Result<ExitStatus, RealTimeError> {
         what: "the inner process",
         source,
     };
-    // Ctrl-C is for the command; it ends, and then we tell what was.
-    let typed = typed_signals();
-    typed.thread_block().map_err(|error| start(error.into()))?;
+    if typed == Typed::ForCommand {
+        // The inner process inherits it; the command opens them again.
+        let blocked = typed_signals().thread_block();
+        blocked.map_err(|error| start(error.into()))?;
+    }
     // As /proc numbers us, which is where the inner process will look.
     let me = fs::read_link("/proc/self").map_err(start)?;
     let mut inner = Command::new(MYSELF)

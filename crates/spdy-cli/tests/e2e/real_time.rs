@@ -3,7 +3,10 @@
 //! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Output, Stdio};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -132,6 +135,34 @@ fn a_shaper_that_is_killed_takes_everything_with_it() {
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("text");
     assert_eq!(rest, "");
+}
+
+/// Whoever inherited our pipe holds it open: it ends when the last process of all has.
+#[test]
+fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
+    if skips() {
+        return;
+    }
+    let mut child = spdy(&["lab", "calibrate", "--link", "--json", "-q"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("spdy starts");
+    let children = format!("/proc/{id}/task/{id}/children", id = child.id());
+    let (_never, tick) = mpsc::channel::<()>();
+    while std::fs::read_to_string(&children).is_ok_and(|inner| inner.is_empty()) {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is a kill").success());
+    let mut said = String::new();
+    let mut stdout = child.stdout.take().expect("it is piped");
+    stdout.read_to_string(&mut said).expect("text");
+    assert_eq!(said, "", "it went on to its end");
+    let status = child.wait().expect("it was interrupted");
+    assert_eq!(status.signal(), Some(2), "{status}");
 }
 
 /// The program repeats runs that were late by itself; a machine that is late all the time gets some attempts more.

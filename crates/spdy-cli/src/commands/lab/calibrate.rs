@@ -8,7 +8,7 @@ use serde::Serialize;
 use spdy_lab::calibrate::cell::{self, Cell};
 use spdy_lab::calibrate::compare::{CellResult, Errors, Pair, Summary};
 use spdy_lab::calibrate::work::{Event, Work};
-use spdy_tun::enclosure::{self, Place};
+use spdy_tun::enclosure::{self, Place, Typed};
 
 use crate::commands::Outcome;
 use crate::commands::lab::calibrate_link;
@@ -83,7 +83,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    match enclosure::enter()? {
+    match enclosure::enter(Typed::ForAll)? {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(_) => anyhow::bail!("no command is run here"),
         Place::Inside(_) if args.link => calibrate_link::run(args.json, printer),

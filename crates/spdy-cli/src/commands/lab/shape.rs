@@ -12,7 +12,7 @@ use anyhow::Context;
 use nix::sys::wait::{WaitStatus, waitpid};
 use serde::Serialize;
 use spdy_netem::profile::{Era, Profile};
-use spdy_tun::enclosure::{self, Inside, Place};
+use spdy_tun::enclosure::{self, Inside, Place, Typed};
 use spdy_tun::limits::{Fault, Limits};
 use spdy_tun::measured::Measured;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
@@ -129,7 +129,7 @@ const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let profile = args.link.profile()?;
-    match enclosure::enter()? {
+    match enclosure::enter(Typed::ForCommand)? {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(number) => Ok(become_command(args, number, printer)),
         Place::Inside(inside) => shape(args, &profile, inside, printer),
