@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let report = runtime.block_on(async {
         let live = Arc::new(Live::default());
         let mut watcher = Watcher::new(printer, &plan, live.clone());
-        let signals = Signals::listen()?;
+        let mut signals = Signals::listen()?;
         let stop = async {
             // Without signals the run ends when it is over.
             if signals.any().await.is_err() {

@@ -251,7 +251,7 @@ async fn serve(
         false => None,
     };
     // Whoever reads that we listen may ask us to stop the next moment.
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?;
     announce(
         args,
         &site,
@@ -551,7 +551,7 @@ impl Signals {
 
     /// Completes at Ctrl-C, or when the system asks the program to end.
     #[cfg(unix)]
-    pub(super) async fn any(mut self) -> anyhow::Result<()> {
+    pub(super) async fn any(&mut self) -> anyhow::Result<()> {
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => {}
@@ -561,7 +561,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(super) async fn any(self) -> anyhow::Result<()> {
+    pub(super) async fn any(&mut self) -> anyhow::Result<()> {
         Ok(tokio::signal::ctrl_c().await?)
     }
 }

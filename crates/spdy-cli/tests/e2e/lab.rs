@@ -1,9 +1,9 @@
 //! `spdy lab`: experiments that end the same whatever befell them, and stores that say what they are.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -61,6 +61,12 @@ impl Lab {
     fn csv(&self, store: &str) -> String {
         let export = ["export", store, "--csv", "-"];
         text(&ended_with(0, &mut self.command(&export)).stdout)
+    }
+
+    fn has_plan(&self, store: &str) -> bool {
+        let connection = Connection::open(self.path(store)).expect("the folder can be read");
+        let plan = connection.query_row("SELECT name FROM plan", [], |row| row.get::<_, String>(0));
+        plan.is_ok()
     }
 
     fn cells_in(&self, store: &str) -> usize {
@@ -197,10 +203,7 @@ fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
     while lab.cells_in("a.db") == 0 {
         let _ = tick.recv_timeout(Duration::from_millis(5));
     }
-    let interrupt = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(interrupt.expect("there is a kill").success());
+    interrupt(&child);
     let output = child.wait_with_output().expect("it was ours");
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
@@ -219,6 +222,81 @@ fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
         content(lab.bytes("a.db")) == content(lab.bytes("b.db")),
         "the files differ"
     );
+}
+
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is a kill").success());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_waits_for_no_cell_and_drops_what_is_not_whole() {
+    let lab = Lab::new(
+        "name = 'long'\nruns = 2000\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\n",
+    );
+    let child = lab
+        .command(&["run", "small.toml", "--store", "a.db"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let (_never, tick) = mpsc::channel::<()>();
+    while !lab.has_plan("a.db") {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    let output = child.wait_with_output().expect("it was ours");
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("stopping"), "{told}");
+    assert!(told.contains("0 of 1 cells of 2000 loads"), "{told}");
+    assert_eq!(lab.cells_in("a.db"), 0);
+}
+
+/// Whether a thread of `child` loads pages.
+#[cfg(target_os = "linux")]
+fn loads(child: &Child) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).expect("it runs");
+    let mut names = tasks.map(|task| fs::read_to_string(task.expect("a task").path().join("comm")));
+    names.any(|name| name.is_ok_and(|name| name == "load\n"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_ctrl_c_ends_a_run_at_once() {
+    let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 4]"));
+    let mut child = lab
+        .command(&["run", "small.toml", "--store", "a.db", "--jobs", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let (_never, tick) = mpsc::channel::<()>();
+    while lab.cells_in("a.db") == 0 {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    // Loads go on, but no cell can be written: once the last is loaded it waits for us, and cannot end in order.
+    let holder = Connection::open(lab.path("a.db")).expect("a store");
+    let patience = holder.busy_timeout(Duration::from_secs(10));
+    patience.expect("a setting");
+    holder.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
+    while loads(&child) {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    stderr.read_line(&mut line).expect("text");
+    assert!(line.contains("stopping"), "{line}");
+    interrupt(&child);
+    let status = child.wait().expect("it was ours");
+    assert_eq!(status.code(), Some(130), "{status}");
+    drop(holder);
+    assert!((1..24).contains(&lab.cells_in("a.db")));
 }
 
 #[test]

@@ -112,13 +112,17 @@ impl Runner {
         self.pages.iter().map(|opened| &opened.fingerprint)
     }
 
-    /// Loads one cell, all its runs, on this thread. Never inside a runtime of tokio: see
-    /// [`sim::executor`](crate::sim::executor).
+    /// Loads one cell, all its runs, on this thread; `None` if `stops`, asked before each run, said so. Never inside a
+    /// runtime of tokio: see [`sim::executor`](crate::sim::executor).
     ///
     /// # Errors
     ///
     /// Levels that do not go together; a plan that was read has none.
-    pub fn load<'a>(&self, cell: Cell<'a>) -> Result<CellLoads<'a>, PlanError> {
+    pub fn load<'a>(
+        &self,
+        cell: Cell<'a>,
+        stops: impl Fn() -> bool,
+    ) -> Result<Option<CellLoads<'a>>, PlanError> {
         let conditions = Conditions::of(&cell)?;
         let config = conditions.network.config(&conditions.options);
         let opened = &self.pages[cell.page];
@@ -139,16 +143,18 @@ impl Runner {
                 ..load
             }
         };
-        let loads = (1..=self.plan.runs()).map(run).collect();
-        Ok(CellLoads {
+        let runs = 1..=self.plan.runs();
+        let loads: Option<_> = runs.map(|number| (!stops()).then(|| run(number))).collect();
+        Ok(loads.map(|loads| CellLoads {
             cell,
             conditions,
             loads,
-        })
+        }))
     }
 
     /// Loads the cells of these numbers (from 1) on `jobs` threads (`None`: one a core), and gives each to `on_cell` as
-    /// it is done, in whatever order, until that breaks off.
+    /// it is done, in whatever order, until that breaks off, or `stops` says so: the loads under way are the last then,
+    /// and cells that are not whole are given to nobody.
     ///
     /// # Panics
     ///
@@ -157,9 +163,15 @@ impl Runner {
         &'a self,
         numbers: &[usize],
         jobs: Option<NonZeroUsize>,
+        stops: impl Fn() -> bool + Sync,
         mut on_cell: impl FnMut(Result<CellLoads<'a>, PlanError>) -> ControlFlow<()>,
     ) {
-        let work = |at: usize| self.load(self.plan.cell_at(numbers[at] - 1));
-        workers::each(numbers.len(), jobs, work, |_, loads| on_cell(loads));
+        let work = |at: usize| self.load(self.plan.cell_at(numbers[at] - 1), &stops);
+        workers::each(numbers.len(), jobs, work, |_, loads| {
+            // One that is whole may come after one that is not.
+            loads
+                .transpose()
+                .map_or(ControlFlow::Continue(()), &mut on_cell)
+        });
     }
 }

@@ -56,29 +56,34 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut early = BTreeMap::new();
     let (mut told, mut broken, mut loads) = (0, 0, 0);
     let mut said = Ok(());
-    runner.run(&numbers, args.jobs, |cell| {
-        said = cell.map_err(anyhow::Error::new).and_then(|cell| {
-            early.insert(cell.cell.number(), cell);
-            while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
-                told += 1;
-                loads += cell.loads.len();
-                broken += cell
-                    .loads
-                    .iter()
-                    .filter(|load| !load.failures.is_empty())
-                    .count();
-                for row in rows.of(&cell) {
-                    printer.json(&row)?;
+    runner.run(
+        &numbers,
+        args.jobs,
+        || false,
+        |cell| {
+            said = cell.map_err(anyhow::Error::new).and_then(|cell| {
+                early.insert(cell.cell.number(), cell);
+                while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
+                    told += 1;
+                    loads += cell.loads.len();
+                    broken += cell
+                        .loads
+                        .iter()
+                        .filter(|load| !load.failures.is_empty())
+                        .count();
+                    for row in rows.of(&cell) {
+                        printer.json(&row)?;
+                    }
                 }
+                Ok(())
+            });
+            if said.is_ok() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
-            Ok(())
-        });
-        if said.is_ok() {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    });
+        },
+    );
     said?;
     match broken {
         0 => Ok(Outcome::Done),

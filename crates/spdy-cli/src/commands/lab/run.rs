@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -38,6 +39,9 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// Exit code of a run that was not let end in order, as shells have it for SIGINT.
+const INTERRUPTED: i32 = 130;
+
 pub(super) const EXAMPLES: &str = examples! {
     "spdy lab run lulic"
     "spdy lab run loss.toml --store loss.db --jobs 4"
@@ -46,7 +50,7 @@ pub(super) const EXAMPLES: &str = examples! {
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     // Heard from the start: a page may take long to open.
-    let stop = stop_at_signal()?;
+    let stop = stop_at_signal(printer)?;
     let experiment = Experiment::open(&args.experiment)?;
     let by_name = || PathBuf::from(format!("{}.db", experiment.plan.name()));
     let path = args.store.clone().unwrap_or_else(by_name);
@@ -98,7 +102,8 @@ fn load(
     let bar = printer.progress(numbers.len() as u64 * runs, "loading");
     let mut left = numbers.len();
     let mut kept = Ok(());
-    runner.run(numbers, jobs, |cell| {
+    let stops = || stop.load(Ordering::Relaxed);
+    runner.run(numbers, jobs, stops, |cell| {
         let keep = |cell| anyhow::Ok(store.add(&rows.of(&cell))?);
         kept = cell.map_err(anyhow::Error::new).and_then(keep);
         if kept.is_err() {
@@ -106,30 +111,35 @@ fn load(
         }
         bar.inc(runs);
         left -= 1;
-        if stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
+        ControlFlow::Continue(())
     });
     bar.finish_and_clear();
     kept.map(|()| left)
 }
 
-/// A flag that Ctrl-C, or the system's wish that the program ends, sets.
-fn stop_at_signal() -> anyhow::Result<Arc<AtomicBool>> {
+/// A flag that Ctrl-C, or the system's wish that the program ends, sets; the second time it ends at once.
+fn stop_at_signal(printer: &Printer) -> anyhow::Result<Arc<AtomicBool>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let signals = runtime.block_on(async { Signals::listen() })?;
+    let mut signals = runtime.block_on(async { Signals::listen() })?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
+    let printer = printer.clone();
     // It waits for as long as the program lives.
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
+            if runtime.block_on(signals.any()).is_err() {
+                return;
+            }
+            flag.store(true, Ordering::Relaxed);
+            printer.note(format_args!(
+                "{WARN}stopping{WARN:#}: cells that are not whole are dropped; once more ends at once"
+            ));
             if runtime.block_on(signals.any()).is_ok() {
-                flag.store(true, Ordering::Relaxed);
+                // What is half written, SQLite takes back when the store is opened next.
+                process::exit(INTERRUPTED);
             }
         })?;
     Ok(stop)
