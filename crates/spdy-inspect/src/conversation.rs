@@ -305,36 +305,38 @@ impl Conversation {
         let Layer::Http(http) = &mut self.layer else {
             return;
         };
-        while http.asked.is_none() {
-            match http.client.poll(limit) {
-                Some(Head::AskUpgrade {
-                    target,
-                    to,
-                    body_bytes,
-                }) => {
-                    http.asked = Some(Asked::Upgrade {
+        loop {
+            // Before each answer, so that it makes no difference whether the next one is here already.
+            while http.asked.is_none() {
+                match http.client.poll(limit) {
+                    Some(Head::AskUpgrade {
                         target,
                         to,
                         body_bytes,
-                    });
+                    }) => {
+                        http.asked = Some(Asked::Upgrade {
+                            target,
+                            to,
+                            body_bytes,
+                        });
+                    }
+                    Some(Head::AskTunnel) => http.asked = Some(Asked::Tunnel),
+                    Some(Head::Answer { .. }) => {}
+                    None => break,
                 }
-                Some(Head::AskTunnel) => http.asked = Some(Asked::Tunnel),
-                Some(Head::Answer { .. }) => {}
-                None => break,
             }
-        }
-        if http.client.input.len() > around.limits.waiting_bytes {
-            self.layer = Layer::NotOurs;
-            return;
-        }
-        while let Some(head) = http.server.poll(limit) {
-            let Head::Answer {
-                status,
-                line,
-                switch,
-            } = head
-            else {
-                continue;
+            if http.client.input.len() > around.limits.waiting_bytes {
+                self.layer = Layer::NotOurs;
+                return;
+            }
+            let (status, line, switch) = match http.server.poll(limit) {
+                Some(Head::Answer {
+                    status,
+                    line,
+                    switch,
+                }) => (status, line, switch),
+                Some(Head::AskUpgrade { .. } | Head::AskTunnel) => continue,
+                None => return,
             };
             match (&http.asked, status) {
                 // The request may be missing in the capture: 101 to SPDY says enough.

@@ -184,6 +184,28 @@ fn an_upgrade_that_is_refused_is_told_with_the_answer() {
 }
 
 #[test]
+fn an_upgrade_that_is_asked_for_again_after_a_refusal_is_followed() {
+    let exec = live::all()
+        .into_iter()
+        .find(|connection| connection.id.contains("kubernetes"))
+        .expect("the vector is there");
+    let refuse = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+    let client = [
+        &exec.client.http_head[..],
+        &exec.client.http_head,
+        &exec.client.bytes,
+    ]
+    .concat();
+    // Both answers arrive together, after everything that the client has to say.
+    let server = [&refuse[..], &exec.server.http_head, &exec.server.bytes].concat();
+    let told = streams(&client, &server, Options::default());
+    assert_eq!(
+        told.frames().len(),
+        exec.client.frames.len() + exec.server.frames.len()
+    );
+}
+
+#[test]
 fn an_upgrade_behind_connect_and_other_requests_is_found() {
     let exec = live::all()
         .into_iter()
