@@ -1,5 +1,7 @@
 //! From what was claimed and what was measured to a verdict.
 
+use std::ops::RangeInclusive;
+
 use serde::Serialize;
 
 use crate::claims::claim::{Expected, Measured, Side};
@@ -9,9 +11,9 @@ use crate::stats::Estimate;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Within the claim's own tolerance.
+    /// The whole interval is within the claim's own tolerance.
     Reproduced,
-    /// The sign is right, the size is not.
+    /// The whole interval has the right sign; the size is not that of the claim, or not for sure.
     DirectionOnly,
     /// The interval reaches to both sides: more pages or runs would tell.
     Undecided,
@@ -49,15 +51,18 @@ impl Verdict {
                 within,
                 neutral,
             } => {
-                if (first.value - value).abs() <= *within {
-                    return Self::Reproduced;
+                let same = value - within..=value + within;
+                match neutral {
+                    _ if inside(&first, &same) => Self::Reproduced,
+                    Some(neutral) => side(&shifted(&first, *neutral), value - neutral),
+                    None if first.low <= *same.end() && first.high >= *same.start() => {
+                        Self::Undecided
+                    }
+                    None => Self::Contradicted,
                 }
-                neutral.map_or(Self::Contradicted, |neutral| {
-                    side(&shifted(&first, neutral), value - neutral)
-                })
             }
             Expected::Between { low, high, neutral } => {
-                if (*low..=*high).contains(&first.value) {
+                if inside(&first, &(*low..=*high)) {
                     return Self::Reproduced;
                 }
                 side(&shifted(&first, *neutral), low - neutral)
@@ -82,9 +87,10 @@ impl Verdict {
                     measured.points.len(),
                     "a figure for each value"
                 );
-                let near = values.iter().zip(&measured.points);
-                let mut near = near.map(|(value, point)| (point.estimate.value - value).abs());
-                if near.all(|error| error <= *within) {
+                let mut each = values.iter().zip(&measured.points);
+                if each.all(|(value, point)| {
+                    inside(&point.estimate, &(value - within..=value + within))
+                }) {
                     return Self::Reproduced;
                 }
                 let rise = measured.rise.expect("a row of figures rises or falls");
@@ -103,20 +109,29 @@ impl Verdict {
                 }
             }
             Expected::Least { level } => {
-                let mut points = measured.points.iter();
-                let least = points
-                    .clone()
-                    .min_by(|a, b| a.estimate.value.total_cmp(&b.estimate.value));
-                let claimed = points.find(|point| point.level == *level);
-                let claimed = claimed.expect("the level that was claimed is among those measured");
-                match least {
-                    Some(least) if least.level == *level => Self::Reproduced,
-                    Some(least) if least.estimate.high >= claimed.estimate.low => Self::Undecided,
-                    _ => Self::Contradicted,
+                let (claimed, others): (Vec<_>, Vec<_>) = measured
+                    .points
+                    .iter()
+                    .partition(|point| point.level == *level);
+                let [claimed] = claimed[..] else {
+                    panic!("want {level} once among the levels measured: {measured:?}");
+                };
+                let others = || others.iter().map(|point| point.estimate);
+                if others().all(|other| claimed.estimate.high < other.low) {
+                    Self::Reproduced
+                } else if others().any(|other| other.high < claimed.estimate.low) {
+                    Self::Contradicted
+                } else {
+                    Self::Undecided
                 }
             }
         }
     }
+}
+
+/// Whether all that `estimate` may be is in `range`.
+fn inside(estimate: &Estimate, range: &RangeInclusive<f64>) -> bool {
+    range.contains(&estimate.low) && range.contains(&estimate.high)
 }
 
 fn shifted(estimate: &Estimate, by: f64) -> Estimate {
@@ -174,8 +189,10 @@ mod tests {
             neutral: Some(0.0),
         };
         for (figure, verdict) in [
-            ((30.0, 36.0, 42.0), Verdict::Reproduced),
+            ((36.0, 39.0, 44.0), Verdict::Reproduced),
+            ((30.0, 36.0, 42.0), Verdict::DirectionOnly),
             ((20.0, 25.0, 30.0), Verdict::DirectionOnly),
+            ((-2.0, 39.0, 80.0), Verdict::Undecided),
             ((-2.0, 3.0, 8.0), Verdict::Undecided),
             ((-9.0, -5.0, -1.0), Verdict::Contradicted),
         ] {
@@ -190,10 +207,17 @@ mod tests {
             within: 0.0,
             neutral: None,
         };
-        assert_eq!(
-            Verdict::of(&count, &measured(&[(3.0, 3.0, 3.0)])),
-            Verdict::Contradicted
-        );
+        for (figure, verdict) in [
+            ((2.0, 2.0, 2.0), Verdict::Reproduced),
+            ((1.0, 2.0, 3.0), Verdict::Undecided),
+            ((3.0, 3.0, 3.0), Verdict::Contradicted),
+        ] {
+            assert_eq!(
+                Verdict::of(&count, &measured(&[figure])),
+                verdict,
+                "{figure:?}"
+            );
+        }
     }
 
     #[test]
@@ -210,6 +234,10 @@ mod tests {
         assert_eq!(
             Verdict::of(&range, &measured(&[(10.0, 20.0, 30.0)])),
             Verdict::DirectionOnly
+        );
+        assert_eq!(
+            Verdict::of(&range, &measured(&[(-40.0, 60.0, 70.0)])),
+            Verdict::Undecided
         );
         let worse = Expected::Beyond {
             side: Side::Above,
@@ -241,6 +269,13 @@ mod tests {
             Verdict::of(&claimed, &measured(&[exact(first), exact(last)]))
         };
         assert_eq!(of(12.0, 36.0), Verdict::Reproduced);
+        assert_eq!(
+            Verdict::of(
+                &claimed,
+                &measured(&[(4.0, 12.0, 14.0), (36.0, 40.0, 44.0)])
+            ),
+            Verdict::DirectionOnly
+        );
         assert_eq!(of(12.0, 20.0), Verdict::DirectionOnly);
         assert_eq!(of(12.0, -26.0), Verdict::Contradicted);
     }
@@ -270,5 +305,6 @@ mod tests {
             Verdict::Contradicted
         );
         assert_eq!(of(&[(1.0, 1.5, 2.1), (1.8, 2.0, 2.2)]), Verdict::Undecided);
+        assert_eq!(of(&[(1.9, 2.5, 3.0), (1.8, 2.0, 2.2)]), Verdict::Undecided);
     }
 }
