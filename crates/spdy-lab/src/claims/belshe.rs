@@ -3,8 +3,9 @@
 use bytes::BytesMut;
 use spdy_frame::compress::Compression;
 
-use crate::claims::bench::{Bench, Figures, Setting, Subjects, ratio};
-use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Point, Side, Test, Unit};
+use crate::claims::bench::{Bench, Setting, Subjects, change, ratio};
+use crate::claims::claim::{Claim, Expected, Measured, Paper, Point, Side, Test, Unit};
+use crate::claims::factor::Factor;
 use crate::claims::headers;
 use crate::claims::whitepaper::{self, plain, saved};
 use crate::options::{Options, RaceProtocol};
@@ -18,29 +19,16 @@ fn dsl() -> Setting {
     plain("whitepaper-dsl")
 }
 
-fn change(
-    bench: &Bench<'_>,
-    pages: &Subjects,
-    setting: &Setting,
-    figure: fn(&Figures) -> f64,
-) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| {
-        100.0 * (ratio(pairs, figure) - 1.0)
-    })
-}
-
 fn packets(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    change(bench, pages, setting, |it| it.packets)
+    bench.one(pages, setting, |pairs| change(pairs, |it| it.packets))
 }
 
 fn bytes(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    change(bench, pages, setting, |it| it.bytes)
+    bench.one(pages, setting, |pairs| change(pairs, |it| it.bytes))
 }
 
 fn packet_size(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| {
+    bench.one(pages, setting, |pairs| {
         let size = ratio(pairs, |it| it.bytes) / ratio(pairs, |it| it.packets);
         100.0 * (size - 1.0)
     })
@@ -60,8 +48,7 @@ fn milliseconds(
     pages: &Subjects,
     setting: &Setting,
 ) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| {
+    bench.one(pages, setting, |pairs| {
         let saved = pairs
             .iter()
             .map(|pair| pair.base.load_ms - pair.other.load_ms);
@@ -106,8 +93,7 @@ fn share_of_most(
     pages: &Subjects,
     setting: &Setting,
 ) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| {
+    bench.one(pages, setting, |pairs| {
         let saved = pairs
             .iter()
             .map(|pair| 1.0 - pair.other.load_ms / pair.base.load_ms);
@@ -137,10 +123,7 @@ const HEADER_FACTORS: &[Factor] = &[
 ];
 
 const UPLINK_FACTORS: &[Factor] = &[
-    Factor {
-        name: "initial window 10",
-        change: |setting| setting.both(|options| options.initial_window = Some(10)),
-    },
+    Factor::initial_window::<10>("initial window 10"),
     Factor {
         name: "128 kbit/s up",
         change: |setting| setting.profile.path.up_bps = 128_000,

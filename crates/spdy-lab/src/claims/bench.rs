@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
-use spdy_netem::loss::LossModel;
+use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Profile;
 use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head;
@@ -113,6 +113,20 @@ impl Setting {
             (name(level), setting)
         };
         levels.iter().map(at).unzip()
+    }
+
+    /// Levels of loss, both ways, in parts of a thousand.
+    pub(crate) fn losses(&self, permille: &[u32]) -> (Vec<String>, Vec<Self>) {
+        self.levels(
+            permille,
+            |permille| format!("{} %", f64::from(permille) / 10.0),
+            |it, permille| {
+                let loss = Probability::from_ppb(permille * 1_000_000);
+                let loss = LossModel::bernoulli(loss.expect("a part of one"));
+                it.profile.path.loss_up = loss;
+                it.profile.path.loss_down = loss;
+            },
+        )
     }
 }
 
@@ -253,6 +267,11 @@ pub(crate) fn ratio(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
     sum(|pair| &pair.other) / sum(|pair| &pair.base)
 }
 
+/// By how much more of `figure` the other way has than the base, percent, by the sums.
+pub(crate) fn change(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
+    100.0 * (ratio(pairs, figure) - 1.0)
+}
+
 /// Geometric mean of the ratios of load times.
 pub(crate) fn geometric_mean(pairs: &[Pair]) -> f64 {
     let logs = pairs
@@ -299,6 +318,21 @@ impl Bench<'_> {
     /// There is none.
     pub(crate) fn corpus(&self) -> Result<&Corpus, String> {
         self.corpus.ok_or_else(|| "no corpus given".to_owned())
+    }
+
+    /// One figure over all pages under one setting.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs) and [`Paired::measured`].
+    pub(crate) fn one(
+        &self,
+        subjects: &Subjects,
+        setting: &Setting,
+        statistic: impl Fn(&[Pair]) -> f64,
+    ) -> Result<Measured, String> {
+        let paired = self.pairs(subjects, std::slice::from_ref(setting))?;
+        paired.measured(vec![String::new()], statistic)
     }
 
     /// Loads every page under every setting by both ways.

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::claims::bench::{Bench, Setting, Subjects};
+use crate::claims::factor::Factor;
 use crate::stats::Estimate;
 
 /// Who said it.
@@ -195,13 +196,6 @@ impl Expected {
             Self::Least { level } => format!("least at {level}"),
         }
     }
-}
-
-/// One factor, changed alone to see whether it explains a difference.
-pub(crate) struct Factor {
-    /// What is changed, and to what.
-    pub(crate) name: &'static str,
-    pub(crate) change: fn(&mut Setting),
 }
 
 /// How a claim is put to the test.

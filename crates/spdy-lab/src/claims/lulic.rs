@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 
 use crate::claims::bench::{Bench, Figures, Pair, Setting, Subjects, geometric_mean, profile};
-use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Side, Test, Unit};
+use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Unit};
+use crate::claims::factor::Factor;
 use crate::lulic::{BROWSER_MS, flags};
 use crate::lulic_pages;
 use crate::options::{Options, RaceProtocol};
@@ -24,10 +25,7 @@ const FACTORS: &[Factor] = &[
         name: "100 streams, as mod_spdy would have allowed",
         change: |setting| setting.both(|options| options.max_concurrent_streams = 100),
     },
-    Factor {
-        name: "initial window 3",
-        change: |setting| setting.both(|options| options.initial_window = Some(3)),
-    },
+    Factor::initial_window::<3>("initial window 3"),
     Factor {
         name: "TLS 1.3",
         change: |setting| setting.both(|options| options.tls = spdy_net::tls::TlsVersion::Tls13),
@@ -44,10 +42,7 @@ const FACTORS: &[Factor] = &[
             });
         },
     },
-    Factor {
-        name: "two connections a host",
-        change: |setting| setting.both(|options| options.http1_connections = 2),
-    },
+    Factor::connections::<2>("two connections a host"),
 ];
 
 fn against_http() -> Setting {

@@ -5,10 +5,10 @@ use spdy_netem::profile::Era;
 use spdy_page::replica::Replica;
 
 use crate::claims::bench::{Bench, Pages, Pair, Paired, Setting, Subjects, profile, ratio_by_page};
-use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Side, Test, Unit};
+use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Unit};
+use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
 use crate::options::{Options, RaceProtocol};
-use crate::sim::dns::NameLookups;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 
@@ -93,18 +93,12 @@ fn sharding() -> Setting {
 }
 
 const FACTORS: &[Factor] = &[
-    Factor {
-        name: "names known",
-        change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
-    },
+    Factor::NAMES_KNOWN,
     Factor {
         name: "TLS 1.3",
         change: |setting| setting.both(|options| options.tls = TlsVersion::Tls13),
     },
-    Factor {
-        name: "TCP of today",
-        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Today)),
-    },
+    Factor::tcp_today("TCP of today"),
     Factor {
         name: "no TLS",
         change: |setting| {
@@ -123,18 +117,12 @@ const FACTORS: &[Factor] = &[
 ];
 
 const SHARDING_FACTORS: &[Factor] = &[
-    Factor {
-        name: "two connections a host",
-        change: |setting| setting.both(|options| options.http1_connections = 2),
-    },
+    Factor::connections::<2>("two connections a host"),
     Factor {
         name: "4096 kbit/s",
         change: |setting| setting.profile = profile("mineki:4096kbit"),
     },
-    Factor {
-        name: "names known",
-        change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
-    },
+    Factor::NAMES_KNOWN,
 ];
 
 pub(crate) const CLAIMS: &[Claim] = &[

@@ -9,7 +9,7 @@
 //!        │
 //!   verdict.rs                  Verdict: from Expected and Measured alone, never typed by hand
 //!        │
-//!   finding.rs                  where it was not reproduced: again, with one factor changed at a time
+//!   finding.rs                  where it was not reproduced: again, with one factor.rs changed at a time
 //!        │
 //!   markdown.rs                 the table of `docs/claims.md`
 //! ```
@@ -20,6 +20,7 @@
 mod bench;
 mod claim;
 mod corpus;
+mod factor;
 mod finding;
 mod headers;
 mod markdown;

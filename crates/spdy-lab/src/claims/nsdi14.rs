@@ -1,10 +1,10 @@
 //! Wang et al., NSDI 2014: when SPDY helps and when it hurts, on pages made of objects of one size.
 
-use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Era;
 
 use crate::claims::bench::{Bench, Pages, Setting, Subjects, ratio, ratio_by_page, saving};
-use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Side, Test, Trend, Unit};
+use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Trend, Unit};
+use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
 use crate::options::{Options, RaceProtocol};
 use crate::sim::dns::NameLookups;
@@ -39,27 +39,16 @@ fn fast_near_lossy() -> Setting {
 }
 
 fn load_ratio(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| ratio(pairs, |it| it.load_ms))
+    bench.one(pages, setting, |pairs| ratio(pairs, |it| it.load_ms))
 }
 
 fn load_saving(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| saving(pairs, |it| it.load_ms))
+    bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
 /// Ratio at losses of 0, 0.5, 1 and 2 %.
 fn by_loss(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    let (names, settings) = setting.levels(
-        &[0, 5, 10, 20],
-        |permille| format!("{} %", f64::from(permille) / 10.0),
-        |it, permille| {
-            let loss = Probability::from_ppb(permille * 1_000_000);
-            let loss = LossModel::bernoulli(loss.expect("a part of one"));
-            it.profile.path.loss_up = loss;
-            it.profile.path.loss_down = loss;
-        },
-    );
+    let (names, settings) = setting.losses(&[0, 5, 10, 20]);
     let paired = bench.pairs(pages, &settings)?;
     paired.measured(names, |pairs| ratio(pairs, |it| it.load_ms))
 }
@@ -77,33 +66,15 @@ fn by_count(bench: &Bench<'_>, _: &Subjects, setting: &Setting) -> Result<Measur
 }
 
 const FACTORS: &[Factor] = &[
-    Factor {
-        name: "initial window 3",
-        change: |setting| setting.both(|options| options.initial_window = Some(3)),
-    },
-    Factor {
-        name: "initial window 32",
-        change: |setting| setting.both(|options| options.initial_window = Some(32)),
-    },
+    Factor::initial_window::<3>("initial window 3"),
+    Factor::initial_window::<32>("initial window 32"),
     Factor {
         name: "TCP of 2009",
         change: |setting| setting.both(|options| options.tcp_era = Some(Era::Y2009)),
     },
-    Factor {
-        name: "TCP of today",
-        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Today)),
-    },
-    Factor {
-        name: "one connection a host",
-        change: |setting| setting.both(|options| options.http1_connections = 1),
-    },
-    Factor {
-        name: "both in TLS",
-        change: |setting| {
-            setting.base.protocol = RaceProtocol::Https;
-            setting.other.protocol = RaceProtocol::Spdy;
-        },
-    },
+    Factor::tcp_today("TCP of today"),
+    Factor::connections::<1>("one connection a host"),
+    Factor::BOTH_IN_TLS,
 ];
 
 pub(crate) const CLAIMS: &[Claim] = &[

@@ -3,8 +3,9 @@
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, Setting, Subjects, ratio};
-use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Side, Test, Unit};
+use crate::claims::bench::{Bench, Setting, Subjects, change};
+use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Unit};
+use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
 use crate::options::{Options, RaceProtocol};
 
@@ -30,8 +31,7 @@ fn setting() -> Setting {
 }
 
 fn connections(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| {
+    bench.one(pages, setting, |pairs| {
         pairs.iter().map(|it| it.other.connections).sum::<f64>() / pairs.len() as f64
     })
 }
@@ -41,43 +41,21 @@ fn connections_saved(
     pages: &Subjects,
     setting: &Setting,
 ) -> Result<Measured, String> {
-    change(bench, pages, setting, |it| it.connections)
+    bench.one(pages, setting, |pairs| change(pairs, |it| it.connections))
 }
 
 fn bytes(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    change(bench, pages, setting, |it| it.bytes)
+    bench.one(pages, setting, |pairs| change(pairs, |it| it.bytes))
 }
 
 fn packets(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
-    change(bench, pages, setting, |it| it.packets)
-}
-
-/// By how much SPDY has more than HTTPS, percent.
-fn change(
-    bench: &Bench<'_>,
-    pages: &Subjects,
-    setting: &Setting,
-    figure: fn(&crate::claims::bench::Figures) -> f64,
-) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| {
-        100.0 * (ratio(pairs, figure) - 1.0)
-    })
+    bench.one(pages, setting, |pairs| change(pairs, |it| it.packets))
 }
 
 const FACTORS: &[Factor] = &[
-    Factor {
-        name: "two connections a host",
-        change: |setting| setting.both(|options| options.http1_connections = 2),
-    },
-    Factor {
-        name: "three connections a host",
-        change: |setting| setting.both(|options| options.http1_connections = 3),
-    },
-    Factor {
-        name: "initial window 3",
-        change: |setting| setting.both(|options| options.initial_window = Some(3)),
-    },
+    Factor::connections::<2>("two connections a host"),
+    Factor::connections::<3>("three connections a host"),
+    Factor::initial_window::<3>("initial window 3"),
     Factor {
         name: "100 Mbit/s",
         change: |setting| {

@@ -2,13 +2,12 @@
 
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
-use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Era;
 
 use crate::claims::bench::{Bench, Setting, Subjects, saving};
-use crate::claims::claim::{Claim, Expected, Factor, Measured, Paper, Test, Trend, Unit};
+use crate::claims::claim::{Claim, Expected, Measured, Paper, Test, Trend, Unit};
+use crate::claims::factor::Factor;
 use crate::options::{Options, RaceProtocol};
-use crate::sim::dns::NameLookups;
 
 const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
                      window of 3, six connections a host";
@@ -52,8 +51,7 @@ pub(super) fn saved(
     pages: &Subjects,
     setting: &Setting,
 ) -> Result<Measured, String> {
-    let paired = bench.pairs(pages, std::slice::from_ref(setting))?;
-    paired.measured(vec![String::new()], |pairs| saving(pairs, |it| it.load_ms))
+    bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
 /// What is saved at losses of 0 to 2.5 %.
@@ -67,16 +65,7 @@ pub(super) fn saved_at_losses(
     setting: &Setting,
     permille: &[u32],
 ) -> Result<Measured, String> {
-    let (names, settings) = setting.levels(
-        permille,
-        |permille| format!("{} %", f64::from(permille) / 10.0),
-        |it, permille| {
-            let loss = Probability::from_ppb(permille * 1_000_000);
-            let loss = LossModel::bernoulli(loss.expect("a part of one"));
-            it.profile.path.loss_up = loss;
-            it.profile.path.loss_down = loss;
-        },
-    );
+    let (names, settings) = setting.losses(permille);
     let paired = bench.pairs(pages, &settings)?;
     paired.measured(names, |pairs| saving(pairs, |it| it.load_ms))
 }
@@ -97,45 +86,21 @@ fn by_round_trip(
 }
 
 pub(super) const FACTORS: &[Factor] = &[
-    Factor {
-        name: "initial window 4",
-        change: |setting| setting.both(|options| options.initial_window = Some(4)),
-    },
-    Factor {
-        name: "initial window 10",
-        change: |setting| setting.both(|options| options.initial_window = Some(10)),
-    },
+    Factor::initial_window::<4>("initial window 4"),
+    Factor::initial_window::<10>("initial window 10"),
     Factor {
         name: "TCP of 2013, window 3",
         change: |setting| setting.both(|options| options.tcp_era = Some(Era::Y2013)),
     },
-    Factor {
-        name: "TCP of today, window 3",
-        change: |setting| setting.both(|options| options.tcp_era = Some(Era::Today)),
-    },
-    Factor {
-        name: "HTTP on two connections a host",
-        change: |setting| setting.both(|options| options.http1_connections = 2),
-    },
-    Factor {
-        name: "HTTP on one connection a host",
-        change: |setting| setting.both(|options| options.http1_connections = 1),
-    },
-    Factor {
-        name: "names known",
-        change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
-    },
+    Factor::tcp_today("TCP of today, window 3"),
+    Factor::connections::<2>("HTTP on two connections a host"),
+    Factor::connections::<1>("HTTP on one connection a host"),
+    Factor::NAMES_KNOWN,
     Factor {
         name: "HTTP on one host too",
         change: |setting| setting.base.folded = true,
     },
-    Factor {
-        name: "both in TLS",
-        change: |setting| {
-            setting.base.protocol = RaceProtocol::Https;
-            setting.other.protocol = RaceProtocol::Spdy;
-        },
-    },
+    Factor::BOTH_IN_TLS,
     Factor {
         name: "resources in six generations that wait for each other",
         change: |setting| setting.depth = 6,

@@ -1,0 +1,53 @@
+//! What may be changed alone to see whether it explains a difference.
+
+use spdy_netem::profile::Era;
+
+use crate::claims::bench::Setting;
+use crate::options::RaceProtocol;
+use crate::sim::dns::NameLookups;
+
+/// One factor, changed alone.
+pub(crate) struct Factor {
+    /// What is changed, and to what.
+    pub(crate) name: &'static str,
+    pub(crate) change: fn(&mut Setting),
+}
+
+impl Factor {
+    pub(crate) const NAMES_KNOWN: Self = Self {
+        name: "names known",
+        change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
+    };
+
+    pub(crate) const BOTH_IN_TLS: Self = Self {
+        name: "both in TLS",
+        change: |setting| {
+            setting.base.protocol = RaceProtocol::Https;
+            setting.other.protocol = RaceProtocol::Spdy;
+        },
+    };
+
+    /// TCP of today, as `name` calls it beside what is left as it was.
+    pub(crate) const fn tcp_today(name: &'static str) -> Self {
+        Self {
+            name,
+            change: |setting| setting.both(|options| options.tcp_era = Some(Era::Today)),
+        }
+    }
+
+    /// An initial window of `SEGMENTS`.
+    pub(crate) const fn initial_window<const SEGMENTS: u32>(name: &'static str) -> Self {
+        Self {
+            name,
+            change: |setting| setting.both(|options| options.initial_window = Some(SEGMENTS)),
+        }
+    }
+
+    /// So many connections a host for HTTP/1.1, in TLS or not.
+    pub(crate) const fn connections<const COUNT: usize>(name: &'static str) -> Self {
+        Self {
+            name,
+            change: |setting| setting.both(|options| options.http1_connections = COUNT),
+        }
+    }
+}
