@@ -14,22 +14,12 @@
 //!   benchmarks (RFC 2544). Two names may share a recorded address; they share a connection
 //!   where [`Options::ip_pooling`] lets them.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
-use http_body::Body as _;
-use spdy::body::Body;
-use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
+use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
-use spdy_client::timing::Timings;
-use spdy_clock::Instant;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
@@ -40,14 +30,12 @@ use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
 
 use crate::ends;
-use crate::expected::Expected;
-use crate::measure::{Load, Row};
+use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
-use crate::page_load::{PageLoad, Request};
-use crate::recorded_request::request_of;
-use crate::sim::executor::{Executor, Limits, Stalled};
+use crate::sim::executor::{Executor, Limits};
 use crate::sim::network::{NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
+use crate::tab::Tab;
 
 /// A replica made ready for loading: its graph, and the site that answers for it. Shared by all its loads.
 pub struct Page {
@@ -116,6 +104,11 @@ impl Page {
         &self.graph
     }
 
+    /// Nodes that the head of the document hints at.
+    pub(crate) fn hints(&self) -> &[usize] {
+        &self.hints
+    }
+
     /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
     fn pushing(&self) -> Option<Arc<Pushing>> {
         let made = self.pushing.get_or_init(|| {
@@ -131,15 +124,23 @@ impl Page {
         made.clone()
     }
 
+    /// How its servers serve.
+    pub(crate) fn serve_config(&self, protocol: RaceProtocol, options: &Options) -> ServeConfig {
+        ServeConfig {
+            pushing: if options.push { self.pushing() } else { None },
+            ..ends::server(protocol, options)
+        }
+    }
+
     /// Every exchange that asks for the same as `exchange`, itself among them.
-    fn answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = &Exchange> {
+    pub(crate) fn answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = &Exchange> {
         self.by_request[&key_of(exchange)]
             .iter()
             .map(|&index| &self.replica.exchanges[index])
     }
 
     /// The ports that the page's URLs lead to, once their scheme is `https` (if `secure`) or `http`.
-    fn ports(&self, secure: bool) -> Vec<u16> {
+    pub(crate) fn ports(&self, secure: bool) -> Vec<u16> {
         let default = if secure { 443 } else { 80 };
         let mut ports: Vec<u16> = self
             .replica
@@ -197,37 +198,19 @@ pub fn load(
     let runtime = executor.runtime();
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
     serve_page(page, protocol, options, &network, &runtime);
-    let shared = SharedRuntime::new(runtime.clone());
     let client = Client::new(
-        shared,
+        SharedRuntime::new(runtime.clone()),
         Arc::new(network.clone()),
         ends::client(protocol, options),
     );
-    let record = Mutex::new(Record::default());
-    let tab = Tab {
-        page,
-        protocol,
-        client: &client,
-        runtime: &runtime,
-        record: &record,
-    };
+    let tab = Tab::new(page, protocol, &client, &runtime);
     let ended = executor.run(async {
         tab.run().await;
-        tab.record().is_over = true;
         client.close().await;
         network.quiet().await;
     });
-    let record = record.into_inner().unwrap_or_else(PoisonError::into_inner);
-    record.into_load(
-        page,
-        protocol,
-        network_name,
-        seed,
-        ended,
-        &client,
-        &network,
-        &runtime,
-    )
+    let ended = ended.map_err(|stalled| stalled.to_string());
+    tab.into_load(network_name, seed, ended, &network.traffic())
 }
 
 /// Puts a server behind every address of the page.
@@ -238,10 +221,7 @@ fn serve_page(
     network: &SimNetwork,
     runtime: &SimRuntime,
 ) {
-    let config = ServeConfig {
-        pushing: if options.push { page.pushing() } else { None },
-        ..ends::server(protocol, options)
-    };
+    let config = page.serve_config(protocol, options);
     let shared = SharedRuntime::new(runtime.clone());
     let site = page.site.clone();
     let spawner = runtime.clone();
@@ -255,227 +235,6 @@ fn serve_page(
         network.name(host, vec![*address]);
         for port in page.ports(protocol.is_secure()) {
             network.listen(SocketAddr::new(*address, port), acceptor.clone());
-        }
-    }
-}
-
-/// What is learned while the load runs; it outlives a run that stalls.
-#[derive(Default)]
-struct Record {
-    dom_content_loaded: Option<Instant>,
-    load: Option<Instant>,
-    rows: Vec<(usize, Row)>,
-    /// The page is done; what follows is the closing of connections.
-    is_over: bool,
-    failures: Vec<String>,
-}
-
-impl Record {
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "everything that a load came to meets here, once"
-    )]
-    fn into_load(
-        mut self,
-        page: &Page,
-        protocol: RaceProtocol,
-        network_name: &str,
-        seed: u64,
-        ended: Result<(), Stalled>,
-        client: &Client,
-        network: &SimNetwork,
-        runtime: &SimRuntime,
-    ) -> Load {
-        // A connection that one side gave up may stay with the other until the end of time.
-        if let (Err(stalled), false) = (ended, self.is_over) {
-            self.failures
-                .push(format!("the load did not end: {stalled}"));
-        }
-        let (stats, traffic) = (client.stats(), network.traffic());
-        let at_latest =
-            |instant: Option<Instant>| instant.unwrap_or_else(|| runtime.now()).as_millis_f64();
-        self.rows.sort_by_key(|(node, row)| (row.wanted, *node));
-        Load {
-            replica: page.replica.name.clone(),
-            protocol: protocol.to_string(),
-            network: network_name.to_owned(),
-            seed,
-            dom_content_loaded_ms: at_latest(self.dom_content_loaded),
-            load_ms: at_latest(self.load),
-            time_on_wire_ms: traffic.time_on_wire().as_nanos() as f64 / 1e6,
-            connections: traffic.connections,
-            requests: stats.requests,
-            packets_up: traffic.packets_up,
-            packets_down: traffic.packets_down,
-            bytes_up: traffic.bytes_up,
-            bytes_down: traffic.bytes_down,
-            request_header_bytes: stats.request_header_bytes,
-            request_header_bytes_wire: stats.request_header_bytes_wire,
-            response_header_bytes: stats.response_header_bytes,
-            response_header_bytes_wire: stats.response_header_bytes_wire,
-            failures: self.failures,
-            waterfall: self.rows.into_iter().map(|(_, row)| row).collect(),
-        }
-    }
-}
-
-/// One load at work.
-struct Tab<'a> {
-    page: &'a Page,
-    protocol: RaceProtocol,
-    client: &'a Client,
-    runtime: &'a SimRuntime,
-    record: &'a Mutex<Record>,
-}
-
-impl Tab<'_> {
-    /// Follows the page until nothing is left to ask for.
-    async fn run(&self) {
-        let mut machine = PageLoad::new(&self.page.graph);
-        machine.hint(self.page.hints.iter().copied());
-        machine.start(self.runtime.now());
-        let machine = RefCell::new(machine);
-        let mut exchanges = FuturesUnordered::new();
-        let mut sleep: Option<(Instant, BoxFuture<()>)> = None;
-        std::future::poll_fn(|cx| {
-            loop {
-                while let Some(request) = { machine.borrow_mut().poll_request() } {
-                    exchanges.push(self.exchange(request, &machine));
-                }
-                // Completed or not: whatever an exchange told the machine may have named new requests.
-                let step = exchanges.poll_next_unpin(cx);
-                let due = self.poll_timeout(cx, &machine, &mut sleep);
-                let machine = machine.borrow();
-                self.note_events(&machine);
-                if machine.is_finished() {
-                    return Poll::Ready(());
-                }
-                if !due && !matches!(step, Poll::Ready(Some(()))) && !machine.has_requests() {
-                    return Poll::Pending;
-                }
-            }
-        })
-        .await;
-    }
-
-    /// Lets the machine act if its time has come; `true` if it did.
-    fn poll_timeout(
-        &self,
-        cx: &mut Context<'_>,
-        machine: &RefCell<PageLoad<'_>>,
-        sleep: &mut Option<(Instant, BoxFuture<()>)>,
-    ) -> bool {
-        let Some(due) = machine.borrow().poll_timeout() else {
-            *sleep = None;
-            return false;
-        };
-        if sleep.as_ref().is_none_or(|(until, _)| *until != due) {
-            *sleep = Some((due, self.runtime.sleep_until(due)));
-        }
-        let is_due = sleep
-            .as_mut()
-            .is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
-        if is_due {
-            *sleep = None;
-            machine.borrow_mut().handle_timeout(self.runtime.now());
-        }
-        is_due
-    }
-
-    fn note_events(&self, machine: &PageLoad<'_>) {
-        let mut record = self.record();
-        record.dom_content_loaded = machine.dom_content_loaded();
-        record.load = machine.load();
-    }
-
-    fn record(&self) -> std::sync::MutexGuard<'_, Record> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One request and its response, from the page's wish to the last byte.
-    async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
-        let node = &self.page.graph.nodes[request.node];
-        let exchange = &self.page.replica.exchanges[node.exchange];
-        let mut row = Row {
-            url: exchange.url.to_string(),
-            kind: node.kind,
-            status: 0,
-            connection: 0,
-            priority: request.priority.level(),
-            body_bytes: 0,
-            wanted: request.wanted,
-            dns: None,
-            connect: None,
-            tls: None,
-            sent: request.wanted,
-            first_byte: request.wanted,
-            done: request.wanted,
-        };
-        let fetched = self.fetch(request, exchange, &mut row, machine).await;
-        let now = self.runtime.now();
-        row.done = now;
-        let mut record = self.record();
-        record.rows.push((request.node, row));
-        let failed =
-            fetched.map_err(|why| record.failures.push(format!("{}: {why}", exchange.url)));
-        drop(record);
-        match failed {
-            Ok(()) => machine.borrow_mut().handle_done(now, request.node),
-            Err(()) => machine.borrow_mut().handle_failed(now, request.node),
-        }
-    }
-
-    async fn fetch(
-        &self,
-        request: Request,
-        exchange: &Exchange,
-        row: &mut Row,
-        machine: &RefCell<PageLoad<'_>>,
-    ) -> Result<(), String> {
-        let asked = request_of(exchange, self.protocol.is_secure())?;
-        let response = self
-            .client
-            .send(asked, request.priority)
-            .await
-            .map_err(|error| error.to_string())?;
-        let (head, body) = response.into_parts();
-        row.status = head.status.as_u16();
-        match head.extensions.get::<Timings>() {
-            Some(timings) => {
-                row.connection = timings.connection;
-                (row.dns, row.connect, row.tls) = (timings.dns, timings.connect, timings.tls);
-                (row.sent, row.first_byte) = (timings.sent, timings.first_byte);
-            }
-            None => row.first_byte = self.runtime.now(),
-        }
-        machine
-            .borrow_mut()
-            .handle_head(self.runtime.now(), request.node);
-        let mut expected = Expected::of(self.page.answers_to(exchange), exchange);
-        let mut body = pin!(body);
-        while let Some(piece) = next_piece(body.as_mut()).await {
-            let piece = piece
-                .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
-            expected.compare(&piece);
-            row.body_bytes += piece.len() as u64;
-            machine
-                .borrow_mut()
-                .handle_bytes(self.runtime.now(), request.node, row.body_bytes);
-        }
-        expected.finish(row.status)
-    }
-}
-
-/// The next bytes of a body; trailers are passed over.
-async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body::BoxError>> {
-    loop {
-        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
-            Ok(frame) => {
-                if let Ok(piece) = frame.into_data() {
-                    return Some(Ok(piece));
-                }
-            }
-            Err(error) => return Some(Err(error)),
         }
     }
 }

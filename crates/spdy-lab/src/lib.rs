@@ -28,5 +28,6 @@ pub mod report;
 pub mod sim;
 pub mod stats;
 pub mod store;
+mod tab;
 mod tls;
 mod workers;

@@ -1,0 +1,272 @@
+//! One load at work, in whichever clock: the machine of [`page_load`](crate::page_load) over a client.
+//!
+//! ```text
+//!   PageLoad ── poll_request ──► Client ── Network ──► ..        browser.rs: virtual time
+//!      ▲ handle_head, handle_bytes, handle_done │                another driver: real time
+//!      └────────────────────────────────────────┘
+//! ```
+//!
+//! It knows a [`Runtime`] and a client, and neither whose they are nor what is behind them. Computation that the
+//! page's graph tells is waited for by the runtime's timers.
+
+use std::cell::RefCell;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, Runtime};
+use spdy_client::client::Client;
+use spdy_client::timing::Timings;
+use spdy_clock::Instant;
+use spdy_page::replica::Exchange;
+
+use crate::browser::Page;
+use crate::expected::Expected;
+use crate::measure::{Load, Row};
+use crate::options::RaceProtocol;
+use crate::page_load::{PageLoad, Request};
+use crate::recorded_request::request_of;
+use crate::sim::traffic::Traffic;
+
+/// What is learned while the load runs; it outlives a run that does not end.
+#[derive(Default)]
+struct Record {
+    dom_content_loaded: Option<Instant>,
+    load: Option<Instant>,
+    rows: Vec<(usize, Row)>,
+    /// The page is done; what follows is the closing of connections.
+    is_over: bool,
+    failures: Vec<String>,
+}
+
+/// One load at work.
+pub(crate) struct Tab<'a> {
+    page: &'a Page,
+    protocol: RaceProtocol,
+    client: &'a Client,
+    runtime: &'a dyn Runtime,
+    record: Mutex<Record>,
+}
+
+impl<'a> Tab<'a> {
+    /// A load that has not begun. `runtime` is the client's own, and its origin the begin of the load.
+    pub(crate) fn new(
+        page: &'a Page,
+        protocol: RaceProtocol,
+        client: &'a Client,
+        runtime: &'a dyn Runtime,
+    ) -> Self {
+        Self {
+            page,
+            protocol,
+            client,
+            runtime,
+            record: Mutex::default(),
+        }
+    }
+
+    /// Loads the page, until nothing is left to ask for.
+    pub(crate) async fn run(&self) {
+        self.follow_page().await;
+        self.record().is_over = true;
+    }
+
+    /// What it came to. `ended` says why it never did, which is a failure only of a load that was not over:
+    /// a connection that one side gave up may stay with the other until the end of time.
+    pub(crate) fn into_load(
+        self,
+        network_name: &str,
+        seed: u64,
+        ended: Result<(), String>,
+        traffic: &Traffic,
+    ) -> Load {
+        let at_latest = |instant: Option<Instant>| {
+            let instant = instant.unwrap_or_else(|| self.runtime.now());
+            instant.as_millis_f64()
+        };
+        let mut record = self
+            .record
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let (Err(why), false) = (ended, record.is_over) {
+            record.failures.push(format!("the load did not end: {why}"));
+        }
+        let stats = self.client.stats();
+        record.rows.sort_by_key(|(node, row)| (row.wanted, *node));
+        Load {
+            replica: self.page.replica().name.clone(),
+            protocol: self.protocol.to_string(),
+            network: network_name.to_owned(),
+            seed,
+            dom_content_loaded_ms: at_latest(record.dom_content_loaded),
+            load_ms: at_latest(record.load),
+            time_on_wire_ms: traffic.time_on_wire().as_nanos() as f64 / 1e6,
+            connections: traffic.connections,
+            requests: stats.requests,
+            packets_up: traffic.packets_up,
+            packets_down: traffic.packets_down,
+            bytes_up: traffic.bytes_up,
+            bytes_down: traffic.bytes_down,
+            request_header_bytes: stats.request_header_bytes,
+            request_header_bytes_wire: stats.request_header_bytes_wire,
+            response_header_bytes: stats.response_header_bytes,
+            response_header_bytes_wire: stats.response_header_bytes_wire,
+            failures: record.failures,
+            waterfall: record.rows.into_iter().map(|(_, row)| row).collect(),
+        }
+    }
+
+    async fn follow_page(&self) {
+        let mut machine = PageLoad::new(self.page.graph());
+        machine.hint(self.page.hints().iter().copied());
+        machine.start(self.runtime.now());
+        let machine = RefCell::new(machine);
+        let mut exchanges = FuturesUnordered::new();
+        let mut sleep: Option<(Instant, BoxFuture<()>)> = None;
+        std::future::poll_fn(|cx| {
+            loop {
+                while let Some(request) = { machine.borrow_mut().poll_request() } {
+                    exchanges.push(self.exchange(request, &machine));
+                }
+                // Completed or not: whatever an exchange told the machine may have named new requests.
+                let step = exchanges.poll_next_unpin(cx);
+                let due = self.poll_timeout(cx, &machine, &mut sleep);
+                let machine = machine.borrow();
+                self.note_events(&machine);
+                if machine.is_finished() {
+                    return Poll::Ready(());
+                }
+                if !due && !matches!(step, Poll::Ready(Some(()))) && !machine.has_requests() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Lets the machine act if its time has come; `true` if it did.
+    fn poll_timeout(
+        &self,
+        cx: &mut Context<'_>,
+        machine: &RefCell<PageLoad<'_>>,
+        sleep: &mut Option<(Instant, BoxFuture<()>)>,
+    ) -> bool {
+        let Some(due) = machine.borrow().poll_timeout() else {
+            *sleep = None;
+            return false;
+        };
+        if sleep.as_ref().is_none_or(|(until, _)| *until != due) {
+            *sleep = Some((due, self.runtime.sleep_until(due)));
+        }
+        let is_due = sleep
+            .as_mut()
+            .is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+        if is_due {
+            *sleep = None;
+            machine.borrow_mut().handle_timeout(self.runtime.now());
+        }
+        is_due
+    }
+
+    fn note_events(&self, machine: &PageLoad<'_>) {
+        let mut record = self.record();
+        record.dom_content_loaded = machine.dom_content_loaded();
+        record.load = machine.load();
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One request and its response, from the page's wish to the last byte.
+    async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
+        let node = &self.page.graph().nodes[request.node];
+        let exchange = &self.page.replica().exchanges[node.exchange];
+        let mut row = Row {
+            url: exchange.url.to_string(),
+            kind: node.kind,
+            status: 0,
+            connection: 0,
+            priority: request.priority.level(),
+            body_bytes: 0,
+            wanted: request.wanted,
+            dns: None,
+            connect: None,
+            tls: None,
+            sent: request.wanted,
+            first_byte: request.wanted,
+            done: request.wanted,
+        };
+        let fetched = self.fetch(request, exchange, &mut row, machine).await;
+        let now = self.runtime.now();
+        row.done = now;
+        let mut record = self.record();
+        record.rows.push((request.node, row));
+        let failed =
+            fetched.map_err(|why| record.failures.push(format!("{}: {why}", exchange.url)));
+        drop(record);
+        match failed {
+            Ok(()) => machine.borrow_mut().handle_done(now, request.node),
+            Err(()) => machine.borrow_mut().handle_failed(now, request.node),
+        }
+    }
+
+    async fn fetch(
+        &self,
+        request: Request,
+        exchange: &Exchange,
+        row: &mut Row,
+        machine: &RefCell<PageLoad<'_>>,
+    ) -> Result<(), String> {
+        let asked = request_of(exchange, self.protocol.is_secure())?;
+        let response = self
+            .client
+            .send(asked, request.priority)
+            .await
+            .map_err(|error| error.to_string())?;
+        let (head, body) = response.into_parts();
+        row.status = head.status.as_u16();
+        match head.extensions.get::<Timings>() {
+            Some(timings) => {
+                row.connection = timings.connection;
+                (row.dns, row.connect, row.tls) = (timings.dns, timings.connect, timings.tls);
+                (row.sent, row.first_byte) = (timings.sent, timings.first_byte);
+            }
+            None => row.first_byte = self.runtime.now(),
+        }
+        machine
+            .borrow_mut()
+            .handle_head(self.runtime.now(), request.node);
+        let mut expected = Expected::of(self.page.answers_to(exchange), exchange);
+        let mut body = pin!(body);
+        while let Some(piece) = next_piece(body.as_mut()).await {
+            let piece = piece
+                .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
+            expected.compare(&piece);
+            row.body_bytes += piece.len() as u64;
+            machine
+                .borrow_mut()
+                .handle_bytes(self.runtime.now(), request.node, row.body_bytes);
+        }
+        expected.finish(row.status)
+    }
+}
+
+/// The next bytes of a body; trailers are passed over.
+async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body::BoxError>> {
+    loop {
+        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
+            Ok(frame) => {
+                if let Ok(piece) = frame.into_data() {
+                    return Some(Ok(piece));
+                }
+            }
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}
