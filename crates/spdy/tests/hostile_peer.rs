@@ -101,12 +101,27 @@ impl AsyncWrite for TakesNothing {
     }
 }
 
+fn world() -> (Arc<World>, SharedRuntime) {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    (world, runtime)
+}
+
+/// A client and a server who talk without a delay.
+fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, server::Accept) {
+    let (near, far) = wire(world, Duration::ZERO);
+    let (accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
+    connection.spawn();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    (session, accept)
+}
+
 /// Only queued DATA had a deadline: who asked for answers without a body, kept one stream open and read
 /// nothing was served for ever.
 #[test]
 fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (world, runtime) = world();
     let mut hand = Hand::new();
     hand.syn(1, 0, false, &ASK);
     hand.frame(&Frame::Ping(Ping { id: 1 }));
@@ -131,8 +146,7 @@ fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
 /// somebody to take them, by the million.
 #[test]
 fn pushes_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (world, runtime) = world();
     let (near, mut far) = wire(&world, Duration::ZERO);
     let builder = client::Builder::new(VERSION).max_concurrent_streams(3);
     let (session, mut pushes, connection) = builder.handshake_with_pushes(near, runtime.clone());
@@ -183,8 +197,7 @@ fn pushes_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
 
 #[test]
 fn one_way_streams_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (world, runtime) = world();
     let (near, far) = wire(&world, Duration::ZERO);
     let builder = server::Builder::new(VERSION).max_concurrent_streams(3);
     let (mut accept, connection) = builder.handshake(far, runtime.clone());
@@ -216,8 +229,7 @@ fn one_way_streams_that_nobody_takes_wait_up_to_the_limit_and_no_further() {
 /// The service ran, and its answer had nowhere to go.
 #[test]
 fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (world, runtime) = world();
     let (near, far) = wire(&world, Duration::ZERO);
     let served = Arc::<Mutex<usize>>::default();
     let count = served.clone();
@@ -253,8 +265,7 @@ fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
 /// connection to wake it.
 #[test]
 fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (world, runtime) = world();
     let (mut near, far) = wire(&world, Duration::ZERO);
     let mut builder = server::Builder::new(VERSION);
     builder.config_mut().control_queue_frames = 10;
@@ -298,8 +309,7 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
 /// after reset, the work piled up past every limit on streams.
 #[test]
 fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (world, runtime) = world();
     let (near, far) = wire(&world, Duration::ZERO);
     let mut builder = server::Builder::new(VERSION).max_concurrent_streams(100);
     builder.config_mut().ended_streams_in_work = 3;
@@ -345,13 +355,8 @@ fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
 /// no bytes.
 #[test]
 fn a_question_that_is_reset_here_before_it_is_read_does_not_end_as_if_it_were_whole() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
-    let (near, far) = wire(&world, Duration::ZERO);
-    let (mut accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
-    connection.spawn();
-    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
-    connection.spawn();
+    let (world, runtime) = world();
+    let (session, mut accept) = peers(&world, &runtime);
     let clock = runtime.clone();
     let asked = Request::post("http://a.example/").body(Body::from("a question"));
     let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
@@ -378,13 +383,8 @@ fn a_question_that_is_reset_here_before_it_is_read_does_not_end_as_if_it_were_wh
 /// it waited until the session ended.
 #[test]
 fn the_reader_of_an_answer_hears_that_the_upload_broke() {
-    let world = Arc::<World>::default();
-    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
-    let (near, far) = wire(&world, Duration::ZERO);
-    let (mut accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
-    connection.spawn();
-    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
-    connection.spawn();
+    let (world, runtime) = world();
+    let (session, mut accept) = peers(&world, &runtime);
     let clock = runtime.clone();
     let upload = futures_util::stream::once(async move {
         clock
