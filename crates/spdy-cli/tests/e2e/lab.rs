@@ -740,17 +740,21 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
         "One against the other",
         "Load time over loss",
         "Load time over connections",
+        "DOMContentLoaded, load and time on wire",
         "Ratios over loss and connections",
         "Distribution",
+        "Waterfalls",
         "On the wire",
         "Cells to look at",
     ] {
         assert!(html.contains(heading), "no {heading}");
     }
-    // 12 cells of two protocols: 6 dots against the midline, and each cell once over each factor.
-    assert_eq!(html.matches("class=\"dot faint\"").count(), 6);
-    assert_eq!(html.matches("class=\"dot\"").count(), 24);
-    for outside in ["<script", " src=", "http://", "https://", "url("] {
+    // 12 cells of two protocols: 6 dots against the midline; each cell once over each of two factors, and thrice as three moments.
+    assert_eq!(html.matches("class=\"dot faint ").count(), 6);
+    assert_eq!(html.matches("class=\"dot p-").count(), 24 + 36);
+    assert_eq!(html.matches("class=\"chart waterfall named\"").count(), 2);
+    assert!(html.contains("those of the store, to the nanosecond"));
+    for outside in ["<script", " src=", " href=", "<link", "url("] {
         assert!(!html.contains(outside), "{outside} in it");
     }
     let written = text(

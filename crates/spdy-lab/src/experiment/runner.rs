@@ -124,24 +124,9 @@ impl Runner {
         stops: impl Fn() -> bool,
     ) -> Result<Option<CellLoads<'a>>, PlanError> {
         let conditions = Conditions::of(&cell)?;
-        let config = conditions.network.config(&conditions.options);
-        let opened = &self.pages[cell.page];
-        let folded = opened.folded.as_ref().filter(|_| conditions.fold);
-        let page = folded.unwrap_or(&opened.page);
-        let run = |run| {
-            let (protocol, name) = (cell.protocol(), &conditions.network.name);
-            let load = browser::load(
-                page,
-                protocol,
-                name,
-                &config,
-                &conditions.options,
-                cell.seed(run),
-            );
-            Load {
-                waterfall: Vec::new(),
-                ..load
-            }
+        let run = |number| Load {
+            waterfall: Vec::new(),
+            ..self.load_under(&conditions, &cell, number)
         };
         let runs = 1..=self.plan.runs();
         let loads: Option<_> = runs.map(|number| (!stops()).then(|| run(number))).collect();
@@ -150,6 +135,28 @@ impl Runner {
             conditions,
             loads,
         }))
+    }
+
+    /// Loads one run of `cell` (counted from 1), with its waterfall, on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_run(&self, cell: &Cell<'_>, run: u32) -> Result<Load, PlanError> {
+        Ok(self.load_under(&Conditions::of(cell)?, cell, run))
+    }
+
+    fn load_under(&self, conditions: &Conditions, cell: &Cell<'_>, run: u32) -> Load {
+        let opened = &self.pages[cell.page];
+        let folded = opened.folded.as_ref().filter(|_| conditions.fold);
+        browser::load(
+            folded.unwrap_or(&opened.page),
+            cell.protocol(),
+            &conditions.network.name,
+            &conditions.network.config(&conditions.options),
+            &conditions.options,
+            cell.seed(run),
+        )
     }
 
     /// Loads the cells of these numbers (from 1) on `jobs` threads (`None`: one a core), and gives each to `on_cell` as

@@ -10,6 +10,7 @@
 //! pages and are hostile; every text goes through `text::Text`. Colours are CSS variables with a light and
 //! a dark value, and every picture has a title, a description and a table of the same numbers.
 
+mod drawing;
 pub mod experiment;
 mod page;
 mod standings;
@@ -18,5 +19,6 @@ mod text;
 mod times;
 mod waterfall;
 
+pub use drawing::pixels::png;
 pub use page::render;
 pub use standings::{Entrant, OverNetwork, PageRace, Standings};

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::standings::Standings;
+use super::standings::{Entrant, Standings};
 use super::text::{Count, Text};
 use super::{tables, times, waterfall};
 use crate::measure::Load;
@@ -112,7 +112,8 @@ fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -
                 "<details class=\"network\"{open}><summary>{}</summary>",
                 Text(over.network)
             )?;
-            waterfall::side_by_side(out, &format!("fall-{number}-{place}"), page.replica, over)?;
+            let loads: Vec<_> = over.entrants.iter().map(Entrant::typical).collect();
+            waterfall::side_by_side(out, &format!("fall-{number}-{place}"), over.network, &loads)?;
             write!(out, "</details>")?;
         }
     }

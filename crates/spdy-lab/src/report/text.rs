@@ -20,20 +20,36 @@ impl Display for Text<'_> {
             if at == SHOWN_CHARS {
                 return f.write_char('…');
             }
-            match char {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                    f.write_char('\u{fffd}')?;
-                }
-                other if other.is_control() => f.write_char('\u{fffd}')?,
-                other => f.write_char(other)?,
-            }
+            escape(f, char)?;
         }
         Ok(())
+    }
+}
+
+/// The same for a text of ours that has foreign names in it: not cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole<'a>(pub(super) &'a str);
+
+impl Display for Whole<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|char| escape(f, char))
+    }
+}
+
+/// Whatever is no character of HTML and XML, or could deceive a reader, does not get through.
+fn escape(f: &mut Formatter<'_>, char: char) -> fmt::Result {
+    match char {
+        '&' => f.write_str("&amp;"),
+        '<' => f.write_str("&lt;"),
+        '>' => f.write_str("&gt;"),
+        '"' => f.write_str("&quot;"),
+        '\'' => f.write_str("&#39;"),
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            f.write_char('\u{fffd}')
+        }
+        '\u{fffe}' | '\u{ffff}' => f.write_char('\u{fffd}'),
+        other if other.is_control() => f.write_char('\u{fffd}'),
+        other => f.write_char(other),
     }
 }
 

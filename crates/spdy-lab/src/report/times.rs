@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write};
 
+use super::drawing::ink::Tone;
 use super::standings::{OverNetwork, PageRace};
 use super::text::{Millis, Ratio, Text, ticks};
 
@@ -98,15 +99,9 @@ fn panel(out: &mut String, id: &str, replica: &str, over: &OverNetwork<'_>) -> f
     write!(out, "</svg></figure>")
 }
 
-/// The colour of a protocol; one that is not known gets the neutral one.
+/// The class of a protocol's colour.
 pub(super) fn class_of(protocol: &str) -> &'static str {
-    match protocol {
-        "http" => "p-http",
-        "https" => "p-https",
-        "spdy" => "p-spdy",
-        "h2" => "p-h2",
-        _ => "p-other",
-    }
+    Tone::of(protocol).class
 }
 
 /// `mark` milliseconds on an axis that ends at `end`: in seconds where those are shorter.

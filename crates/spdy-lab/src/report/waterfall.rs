@@ -10,7 +10,9 @@ use std::fmt::{self, Write};
 
 use spdy_clock::Instant;
 
-use super::standings::{Entrant, OverNetwork};
+use super::drawing::figure::Figure;
+use super::drawing::ink::{Ink, Letters, Phase};
+use super::drawing::panel::Panel;
 use super::text::{Bytes, Millis, Text, ticks};
 use super::times::{class_of, tick_label};
 use crate::measure::{Load, Row, Span};
@@ -28,21 +30,16 @@ const ROW_BARE: f64 = 4.0;
 /// Characters of a name that fit beside the rows.
 const NAME_CHARS: usize = 24;
 
-/// The phases in the order of time: CSS class and name.
-const PHASES: [(&str, &str); 6] = [
-    ("queued", "queued"),
-    ("dns", "name look-up"),
-    ("connect", "TCP connect"),
-    ("tls", "TLS"),
-    ("wait", "wait"),
-    ("receive", "receive"),
-];
-
 /// What the colours mean.
 pub(super) fn legend(out: &mut String) -> fmt::Result {
     write!(out, "<p class=\"legend\">")?;
-    for (class, name) in PHASES {
-        write!(out, "<span><i class=\"{class}\"></i>{name}</span> ")?;
+    for phase in Phase::ALL {
+        write!(
+            out,
+            "<span><i class=\"{}\"></i>{}</span> ",
+            phase.class(),
+            phase.name()
+        )?;
     }
     write!(
         out,
@@ -50,41 +47,79 @@ pub(super) fn legend(out: &mut String) -> fmt::Result {
     )
 }
 
-/// The waterfalls of all protocols of one race, on the same scale of time.
-pub(super) fn side_by_side(
-    out: &mut String,
-    id: &str,
-    replica: &str,
-    over: &OverNetwork<'_>,
-) -> fmt::Result {
-    let end = over
-        .entrants
-        .iter()
-        .map(|entrant| end_of(entrant.typical()))
-        .fold(f64::MIN_POSITIVE, f64::max);
-    let named = over
-        .entrants
-        .iter()
-        .all(|entrant| is_named(entrant.typical()));
+/// The waterfalls of one page under the same conditions, a protocol each, on the same scale of time; `over` names the conditions.
+pub(super) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Load]) -> fmt::Result {
+    let (figure, loads) = figure(&["waterfall"], over, loads);
+    let class = if figure.class == "waterfall named" {
+        "named"
+    } else {
+        "bare"
+    };
     write!(
         out,
-        "<div class=\"waterfalls {}\">",
-        if named { "named" } else { "bare" }
+        "<div class=\"waterfalls {class}\" data-figure=\"{}\">",
+        figure.stem
     )?;
-    for entrant in over
-        .entrants
-        .iter()
-        .filter(|entrant| !entrant.typical().waterfall.is_empty())
-    {
-        let id = format!("{id}-{}", class_of(entrant.protocol));
-        one(out, &id, replica, over.network, entrant, end)?;
+    for (number, (panel, load)) in figure.panels.iter().zip(loads).enumerate() {
+        write!(
+            out,
+            "<figure><figcaption class=\"{class}\"><b>{protocol}</b> {load_ms} ms<small>{requests} requests, {connections} connections</small></figcaption>",
+            class = class_of(&load.protocol),
+            protocol = Text(&load.protocol),
+            load_ms = Millis(load.load_ms),
+            requests = load.requests,
+            connections = load.connections,
+        )?;
+        panel.on_page(out, &format!("{id}-{number}"), figure.class)?;
+        table(out, load)?;
+        write!(out, "</figure>")?;
     }
     write!(out, "</div>")
 }
 
-/// Whether there is room for a name beside each row.
-fn is_named(load: &Load) -> bool {
-    load.waterfall.len() <= MAX_NAMED_ROWS
+/// The same as a figure, with the loads that are in it: one that asked for nothing has no waterfall.
+pub(super) fn figure<'a>(
+    words: &[&str],
+    over: &str,
+    loads: &[&'a Load],
+) -> (Figure, Vec<&'a Load>) {
+    let loads: Vec<&Load> = loads
+        .iter()
+        .copied()
+        .filter(|load| !load.waterfall.is_empty())
+        .collect();
+    let end = loads
+        .iter()
+        .map(|load| end_of(load))
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let named = loads
+        .iter()
+        .all(|load| load.waterfall.len() <= MAX_NAMED_ROWS);
+    let title = match loads.first() {
+        Some(load) => format!("Waterfalls of {}, {over}", load.replica),
+        None => format!("Waterfalls, {over}"),
+    };
+    let columns = match loads.len() {
+        4 => 2,
+        few => few.clamp(1, 3),
+    };
+    let mut figure = Figure::new(words, title, columns);
+    figure.class = if named {
+        "waterfall named"
+    } else {
+        "waterfall"
+    };
+    let phases = Phase::ALL.map(|phase| (Ink::Phase(phase), phase.name().to_owned()));
+    figure.legend = phases.to_vec();
+    figure
+        .legend
+        .push((Ink::Dcl, "DOMContentLoaded".to_owned()));
+    figure.legend.push((Ink::Load, "load".to_owned()));
+    figure.panels = loads
+        .iter()
+        .map(|load| one(load, over, named, end))
+        .collect();
+    (figure, loads)
 }
 
 /// When the last thing of `load` happened, in milliseconds.
@@ -95,16 +130,7 @@ fn end_of(load: &Load) -> f64 {
         .fold(load.load_ms, f64::max)
 }
 
-fn one(
-    out: &mut String,
-    id: &str,
-    replica: &str,
-    network: &str,
-    entrant: &Entrant<'_>,
-    end: f64,
-) -> fmt::Result {
-    let load = entrant.typical();
-    let named = is_named(load);
+fn one(load: &Load, over: &str, named: bool, end: f64) -> Panel {
     let (left, row_height) = if named {
         (LEFT_NAMED, ROW_NAMED)
     } else {
@@ -112,111 +138,94 @@ fn one(
     };
     let bottom = HEAD + row_height * load.waterfall.len() as f64;
     let x = |ms: f64| left + ms / end * (RIGHT - left);
-    write!(
-        out,
-        "<figure><figcaption class=\"{class}\"><b>{protocol}</b> {load_ms} ms<small>{requests} requests, {connections} connections</small></figcaption>\
-         <svg class=\"waterfall\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
-         <title id=\"{id}-t\">Waterfall of {replica} over {protocol}, {network}</title>\
-         <desc id=\"{id}-d\">{requests} requests on {connections} connections; DOMContentLoaded at {dcl} ms, load at {load_ms} ms. \
-         The table below has a row for each.</desc>",
-        class = class_of(entrant.protocol),
-        protocol = Text(entrant.protocol),
-        replica = Text(replica),
-        network = Text(network),
-        load_ms = Millis(load.load_ms),
-        dcl = Millis(load.dom_content_loaded_ms),
-        requests = load.requests,
-        connections = load.connections,
-        height = bottom + 4.0,
-    )?;
+    let mut panel = Panel::new(WIDTH, bottom + 4.0);
+    let (replica, protocol, load_ms) = (&load.replica, &load.protocol, Millis(load.load_ms));
+    panel.caption = format!(
+        "{replica} over {protocol}: {load_ms} ms, {} requests, {} connections",
+        load.requests, load.connections
+    );
+    panel.title = format!("Waterfall of {replica} over {protocol}, {over}");
+    panel.description = format!(
+        "{} requests on {} connections; DOMContentLoaded at {} ms, load at {load_ms} ms.\nThe table below has a row for each.",
+        load.requests,
+        load.connections,
+        Millis(load.dom_content_loaded_ms),
+    );
     for mark in ticks(end) {
-        write!(
-            out,
-            "<path class=\"grid\" d=\"M{x:.1} {HEAD}V{bottom}\"/><text class=\"axis\" x=\"{x:.1}\" y=\"12\">{label}</text>",
-            x = x(mark),
-            label = tick_label(mark, end),
-        )?;
+        panel.path(Ink::Grid, format!("M{:.1} {HEAD}V{bottom}", x(mark)), "");
+        // At the right end a label would be cut.
+        panel.text(
+            Letters::Axis,
+            x(mark).min(RIGHT - 10.0),
+            8.0,
+            tick_label(mark, end),
+        );
     }
     for (number, row) in load.waterfall.iter().enumerate() {
         let top = HEAD + row_height * number as f64;
-        draw_row(out, row, named, top, row_height, x)?;
+        panel.group(about(row), |panel| {
+            draw_row(panel, row, named, (top, row_height), &x);
+        });
     }
-    for (class, at) in [
-        ("dcl-line", load.dom_content_loaded_ms),
-        ("load-line", load.load_ms),
+    for (ink, at) in [
+        (Ink::Dcl, load.dom_content_loaded_ms),
+        (Ink::Load, load.load_ms),
     ] {
-        write!(
-            out,
-            "<path class=\"{class}\" d=\"M{:.1} {HEAD}V{bottom}\"/>",
-            x(at)
-        )?;
+        panel.path(ink, format!("M{:.1} {HEAD}V{bottom}", x(at)), "");
     }
-    write!(out, "</svg>")?;
-    table(out, load)?;
-    write!(out, "</figure>")
+    panel
+}
+
+/// A row in words.
+fn about(row: &Row) -> String {
+    let mut about = format!(
+        "{}\n{}, {}, {}, connection {}, priority {}\nwanted at {} ms",
+        row.url,
+        row.kind.name(),
+        row.status,
+        Bytes(row.body_bytes),
+        row.connection,
+        row.priority,
+        Millis(row.wanted.as_millis_f64()),
+    );
+    for (phase, span) in Phase::ALL.iter().zip(spans(row)) {
+        if let Some(span) = span {
+            about.push_str(&format!(", {} {}", phase.name(), length(span)));
+        }
+    }
+    about.push_str(&format!("; done at {}", Millis(row.done.as_millis_f64())));
+    about
+}
+
+fn length((from, to): Span) -> Millis {
+    Millis(to.as_millis_f64() - from.as_millis_f64())
 }
 
 fn draw_row(
-    out: &mut String,
+    panel: &mut Panel,
     row: &Row,
     named: bool,
-    top: f64,
-    height: f64,
-    x: impl Fn(f64) -> f64,
-) -> fmt::Result {
-    write!(
-        out,
-        "<g><title>{url}\n{kind}, {status}, {bytes}, connection {connection}, priority {priority}\nwanted at {wanted} ms",
-        url = Text(&row.url),
-        kind = row.kind.name(),
-        status = row.status,
-        bytes = Bytes(row.body_bytes),
-        connection = row.connection,
-        priority = row.priority,
-        wanted = Millis(row.wanted.as_millis_f64()),
-    )?;
-    for ((_, name), span) in PHASES.iter().zip(spans(row)) {
-        if let Some((from, to)) = span {
-            write!(
-                out,
-                ", {name} {}",
-                Millis(to.as_millis_f64() - from.as_millis_f64())
-            )?;
-        }
-    }
-    write!(
-        out,
-        "; done at {}</title><rect class=\"hit\" x=\"0\" y=\"{top}\" width=\"{WIDTH}\" height=\"{height}\"/>",
-        Millis(row.done.as_millis_f64())
-    )?;
+    (top, height): (f64, f64),
+    x: &impl Fn(f64) -> f64,
+) {
+    panel.rect(Ink::Hit, [0.0, top, WIDTH, height], "");
+    let middle = top + height / 2.0;
     if named {
-        write!(
-            out,
-            "<text class=\"name\" x=\"{}\" y=\"{}\">{}</text>",
-            LEFT_NAMED - 5.0,
-            top + height / 2.0,
-            name_of(row)
-        )?;
+        panel.text(Letters::Small, LEFT_NAMED - 5.0, middle, name_of(row));
     }
     let gap = if named { 1.5 } else { 0.4 };
-    for ((class, _), span) in PHASES.iter().zip(spans(row)) {
+    for (phase, span) in Phase::ALL.into_iter().zip(spans(row)) {
         let Some((from, to)) = span else { continue };
         let (from, to) = (x(from.as_millis_f64()), x(to.as_millis_f64()));
-        let (y, h) = if *class == "queued" {
-            (top + height / 2.0 - 0.5, 1.0)
-        } else {
-            (top + gap, height - 2.0 * gap)
+        let (y, h) = match phase {
+            Phase::Queued => (middle - 0.5, 1.0),
+            _ => (top + gap, height - 2.0 * gap),
         };
-        write!(
-            out,
-            "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{h:.1}\"/>",
-            (to - from).max(0.3)
-        )?;
+        panel.rect(Ink::Phase(phase), [from, y, (to - from).max(0.3), h], "");
     }
-    write!(out, "</g>")
 }
 
-/// When each of [`PHASES`] happened, if it did.
+/// When each of the phases happened, if it did.
 fn spans(row: &Row) -> [Option<Span>; 6] {
     let setup_from = [row.dns, row.connect, row.tls]
         .into_iter()
@@ -243,13 +252,11 @@ fn name_of(row: &Row) -> String {
         Some((_, name)) => name,
         None => bare,
     };
-    let short: String = name.chars().take(NAME_CHARS).collect();
-    let cut = if name.chars().nth(NAME_CHARS).is_some() {
-        "…"
-    } else {
-        ""
-    };
-    format!("{}{cut}", Text(&short))
+    let mut short: String = name.chars().take(NAME_CHARS).collect();
+    if name.chars().nth(NAME_CHARS).is_some() {
+        short.push('…');
+    }
+    short
 }
 
 /// The same rows as numbers. End tags that HTML lets out are left out: a report holds thousands of cells.
@@ -260,8 +267,8 @@ fn table(out: &mut String, load: &Load) -> fmt::Result {
          <table class=\"rows\"><thead><tr><th>URL<th>kind<th>status<th>bytes<th>connection<th>priority<th>wanted ms",
         Text(&load.protocol)
     )?;
-    for (_, name) in PHASES {
-        write!(out, "<th>{name}")?;
+    for phase in Phase::ALL {
+        write!(out, "<th>{}", phase.name())?;
     }
     write!(out, "<th>done ms</thead><tbody>")?;
     for row in &load.waterfall {
@@ -278,11 +285,7 @@ fn table(out: &mut String, load: &Load) -> fmt::Result {
         )?;
         for span in spans(row) {
             match span {
-                Some((from, to)) => write!(
-                    out,
-                    "<td>{}",
-                    Millis(to.as_millis_f64() - from.as_millis_f64())
-                )?,
+                Some(span) => write!(out, "<td>{}", length(span))?,
                 None => write!(out, "<td>")?,
             }
         }

@@ -35,6 +35,8 @@ pub struct Contents {
     pub runs: u64,
     /// Cells when all are done.
     pub cells: u64,
+    /// The plan as canonical text; empty for imported results.
+    pub plan: String,
 }
 
 impl Store {
@@ -198,7 +200,7 @@ impl Store {
     ///
     /// Whatever keeps SQLite from it.
     pub fn contents(&self) -> Result<Contents, StoreError> {
-        let query = "SELECT name, hash, program, runs, cells FROM plan";
+        let query = "SELECT name, hash, program, runs, cells, toml FROM plan";
         let read = self.connection.query_row(query, [], |row| {
             Ok(Contents {
                 name: row.get(0)?,
@@ -206,6 +208,7 @@ impl Store {
                 program: row.get(2)?,
                 runs: row.get::<_, i64>(3)?.unsigned_abs(),
                 cells: row.get::<_, i64>(4)?.unsigned_abs(),
+                plan: row.get(5)?,
             })
         });
         read.map_err(|cause| self.sqlite(cause))

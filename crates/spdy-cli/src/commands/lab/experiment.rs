@@ -40,6 +40,13 @@ impl Experiment {
         Ok(Self { plan, folder })
     }
 
+    /// A plan that a store keeps, whose paths start in `folder`.
+    pub(super) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
+        let plan = Plan::parse(plan).context("the plan in the store is none")?;
+        let folder = folder.to_owned();
+        Ok(Self { plan, folder })
+    }
+
     /// Opens the pages: shipped ones by name, others from their files, whose paths start beside the experiment's.
     pub(super) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
         let mut replicas = Vec::with_capacity(self.plan.pages().len());

@@ -1,12 +1,16 @@
-//! `spdy lab report`: a store as a page to look at.
+//! `spdy lab report`: a store as a page to look at, and its figures as files for papers.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::report::experiment;
-use spdy_lab::store::results::Store;
+use spdy_lab::report;
+use spdy_lab::report::experiment::{self, Again, Drawn};
+use spdy_lab::store::results::{Contents, Store};
+use spdy_lab::store::row::Row;
 
-use crate::commands::{Outcome, output};
+use super::experiment::Experiment;
+use crate::commands::{Outcome, Usage, output};
 use crate::help::examples;
 use crate::printer::Printer;
 
@@ -17,29 +21,141 @@ pub(super) struct Args {
     #[arg(value_name = "STORE")]
     store: PathBuf,
 
-    /// The file to write; `-` is stdout [default: the store's name with .html]
+    /// The file to write; `-` is stdout [default: the store's name with .html, unless --svg or --png is given]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write each figure into this folder as SVG, on white, to be set in a paper
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+
+    /// Write each figure into this folder as PNG, 300 dots an inch in a column of a paper
+    #[arg(long, value_name = "DIR")]
+    png: Option<PathBuf>,
+
+    #[command(flatten)]
+    waterfalls: WaterfallArgs,
+}
+
+/// Where waterfalls come from: their loads are loaded again.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Waterfalls")]
+pub(super) struct WaterfallArgs {
+    /// Show the trial of this cell, by its key [default: for each page the one in the middle of all factors]
+    #[arg(long, value_name = "KEY")]
+    cell: Option<String>,
+
+    /// Where the paths of pages start [default: beside the store]
+    #[arg(long, value_name = "DIR")]
+    pages: Option<PathBuf>,
 }
 
 pub(super) const EXAMPLES: &str = examples! {
     "spdy lab report lulic.db"
     "spdy lab report lulic.db --output -"
+    "spdy lab report lulic.db --svg figures/ --png figures/"
+    "spdy lab report loss.db --cell page=portal,protocol=spdy,network=cable,loss=1%25"
 };
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let store = Store::open(&args.store)?;
-    let html = experiment::render(&store.contents()?, &store.rows()?);
+    let (contents, rows) = (store.contents()?, store.rows()?);
+    let again = args
+        .waterfalls
+        .again(&args.store, &contents, &rows, printer)?;
+    write_figures(args, &rows, &again, printer)?;
     let path = match &args.output {
-        Some(path) if path.as_os_str() == "-" => {
-            printer.bytes(html.as_bytes())?;
-            return Ok(Outcome::Done);
-        }
         Some(path) => path.clone(),
+        None if args.svg.is_some() || args.png.is_some() => return Ok(Outcome::Done),
         None => args.store.with_extension("html"),
     };
+    let html = experiment::render(&contents, &rows, &again);
+    if path.as_os_str() == "-" {
+        printer.bytes(html.as_bytes())?;
+        return Ok(Outcome::Done);
+    }
     output::is_not(&args.store, &path)?;
-    std::fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
     printer.note(format_args!("report: {}", path.display()));
     Ok(Outcome::Done)
+}
+
+impl WaterfallArgs {
+    /// Loads again what is to be seen from within. Only a cell that is not there is a fault: a report without waterfalls is one too.
+    pub(super) fn again(
+        &self,
+        store: &Path,
+        contents: &Contents,
+        rows: &[Row],
+        printer: &Printer,
+    ) -> anyhow::Result<Vec<Again>> {
+        if let Some(key) = &self.cell {
+            let is_it = |row: &Row| row.value("cell").as_str() == Some(key);
+            if !rows.iter().any(is_it) {
+                let why = format!(
+                    "{} has no cell {key:?}; spdy lab show {} --json lists their keys",
+                    store.display(),
+                    store.display()
+                );
+                return Err(Usage(why).into());
+            }
+        }
+        if contents.plan.is_empty() {
+            return Ok(Again::none(
+                "Imported results say nothing of single resources.",
+            ));
+        }
+        let beside = store.parent().unwrap_or(Path::new(""));
+        let folder = self.pages.as_deref().unwrap_or(beside);
+        let runner = Experiment::stored(&contents.plan, folder)
+            .and_then(|experiment| experiment.into_runner(printer));
+        Ok(match runner {
+            Ok(runner) => experiment::again(&runner, rows, self.cell.as_deref()),
+            Err(error) => Again::none(&format!("{error:#}; --pages says where paths start.")),
+        })
+    }
+}
+
+/// Writes each figure in each form that was asked for.
+fn write_figures(
+    args: &Args,
+    rows: &[Row],
+    again: &[Again],
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    if args.svg.is_none() && args.png.is_none() {
+        return Ok(());
+    }
+    let figures = experiment::figures(rows, again);
+    let as_svg = |figure: &Drawn| figure.svg.clone().into_bytes();
+    let as_png = |figure: &Drawn| report::png(&figure.svg);
+    write_into(args.svg.as_deref(), "svg", &figures, as_svg, printer)?;
+    write_into(args.png.as_deref(), "png", &figures, as_png, printer)
+}
+
+fn write_into(
+    folder: Option<&Path>,
+    ending: &'static str,
+    figures: &[Drawn],
+    bytes: impl Fn(&Drawn) -> Vec<u8>,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let Some(folder) = folder else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let bar = printer.progress(figures.len() as u64, "drawing");
+    for figure in figures {
+        let path = folder.join(format!("{}.{ending}", figure.name));
+        fs::write(&path, bytes(figure))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    printer.note(format_args!(
+        "{} figures: {}",
+        figures.len(),
+        folder.display()
+    ));
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::experiment::cell::levels_of;
-use crate::stats::{Modes, median};
+use crate::stats::{Bootstrap, LEAST_RUNS, Modes, median};
 use crate::store::row::Row;
 use crate::store::value::Value;
 
@@ -13,10 +13,11 @@ const PROTOCOL: &str = "protocol";
 
 /// One cell: medians of its runs.
 pub(super) struct Cell {
+    pub(super) key: String,
     pub(super) protocol: String,
-    pub(super) load_ms: f64,
-    pub(super) dom_content_loaded_ms: Option<f64>,
-    pub(super) time_on_wire_ms: Option<f64>,
+    pub(super) load: Time,
+    pub(super) dom_content_loaded: Option<Time>,
+    pub(super) time_on_wire: Option<Time>,
     pub(super) connections: Option<f64>,
     pub(super) packets: Option<f64>,
     pub(super) bytes: Option<f64>,
@@ -27,6 +28,70 @@ pub(super) struct Cell {
     pub(super) failed: usize,
     pub(super) failure: Option<String>,
     pub(super) modes: Option<Modes>,
+}
+
+impl Cell {
+    pub(super) fn moment(&self, moment: Moment) -> Option<Time> {
+        match moment {
+            Moment::DomContentLoaded => self.dom_content_loaded,
+            Moment::Load => Some(self.load),
+            Moment::OnWire => self.time_on_wire,
+        }
+    }
+}
+
+/// A median of runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Time {
+    pub(super) ms: f64,
+    /// Where it lies with 95 %, if the runs differ and are enough to tell.
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+impl Time {
+    /// Figures that are drawn for an interval, which is a mark in a picture.
+    const RESAMPLES: usize = 1_000;
+
+    /// An imported table may hold anything, and a picture has an end.
+    fn of(runs: &[f64]) -> Option<Self> {
+        let runs: Vec<f64> = runs
+            .iter()
+            .copied()
+            .filter(|ms| ms.is_finite() && *ms >= 0.0)
+            .collect();
+        let ms = median(runs.iter().copied())?;
+        let differ = runs.iter().any(|run| *run != runs[0]);
+        let bootstrap = Bootstrap {
+            resamples: Self::RESAMPLES,
+            ..Bootstrap::default()
+        };
+        let middle = |runs: &[f64]| median(runs.iter().copied()).unwrap_or(f64::NAN);
+        let interval = (differ && runs.len() >= LEAST_RUNS)
+            .then(|| bootstrap.of(&runs, middle))
+            .flatten()
+            .map(|estimate| (estimate.low, estimate.high));
+        Some(Self { ms, interval })
+    }
+}
+
+/// A moment of a load that papers compare.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Moment {
+    DomContentLoaded,
+    Load,
+    OnWire,
+}
+
+impl Moment {
+    pub(super) const ALL: [Self; 3] = [Self::DomContentLoaded, Self::Load, Self::OnWire];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::DomContentLoaded => "DOMContentLoaded",
+            Self::Load => "load time",
+            Self::OnWire => "time on wire",
+        }
+    }
 }
 
 /// What is the same but for the protocol.
@@ -50,7 +115,7 @@ impl Trial {
 
     /// Load of `protocol` against that of `reference`.
     pub(super) fn ratio(&self, protocol: &str, reference: &str) -> Option<f64> {
-        let of = |protocol| self.cell(protocol).map(|cell| cell.load_ms);
+        let of = |protocol| self.cell(protocol).map(|cell| cell.load.ms);
         let (load, reference) = (of(protocol)?, of(reference)?);
         (reference > 0.0).then(|| load / reference)
     }
@@ -65,6 +130,7 @@ impl Trial {
 }
 
 /// A factor with more than one level.
+#[derive(Debug)]
 pub(super) struct Factor {
     pub(super) name: String,
     /// Levels, and their numbers if all are numbers; then in their order, else in the plan's.
@@ -93,7 +159,7 @@ impl Data {
                 let found = levels.iter().find(|(other, _)| other == name);
                 found.map(|(_, level)| level.clone()).unwrap_or_default()
             };
-            let Some(cell) = cell(level(PROTOCOL), rows) else {
+            let Some(cell) = cell(key, level(PROTOCOL), rows) else {
                 continue;
             };
             let of_factors = |(name, _): &(String, String)| name != PAGE && name != PROTOCOL;
@@ -176,7 +242,7 @@ impl Data {
     }
 }
 
-fn cell(protocol: String, rows: &[Row]) -> Option<Cell> {
+fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
     let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
         let values: Option<Vec<f64>> = rows.iter().map(of).collect();
         median(values?)
@@ -185,12 +251,11 @@ fn cell(protocol: String, rows: &[Row]) -> Option<Cell> {
     let sum = |a: &'static str, b: &'static str| {
         middle(&|row| Some(row.value(a).as_f64()? + row.value(b).as_f64()?))
     };
-    let loads: Vec<f64> = rows
-        .iter()
-        .filter_map(|row| row.value("load_ms").as_f64())
-        // An imported table may hold anything, and a picture has an end.
-        .filter(|ms| ms.is_finite() && *ms >= 0.0)
-        .collect();
+    let times = |name: &'static str| -> Vec<f64> {
+        let values = rows.iter().filter_map(|row| row.value(name).as_f64());
+        values.collect()
+    };
+    let loads = times("load_ms");
     let broken = |row: &&Row| *row.value("failures") != Value::Null;
     let header_bytes = || {
         Some([
@@ -201,10 +266,11 @@ fn cell(protocol: String, rows: &[Row]) -> Option<Cell> {
         ])
     };
     Some(Cell {
+        key: key.to_owned(),
         protocol,
-        load_ms: median(loads.iter().copied())?,
-        dom_content_loaded_ms: column("dom_content_loaded_ms"),
-        time_on_wire_ms: column("time_on_wire_ms"),
+        load: Time::of(&loads)?,
+        dom_content_loaded: Time::of(&times("dom_content_loaded_ms")),
+        time_on_wire: Time::of(&times("time_on_wire_ms")),
         connections: column("connections"),
         packets: sum("packets_up", "packets_down"),
         bytes: sum("bytes_up", "bytes_down"),

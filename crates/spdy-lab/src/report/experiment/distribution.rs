@@ -1,102 +1,165 @@
-//! How many of the trials are loaded by when: a panel for each page, a line for each protocol.
-
-use std::fmt::{self, Write};
+//! What part of the trials is loaded by when, and at most by which ratio: a line for each protocol.
 
 use super::data::Data;
-use crate::report::text::{Millis, Text};
-use crate::report::times::{class_of, tick_label};
+use crate::report::drawing::figure::Figure;
+use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::panel::Panel;
+use crate::report::text::Millis;
+use crate::report::times::tick_label;
 use crate::stats::median;
 
-const WIDTH: f64 = 360.0;
-const LEFT: f64 = 34.0;
-const RIGHT: f64 = 342.0;
+const WIDTH: f64 = 340.0;
+const LEFT: f64 = 38.0;
+const RIGHT: f64 = 330.0;
 const TOP: f64 = 8.0;
-const BOTTOM: f64 = 160.0;
-const HEIGHT: f64 = 180.0;
+const BOTTOM: f64 = 168.0;
+const HEIGHT: f64 = 204.0;
+/// Marks of an axis are no nearer than this.
+const APART: f64 = 26.0;
 
-/// A panel for each page.
-pub(super) fn panels(out: &mut String, data: &Data) -> fmt::Result {
-    write!(out, "<div class=\"panels\">")?;
-    for (number, page) in data.pages.iter().enumerate() {
-        panel(out, number, data, page)?;
+/// Values of each protocol, in rising order.
+type Sorted<'a> = Vec<(&'a str, Vec<f64>)>;
+
+/// Load times: a panel for each page.
+pub(super) fn times(data: &Data) -> Figure {
+    let mut figure = Figure::new(&["cdf", "load"], "Distribution of load times", 3);
+    figure.legend_of(&data.protocols);
+    for page in &data.pages {
+        let of = |protocol: &str| {
+            let trials = data.trials.iter().filter(|trial| trial.page == *page);
+            let cells = trials.filter_map(|trial| trial.cell(protocol));
+            cells.map(|cell| cell.load.ms).collect()
+        };
+        let values = sorted(data.protocols.iter().map(|name| (&name[..], of(name))));
+        let middle = |ms: f64| format!("half by {} ms", Millis(ms));
+        figure
+            .panels
+            .extend(panel(&values, page, "load", middle, |ms, most| {
+                tick_label(ms, most)
+            }));
     }
-    write!(out, "</div>")
+    figure
 }
 
-fn panel(out: &mut String, number: usize, data: &Data, page: &str) -> fmt::Result {
-    let times = |protocol: &str| -> Vec<f64> {
-        let trials = data.trials.iter().filter(|trial| trial.page == page);
-        let mut times: Vec<f64> = trials
-            .filter_map(|trial| trial.cell(protocol))
-            .map(|cell| cell.load_ms)
-            .filter(|ms| *ms > 0.0)
-            .collect();
-        times.sort_by(f64::total_cmp);
-        times
+/// Ratios to the first protocol, over all pages and by page.
+pub(super) fn ratios(data: &Data) -> Figure {
+    let title = format!("Distribution of the ratios to {}", data.reference());
+    let mut figure = Figure::new(&["cdf", "ratio"], title, 3);
+    figure.legend_of(data.protocols.iter().skip(1));
+    let all = (data.pages.len() > 1).then_some((None, "all pages"));
+    let each = data.pages.iter().map(|page| (Some(page), &page[..]));
+    for (page, name) in all.into_iter().chain(each) {
+        let of = |protocol: &str| {
+            let is_of = |of: &&super::data::Trial| page.is_none_or(|page| of.page == *page);
+            let trials = data.trials.iter().filter(is_of);
+            trials
+                .filter_map(|trial| trial.ratio(protocol, data.reference()))
+                .collect()
+        };
+        let others = data.protocols.iter().skip(1);
+        let values = sorted(others.map(|name| (&name[..], of(name))));
+        let axis = format!("load to that of {}", data.reference());
+        let middle = |ratio: f64| format!("half at most ×{ratio:.2}");
+        figure
+            .panels
+            .extend(panel(&values, name, &axis, middle, |ratio, _| {
+                format!("×{ratio}")
+            }));
+    }
+    figure
+}
+
+fn sorted<'a>(values: impl Iterator<Item = (&'a str, Vec<f64>)>) -> Sorted<'a> {
+    let sort = |(name, mut values): (&'a str, Vec<f64>)| {
+        values.retain(|value| *value > 0.0);
+        values.sort_by(f64::total_cmp);
+        (name, values)
     };
-    let all: Vec<f64> = data.protocols.iter().flat_map(|it| times(it)).collect();
+    values.map(sort).collect()
+}
+
+/// `None` if there is nothing to tell apart.
+fn panel(
+    values: &Sorted<'_>,
+    caption: &str,
+    axis: &str,
+    middle: impl Fn(f64) -> String,
+    label: impl Fn(f64, f64) -> String,
+) -> Option<Panel> {
+    let all = || values.iter().flat_map(|(_, values)| values).copied();
     let (least, most) = (
-        all.iter().copied().fold(f64::INFINITY, f64::min),
-        all.iter().copied().fold(0.0, f64::max),
+        all().fold(f64::INFINITY, f64::min),
+        all().fold(0.0, f64::max),
     );
     if least >= most {
-        return Ok(());
+        return None;
     }
-    let x = |ms: f64| LEFT + (ms / least).ln() / (most / least).ln() * (RIGHT - LEFT);
+    let x = |value: f64| LEFT + (value / least).ln() / (most / least).ln() * (RIGHT - LEFT);
     let y = |part: f64| BOTTOM - part * (BOTTOM - TOP);
-    write!(
-        out,
-        "<figure><figcaption>{page}</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"cdf-{number}-t cdf-{number}-d\">\
-         <title id=\"cdf-{number}-t\">Load times of {page}, all trials</title><desc id=\"cdf-{number}-d\">",
-        page = Text(page)
-    )?;
-    for protocol in &data.protocols {
-        let middle = median(times(protocol)).unwrap_or_default();
-        write!(out, "{}: half by {} ms. ", Text(protocol), Millis(middle))?;
-    }
-    write!(out, "</desc>")?;
+    let mut panel = Panel::new(WIDTH, HEIGHT);
+    panel.caption = caption.to_owned();
+    panel.title = format!("Distribution of {axis}: {caption}");
     for part in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        write!(
-            out,
-            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"axis y\" x=\"{before}\" y=\"{y:.1}\">{percent}\u{202f}%</text>",
-            y = y(part),
-            before = LEFT - 4.0,
-            percent = part * 100.0,
-        )?;
+        panel.path(Ink::Grid, format!("M{LEFT} {:.1}H{RIGHT}", y(part)), "");
+        let percent = format!("{}\u{202f}%", part * 100.0);
+        panel.text(Letters::Before, LEFT - 4.0, y(part), percent);
     }
-    let mut marks: Vec<f64> = (least.log10().floor() as i32..=most.log10().ceil() as i32)
-        .flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(power)))
-        .filter(|ms| (least..=most).contains(ms))
-        .collect();
-    if marks.len() < 2 {
-        marks = vec![least, most]; // no round numbers lie between
+    for value in marks(least, most, x) {
+        panel.path(Ink::Grid, format!("M{:.1} {TOP}V{BOTTOM}", x(value)), "");
+        panel.text(Letters::Axis, x(value), BOTTOM + 11.0, label(value, most));
     }
-    for ms in marks {
-        write!(
-            out,
-            "<path class=\"grid\" d=\"M{x:.1} {TOP}V{BOTTOM}\"/><text class=\"axis\" x=\"{x:.1}\" y=\"{}\">{label}</text>",
-            BOTTOM + 13.0,
-            x = x(ms),
-            label = tick_label(ms, most),
-        )?;
-    }
-    for protocol in &data.protocols {
-        let times = times(protocol);
-        let count = times.len() as f64;
-        write!(
-            out,
-            "<g class=\"{}\"><path class=\"line\" d=\"M{LEFT} {BOTTOM}",
-            class_of(protocol)
-        )?;
-        for (at, ms) in times.iter().enumerate() {
-            write!(out, "H{:.1}V{:.1}", x(*ms), y((at as f64 + 1.0) / count))?;
+    panel.text(
+        Letters::Axis,
+        f64::midpoint(LEFT, RIGHT),
+        HEIGHT - 8.0,
+        axis,
+    );
+    for (protocol, values) in values.iter().filter(|(_, values)| !values.is_empty()) {
+        let half = median(values.iter().copied()).unwrap_or_default();
+        let about = format!("{protocol}: {}", middle(half));
+        let mut path = format!("M{LEFT} {BOTTOM}");
+        for (at, value) in values.iter().enumerate() {
+            let part = (at as f64 + 1.0) / values.len() as f64;
+            path.push_str(&format!("H{:.1}V{:.1}", x(*value), y(part)));
         }
-        write!(
-            out,
-            "H{RIGHT}\"><title>{}</title></path></g>",
-            Text(protocol)
-        )?;
+        path.push_str(&format!("H{RIGHT}"));
+        panel.description.push_str(&about);
+        panel.description.push('\n');
+        panel.path(Ink::Line(Tone::of(protocol)), path, about);
     }
-    write!(out, "</svg></figure>")
+    Some(panel)
+}
+
+/// Round numbers between the two, not too near to one another; both ends where there are none.
+fn marks(least: f64, most: f64, x: impl Fn(f64) -> f64) -> Vec<f64> {
+    let between = |factors: &[f64]| -> Vec<f64> {
+        let powers = least.log10().floor() as i32..=most.log10().ceil() as i32;
+        let all = powers.flat_map(|power| {
+            let at = move |factor: &f64| (factor * 10_f64.powi(power) * 1e9).round() / 1e9;
+            factors.iter().map(at).collect::<Vec<_>>()
+        });
+        all.filter(|mark| (least..=most).contains(mark)).collect()
+    };
+    let candidates = [
+        &[
+            1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0,
+        ][..],
+        &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+        &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+        &[1.0, 2.0, 5.0],
+        &[1.0],
+    ];
+    let stands_free = |marks: &Vec<f64>| {
+        marks.len() >= 2
+            && marks
+                .windows(2)
+                .all(|pair| x(pair[1]) - x(pair[0]) >= APART)
+    };
+    let found = candidates.into_iter().map(between).find(stands_free);
+    found.unwrap_or_else(|| {
+        vec![least, most]
+            .into_iter()
+            .map(|end| (end * 100.0).round() / 100.0)
+            .collect()
+    })
 }

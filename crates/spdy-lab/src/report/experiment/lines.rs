@@ -1,146 +1,236 @@
-//! Load time over a factor: a panel for each combination of the others, a line for each protocol.
+//! Times over a factor: a panel for each combination of the others, a line for each protocol.
+//!
+//! Levels that are numbers stand where they belong on the axis, and their marks are joined; levels that are names stand side by
+//! side. A whisker is the 95 % interval of the median, where there are runs enough to have one.
 
-use std::fmt::{self, Write};
+use super::data::{Data, Factor, Moment, Time, Trial};
+use crate::report::drawing::figure::Figure;
+use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::panel::Panel;
+use crate::report::text::{Millis, ticks};
+use crate::report::times::tick_label;
 
-use super::data::{Data, Factor, Trial};
-use crate::report::text::{Millis, Text, ticks};
-use crate::report::times::{class_of, tick_label};
-
-/// The drawing's own units; the page scales it to the room there is.
-const WIDTH: f64 = 360.0;
-const LEFT: f64 = 44.0;
-const RIGHT: f64 = 350.0;
-const TOP: f64 = 8.0;
-const BOTTOM: f64 = 170.0;
-const HEIGHT: f64 = 204.0;
+const WIDTH: f64 = 340.0;
+const LEFT: f64 = 42.0;
+const RIGHT: f64 = 334.0;
+const TOP: f64 = 20.0;
+const BOTTOM: f64 = 186.0;
+const HEIGHT: f64 = 218.0;
 
 /// Levels so far apart that equal steps stand for equal factors.
 const LOGARITHMIC: f64 = 8.0;
+/// Half of a mark.
+const MARK: f64 = 2.6;
+/// Units between the marks of two protocols at a level that is a name.
+const ASIDE: f64 = 9.0;
+/// Those at a number, where whiskers would stand on one another.
+const BARELY_ASIDE: f64 = 2.4;
 
-/// Panels of `page` over `factor`.
-pub(super) fn panels(
-    out: &mut String,
-    id: &str,
-    data: &Data,
-    page: &str,
-    factor: &Factor,
-) -> fmt::Result {
-    write!(out, "<div class=\"panels\">")?;
-    for (number, (caption, trials)) in data.panels(page, &[&factor.name]).iter().enumerate() {
-        panel(
-            out,
-            &format!("{id}-{number}"),
-            data,
-            (page, caption),
-            factor,
-            trials,
-        )?;
+/// Load times of `page` over `factor`.
+pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
+    let title = format!("Load time of {page} over {}", factor.name);
+    let mut figure = Figure::new(&["load", "over", &factor.name, page], title, 3);
+    figure.legend_of(&data.protocols);
+    for (caption, trials) in data.panels(page, &[&factor.name]) {
+        let caption = match &caption[..] {
+            "" => page.to_owned(),
+            caption => format!("{page}, {caption}"),
+        };
+        figure.push(panel(data, factor, &trials, Moment::Load, &caption));
     }
-    write!(out, "</div>")
+    figure
 }
 
-fn panel(
-    out: &mut String,
-    id: &str,
-    data: &Data,
-    (page, caption): (&str, &str),
-    factor: &Factor,
-    trials: &[&Trial],
-) -> fmt::Result {
-    let place = Axis::of(factor);
-    let points = |protocol: &str| -> Vec<(f64, &str, f64)> {
-        let point = |trial: &&Trial| {
-            let level = factor
-                .levels
-                .iter()
-                .find(|(name, _)| Some(&name[..]) == trial.level(&factor.name))?;
-            Some((level.1, &level.0[..], trial.cell(protocol)?.load_ms))
-        };
-        let mut points: Vec<_> = trials.iter().filter_map(point).collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        points
-    };
-    let end = trials
-        .iter()
-        .flat_map(|trial| trial.cells.iter().map(|cell| cell.load_ms))
-        .fold(0.0, f64::max)
-        .max(f64::MIN_POSITIVE);
-    let y = |ms: f64| BOTTOM - ms / end * (BOTTOM - TOP);
-    write!(
-        out,
-        "<figure><figcaption>{caption}</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-labelledby=\"{id}-t {id}-d\">\
-         <title id=\"{id}-t\">Load time of {page} over {factor}</title><desc id=\"{id}-d\">",
-        caption = Text(if caption.is_empty() { page } else { caption }),
-        page = Text(page),
-        factor = Text(&factor.name),
-    )?;
-    for protocol in &data.protocols {
-        write!(out, "{}:", Text(protocol))?;
-        for (_, level, ms) in points(protocol) {
-            write!(out, " {} {} ms,", Text(level), Millis(ms))?;
+/// DOMContentLoaded, load and time on wire side by side over `factor`: a row for each combination of the other factors.
+pub(super) fn moments(data: &Data, page: &str, factor: &Factor) -> Figure {
+    let title = format!(
+        "DOMContentLoaded, load and time on wire of {page} over {}",
+        factor.name
+    );
+    let mut figure = Figure::new(&["moments", "over", &factor.name, page], title, 3);
+    figure.legend_of(&data.protocols);
+    for (caption, trials) in data.panels(page, &[&factor.name]) {
+        for moment in Moment::ALL {
+            let caption = match &caption[..] {
+                "" => format!("{page}: {}", moment.name()),
+                caption => format!("{page}, {caption}: {}", moment.name()),
+            };
+            figure.push(panel(data, factor, &trials, moment, &caption));
         }
-        write!(out, " ")?;
     }
-    write!(out, "</desc>")?;
+    figure
+}
+
+/// The same three where no factor has two levels, which then stand on the axis themselves.
+pub(super) fn still(data: &Data) -> Figure {
+    let mut figure = Figure::new(&["moments"], "DOMContentLoaded, load and time on wire", 3);
+    figure.legend_of(&data.protocols);
+    let levels = (0..)
+        .zip(Moment::ALL)
+        .map(|(number, moment)| (moment.name().to_owned(), f64::from(number)));
+    let axis = Factor {
+        name: String::new(),
+        levels: levels.collect(),
+        is_numeric: false,
+    };
+    for trial in &data.trials {
+        let times = trial
+            .cells
+            .iter()
+            .flat_map(|cell| Moment::ALL.map(|moment| cell.moment(moment)));
+        let end = end(times);
+        let mut panel = frame(&axis, "time", end);
+        panel.caption.clone_from(&trial.page);
+        panel.title = format!("Moments of {}", trial.page);
+        for (number, protocol) in data.protocols.iter().enumerate() {
+            let Some(cell) = trial.cell(protocol) else {
+                continue;
+            };
+            let place = Place::of(&axis, end, aside(ASIDE, number, data));
+            for (moment, (level, x)) in Moment::ALL.into_iter().zip(&axis.levels) {
+                if let Some(time) = cell.moment(moment) {
+                    place.mark(&mut panel, protocol, level, *x, time);
+                }
+            }
+        }
+        figure.push(panel);
+    }
+    figure
+}
+
+/// The latest of `times`, which an axis must reach.
+fn end(times: impl Iterator<Item = Option<Time>>) -> f64 {
+    let high = |time: Time| time.interval.map_or(time.ms, |(_, high)| high.max(time.ms));
+    times
+        .flatten()
+        .map(high)
+        .fold(0.0, f64::max)
+        .max(f64::MIN_POSITIVE)
+}
+
+/// Axes and their marks.
+fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
+    let place = Place::of(factor, end, 0.0);
+    let mut panel = Panel::new(WIDTH, HEIGHT);
     for mark in ticks(end) {
-        write!(
-            out,
-            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/><text class=\"axis y\" x=\"{x}\" y=\"{y:.1}\">{label}</text>",
-            y = y(mark),
-            x = LEFT - 4.0,
-            label = tick_label(mark, end),
-        )?;
+        let y = place.y(mark);
+        panel.path(Ink::Grid, format!("M{LEFT} {y:.1}H{RIGHT}"), "");
+        panel.text(Letters::Before, LEFT - 4.0, y, tick_label(mark, end));
     }
+    panel.text(Letters::After, 0.0, 6.0, upright);
     // Labels that would stand on one another are left out.
     let mut free = f64::NEG_INFINITY;
     for (level, number) in &factor.levels {
         let x = place.x(*number);
-        let half = level.len() as f64 * 2.6 + 3.0;
+        let half = level.chars().count() as f64 * 2.6 + 3.0;
         if x - half < free {
             continue;
         }
         free = x + half;
-        write!(
-            out,
-            "<text class=\"axis\" x=\"{x:.1}\" y=\"{}\">{}</text>",
-            BOTTOM + 14.0,
-            Text(level)
-        )?;
+        panel.path(Ink::Grid, format!("M{x:.1} {BOTTOM}v3"), "");
+        panel.text(Letters::Axis, x, BOTTOM + 11.0, level.clone());
     }
-    for protocol in &data.protocols {
-        let points = points(protocol);
-        write!(
-            out,
-            "<g class=\"{}\"><path class=\"line\" d=\"",
-            class_of(protocol)
-        )?;
-        for (at, (number, _, ms)) in points.iter().enumerate() {
-            let command = if at == 0 { 'M' } else { 'L' };
-            write!(out, "{command}{:.1} {:.1}", place.x(*number), y(*ms))?;
+    let middle = f64::midpoint(LEFT, RIGHT);
+    panel.text(Letters::Axis, middle, HEIGHT - 7.0, factor.name.clone());
+    panel
+}
+
+fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, caption: &str) -> Panel {
+    // The three moments share an axis, so that they can be compared.
+    let shared = match moment {
+        Moment::Load => &[Moment::Load][..],
+        _ => &Moment::ALL[..],
+    };
+    let cells = trials.iter().flat_map(|trial| &trial.cells);
+    let times = || {
+        cells
+            .clone()
+            .flat_map(|cell| shared.iter().map(|moment| cell.moment(*moment)))
+    };
+    let end = end(times());
+    let apart = match factor.is_numeric {
+        false => ASIDE,
+        true if times().flatten().any(|time| time.interval.is_some()) => BARELY_ASIDE,
+        true => 0.0,
+    };
+    let mut panel = frame(factor, moment.name(), end);
+    panel.caption = caption.to_owned();
+    panel.title = format!("{} over {}: {caption}", moment.name(), factor.name);
+    for (number, protocol) in data.protocols.iter().enumerate() {
+        let place = Place::of(factor, end, aside(apart, number, data));
+        let point = |(level, x): &(String, f64)| {
+            let trial = trials
+                .iter()
+                .find(|trial| trial.level(&factor.name) == Some(level))?;
+            Some((level.clone(), *x, trial.cell(protocol)?.moment(moment)?))
+        };
+        let points: Vec<_> = factor.levels.iter().filter_map(point).collect();
+        if factor.is_numeric && points.len() > 1 {
+            let joined: Vec<_> = points
+                .iter()
+                .map(|(_, x, time)| format!("{:.1} {:.1}", place.x(*x), place.y(time.ms)))
+                .collect();
+            let line = format!("M{}", joined.join("L"));
+            panel.path(Ink::Line(Tone::of(protocol)), line, "");
         }
-        write!(out, "\"/>")?;
-        for (number, level, ms) in points {
-            write!(
-                out,
-                "<circle class=\"dot\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"2.5\"><title>{}, {} {}: {} ms</title></circle>",
-                place.x(number),
-                y(ms),
-                Text(protocol),
-                Text(&factor.name),
-                Text(level),
-                Millis(ms)
-            )?;
+        for (level, x, time) in points {
+            place.mark(
+                &mut panel,
+                protocol,
+                &format!("{} {level}", factor.name),
+                x,
+                time,
+            );
         }
-        write!(out, "</g>")?;
     }
-    write!(
-        out,
-        "<text class=\"axis\" x=\"{}\" y=\"{}\">{}</text></svg></figure>",
-        f64::midpoint(LEFT, RIGHT),
-        HEIGHT - 7.0,
-        Text(&factor.name)
-    )
+    panel
+}
+
+/// How far beside its level the marks of a protocol stand, if there are `apart` units between them.
+fn aside(apart: f64, protocol: usize, data: &Data) -> f64 {
+    (protocol as f64 - (data.protocols.len() - 1) as f64 / 2.0) * apart
+}
+
+/// Where levels and times stand.
+struct Place {
+    axis: Axis,
+    end: f64,
+    aside: f64,
+}
+
+impl Place {
+    fn of(factor: &Factor, end: f64, aside: f64) -> Self {
+        Self {
+            axis: Axis::of(factor),
+            end,
+            aside,
+        }
+    }
+
+    fn x(&self, number: f64) -> f64 {
+        self.axis.x(number) + self.aside
+    }
+
+    fn y(&self, ms: f64) -> f64 {
+        BOTTOM - ms / self.end * (BOTTOM - TOP)
+    }
+
+    /// One median with its whisker; `at` says in words where.
+    fn mark(&self, panel: &mut Panel, protocol: &str, at: &str, number: f64, time: Time) {
+        let (tone, x) = (Tone::of(protocol), self.x(number));
+        let mut about = format!("{protocol}, {at}: {} ms", Millis(time.ms));
+        if let Some((low, high)) = time.interval {
+            let (low_y, high_y, left) = (self.y(low), self.y(high), x - 2.5);
+            let bar = format!(
+                "M{x:.1} {low_y:.1}V{high_y:.1}M{left:.1} {low_y:.1}h5M{left:.1} {high_y:.1}h5"
+            );
+            panel.path(Ink::Whisker(tone), bar, "");
+            about.push_str(&format!(" ({} to {})", Millis(low), Millis(high)));
+        }
+        panel.description.push_str(&about);
+        panel.description.push('\n');
+        panel.path(Ink::Mark(tone), tone.mark(x, self.y(time.ms), MARK), about);
+    }
 }
 
 /// Where levels stand from left to right.
@@ -148,6 +238,8 @@ struct Axis {
     first: f64,
     last: f64,
     is_logarithmic: bool,
+    /// Units that are left free at either end.
+    inset: f64,
 }
 
 impl Axis {
@@ -157,20 +249,27 @@ impl Axis {
             (Some(first), Some(last)) => (first.1, last.1),
             _ => (0.0, 1.0),
         };
+        let inset = match factor.is_numeric {
+            true => 16.0,
+            false => (RIGHT - LEFT) / factor.levels.len() as f64 / 2.0,
+        };
         Self {
             first,
             last,
-            is_logarithmic: first > 0.0 && last / first >= LOGARITHMIC,
+            is_logarithmic: factor.is_numeric && first > 0.0 && last / first >= LOGARITHMIC,
+            inset,
         }
     }
 
     fn x(&self, number: f64) -> f64 {
         let part = if self.is_logarithmic {
             (number / self.first).ln() / (self.last / self.first).ln()
-        } else {
+        } else if self.last > self.first {
             (number - self.first) / (self.last - self.first)
+        } else {
+            0.5
         };
-        let (left, right) = (LEFT + 14.0, RIGHT - 18.0);
+        let (left, right) = (LEFT + self.inset, RIGHT - self.inset);
         left + part * (right - left)
     }
 }

@@ -1,22 +1,32 @@
-//! What an experiment came to, as a page to look at: one HTML file that needs no network and no script.
+//! What an experiment came to, as a page to look at: one HTML file that needs no network and no script; and its figures as files for
+//! papers.
 //!
 //! ```text
-//! rows of a store ──► data.rs ──► page.rs ─┬─ tables.rs        ratios, wire, headers, validity
-//!                     cells,               ├─ lines.rs         load time over a factor, SVG
-//!                     factors,             ├─ heat.rs          ratios over two factors, SVG
-//!                     trials               ├─ scatter.rs       a protocol against the first, with the midline, SVG
-//!                                          └─ distribution.rs  how many cells are done by when, SVG
+//! rows of a store ──► data.rs ──► sections.rs ─┬─ tables.rs        ratios, wire, headers, validity
+//!                     cells,          │        ├─ scatter.rs       a protocol against the first, with the midline
+//!                     factors,        │        ├─ lines.rs         times over a factor
+//!                     trials          │        ├─ heat.rs          ratios over two factors
+//!                                     │        ├─ distribution.rs  how many cells are done by when
+//! again.rs: median runs ──────────────┤        ├─ wire.rs          connections, packets, bytes, heads
+//!           with waterfalls           │        └─ validity.rs      which loads are whole
+//!                                     ▼
+//!                                  page.rs ──► HTML, or a file a figure
 //! ```
 //!
-//! A *trial* is a cell without its protocol: what is compared meets in it. A factor is drawn along an axis if all its levels
-//! are numbers with a unit.
+//! A *trial* is a cell without its protocol: what is compared meets in it. A factor is drawn as an axis if all its levels
+//! are numbers with a unit, else as names side by side.
 
+mod again;
 mod data;
 mod distribution;
 mod heat;
 mod lines;
 mod page;
 mod scatter;
+mod sections;
 mod tables;
+mod validity;
+mod wire;
 
-pub use page::render;
+pub use again::{Again, again};
+pub use page::{Drawn, figures, render};

@@ -1,25 +1,71 @@
-//! The page that holds it all.
+//! The page that holds it all, and the figures as files of their own.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
+use super::again::Again;
 use super::data::Data;
-use super::{distribution, heat, lines, scatter, tables};
+use super::sections::{self, Body, Section};
+use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
-use crate::report::text::{Count, Text};
+use crate::report::text::{Count, Text, Whole};
 use crate::report::times::class_of;
+use crate::report::waterfall;
 use crate::store::results::Contents;
 use crate::store::row::Row;
 
-/// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order.
+/// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has
+/// the waterfalls, or why there are none.
 #[must_use]
-pub fn render(contents: &Contents, rows: &[Row]) -> String {
+pub fn render(contents: &Contents, rows: &[Row], again: &[Again]) -> String {
     let mut out = String::new();
-    write_page(&mut out, contents, &Data::of(rows), rows.len())
+    write_page(&mut out, contents, &Data::of(rows), rows.len(), again)
         .expect("a String takes every write");
     out
 }
 
-fn write_page(out: &mut String, contents: &Contents, data: &Data, loads: usize) -> fmt::Result {
+/// A figure as a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Drawn {
+    /// Its name, without an ending: letters, digits and hyphens, like nobody else's.
+    pub name: String,
+    /// An SVG document, light, with every colour and size in its place.
+    pub svg: String,
+}
+
+/// Every figure of the report as a file of its own.
+#[must_use]
+pub fn figures(rows: &[Row], again: &[Again]) -> Vec<Drawn> {
+    let data = Data::of(rows);
+    if data.trials.is_empty() {
+        return Vec::new();
+    }
+    let mut names = BTreeMap::<String, usize>::new();
+    let drawn = |figure: Figure| {
+        let same = names.entry(figure.stem.clone()).or_default();
+        *same += 1;
+        let name = match *same {
+            1 => figure.stem.clone(),
+            number => format!("{}--{number}", figure.stem),
+        };
+        Drawn {
+            name,
+            svg: figure.on_paper(),
+        }
+    };
+    sections::figures(&data, again)
+        .into_iter()
+        .map(drawn)
+        .collect()
+}
+
+fn write_page(
+    out: &mut String,
+    contents: &Contents,
+    data: &Data,
+    loads: usize,
+    again: &[Again],
+) -> fmt::Result {
     let title = format!("Experiment: {}", contents.name);
     let cells: usize = data.trials.iter().map(|trial| trial.cells.len()).sum();
     let reference = data.reference();
@@ -46,92 +92,77 @@ fn write_page(out: &mut String, contents: &Contents, data: &Data, loads: usize) 
         .collect();
     open_page(out, &title, &about, &notes)?;
     if !data.trials.is_empty() {
-        write_sections(out, data)?;
+        for (number, section) in sections::of(data).iter().enumerate() {
+            write_section(out, number, section, data, again)?;
+        }
     }
     writeln!(out, "</main></body></html>")
 }
 
-fn write_sections(out: &mut String, data: &Data) -> fmt::Result {
-    write!(out, "<section><h2>Summary</h2>")?;
-    legend(out, data)?;
-    write!(
-        out,
-        "<p>Geometric means over all trials: a trial is a cell without its protocol.</p>"
-    )?;
-    tables::ratios(out, data)?;
-    write!(out, "</section>")?;
-    if data.protocols.len() > 1 {
-        write!(
-            out,
-            "<section><h2>One against the other</h2><p>A dot a trial. Below the midline the protocol is faster than {}.</p>",
-            Text(data.reference())
-        )?;
-        scatter::panels(out, data)?;
-        write!(out, "</section>")?;
-    }
-    let axes: Vec<_> = data.axes().collect();
-    for (number, factor) in axes.iter().enumerate() {
-        write!(
-            out,
-            "<section><h2>Load time over {}</h2>",
-            Text(&factor.name)
-        )?;
-        for (place, page) in data.pages.iter().enumerate() {
-            let id = format!("lines-{number}-{place}");
-            details(out, page, place == 0, |out| {
-                lines::panels(out, &id, data, page, factor)
-            })?;
+fn write_section(
+    out: &mut String,
+    number: usize,
+    section: &Section,
+    data: &Data,
+    again: &[Again],
+) -> fmt::Result {
+    let (heading, about) = (Text(&section.heading), Whole(&section.about));
+    write!(out, "<section><h2>{heading}</h2><p>{about}</p>")?;
+    let id = |place: usize| format!("f{number}-{place}");
+    match &section.body {
+        Body::Figures(figures) => {
+            if number == 0 || !figures.is_empty() {
+                legend(out, data)?;
+            }
+            for (place, figure) in figures.iter().enumerate() {
+                let write = |out: &mut String| figure.on_page(out, &id(place));
+                match figures.len() {
+                    1 => write(out)?,
+                    _ => details(out, &figure.title, place == 0, write)?,
+                }
+            }
         }
-        write!(out, "</section>")?;
-    }
-    if let ([down, across, ..], 2..) = (axes.as_slice(), data.protocols.len()) {
-        write!(
-            out,
-            "<section><h2>Ratios over {} and {}</h2><p>Green where it is faster than {}, red where it is slower.</p>",
-            Text(&down.name),
-            Text(&across.name),
-            Text(data.reference())
-        )?;
-        for (place, page) in data.pages.iter().enumerate() {
-            let id = format!("heat-{place}");
-            details(out, page, place == 0, |out| {
-                heat::panels(out, &id, data, page, (across, down))
-            })?;
+        Body::Waterfalls => {
+            if again.iter().any(|again| !again.loads.is_empty()) {
+                waterfall::legend(out)?;
+            }
+            for (place, again) in again.iter().enumerate() {
+                write_waterfalls(out, &id(place), again, place == 0)?;
+            }
         }
-        write!(out, "</section>")?;
     }
-    write!(
-        out,
-        "<section><h2>Distribution</h2><p>How many of all trials are loaded by when.</p>"
-    )?;
-    distribution::panels(out, data)?;
-    write!(
-        out,
-        "</section><section><h2>On the wire</h2><p>Medians over all trials; heads of requests and responses as they crossed the wire, and what that saves against HTTP/1.1 text.</p>"
-    )?;
-    tables::wire(out, data)?;
-    write!(out, "</section><section><h2>Cells to look at</h2>")?;
-    if !tables::doubtful(out, data)? {
-        write!(
-            out,
-            "<p>None: every load got all of its page, and the runs of each cell form one heap.</p>"
-        )?;
+    if let Some(table) = section.table {
+        table(out, data)?;
     }
     write!(out, "</section>")
+}
+
+fn write_waterfalls(out: &mut String, id: &str, again: &Again, is_open: bool) -> fmt::Result {
+    let summary = match &again.over[..] {
+        "" => again.page.clone(),
+        over => format!("{}, {over}", again.page),
+    };
+    details(out, &summary, is_open, |out| {
+        for note in &again.notes {
+            write!(out, "<p>{}</p>", Whole(note))?;
+        }
+        let loads: Vec<_> = again.loads.iter().collect();
+        waterfall::side_by_side(out, id, &again.over, &loads)
+    })
 }
 
 /// A page's panels, to be opened.
 fn details(
     out: &mut String,
-    page: &str,
+    summary: &str,
     is_open: bool,
     panels: impl FnOnce(&mut String) -> fmt::Result,
 ) -> fmt::Result {
     let open = if is_open { " open" } else { "" };
+    let summary = Text(summary);
     write!(
         out,
-        "<details class=\"network\"{open}><summary>{}</summary>",
-        Text(page)
+        "<details class=\"network\"{open}><summary>{summary}</summary>"
     )?;
     panels(out)?;
     write!(out, "</details>")
@@ -140,12 +171,8 @@ fn details(
 fn legend(out: &mut String, data: &Data) -> fmt::Result {
     write!(out, "<p class=\"legend\">")?;
     for protocol in &data.protocols {
-        write!(
-            out,
-            "<span class=\"{}\"><i></i>{}</span>",
-            class_of(protocol),
-            Text(protocol)
-        )?;
+        let (class, name) = (class_of(protocol), Text(protocol));
+        write!(out, "<span class=\"{class}\"><i></i>{name}</span>")?;
     }
     write!(out, "</p>")
 }

@@ -1,111 +1,142 @@
 //! Each trial as a dot: its load time by the first protocol from left to right, by another from bottom to top. Below the
 //! midline the other one is faster. (Belshe's chart of 2011.)
 
-use std::fmt::{self, Write};
-
 use super::data::Data;
-use crate::report::text::{Millis, Text};
-use crate::report::times::class_of;
+use crate::report::drawing::figure::Figure;
+use crate::report::drawing::ink::{Ink, Letters, Tone};
+use crate::report::drawing::panel::Panel;
+use crate::report::text::Millis;
 
-const SIZE: f64 = 320.0;
-const LEFT: f64 = 44.0;
-const BOTTOM: f64 = 276.0;
-const RIGHT: f64 = 300.0;
-const TOP: f64 = 12.0;
+const WIDTH: f64 = 320.0;
+const HEIGHT: f64 = 312.0;
+const LEFT: f64 = 52.0;
+const RIGHT: f64 = 312.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 268.0;
+/// Half of a mark.
+const MARK: f64 = 2.6;
+/// Axes that span more than this factor are marked at powers of ten alone.
+const WIDE: f64 = 120.0;
 
 /// A panel for each protocol but the first.
-pub(super) fn panels(out: &mut String, data: &Data) -> fmt::Result {
+pub(super) fn against_first(data: &Data) -> Figure {
     let reference = data.reference();
+    let title = format!("Load times of each trial against {reference}");
+    let mut figure = Figure::new(
+        &["scatter"],
+        title,
+        3.min(data.protocols.len().saturating_sub(1)),
+    );
     let times = || {
-        data.trials
-            .iter()
-            .flat_map(|trial| trial.cells.iter().map(|cell| cell.load_ms))
-            .filter(|ms| *ms > 0.0)
+        let cells = data.trials.iter().flat_map(|trial| &trial.cells);
+        cells.map(|cell| cell.load.ms).filter(|ms| *ms > 0.0)
     };
     let least = times().fold(f64::INFINITY, f64::min);
     let most = times().fold(0.0, f64::max);
-    if least >= most {
-        return Ok(());
+    if most <= 0.0 {
+        return figure;
     }
-    let (first, last) = (least.log10().floor(), most.log10().ceil());
-    let part = |ms: f64| (ms.log10() - first) / (last - first);
-    let x = |ms: f64| LEFT + part(ms) * (RIGHT - LEFT);
-    let y = |ms: f64| BOTTOM - part(ms) * (BOTTOM - TOP);
-    write!(out, "<div class=\"panels\">")?;
-    for (number, protocol) in data.protocols.iter().enumerate().skip(1) {
-        let dots: Vec<_> = data
-            .trials
-            .iter()
-            .filter_map(|trial| Some((trial, trial.cell(reference)?, trial.cell(protocol)?)))
-            .filter(|(_, a, b)| a.load_ms > 0.0 && b.load_ms > 0.0)
-            .collect();
-        let faster = dots
-            .iter()
-            .filter(|(_, a, b)| b.load_ms < a.load_ms)
-            .count();
-        write!(
-            out,
-            "<figure><figcaption>{protocol} against {reference}: faster in {faster} of {count}</figcaption>\
-             <svg viewBox=\"0 0 {SIZE} {SIZE}\" role=\"img\" aria-labelledby=\"scatter-{number}-t scatter-{number}-d\">\
-             <title id=\"scatter-{number}-t\">{protocol} against {reference}</title>\
-             <desc id=\"scatter-{number}-d\">A dot a trial; {protocol} is faster in {faster} of {count}, below the midline.</desc>",
-            protocol = Text(protocol),
-            reference = Text(reference),
-            count = dots.len(),
-        )?;
-        for power in first as i32..=last as i32 {
-            let ms = 10_f64.powi(power);
-            let label = if ms >= 1000.0 {
-                format!("{}\u{202f}s", ms / 1000.0)
-            } else {
-                format!("{ms}\u{202f}ms")
-            };
-            write!(
-                out,
-                "<path class=\"grid\" d=\"M{x:.1} {TOP}V{BOTTOM}M{LEFT} {y:.1}H{RIGHT}\"/>\
-                 <text class=\"axis\" x=\"{x:.1}\" y=\"{under}\">{label}</text>\
-                 <text class=\"axis y\" x=\"{before}\" y=\"{y:.1}\">{label}</text>",
-                x = x(ms),
-                y = y(ms),
-                under = BOTTOM + 13.0,
-                before = LEFT - 4.0,
-            )?;
-        }
-        write!(
-            out,
-            "<path class=\"midline\" d=\"M{LEFT} {BOTTOM}L{RIGHT} {TOP}\"/><g class=\"{}\">",
-            class_of(protocol)
-        )?;
-        for (trial, a, b) in dots {
-            let levels: Vec<String> = trial
-                .levels
-                .iter()
-                .filter(|(name, _)| data.factors.iter().any(|factor| factor.name == *name))
-                .map(|(name, level)| format!("{name} {level}"))
-                .collect();
-            write!(
-                out,
-                "<circle class=\"dot faint\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"><title>{}, {}: {} {} ms, {} {} ms</title></circle>",
-                x(a.load_ms),
-                y(b.load_ms),
-                Text(&trial.page),
-                Text(&levels.join(", ")),
-                Text(reference),
-                Millis(a.load_ms),
-                Text(protocol),
-                Millis(b.load_ms),
-            )?;
-        }
-        write!(
-            out,
-            "</g><text class=\"axis\" x=\"{mid}\" y=\"{under}\">load by {reference}</text>\
-             <text class=\"axis\" transform=\"translate(9 {high}) rotate(-90)\">load by {protocol}</text></svg></figure>",
-            mid = f64::midpoint(LEFT, RIGHT),
-            under = BOTTOM + 30.0,
-            high = f64::midpoint(TOP, BOTTOM),
-            reference = Text(reference),
-            protocol = Text(protocol),
-        )?;
+    let scale = Scale::around(least, most);
+    for protocol in data.protocols.iter().skip(1) {
+        figure.push(panel(data, protocol, &scale));
     }
-    write!(out, "</div>")
+    figure.legend = vec![(Ink::Midline, "as fast as the other".to_owned())];
+    figure
+}
+
+/// Both axes: logarithmic, and the same.
+struct Scale {
+    first: f64,
+    last: f64,
+    marks: Vec<f64>,
+}
+
+impl Scale {
+    fn around(least: f64, most: f64) -> Self {
+        let (first, last) = (least * 0.8, most * 1.25);
+        let factors: &[f64] = match last / first > WIDE {
+            true => &[1.0],
+            false => &[1.0, 2.0, 5.0],
+        };
+        let powers = first.log10().floor() as i32..=last.log10().ceil() as i32;
+        let marks = powers.flat_map(|power| {
+            let of = move |factor: &f64| factor * 10_f64.powi(power);
+            factors.iter().map(of)
+        });
+        let marks = marks.filter(|ms| (first..=last).contains(ms)).collect();
+        Self { first, last, marks }
+    }
+
+    fn part(&self, ms: f64) -> f64 {
+        (ms / self.first).ln() / (self.last / self.first).ln()
+    }
+
+    fn x(&self, ms: f64) -> f64 {
+        LEFT + self.part(ms) * (RIGHT - LEFT)
+    }
+
+    fn y(&self, ms: f64) -> f64 {
+        BOTTOM - self.part(ms) * (BOTTOM - TOP)
+    }
+}
+
+fn panel(data: &Data, protocol: &str, scale: &Scale) -> Panel {
+    let reference = data.reference();
+    let dots: Vec<_> = data
+        .trials
+        .iter()
+        .filter_map(|trial| Some((trial, trial.cell(reference)?, trial.cell(protocol)?)))
+        .filter(|(_, a, b)| a.load.ms > 0.0 && b.load.ms > 0.0)
+        .collect();
+    let faster = dots
+        .iter()
+        .filter(|(_, a, b)| b.load.ms < a.load.ms)
+        .count();
+    let mut panel = Panel::new(WIDTH, HEIGHT);
+    panel.caption = format!(
+        "{protocol} against {reference}: faster in {faster} of {}",
+        dots.len()
+    );
+    panel.title = format!("{protocol} against {reference}");
+    panel.description = format!(
+        "A dot a trial; {protocol} is faster in {faster} of {}, below the midline.",
+        dots.len()
+    );
+    for ms in &scale.marks {
+        let label = match *ms {
+            ms if ms >= 1000.0 => format!("{}\u{202f}s", ms / 1000.0),
+            ms => format!("{ms}\u{202f}ms"),
+        };
+        let (x, y) = (scale.x(*ms), scale.y(*ms));
+        let lines = format!("M{x:.1} {TOP}V{BOTTOM}M{LEFT} {y:.1}H{RIGHT}");
+        panel.path(Ink::Grid, lines, "");
+        panel.text(Letters::Axis, x, BOTTOM + 10.0, label.clone());
+        panel.text(Letters::Before, LEFT - 4.0, y, label);
+    }
+    panel.path(Ink::Midline, format!("M{LEFT} {BOTTOM}L{RIGHT} {TOP}"), "");
+    let tone = Tone::of(protocol);
+    let factors: Vec<_> = data.factors.iter().collect();
+    for (trial, a, b) in dots {
+        let about = format!(
+            "{}, {}: {reference} {} ms, {protocol} {} ms",
+            trial.page,
+            trial.caption(&factors),
+            Millis(a.load.ms),
+            Millis(b.load.ms)
+        );
+        let mark = tone.mark(scale.x(a.load.ms), scale.y(b.load.ms), MARK);
+        panel.path(Ink::Faint(tone), mark, about);
+    }
+    let (across, up) = (
+        format!("load by {reference}"),
+        format!("load by {protocol}"),
+    );
+    panel.text(
+        Letters::Axis,
+        f64::midpoint(LEFT, RIGHT),
+        HEIGHT - 10.0,
+        across,
+    );
+    panel.upwards(7.0, f64::midpoint(TOP, BOTTOM), up);
+    panel
 }

@@ -39,7 +39,7 @@ pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
                 };
                 trials.iter().filter_map(ratio).collect()
             };
-            let loads = ratios(&|cell| Some(cell.load_ms));
+            let loads = ratios(&|cell| Some(cell.load.ms));
             let faster = loads.iter().filter(|ratio| **ratio < 1.0).count();
             write!(
                 out,
@@ -50,9 +50,11 @@ pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
                 class = class_of(protocol),
                 protocol = Text(protocol),
                 count = loads.len(),
-                dcl = Ratio(geometric_mean(&ratios(&|cell| cell.dom_content_loaded_ms))),
+                dcl = Ratio(geometric_mean(&ratios(&|cell| Some(
+                    cell.dom_content_loaded?.ms
+                )))),
                 load = Ratio(geometric_mean(&loads)),
-                tow = Ratio(geometric_mean(&ratios(&|cell| cell.time_on_wire_ms))),
+                tow = Ratio(geometric_mean(&ratios(&|cell| Some(cell.time_on_wire?.ms)))),
                 least = Ratio(loads.iter().copied().min_by(f64::total_cmp)),
                 most = Ratio(loads.iter().copied().max_by(f64::total_cmp)),
             )?;
@@ -122,8 +124,8 @@ pub(super) fn wire(out: &mut String, data: &Data) -> fmt::Result {
     close(out)
 }
 
-/// Cells whose loads are not whole or fall into two heaps; `false` if there are none.
-pub(super) fn doubtful(out: &mut String, data: &Data) -> Result<bool, fmt::Error> {
+/// Cells whose loads are not whole or fall into two heaps.
+pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
     let doubtful: Vec<(&Trial, &Cell)> = data
         .trials
         .iter()
@@ -131,7 +133,10 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> Result<bool, fmt::Error
         .filter(|(_, cell)| cell.failed > 0 || cell.modes.is_some())
         .collect();
     if doubtful.is_empty() {
-        return Ok(false);
+        return write!(
+            out,
+            "<p>None: every load got all of its page, and the runs of each cell form one heap.</p>"
+        );
     }
     let head = ["page", "cell", "protocol", "runs", "load ms", "why"];
     open(out, "Cells to look at", &head)?;
@@ -155,7 +160,7 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> Result<bool, fmt::Error
             class_of(&cell.protocol),
             Text(&cell.protocol),
             cell.runs,
-            Millis(cell.load_ms),
+            Millis(cell.load.ms),
             Text(&why),
         )?;
     }
@@ -166,7 +171,7 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> Result<bool, fmt::Error
             "<p>And {more} more; <code>spdy lab export</code> has every run.</p>"
         )?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn geometric_mean(ratios: &[f64]) -> Option<f64> {

@@ -1,0 +1,388 @@
+//! What a shape is, and how that looks: as a class of the page's style sheet, or as attributes on white paper.
+//!
+//! On paper every shape carries its own colours and sizes: programs that set figures know neither variables nor
+//! media queries, and some no style sheets. Protocols differ in the shape of their marks too, for print without colour.
+
+use std::fmt;
+
+/// A protocol's colour and mark, by its name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Tone {
+    /// The class that sets `--tone` on the page.
+    pub(crate) class: &'static str,
+    /// Colour on paper.
+    color: &'static str,
+    /// Outline of its mark, 2 wide, about 0 0.
+    mark: Mark,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Mark {
+    Circle,
+    Square,
+    Diamond,
+    Up,
+    Down,
+    Cross,
+}
+
+const fn tone(class: &'static str, color: &'static str, mark: Mark) -> Tone {
+    Tone { class, color, mark }
+}
+
+/// The protocols that have a colour of their own.
+const KNOWN: [(&str, Tone); 6] = [
+    ("http", tone("p-http", "#7a8699", Mark::Circle)),
+    ("https", tone("p-https", "#34435e", Mark::Square)),
+    ("spdy", tone("p-spdy", "#d9620f", Mark::Diamond)),
+    ("spdy-plain", tone("p-spdy-plain", "#c79a1b", Mark::Diamond)),
+    ("h2", tone("p-h2", "#1d8457", Mark::Up)),
+    ("h3", tone("p-h3", "#2f6fd0", Mark::Down)),
+];
+
+/// Those of all others: the same name, the same colour.
+const OTHERS: [Tone; 3] = [
+    tone("p-other", "#8a5fb5", Mark::Cross),
+    tone("p-other-2", "#b0417a", Mark::Square),
+    tone("p-other-3", "#0f8b8d", Mark::Circle),
+];
+
+impl Tone {
+    /// That of `protocol`.
+    pub(crate) fn of(protocol: &str) -> Self {
+        let known = KNOWN.iter().find(|(name, _)| *name == protocol);
+        known.map_or_else(
+            || {
+                let sum: usize = protocol.bytes().map(usize::from).sum();
+                OTHERS[sum % OTHERS.len()]
+            },
+            |(_, tone)| *tone,
+        )
+    }
+
+    /// The path of its mark about (x, y), some `r` to each side.
+    pub(crate) fn mark(self, x: f64, y: f64, r: f64) -> String {
+        match self.mark {
+            Mark::Circle => {
+                format!(
+                    "M{:.1} {y:.1}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
+                    x - r,
+                    d = 2.0 * r
+                )
+            }
+            Mark::Square => {
+                let half = r * 0.9;
+                format!(
+                    "M{:.1} {:.1}h{d}v{d}h-{d}z",
+                    x - half,
+                    y - half,
+                    d = 2.0 * half
+                )
+            }
+            Mark::Diamond => {
+                let r = r * 1.3;
+                format!(
+                    "M{x:.1} {:.1}l{r:.2} {r:.2}l-{r:.2} {r:.2}l-{r:.2} -{r:.2}z",
+                    y - r
+                )
+            }
+            Mark::Up | Mark::Down => {
+                let turn = if self.mark == Mark::Up { 1.0 } else { -1.0 };
+                let (half, high) = (r * 1.2, r * 2.1);
+                format!(
+                    "M{:.1} {:.1}h{:.2}l-{half:.2} {:.2}z",
+                    x - half,
+                    y + turn * r,
+                    2.0 * half,
+                    -turn * high
+                )
+            }
+            Mark::Cross => {
+                let (t, l) = (r * 0.4, r * 0.8);
+                format!(
+                    "M{:.1} {:.1}h{w:.2}v{l:.2}h{l:.2}v{w:.2}h-{l:.2}v{l:.2}h-{w:.2}v-{l:.2}h-{l:.2}v-{w:.2}h{l:.2}z",
+                    x - t,
+                    y - t - l,
+                    w = 2.0 * t
+                )
+            }
+        }
+    }
+}
+
+/// What a shape is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Ink {
+    /// Lines behind everything that help to read.
+    Grid,
+    /// Where two protocols are equal.
+    Midline,
+    /// Load times of a protocol, joined.
+    Line(Tone),
+    /// Between what a median may lie.
+    Whisker(Tone),
+    /// One median.
+    Mark(Tone),
+    /// One of many: what is behind shows.
+    Faint(Tone),
+    /// An amount.
+    Bar(Tone),
+    /// A part of a bar, or a lesser one beside it.
+    Pale(Tone),
+    /// Faster, from 0 to 1.
+    Good(f64),
+    /// Slower, from 0 to 1.
+    Bad(f64),
+    /// What is as it should be.
+    Whole,
+    /// What is to be looked at.
+    Doubtful,
+    /// What is not there.
+    Absent,
+    /// A phase of an exchange.
+    Phase(Phase),
+    /// DOMContentLoaded.
+    Dcl,
+    /// Load.
+    Load,
+    /// Nothing to see: what the pointer finds.
+    Hit,
+}
+
+/// A phase of an exchange, in the order of time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Phase {
+    Queued,
+    Dns,
+    Connect,
+    Tls,
+    Wait,
+    Receive,
+}
+
+impl Phase {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Dns,
+        Self::Connect,
+        Self::Tls,
+        Self::Wait,
+        Self::Receive,
+    ];
+
+    /// As people call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Dns => "name look-up",
+            Self::Connect => "TCP connect",
+            Self::Tls => "TLS",
+            Self::Wait => "wait",
+            Self::Receive => "receive",
+        }
+    }
+
+    /// Its class on the page.
+    pub(crate) const fn class(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Wait => "wait",
+            Self::Receive => "receive",
+        }
+    }
+
+    const fn color(self) -> &'static str {
+        match self {
+            Self::Queued => "#b9bfc8",
+            Self::Dns => "#0f8b8d",
+            Self::Connect => "#e09f1f",
+            Self::Tls => "#9b4fb0",
+            Self::Wait => "#a9d3a0",
+            Self::Receive => "#2f7fd1",
+        }
+    }
+}
+
+/// The strongest that [`Ink::Good`] and [`Ink::Bad`] get: figures stand on it.
+const STRONGEST: f64 = 0.72;
+
+/// The attributes that make a shape look as it should on the page.
+pub(crate) struct OnPage(pub(crate) Ink);
+
+impl fmt::Display for OnPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let class = |f: &mut fmt::Formatter<'_>, name: &str, tone: Tone| {
+            write!(f, "class=\"{name} {}\"", tone.class)
+        };
+        match self.0 {
+            Ink::Line(tone) => class(f, "line", tone),
+            Ink::Whisker(tone) => class(f, "whisker", tone),
+            Ink::Mark(tone) => class(f, "dot", tone),
+            Ink::Faint(tone) => class(f, "dot faint", tone),
+            Ink::Bar(tone) => class(f, "bar", tone),
+            Ink::Pale(tone) => class(f, "bar pale", tone),
+            Ink::Good(part) => write!(f, "class=\"good\" opacity=\"{:.2}\"", part * STRONGEST),
+            Ink::Bad(part) => write!(f, "class=\"bad\" opacity=\"{:.2}\"", part * STRONGEST),
+            Ink::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
+            Ink::Grid => f.write_str("class=\"grid\""),
+            Ink::Midline => f.write_str("class=\"midline\""),
+            Ink::Whole => f.write_str("class=\"whole\""),
+            Ink::Doubtful => f.write_str("class=\"doubtful\""),
+            Ink::Absent => f.write_str("class=\"absent\""),
+            Ink::Dcl => f.write_str("class=\"dcl-line\""),
+            Ink::Load => f.write_str("class=\"load-line\""),
+            Ink::Hit => f.write_str("class=\"hit\""),
+        }
+    }
+}
+
+/// The attributes that make it so on paper.
+pub(crate) struct OnPaper(pub(crate) Ink);
+
+impl fmt::Display for OnPaper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stroke = |f: &mut fmt::Formatter<'_>, color: &str, width: f64| {
+            write!(
+                f,
+                "fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\""
+            )
+        };
+        let fill = |f: &mut fmt::Formatter<'_>, color: &str, opacity: f64| match opacity {
+            1.0 => write!(f, "fill=\"{color}\""),
+            _ => write!(f, "fill=\"{color}\" fill-opacity=\"{opacity:.2}\""),
+        };
+        match self.0 {
+            Ink::Grid => stroke(f, "#d8dbe0", 0.6),
+            Ink::Midline => {
+                stroke(f, "#1d2126", 0.9)?;
+                f.write_str(" stroke-dasharray=\"4 3\"")
+            }
+            Ink::Line(tone) => {
+                stroke(f, tone.color, 1.6)?;
+                f.write_str(" stroke-linejoin=\"round\"")
+            }
+            Ink::Whisker(tone) => stroke(f, tone.color, 1.0),
+            Ink::Mark(tone) | Ink::Bar(tone) => fill(f, tone.color, 1.0),
+            Ink::Faint(tone) => fill(f, tone.color, 0.55),
+            Ink::Pale(tone) => fill(f, tone.color, 0.45),
+            Ink::Good(part) => fill(f, "#2f6fb3", part * STRONGEST),
+            Ink::Bad(part) => fill(f, "#c62f2f", part * STRONGEST),
+            Ink::Whole => fill(f, "#9fb8cc", 1.0),
+            Ink::Doubtful => fill(f, "#e09f1f", 1.0),
+            Ink::Absent => stroke(f, "#9aa4af", 0.8),
+            Ink::Phase(phase) => fill(f, phase.color(), 1.0),
+            Ink::Dcl => stroke(f, "#2146c7", 1.2),
+            Ink::Load => stroke(f, "#c62f2f", 1.2),
+            Ink::Hit => f.write_str("fill=\"none\""),
+        }
+    }
+}
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Letters {
+    /// Under an axis, or wherever its middle is given.
+    Axis,
+    /// Before an axis: its end is given.
+    Before,
+    /// After something: its start is given.
+    After,
+    /// Name of a row: its end is given.
+    Name,
+    /// Name of a row of a waterfall.
+    Small,
+    /// A figure within a field.
+    Cell,
+    /// A figure after a bar.
+    Value,
+    /// What a panel shows, above it; on paper alone, for the page has captions.
+    Caption,
+}
+
+impl Letters {
+    /// Height in units of the drawing.
+    pub(crate) const fn size(self) -> f64 {
+        match self {
+            Self::Axis | Self::Before | Self::After => 9.0,
+            Self::Small => 8.5,
+            Self::Cell => 9.5,
+            Self::Name | Self::Value => 10.0,
+            Self::Caption => 11.0,
+        }
+    }
+
+    /// Class on the page.
+    pub(crate) const fn class(self) -> &'static str {
+        match self {
+            Self::Axis => "t-axis",
+            Self::Before => "t-before",
+            Self::After => "t-after",
+            Self::Name => "t-name",
+            Self::Small => "t-small",
+            Self::Cell => "t-cell",
+            Self::Value => "t-value",
+            Self::Caption => "t-caption",
+        }
+    }
+
+    /// Which point of the text is given.
+    pub(crate) const fn anchor(self) -> &'static str {
+        match self {
+            Self::Axis | Self::Cell => "middle",
+            Self::Before | Self::Name | Self::Small => "end",
+            Self::After | Self::Value | Self::Caption => "start",
+        }
+    }
+
+    /// Colour on paper.
+    pub(crate) const fn color(self) -> &'static str {
+        match self {
+            Self::Axis | Self::Before | Self::After | Self::Small => "#4a535d",
+            Self::Name | Self::Cell | Self::Value | Self::Caption => "#1d2126",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_protocol_keeps_its_colour_and_no_two_known_ones_share_it() {
+        assert_eq!(Tone::of("gopher"), Tone::of("gopher"));
+        assert_eq!(Tone::of("spdy").class, "p-spdy");
+        for (at, (name, tone)) in KNOWN.iter().enumerate() {
+            let rest = KNOWN.iter().skip(at + 1);
+            let shared = rest.map(|(other, tone)| (other, tone.color));
+            let shared: Vec<_> = shared.filter(|(_, color)| *color == tone.color).collect();
+            assert!(shared.is_empty(), "{name} and {shared:?}");
+        }
+    }
+
+    #[test]
+    fn paper_knows_no_variables_and_no_classes() {
+        let tone = Tone::of("spdy");
+        let inks = [
+            Ink::Grid,
+            Ink::Midline,
+            Ink::Line(tone),
+            Ink::Whisker(tone),
+            Ink::Faint(tone),
+            Ink::Good(0.5),
+            Ink::Absent,
+            Ink::Phase(Phase::Tls),
+            Ink::Hit,
+        ];
+        for ink in inks {
+            let paper = OnPaper(ink).to_string();
+            assert!(paper.starts_with("fill=\""), "{paper}");
+            assert!(
+                !paper.contains("var(") && !paper.contains("class"),
+                "{paper}"
+            );
+        }
+    }
+}

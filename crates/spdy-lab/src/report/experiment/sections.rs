@@ -1,0 +1,128 @@
+//! What a report consists of, in its order: the one list that the page and the files for papers are both made from.
+
+use std::fmt;
+
+use super::again::Again;
+use super::data::Data;
+use super::{distribution, heat, lines, scatter, tables, validity, wire};
+use crate::report::drawing::figure::Figure;
+use crate::report::waterfall;
+
+/// A heading and what stands under it.
+pub(super) struct Section {
+    pub(super) heading: String,
+    pub(super) about: String,
+    pub(super) body: Body,
+    /// Numbers under the pictures.
+    pub(super) table: Option<fn(&mut String, &Data) -> fmt::Result>,
+}
+
+/// Pictures of a section.
+pub(super) enum Body {
+    Figures(Vec<Figure>),
+    /// Waterfalls of each page.
+    Waterfalls,
+}
+
+fn section(heading: impl Into<String>, about: impl Into<String>, figures: Vec<Figure>) -> Section {
+    Section {
+        heading: heading.into(),
+        about: about.into(),
+        body: Body::Figures(figures),
+        table: None,
+    }
+}
+
+const WHISKERS: &str =
+    "Medians; whiskers are their 95 % intervals, of cells with six runs or more that differ.";
+
+/// Every section of a report.
+pub(super) fn of(data: &Data) -> Vec<Section> {
+    let reference = data.reference();
+    let each = |figure: &dyn Fn(&str) -> Figure| -> Vec<Figure> {
+        data.pages.iter().map(|page| figure(page)).collect()
+    };
+    let mut sections = vec![Section {
+        table: Some(tables::ratios),
+        ..section(
+            "Summary",
+            "Geometric means over all trials: a trial is a cell without its protocol.",
+            Vec::new(),
+        )
+    }];
+    if data.protocols.len() > 1 {
+        let about =
+            format!("A dot a trial. Below the midline the protocol is faster than {reference}.");
+        let figure = scatter::against_first(data);
+        sections.push(section("One against the other", about, vec![figure]));
+    }
+    for factor in &data.factors {
+        let figures = each(&|page| lines::loads(data, page, factor));
+        let heading = format!("Load time over {}", factor.name);
+        sections.push(section(heading, WHISKERS, figures));
+    }
+    let moments = match data.axes().next().or(data.factors.first()) {
+        Some(factor) => each(&|page| lines::moments(data, page, factor)),
+        None => vec![lines::still(data)],
+    };
+    sections.push(section(
+        "DOMContentLoaded, load and time on wire",
+        WHISKERS,
+        moments,
+    ));
+    let axes: Vec<_> = data.axes().collect();
+    if let ([down, across, ..], 2..) = (axes.as_slice(), data.protocols.len()) {
+        let heading = format!("Ratios over {} and {}", down.name, across.name);
+        let about = format!("Blue where it is faster than {reference}, red where it is slower.");
+        let figures = each(&|page| heat::ratios(data, page, across, down));
+        sections.push(section(heading, about, figures));
+    }
+    let figures = vec![distribution::times(data), distribution::ratios(data)];
+    let about = "What part of the trials is loaded by when, and takes at most which part of what the first protocol takes.";
+    sections.push(section("Distribution", about, figures));
+    sections.push(Section {
+        heading: "Waterfalls".to_owned(),
+        about: "One row a resource, in the order in which the page asked; all protocols share one scale of time.".to_owned(),
+        body: Body::Waterfalls,
+        table: None,
+    });
+    let figures = data
+        .pages
+        .iter()
+        .filter_map(|page| wire::amounts(data, page));
+    sections.push(Section {
+        table: Some(tables::wire),
+        ..section(
+            "On the wire",
+            "Medians over all trials; heads of requests (full) and responses (pale) as they crossed the wire, and what that saves against HTTP/1.1 text.",
+            figures.collect(),
+        )
+    });
+    let about = "A field for each cell. Loads that are not whole, and runs that fall into two heaps, of which a median shows one, stand in the table too.";
+    sections.push(Section {
+        table: Some(tables::doubtful),
+        ..section("Cells to look at", about, vec![validity::fields(data)])
+    });
+    for section in &mut sections {
+        if let Body::Figures(figures) = &mut section.body {
+            figures.retain(|figure| !figure.panels.is_empty());
+        }
+    }
+    sections
+}
+
+/// Every figure with the waterfalls of `again`, in their order.
+pub(super) fn figures(data: &Data, again: &[Again]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for section in of(data) {
+        match section.body {
+            Body::Figures(figures) => all.extend(figures),
+            Body::Waterfalls => all.extend(again.iter().map(|again| {
+                let loads: Vec<_> = again.loads.iter().collect();
+                waterfall::figure(&["waterfall", &again.page], &again.over, &loads).0
+            })),
+        }
+    }
+    all.retain(|figure| !figure.panels.is_empty());
+    all
+}

@@ -1,0 +1,89 @@
+//! Which runs can be trusted: a field for each cell, filled as far as its loads are whole.
+
+use super::data::{Cell, Data, Trial};
+use crate::report::drawing::figure::Figure;
+use crate::report::drawing::ink::{Ink, Letters};
+use crate::report::drawing::panel::Panel;
+
+const LEFT: f64 = 62.0;
+const FIELD: f64 = 9.0;
+/// Fields beside each other.
+const ACROSS: usize = 42;
+const GAP: f64 = 6.0;
+
+/// A panel for each page.
+pub(super) fn fields(data: &Data) -> Figure {
+    let mut figure = Figure::new(&["validity"], "Which loads are whole", 2);
+    figure.legend = vec![
+        (Ink::Whole, "every load whole".to_owned()),
+        (Ink::Doubtful, "runs fall into two heaps".to_owned()),
+        (
+            Ink::Bad(1.0),
+            "part of the loads that are not whole".to_owned(),
+        ),
+        (Ink::Absent, "not there".to_owned()),
+    ];
+    for page in &data.pages {
+        let is_of = |trial: &&Trial| trial.page == *page;
+        let trials: Vec<_> = data.trials.iter().filter(is_of).collect();
+        figure.push(panel(data, page, &trials));
+    }
+    figure
+}
+
+fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
+    let rows = trials.len().div_ceil(ACROSS);
+    let block = rows as f64 * FIELD + GAP;
+    let across = trials.len().min(ACROSS) as f64;
+    let width = (LEFT + across * FIELD).max(340.0);
+    let mut panel = Panel::new(width, block * data.protocols.len() as f64);
+    panel.caption = page.to_owned();
+    panel.title = format!("Validity of the cells of {page}");
+    let factors: Vec<_> = data.factors.iter().collect();
+    for (number, protocol) in data.protocols.iter().enumerate() {
+        let top = block * number as f64;
+        let middle = top + rows as f64 * FIELD / 2.0;
+        panel.text(Letters::Name, LEFT - 6.0, middle, protocol.clone());
+        let (mut whole, mut there) = (0, 0);
+        for (at, trial) in trials.iter().enumerate() {
+            let x = LEFT + (at % ACROSS) as f64 * FIELD;
+            let y = top + (at / ACROSS) as f64 * FIELD;
+            let cell = trial.cell(protocol);
+            let about = format!("{protocol}, {}: {}", trial.caption(&factors), about(cell));
+            let place = [x + 0.5, y + 0.5, FIELD - 1.0, FIELD - 1.0];
+            let Some(cell) = cell else {
+                panel.rect(Ink::Absent, place, about);
+                continue;
+            };
+            there += 1;
+            whole += usize::from(cell.failed == 0);
+            let ground = if cell.modes.is_some() {
+                Ink::Doubtful
+            } else {
+                Ink::Whole
+            };
+            panel.group(about, |panel| {
+                panel.rect(ground, place, "");
+                if cell.failed > 0 {
+                    let high = place[3] * cell.failed as f64 / cell.runs as f64;
+                    let at_foot = [place[0], place[1] + place[3] - high, place[2], high];
+                    panel.rect(Ink::Bad(1.0), at_foot, "");
+                }
+            });
+        }
+        let told = format!("{protocol}: {whole} of {there} cells are whole\n");
+        panel.description.push_str(&told);
+    }
+    panel
+}
+
+fn about(cell: Option<&Cell>) -> String {
+    match cell {
+        None => "not there".to_owned(),
+        Some(cell) if cell.failed > 0 => {
+            format!("{} of {} loads are not whole", cell.failed, cell.runs)
+        }
+        Some(cell) if cell.modes.is_some() => format!("{} loads in two heaps", cell.runs),
+        Some(cell) => format!("{} loads", cell.runs),
+    }
+}
