@@ -113,7 +113,10 @@ fn a_picture_is_the_same_pixels_twice_and_its_letters_are_in_it() {
             .replace("runs = 3", "runs = 1"),
     );
     let files = figures(&rows, &[]);
-    let wire = files.iter().find(|file| file.name == "wire-lulic-bing").unwrap();
+    let wire = files
+        .iter()
+        .find(|file| file.name == "wire-lulic-bing")
+        .unwrap();
     let pixels = report::png(&wire.svg);
     assert_eq!(pixels, report::png(&wire.svg));
     assert_eq!(pixels[..8], *b"\x89PNG\r\n\x1a\n");

@@ -17,5 +17,6 @@ mod interop_node;
 mod lab;
 mod push;
 mod real_time;
+mod reports;
 mod support;
 mod wire;

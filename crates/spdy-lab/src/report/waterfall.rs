@@ -49,7 +49,8 @@ pub(super) fn legend(out: &mut String) -> fmt::Result {
 
 /// The waterfalls of one page under the same conditions, a protocol each, on the same scale of time; `over` names the conditions.
 pub(super) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Load]) -> fmt::Result {
-    let (figure, loads) = figure(&["waterfall"], over, loads);
+    let replica = loads.first().map_or("", |load| &load.replica);
+    let (figure, loads) = figure(&["waterfall", replica], over, loads);
     let class = if figure.class == "waterfall named" {
         "named"
     } else {
@@ -70,7 +71,13 @@ pub(super) fn side_by_side(out: &mut String, id: &str, over: &str, loads: &[&Loa
             requests = load.requests,
             connections = load.connections,
         )?;
+        write!(
+            out,
+            "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Waterfall over {}\">",
+            Text(&load.protocol)
+        )?;
         panel.on_page(out, &format!("{id}-{number}"), figure.class)?;
+        write!(out, "</div>")?;
         table(out, load)?;
         write!(out, "</figure>")?;
     }

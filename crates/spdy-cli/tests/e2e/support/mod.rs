@@ -2,6 +2,7 @@
 
 pub(crate) mod capture;
 pub(crate) mod certificate;
+pub(crate) mod chromium;
 pub(crate) mod files;
 pub(crate) mod peers;
 pub(crate) mod program;

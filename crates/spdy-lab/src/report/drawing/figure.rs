@@ -8,7 +8,7 @@
 
 use std::fmt::{self, Write};
 
-use super::ink::{Ink, Letters, Tone};
+use super::ink::{InLegend, Ink, Letters, Tone};
 use super::panel::Panel;
 use crate::report::text::Text;
 
@@ -76,10 +76,12 @@ impl Figure {
     pub(crate) fn on_page(&self, out: &mut String, id: &str) -> fmt::Result {
         let columns = match self.columns {
             1 => " one",
+            2 => " two",
             3 => " three",
             4 => " four",
             _ => "",
         };
+        self.legend_on_page(out)?;
         write!(
             out,
             "<div class=\"panels{columns}\" data-figure=\"{}\">",
@@ -99,6 +101,14 @@ impl Figure {
             write!(out, "<p>{} more panels are left out.</p>", self.more)?;
         }
         Ok(())
+    }
+
+    fn legend_on_page(&self, out: &mut String) -> fmt::Result {
+        write!(out, "<p class=\"legend\">")?;
+        for (ink, name) in &self.legend {
+            write!(out, "<span><i {}></i>{}</span>", InLegend(*ink), Text(name))?;
+        }
+        write!(out, "</p>")
     }
 
     /// The figure as a file of its own.

@@ -239,6 +239,35 @@ impl fmt::Display for OnPage {
     }
 }
 
+/// The attributes of its sample in a legend of the page, which is a field of `--tone`.
+pub(crate) struct InLegend(pub(crate) Ink);
+
+impl fmt::Display for InLegend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variable = |f: &mut fmt::Formatter<'_>, name: &str, opacity: f64| {
+            write!(f, "style=\"--tone:var(--{name});opacity:{opacity:.2}\"")
+        };
+        match self.0 {
+            Ink::Line(tone)
+            | Ink::Whisker(tone)
+            | Ink::Mark(tone)
+            | Ink::Faint(tone)
+            | Ink::Bar(tone)
+            | Ink::Pale(tone) => write!(f, "class=\"{}\"", tone.class),
+            Ink::Good(part) => variable(f, "good", part * STRONGEST),
+            Ink::Bad(part) => variable(f, "bad", part * STRONGEST),
+            Ink::Whole => variable(f, "whole", 1.0),
+            Ink::Doubtful => variable(f, "doubtful", 1.0),
+            Ink::Phase(phase) => write!(f, "class=\"{}\"", phase.class()),
+            Ink::Dcl => f.write_str("class=\"dcl-mark\""),
+            Ink::Load => f.write_str("class=\"load-mark\""),
+            Ink::Absent => f.write_str("class=\"frame\""),
+            Ink::Midline => f.write_str("class=\"dashes\""),
+            Ink::Grid | Ink::Hit => f.write_str("hidden"),
+        }
+    }
+}
+
 /// The attributes that make it so on paper.
 pub(crate) struct OnPaper(pub(crate) Ink);
 

@@ -36,7 +36,11 @@ pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
             "" => page.to_owned(),
             caption => format!("{page}, {caption}"),
         };
-        figure.push(panel(data, factor, &trials, Moment::Load, &caption));
+        let about = (Moment::Load, &[Moment::Load][..]);
+        figure.push(panel(data, factor, &trials, about, &caption));
+    }
+    if figure.panels.len() == 4 {
+        figure.columns = 2;
     }
     figure
 }
@@ -55,7 +59,8 @@ pub(super) fn moments(data: &Data, page: &str, factor: &Factor) -> Figure {
                 "" => format!("{page}: {}", moment.name()),
                 caption => format!("{page}, {caption}: {}", moment.name()),
             };
-            figure.push(panel(data, factor, &trials, moment, &caption));
+            let about = (moment, &Moment::ALL[..]);
+            figure.push(panel(data, factor, &trials, about, &caption));
         }
     }
     figure
@@ -135,12 +140,14 @@ fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
     panel
 }
 
-fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, caption: &str) -> Panel {
-    // The three moments share an axis, so that they can be compared.
-    let shared = match moment {
-        Moment::Load => &[Moment::Load][..],
-        _ => &Moment::ALL[..],
-    };
+/// Times of `moment`, on an axis that reaches to the latest of all that are `shared`, so that they can be compared.
+fn panel(
+    data: &Data,
+    factor: &Factor,
+    trials: &[&Trial],
+    (moment, shared): (Moment, &[Moment]),
+    caption: &str,
+) -> Panel {
     let cells = trials.iter().flat_map(|trial| &trial.cells);
     let times = || {
         cells
@@ -229,7 +236,11 @@ impl Place {
         }
         panel.description.push_str(&about);
         panel.description.push('\n');
-        panel.path(Ink::Mark(tone), tone.mark(x, self.y(time.ms), MARK), about);
+        let top = self.y(time.ms);
+        if !self.axis.is_numeric {
+            panel.rect(Ink::Pale(tone), [x - 3.0, top, 6.0, BOTTOM - top], "");
+        }
+        panel.path(Ink::Mark(tone), tone.mark(x, top, MARK), about);
     }
 }
 
@@ -237,6 +248,7 @@ impl Place {
 struct Axis {
     first: f64,
     last: f64,
+    is_numeric: bool,
     is_logarithmic: bool,
     /// Units that are left free at either end.
     inset: f64,
@@ -256,6 +268,7 @@ impl Axis {
         Self {
             first,
             last,
+            is_numeric: factor.is_numeric,
             is_logarithmic: factor.is_numeric && first > 0.0 && last / first >= LOGARITHMIC,
             inset,
         }

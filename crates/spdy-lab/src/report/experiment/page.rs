@@ -9,7 +9,6 @@ use super::sections::{self, Body, Section};
 use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
 use crate::report::text::{Count, Text, Whole};
-use crate::report::times::class_of;
 use crate::report::waterfall;
 use crate::store::results::Contents;
 use crate::store::row::Row;
@@ -111,9 +110,6 @@ fn write_section(
     let id = |place: usize| format!("f{number}-{place}");
     match &section.body {
         Body::Figures(figures) => {
-            if number == 0 || !figures.is_empty() {
-                legend(out, data)?;
-            }
             for (place, figure) in figures.iter().enumerate() {
                 let write = |out: &mut String| figure.on_page(out, &id(place));
                 match figures.len() {
@@ -166,13 +162,4 @@ fn details(
     )?;
     panels(out)?;
     write!(out, "</details>")
-}
-
-fn legend(out: &mut String, data: &Data) -> fmt::Result {
-    write!(out, "<p class=\"legend\">")?;
-    for protocol in &data.protocols {
-        let (class, name) = (class_of(protocol), Text(protocol));
-        write!(out, "<span class=\"{class}\"><i></i>{name}</span>")?;
-    }
-    write!(out, "</p>")
 }

@@ -1,0 +1,180 @@
+//! A Chromium without a window, spoken to by its DevTools protocol: opens a page, asks it questions, and notes what it said and fetched.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+use super::program::{From, Running};
+
+/// How long an answer may take: nothing here takes a tenth of it on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One page of a browser.
+pub(crate) struct Chromium {
+    socket: WebSocket<TcpStream>,
+    session: Option<String>,
+    calls: u64,
+    /// Everything that was told without being asked.
+    events: Vec<Value>,
+    _running: Running,
+    _profile: tempfile::TempDir,
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) width: u32,
+    pub(crate) dark: bool,
+}
+
+impl Chromium {
+    pub(crate) fn start() -> Self {
+        let profile = tempfile::tempdir().expect("a folder can be made");
+        let mut command = Command::new("chromium");
+        command.args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+        ]);
+        command.args([
+            "--disable-background-networking",
+            "--disable-component-update",
+        ]);
+        command.args([
+            "--disable-sync",
+            "--hide-scrollbars",
+            "--remote-debugging-port=0",
+        ]);
+        command.arg(format!("--user-data-dir={}", profile.path().display()));
+        let (running, url) = Running::start(command, From::Stderr, |line| {
+            line.strip_prefix("DevTools listening on ")
+                .map(str::to_owned)
+        });
+        let address = url
+            .strip_prefix("ws://")
+            .and_then(|rest| rest.split('/').next())
+            .expect("a WebSocket's URL");
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        let (socket, _) = tungstenite::client(&url, stream).expect("it speaks WebSocket");
+        let mut chromium = Self {
+            socket,
+            session: None,
+            calls: 0,
+            events: Vec::new(),
+            _running: running,
+            _profile: profile,
+        };
+        let target = chromium.call("Target.createTarget", &json!({"url": "about:blank"}));
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let session = chromium.call("Target.attachToTarget", &attach);
+        chromium.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            chromium.call(&format!("{domain}.enable"), &json!({}));
+        }
+        chromium
+    }
+
+    /// Opens `url` anew, and waits until it is loaded.
+    pub(crate) fn open(&mut self, url: &str, look: Look) {
+        let media = json!([{
+            "name": "prefers-color-scheme",
+            "value": if look.dark { "dark" } else { "light" },
+        }]);
+        self.call("Emulation.setEmulatedMedia", &json!({"features": media}));
+        let metrics = json!({
+            "width": look.width,
+            "height": 900,
+            "deviceScaleFactor": 1,
+            "mobile": look.width < 600,
+        });
+        self.call("Emulation.setDeviceMetricsOverride", &metrics);
+        self.events.clear();
+        self.call("Page.navigate", &json!({"url": url}));
+        while !self
+            .events
+            .iter()
+            .any(|event| event["method"] == "Page.loadEventFired")
+        {
+            let message = self.message();
+            self.events.push(message);
+        }
+    }
+
+    /// The value of an expression in the page; a promise is waited for.
+    pub(crate) fn ask(&mut self, expression: &str) -> Value {
+        let evaluate = json!({
+            "expression": expression,
+            "returnByValue": true,
+            "awaitPromise": true,
+        });
+        let answer = self.call("Runtime.evaluate", &evaluate);
+        assert!(answer.get("exceptionDetails").is_none(), "{answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// URLs of every request since the page was opened.
+    pub(crate) fn requests(&self) -> Vec<&str> {
+        let sent = |event: &&Value| event["method"] == "Network.requestWillBeSent";
+        let sent = self.events.iter().filter(sent);
+        sent.filter_map(|event| event["params"]["request"]["url"].as_str())
+            .collect()
+    }
+
+    /// What the page and the browser said on the console since then.
+    pub(crate) fn complaints(&self) -> Vec<&Value> {
+        let loud = [
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+        ];
+        let is_loud = |event: &&Value| loud.iter().any(|loud| event["method"] == *loud);
+        self.events.iter().filter(is_loud).collect()
+    }
+
+    /// The whole page as a picture, into the folder that SPDY_SCREENSHOTS names, if it does.
+    pub(crate) fn picture(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os("SPDY_SCREENSHOTS") else {
+            return;
+        };
+        let capture = json!({"captureBeyondViewport": true});
+        let picture = self.call("Page.captureScreenshot", &capture);
+        let data = picture["data"].as_str().expect("base64");
+        let bytes = base64::engine::general_purpose::STANDARD.decode(data);
+        let path = Path::new(&folder).join(format!("{name}.png"));
+        std::fs::write(path, bytes.expect("base64")).expect("the folder can be written to");
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.calls += 1;
+        let mut call = json!({"id": self.calls, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            call["sessionId"] = json!(session);
+        }
+        let sent = self.socket.send(Message::text(call.to_string()));
+        sent.unwrap_or_else(|error| panic!("{method}: {error}"));
+        loop {
+            let message = self.message();
+            if message["id"] == self.calls {
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].clone();
+            }
+            self.events.push(message);
+        }
+    }
+
+    fn message(&mut self) -> Value {
+        loop {
+            let message = self.socket.read().expect("Chromium answers");
+            if let Message::Text(text) = message {
+                return serde_json::from_str(&text).expect("JSON");
+            }
+        }
+    }
+}
