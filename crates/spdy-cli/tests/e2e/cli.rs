@@ -55,6 +55,7 @@ fn help_is_as_it_was() {
         "lab compare",
         "lab cells",
         "lab cell",
+        "lab merge",
         "lab import",
         "lab export",
         "lab calibrate",

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -11,82 +11,12 @@ use std::time::{Duration, Instant, SystemTime};
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::support::lab::{Lab, SMALL, text};
 use crate::support::program::{ended_with, spdy};
-
-/// 2 x 3 x 2 = 12 cells of 2 loads, with chance in two thirds of them.
-const SMALL: &str = r#"
-name = "small"
-seed = 7
-runs = 2
-pages = ["portal"]
-protocols = ["http", "spdy"]
-[factors]
-network = "cable"
-loss = ["0", "1%", "2%"]
-connections = [2, 6]
-"#;
-
-/// A folder with an experiment in it.
-struct Lab {
-    folder: tempfile::TempDir,
-}
-
-impl Lab {
-    fn new(experiment: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        fs::write(folder.path().join("small.toml"), experiment).expect("it can be written to");
-        Self { folder }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// `spdy lab`, run in the folder.
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = spdy(&["lab"]);
-        command.args(arguments).current_dir(self.folder.path());
-        command
-    }
-
-    fn run(&self, store: &str, more: &[&str]) -> Output {
-        let run = ["run", "small.toml", "--store", store];
-        ended_with(0, self.command(&run).args(more))
-    }
-
-    fn bytes(&self, store: &str) -> Vec<u8> {
-        fs::read(self.path(store)).expect("there is a store")
-    }
-
-    fn csv(&self, store: &str) -> String {
-        let export = ["export", store, "--csv", "-"];
-        text(&ended_with(0, &mut self.command(&export)).stdout)
-    }
-
-    fn has_plan(&self, store: &str) -> bool {
-        let connection = Connection::open(self.path(store)).expect("the folder can be read");
-        let plan = connection.query_row("SELECT name FROM plan", [], |row| row.get::<_, String>(0));
-        plan.is_ok()
-    }
-
-    fn cells_in(&self, store: &str) -> usize {
-        let Ok(connection) = Connection::open(self.path(store)) else {
-            return 0;
-        };
-        let count = connection.query_row("SELECT count(DISTINCT cell) FROM results", [], |row| {
-            row.get(0)
-        });
-        count.map_or(0, |count: i64| count as usize)
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// A store but for the places of its head (SQLite's file format §1.3) that count how often it was written, twice over,
 /// and how often its tables changed, which being laid out anew counts as.
-fn content(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn content(mut bytes: Vec<u8>) -> Vec<u8> {
     for counter in [24..28, 40..44, 92..96] {
         bytes[counter].fill(0);
     }
@@ -348,7 +278,7 @@ fn a_folded_page_takes_its_connections_to_one_host() {
     let lab = Lab::new(
         "name = 'fold'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\nfold = [false, true]\n",
     );
-    let cells = ["cell", "small.toml", "1", "2"];
+    let cells = ["cell", "small.toml", "1", "2", "--json"];
     let told = text(&ended_with(0, &mut lab.command(&cells)).stdout);
     let rows: Vec<Value> = told
         .lines()
@@ -378,7 +308,7 @@ fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
         "page=portal,protocol=spdy,network=cable,loss=2%25,connections=6"
     );
 
-    let cell = ["cell", "small.toml", keys[11], "1"];
+    let cell = ["cell", "small.toml", keys[11], "1", "--json"];
     let told = text(&ended_with(0, &mut lab.command(&cell)).stdout);
     let rows: Vec<Value> = told
         .lines()

@@ -19,4 +19,5 @@ mod push;
 mod real_time;
 mod reports;
 mod support;
+mod sweep;
 mod wire;

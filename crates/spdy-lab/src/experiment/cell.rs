@@ -106,7 +106,8 @@ pub(crate) fn levels_of(key: &str) -> Vec<(String, String)> {
     key.split(',').map(part).collect()
 }
 
-fn unescaped(level: &str) -> String {
+/// What an escaped `level` was.
+pub(crate) fn unescaped(level: &str) -> String {
     let mut bytes = Vec::with_capacity(level.len());
     let mut rest = level.as_bytes();
     while let [first, after @ ..] = rest {

@@ -4,13 +4,15 @@
 //! the plan does not name. Where a cell's runs have the same seeds in both they met the same chance, and are compared in
 //! pairs.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Profile;
 
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
+use crate::store::error::StoreError;
+use crate::store::results::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 
@@ -126,38 +128,55 @@ pub struct StoreComparison {
 }
 
 impl StoreComparison {
-    /// Compares rows of two stores; differences under `margin`, a part of what was before, do not matter.
-    #[must_use]
-    pub fn of(before: &[Row], after: &[Row], measure: Measure, margin: f64) -> Self {
-        let (before, mut after) = (Cells::of(before), Cells::of(after));
+    /// Compares two stores; differences under `margin`, a part of what was before, do not matter. No more than the rows of
+    /// one cell of each are held at a time.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps a store from being read.
+    pub fn of(
+        before: &mut Store,
+        after: &mut Store,
+        measure: Measure,
+        margin: f64,
+    ) -> Result<Self, StoreError> {
         let (mut cells, mut only_before, mut not_compared) = (Vec::new(), Vec::new(), Vec::new());
-        for key in before.order {
-            let Some(rows_after) = after.rows.remove(key) else {
-                only_before.push(key.to_owned());
-                continue;
-            };
-            match compare(key, &before.rows[key], &rows_after, measure, margin) {
-                Some(cell) => cells.push(cell),
-                None => not_compared.push(key.to_owned()),
+        let mut only_after = after.keys()?;
+        let (mut of_both, mut fault) = (BTreeSet::new(), None);
+        before.each_cell(|rows| {
+            if fault.is_some() {
+                return;
             }
+            let key = rows[0].value("cell").to_string();
+            match after.rows_of(&key) {
+                Err(error) => fault = Some(error),
+                Ok(rows_after) if rows_after.is_empty() => only_before.push(key),
+                Ok(rows_after) => {
+                    match compare(&key, rows, &rows_after, measure, margin) {
+                        Some(cell) => cells.push(cell),
+                        None => not_compared.push(key.clone()),
+                    }
+                    of_both.insert(key);
+                }
+            }
+        })?;
+        if let Some(error) = fault {
+            return Err(error);
         }
+        only_after.retain(|key| !of_both.contains(key));
         let logs: Vec<f64> = cells
             .iter()
             .map(|cell| cell.comparison.ratio.value.ln())
             .collect();
         let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
-        let left = after.order.into_iter();
-        Self {
+        Ok(Self {
             measure: measure.name(),
             overall: Bootstrap::default().of(&logs, mean),
             cells,
             only_before,
-            only_after: left
-                .filter(|key| after.rows.contains_key(key))
-                .map(str::to_owned)
-                .collect(),
+            only_after,
             not_compared,
-        }
+        })
     }
 
     /// How many cells differ so.
@@ -177,55 +196,31 @@ impl StoreComparison {
     }
 }
 
-/// Rows by cell, and the cells in their order.
-struct Cells<'a> {
-    order: Vec<&'a str>,
-    rows: BTreeMap<&'a str, Vec<&'a Row>>,
-}
-
-impl<'a> Cells<'a> {
-    fn of(rows: &'a [Row]) -> Self {
-        let mut cells = Self {
-            order: Vec::new(),
-            rows: BTreeMap::new(),
-        };
-        for row in rows {
-            let key = row.value("cell").as_str().unwrap_or_default();
-            let of_cell = cells.rows.entry(key).or_default();
-            if of_cell.is_empty() {
-                cells.order.push(key);
-            }
-            of_cell.push(row);
-        }
-        cells
-    }
-}
-
 fn compare(
     key: &str,
-    before: &[&Row],
-    after: &[&Row],
+    before: &[Row],
+    after: &[Row],
     measure: Measure,
     margin: f64,
 ) -> Option<CellComparison> {
     let values =
-        |rows: &[&Row]| -> Option<Vec<f64>> { rows.iter().map(|row| measure.of(row)).collect() };
+        |rows: &[Row]| -> Option<Vec<f64>> { rows.iter().map(|row| measure.of(row)).collect() };
     let (of_before, of_after) = (values(before)?, values(after)?);
     let chance = |row: &Row| (row.value("seed").clone(), row.value("run").clone());
     // Imported loads have no seed, and pair with nothing.
-    let seeded = |row: &&Row| *row.value("seed") != Value::Null;
-    let same = |(a, b): (&&Row, &&Row)| chance(a) == chance(b);
+    let seeded = |row: &Row| *row.value("seed") != Value::Null;
+    let same = |(a, b): (&Row, &Row)| chance(a) == chance(b);
     let paired = before.len() == after.len()
         && before.iter().all(seeded)
         && before.iter().zip(after).all(same);
     let comparison = if paired {
         let pairs = of_before.iter().copied().zip(of_after.iter().copied());
-        let exact = before.iter().chain(after).all(|row| is_without_chance(row));
+        let exact = before.iter().chain(after).all(is_without_chance);
         Comparison::of_pairs(&pairs.collect::<Vec<_>>(), margin, exact)?
     } else {
         Comparison::of_groups(&of_before, &of_after, margin)?
     };
-    let failed = |row: &&&Row| *row.value("failures") != Value::Null;
+    let failed = |row: &&Row| *row.value("failures") != Value::Null;
     Some(CellComparison {
         cell: key.to_owned(),
         before: median(of_before.iter().copied())?,

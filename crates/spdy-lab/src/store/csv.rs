@@ -23,7 +23,7 @@ pub enum ExportError {
 /// # Errors
 ///
 /// What keeps the one from being read or the other from being written.
-pub fn write(store: &Store, out: &mut impl Write) -> Result<usize, ExportError> {
+pub fn write(store: &mut Store, out: &mut impl Write) -> Result<usize, ExportError> {
     writeln!(out, "{}", COLUMNS.map(|column| column.name).join(","))?;
     let (mut count, mut written) = (0, Ok(()));
     store.each_row(|row| {

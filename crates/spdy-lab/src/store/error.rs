@@ -2,59 +2,69 @@
 
 use std::path::PathBuf;
 
+use crate::store::database::DatabaseError;
+use crate::store::location::Location;
 use crate::store::schema::VERSION;
 
 /// Why a store cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// SQLite cannot do it.
-    #[error("{path}: {cause}", path = .path.display())]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
+    /// The database cannot do it.
+    #[error("{store}: {cause}")]
+    Database {
+        /// The store.
+        store: Location,
         /// What it says.
-        cause: rusqlite::Error,
+        cause: DatabaseError,
     },
-    /// There is no such file.
-    #[error("there is no store {path}", path = .path.display())]
+    /// There is none.
+    #[error("there is no store {store}")]
     Missing {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        store: Location,
     },
-    /// The file is there before us, and is to be made.
-    #[error("{path} is there already, and is not written over", path = .path.display())]
+    /// It is there before us, and is to be made.
+    #[error("{store} is there already, and is not written over")]
     Exists {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        store: Location,
     },
-    /// A file of something else.
-    #[error("{path} is no store of experiments: {what}", path = .path.display())]
+    /// Something else.
+    #[error("{store} is no store of experiments: {what}")]
     Foreign {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        store: Location,
         /// What was seen.
         what: String,
     },
     /// A store of another version of this program.
-    #[error("{path} is a store of version {got}, want {VERSION}", path = .path.display())]
+    #[error("{store} is a store of version {got}, want {VERSION}")]
     Version {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        store: Location,
         /// The version that it says.
         got: i64,
     },
     /// A store of another plan, page or program.
-    #[error("{path} holds results of {of} {got}, want {want}: name another store", path = .path.display())]
+    #[error("{store} holds results of {of} {got}, want {want}: name another store")]
     Other {
-        /// The file.
-        path: PathBuf,
+        /// The store.
+        store: Location,
         /// What is another one.
         of: String,
-        /// What the file says.
+        /// What the store says.
         got: String,
         /// What was asked for.
         want: String,
+    },
+    /// A cell that was loaded twice came out as two things, which the same program never does.
+    #[error("{store} holds other results of the {difference}; were both made by the same build?")]
+    Differs {
+        /// The store.
+        store: Location,
+        /// What differs.
+        difference: Box<RowDifference>,
     },
     /// A store where Lulic's database was wanted.
     #[error("{path} is a store of spdy already, want a database of Lulic's: spdy lab show reads it as it is", path = .path.display())]
@@ -70,4 +80,20 @@ pub enum StoreError {
         /// What was wanted and what came.
         what: String,
     },
+}
+
+/// Where two rows of the same load differ.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cell {cell}: {column} is {got:?} of run {run}, and came out as {want:?}")]
+pub struct RowDifference {
+    /// Key of the cell.
+    pub cell: String,
+    /// Number of the run.
+    pub run: String,
+    /// The first column that differs.
+    pub column: &'static str,
+    /// What the store has.
+    pub got: String,
+    /// What was to be added.
+    pub want: String,
 }

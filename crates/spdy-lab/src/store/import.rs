@@ -6,16 +6,18 @@
 use std::path::Path;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 use sha2::{Digest, Sha256};
 
 use crate::experiment::cell;
 use crate::experiment::plan::hex;
 use crate::store::column::{COLUMNS, LULIC, position};
 use crate::store::error::StoreError;
-use crate::store::results::{Store, insert};
+use crate::store::location::Location;
+use crate::store::results::{Contents, Store};
 use crate::store::row::Row;
 use crate::store::schema;
+use crate::store::sqlite::Sqlite;
 use crate::store::value::Value;
 
 /// Most rows of a table to import: they are held until the last is read.
@@ -30,20 +32,30 @@ pub const MAX_ROWS: usize = 100_000;
 ///
 /// A store instead of his database, no such table, columns that are missing, values that are no numbers, more than [`MAX_ROWS`];
 /// a store that is there already.
-pub fn import(from: &Path, into: &Path) -> Result<usize, StoreError> {
+pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
     if !from.exists() {
         return Err(StoreError::Missing {
+            store: Location::File(from.to_owned()),
+        });
+    }
+    // Told before anything is read; `create` looks again.
+    if into.file().is_some_and(Path::exists) {
+        return Err(StoreError::Exists {
+            store: into.clone(),
+        });
+    }
+    let fault = |cause: rusqlite::Error| StoreError::Database {
+        store: Location::File(from.to_owned()),
+        cause: cause.into(),
+    };
+    let source = Sqlite::open(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
+    // A store has his nine columns too, but its cells are told apart by more than those say.
+    if source.head("application_id").map_err(fault)? == schema::APPLICATION {
+        return Err(StoreError::Ours {
             path: from.to_owned(),
         });
     }
-    if into.exists() {
-        return Err(StoreError::Exists {
-            path: into.to_owned(),
-        });
-    }
-    let source = Store::connect(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    refuse_ours(&source)?;
-    let measured = read(&source)?;
+    let measured = read(&source.connection, from)?;
     let hash = hash(&measured);
     let rows = rows(&measured, &hash);
     let cells = rows.chunk_by(|a, b| a.value("cell") == b.value("cell"));
@@ -51,31 +63,17 @@ pub fn import(from: &Path, into: &Path) -> Result<usize, StoreError> {
         (cells + 1, rows.len().max(runs))
     });
     let name = from.file_stem().unwrap_or_default().to_string_lossy();
-    let store = Store::connect(
-        into,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-    )?;
-    store.create_if_blank(|connection: &Connection| {
-        connection.execute(
-            "INSERT INTO plan VALUES (?, ?, '', ?, ?, '', 0)",
-            params![hash, name, Value::from(runs as u64), Value::from(cells)],
-        )?;
-        insert(connection, &rows)
-    })?;
-    store.finish()?;
+    let contents = Contents {
+        name: name.into_owned(),
+        hash,
+        program: String::new(),
+        runs: runs as u64,
+        cells,
+        plan: String::new(),
+        pages: Vec::new(),
+    };
+    Store::create(into, &contents, &rows)?.finish()?;
     Ok(rows.len())
-}
-
-/// A store has his nine columns too, but its cells are told apart by more than those say.
-fn refuse_ours(source: &Store) -> Result<(), StoreError> {
-    let id =
-        schema::head(&source.connection, "application_id").map_err(|cause| source.sqlite(cause))?;
-    if id == schema::APPLICATION {
-        return Err(StoreError::Ours {
-            path: source.path.clone(),
-        });
-    }
-    Ok(())
 }
 
 /// One row of his.
@@ -90,10 +88,14 @@ struct Measured {
     run: i64,
 }
 
-fn read(source: &Store) -> Result<Vec<Measured>, StoreError> {
+fn read(source: &Connection, path: &Path) -> Result<Vec<Measured>, StoreError> {
     let wrong = |what: String| StoreError::Import {
-        path: source.path.clone(),
+        path: path.to_owned(),
         what,
+    };
+    let fault = |cause: rusqlite::Error| StoreError::Database {
+        store: Location::File(path.to_owned()),
+        cause: cause.into(),
     };
     let names = COLUMNS[..LULIC].iter().map(|column| column.name);
     let names: Vec<_> = names.collect();
@@ -102,14 +104,13 @@ fn read(source: &Store) -> Result<Vec<Measured>, StoreError> {
         names.join(", ")
     );
     let mut query = source
-        .connection
         .prepare(&query)
         .map_err(|cause| wrong(format!("want the columns {}: {cause}", names.join(", "))))?;
     let mut found = query
         .query([Value::from(MAX_ROWS as u64 + 1)])
-        .map_err(|cause| source.sqlite(cause))?;
+        .map_err(fault)?;
     let mut all = Vec::new();
-    while let Some(row) = found.next().map_err(|cause| source.sqlite(cause))? {
+    while let Some(row) = found.next().map_err(fault)? {
         if all.len() == MAX_ROWS {
             return Err(wrong(format!("more than {MAX_ROWS} rows")));
         }

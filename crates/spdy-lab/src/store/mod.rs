@@ -1,4 +1,4 @@
-//! The store: a SQLite file that keeps every load of an experiment.
+//! The store: a SQLite file, or a PostgreSQL database, that keeps every load of an experiment.
 //!
 //! ```text
 //! plan      one row      whose results these are: hash, name, program, the plan's text
@@ -8,15 +8,27 @@
 //!
 //! A cell is written in one transaction as soon as it is done, and a row's id is its place in the plan: whatever was
 //! killed and resumed, the same plan ends as the same rows. `docs/experiments.md` tells every column.
+//!
+//! ```text
+//! results.rs ─ statements in the SQL of both ─► database.rs ─┬─► sqlite.rs      one machine, one file
+//!                                                            └─► postgres.rs    many machines, one server
+//! ```
 
 pub mod column;
 pub mod compare;
 pub mod csv;
+pub mod database;
 pub mod error;
 pub mod import;
+pub mod location;
+pub mod merge;
+pub mod postgres_url;
 pub mod results;
 pub mod row;
 pub mod summary;
 pub mod value;
 
+mod postgres;
+mod postgres_tls;
 mod schema;
+mod sqlite;

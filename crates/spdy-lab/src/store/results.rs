@@ -1,25 +1,28 @@
 //! The store of one plan: made or taken up, written cell by cell, read in order.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior, params};
+use rusqlite::OpenFlags;
 
+use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
 use crate::store::column::COLUMNS;
-use crate::store::error::StoreError;
+use crate::store::database::{Database, DatabaseError, Found, in_transaction};
+use crate::store::error::{RowDifference, StoreError};
+use crate::store::location::Location;
+use crate::store::postgres::Postgres;
 use crate::store::row::Row;
-use crate::store::schema;
+use crate::store::schema::VERSION;
+use crate::store::sqlite::Sqlite;
 use crate::store::value::Value;
 
-/// How long to wait while another program reads or writes the file.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Most parameters of one statement: what SQLite takes (PostgreSQL takes twice as many).
+const MAX_PARAMETERS: usize = 32_766;
 
 /// A store that is open.
 pub struct Store {
-    pub(crate) path: PathBuf,
-    pub(crate) connection: Connection,
+    location: Location,
+    database: Box<dyn Database>,
 }
 
 /// Whose results a store holds.
@@ -35,226 +38,338 @@ pub struct Contents {
     pub runs: u64,
     /// Cells when all are done.
     pub cells: u64,
-    /// The plan as canonical text; empty for imported results.
+    /// The plan in its canonical form; empty if it was none of this program.
     pub plan: String,
+    /// Name and fingerprint of each page, in the plan's order.
+    pub pages: Vec<(String, String)>,
+}
+
+impl Contents {
+    /// What `runner` loads with the version `program`.
+    #[must_use]
+    pub fn of(runner: &Runner, program: &str) -> Self {
+        let plan = runner.plan();
+        let pages = plan.pages().iter().zip(runner.fingerprints());
+        Self {
+            name: plan.name().to_owned(),
+            hash: plan.hash(),
+            program: program.to_owned(),
+            runs: plan.runs().into(),
+            cells: plan.len() as u64,
+            plan: plan.canonical(),
+            pages: pages
+                .map(|(name, fingerprint)| (name.clone(), fingerprint.as_str().to_owned()))
+                .collect(),
+        }
+    }
+
+    /// What is another in `self` than in `wanted`, as that has it and as this has it.
+    fn other_than(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
+        let named = |name: &str, hash: &str| format!("{name} ({})", short(hash));
+        if self.hash != wanted.hash {
+            let plan = |it: &Self| named(&it.name, &it.hash);
+            return Some(("the plan", plan(self), plan(wanted)));
+        }
+        let mut ours = self.pages.iter();
+        for (name, fingerprint) in &wanted.pages {
+            let got = ours.next().map_or("", |(_, fingerprint)| fingerprint);
+            if got != fingerprint {
+                return Some(("the page", named(name, got), named(name, fingerprint)));
+            }
+        }
+        let version = |it: &Self| it.program.clone();
+        (self.program != wanted.program).then(|| ("the version", version(self), version(wanted)))
+    }
+}
+
+/// What became of a cell that was to be added.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Added {
+    /// It is there now.
+    New,
+    /// It was there already, and the same.
+    Before,
 }
 
 impl Store {
-    /// The store at `path` for what `runner` loads with the version `program`: made if there is no file, else taken up.
+    /// The store at `location` for `contents`: made if there is none, else taken up.
     ///
     /// # Errors
     ///
-    /// A file of something else, of another version, or of another plan, page or program; whatever keeps SQLite from it.
-    pub fn open_or_create(path: &Path, runner: &Runner, program: &str) -> Result<Self, StoreError> {
-        let store = Self::connect(
-            path,
-            OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-        )?;
-        store.create_if_blank(|connection| {
-            let plan = runner.plan();
-            connection.execute(
-                "INSERT INTO plan VALUES (?, ?, ?, ?, ?, ?, 0)",
-                params![
-                    plan.hash(),
-                    plan.name(),
-                    program,
-                    plan.runs(),
-                    Value::from(plan.len() as u64),
-                    plan.canonical()
-                ],
-            )?;
-            let pages = plan.pages().iter().zip(runner.fingerprints());
-            for (id, (name, fingerprint)) in (1_i64..).zip(pages) {
-                connection.execute(
-                    "INSERT INTO pages VALUES (?, ?, ?)",
-                    params![id, name, fingerprint.as_str()],
-                )?;
-            }
-            Ok(())
-        })?;
+    /// Something else, another version, or a store of another plan, page or program; whatever keeps the database from it.
+    pub fn open_or_create(location: &Location, contents: &Contents) -> Result<Self, StoreError> {
+        let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
+        store.create_if_blank(contents, &[])?;
         store.check()?;
-        store.check_is_of(runner, program)?;
+        store.check_is_of(contents)?;
         Ok(store)
     }
 
-    /// The store at `path`, for reading.
+    /// The store at `location`, for reading.
     ///
     /// # Errors
     ///
-    /// No file, a file of something else or of another version; whatever keeps SQLite from it.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if !path.exists() {
+    /// Nothing there, something else, or another version; whatever keeps the database from it.
+    pub fn open(location: &Location) -> Result<Self, StoreError> {
+        if location.file().is_some_and(|path| !path.exists()) {
             return Err(StoreError::Missing {
-                path: path.to_owned(),
+                store: location.clone(),
             });
         }
         // Not read-only: what a killed program left half written is put right by whoever opens it next.
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let mut store = Self::connect(location, OpenFlags::empty())?;
         store.check()?;
         Ok(store)
     }
 
-    pub(crate) fn connect(path: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
-        let fault = |cause| StoreError::Sqlite {
-            path: path.to_owned(),
+    fn connect(location: &Location, more: OpenFlags) -> Result<Self, StoreError> {
+        let fault = |cause| StoreError::Database {
+            store: location.clone(),
             cause,
         };
-        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(fault)?;
-        connection.busy_timeout(PATIENCE).map_err(fault)?;
+        let database: Box<dyn Database> = match location {
+            Location::File(path) => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | more;
+                let sqlite = Sqlite::open(path, flags);
+                Box::new(sqlite.map_err(|error| fault(error.into()))?)
+            }
+            Location::Postgres(url) => Box::new(Postgres::connect(url).map_err(fault)?),
+        };
         Ok(Self {
-            path: path.to_owned(),
-            connection,
+            location: location.clone(),
+            database,
         })
     }
 
-    /// Makes the tables and what `fill` puts into them, in one transaction, unless there are some.
-    pub(crate) fn create_if_blank(
-        &self,
-        fill: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-    ) -> Result<(), StoreError> {
-        let create = || {
-            if !schema::is_blank(&self.connection)? {
+    /// Where it is.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// A store of `contents` and `rows`, where none may be yet.
+    ///
+    /// # Errors
+    ///
+    /// Anything that is there before; whatever keeps the database from it.
+    pub(crate) fn create(
+        location: &Location,
+        contents: &Contents,
+        rows: &[Row],
+    ) -> Result<Self, StoreError> {
+        let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
+        if store.with(|database| database.found())? != Found::Nothing {
+            return Err(StoreError::Exists {
+                store: location.clone(),
+            });
+        }
+        store.create_if_blank(contents, rows)?;
+        store.check_is_of(contents)?; // somebody may have been faster
+        Ok(store)
+    }
+
+    /// Makes the tables, and says in them whose they are, unless there are some; with `rows`, all in one transaction.
+    fn create_if_blank(&mut self, contents: &Contents, rows: &[Row]) -> Result<(), StoreError> {
+        self.with(|database| {
+            if database.found()? != Found::Nothing {
                 return Ok(());
             }
-            let transaction = rusqlite::Transaction::new_unchecked(
-                &self.connection,
-                TransactionBehavior::Immediate,
-            )?;
-            // Two programs may have found it blank.
-            if schema::is_blank(&transaction)? {
-                schema::create(&transaction)?;
-                fill(&transaction)?;
-            }
-            transaction.commit()
-        };
-        create().map_err(|cause| self.sqlite(cause))
+            in_transaction(database, |database| {
+                database.keep_others_from_creating()?;
+                // Two programs may have found it blank.
+                if database.found()? == Found::Nothing {
+                    database.create()?;
+                    describe(database, contents)?;
+                    insert(database, rows)?;
+                }
+                Ok(())
+            })
+        })
     }
 
     /// Whether it is a store of our version.
-    fn check(&self) -> Result<(), StoreError> {
-        let head =
-            |pragma| schema::head(&self.connection, pragma).map_err(|cause| self.sqlite(cause));
-        match head("application_id")? {
-            schema::APPLICATION => {}
-            other => {
-                return Err(self.foreign(format!(
-                    "its application id is {other:#x}, want {:#x}",
-                    schema::APPLICATION
-                )));
-            }
-        }
-        match head("user_version")? {
-            schema::VERSION => Ok(()),
-            got => Err(StoreError::Version {
-                path: self.path.clone(),
-                got,
-            }),
+    fn check(&mut self) -> Result<(), StoreError> {
+        let store = self.location.clone();
+        match self.with(|database| database.found())? {
+            Found::Store(VERSION) => Ok(()),
+            Found::Store(got) => Err(StoreError::Version { store, got }),
+            Found::Other(what) => Err(StoreError::Foreign { store, what }),
+            Found::Nothing => Err(StoreError::Missing { store }),
         }
     }
 
-    /// Whether its results are those of `runner` and `program`.
-    fn check_is_of(&self, runner: &Runner, program: &str) -> Result<(), StoreError> {
-        let other = |of: &str, got: &str, want: &str| StoreError::Other {
-            path: self.path.clone(),
-            of: of.to_owned(),
-            got: got.to_owned(),
-            want: want.to_owned(),
-        };
-        let contents = self.contents()?;
-        let named = |name: &str, hash: &str| format!("{name} ({})", short(hash));
-        let hash = runner.plan().hash();
-        if contents.hash != hash {
-            let (got, want) = (
-                named(&contents.name, &contents.hash),
-                named(runner.plan().name(), &hash),
-            );
-            return Err(other("the plan", &got, &want));
+    /// Finds fault with it unless its results are those of `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// A store of another plan, page or program; whatever keeps the database from it.
+    pub fn check_is_of(&mut self, wanted: &Contents) -> Result<(), StoreError> {
+        match self.contents()?.other_than(wanted) {
+            None => Ok(()),
+            Some((of, got, want)) => Err(StoreError::Other {
+                store: self.location.clone(),
+                of: of.to_owned(),
+                got,
+                want,
+            }),
         }
-        let pages = runner.plan().pages().iter().zip(runner.fingerprints());
-        for (id, (name, fingerprint)) in (1_i64..).zip(pages) {
-            let query = "SELECT fingerprint FROM pages WHERE id = ?";
-            let got: Option<String> = self
-                .connection
-                .query_row(query, [id], |row| row.get(0))
-                .optional()
-                .map_err(|cause| self.sqlite(cause))?;
-            let got = got.unwrap_or_default();
-            if got != fingerprint.as_str() {
-                return Err(other(
-                    "the page",
-                    &named(name, &got),
-                    &named(name, fingerprint.as_str()),
-                ));
-            }
-        }
-        if contents.program != program {
-            return Err(other("the version", &contents.program, program));
-        }
-        Ok(())
     }
 
     /// Whose results it holds.
     ///
     /// # Errors
     ///
-    /// Whatever keeps SQLite from it.
-    pub fn contents(&self) -> Result<Contents, StoreError> {
+    /// Whatever keeps the database from it.
+    pub fn contents(&mut self) -> Result<Contents, StoreError> {
+        let mut pages = Vec::new();
+        let query = "SELECT name, fingerprint FROM pages ORDER BY id";
+        self.each(query, &[], |values| {
+            let [name, fingerprint] = &values[..] else {
+                unreachable!("two columns, got {values:?}");
+            };
+            pages.push((name.to_string(), fingerprint.to_string()));
+        })?;
+        let mut contents = None;
         let query = "SELECT name, hash, program, runs, cells, toml FROM plan";
-        let read = self.connection.query_row(query, [], |row| {
-            Ok(Contents {
-                name: row.get(0)?,
-                hash: row.get(1)?,
-                program: row.get(2)?,
-                runs: row.get::<_, i64>(3)?.unsigned_abs(),
-                cells: row.get::<_, i64>(4)?.unsigned_abs(),
-                plan: row.get(5)?,
-            })
-        });
-        read.map_err(|cause| self.sqlite(cause))
+        self.each(query, &[], |values| {
+            let [name, hash, program, runs, cells, plan] = &values[..] else {
+                unreachable!("six columns, got {values:?}");
+            };
+            let count = |value: &Value| value.as_u64().unwrap_or_default();
+            contents = Some(Contents {
+                name: name.to_string(),
+                hash: hash.to_string(),
+                program: program.to_string(),
+                runs: count(runs),
+                cells: count(cells),
+                plan: plan.to_string(),
+                pages: std::mem::take(&mut pages),
+            });
+        })?;
+        contents.ok_or_else(|| StoreError::Foreign {
+            store: self.location.clone(),
+            what: "its table plan is empty".to_owned(),
+        })
+    }
+
+    /// Keys of the cells that it holds, in the order of the plan.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the database from it.
+    pub fn keys(&mut self) -> Result<Vec<String>, StoreError> {
+        let mut keys = Vec::new();
+        // A cell is one transaction, so its first run stands for all.
+        let query = "SELECT cell FROM results WHERE run = 1 ORDER BY id";
+        self.each(query, &[], |values| keys.push(values[0].to_string()))?;
+        Ok(keys)
     }
 
     /// Keys of the cells that it holds.
     ///
     /// # Errors
     ///
-    /// Whatever keeps SQLite from it.
-    pub fn finished(&self) -> Result<BTreeSet<String>, StoreError> {
-        // A cell is one transaction, so its first run stands for all.
-        let read = || -> rusqlite::Result<_> {
-            let mut query = self
-                .connection
-                .prepare("SELECT cell FROM results WHERE run = 1")?;
-            query.query_map([], |row| row.get(0))?.collect()
-        };
-        read().map_err(|cause| self.sqlite(cause))
+    /// Whatever keeps the database from it.
+    pub fn finished(&mut self) -> Result<BTreeSet<String>, StoreError> {
+        Ok(self.keys()?.into_iter().collect())
     }
 
-    /// Adds the rows of one cell, all or none. Rows that are there already stay as they are.
+    /// Keys of the cells that its plan has and it has not, in the order of the plan; none if it is of no plan of this program.
     ///
     /// # Errors
     ///
-    /// Whatever keeps SQLite from it.
-    pub fn add(&mut self, rows: &[Row]) -> Result<(), StoreError> {
-        let Self { path, connection } = self;
-        let mut add = || {
-            let transaction =
-                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            insert(&transaction, rows)?;
-            transaction.commit()
-        };
-        add().map_err(|cause| StoreError::Sqlite {
-            path: path.clone(),
-            cause,
-        })
+    /// Whatever keeps the database from it; a plan that this version cannot read.
+    pub fn missing(&mut self) -> Result<Vec<String>, StoreError> {
+        let contents = self.contents()?;
+        if contents.plan.is_empty() {
+            return Ok(Vec::new());
+        }
+        let plan = Plan::parse(&contents.plan).map_err(|error| StoreError::Foreign {
+            store: self.location.clone(),
+            what: format!("its plan is not understood: {error}"),
+        })?;
+        let finished = self.finished()?;
+        let keys = plan.cells().map(|cell| cell.key());
+        Ok(keys.filter(|key| !finished.contains(key)).collect())
+    }
+
+    /// Whether it holds that cell.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the database from it.
+    pub fn has(&mut self, key: &str) -> Result<bool, StoreError> {
+        let query = "SELECT id FROM results \
+                     WHERE plan = (SELECT hash FROM plan) AND cell = $1 AND run = 1";
+        let mut found = false;
+        self.each(query, &[&Value::text(key)], |_| found = true)?;
+        Ok(found)
+    }
+
+    /// Adds the rows of one cell, all or none. Rows that are there already stay as they are, and must be the same.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Differs`], or whatever keeps the database from it.
+    pub fn add(&mut self, rows: &[Row]) -> Result<Added, StoreError> {
+        let added = self.with(|database| in_transaction(database, |it| insert(it, rows)))?;
+        if added == rows.len() as u64 {
+            return Ok(Added::New);
+        }
+        // Somebody was faster: it is the same cell of the same plan, and ought to be the same to the last digit.
+        let key = rows[0].value("cell").to_string();
+        let there = self.rows_of(&key)?;
+        if there.len() != rows.len() {
+            return Err(StoreError::Foreign {
+                store: self.location.clone(),
+                what: format!(
+                    "of the cell {key} it has {} rows, want {} or none",
+                    there.len(),
+                    rows.len()
+                ),
+            });
+        }
+        for (want, got) in rows.iter().zip(&there) {
+            if let Some(at) = (0..COLUMNS.len()).find(|at| want.values[*at] != got.values[*at]) {
+                let difference = RowDifference {
+                    cell: key,
+                    run: want.value("run").to_string(),
+                    column: COLUMNS[at].name,
+                    got: got.values[at].to_string(),
+                    want: want.values[at].to_string(),
+                };
+                return Err(StoreError::Differs {
+                    store: self.location.clone(),
+                    difference: Box::new(difference),
+                });
+            }
+        }
+        Ok(Added::Before)
+    }
+
+    /// The rows of the cell of this key, in the order of its runs; none if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the database from it.
+    pub fn rows_of(&mut self, key: &str) -> Result<Vec<Row>, StoreError> {
+        let query = format!(
+            "SELECT {} FROM results WHERE plan = (SELECT hash FROM plan) AND cell = $1 ORDER BY id",
+            names()
+        );
+        let mut rows = Vec::new();
+        self.each(&query, &[&Value::text(key)], |values| {
+            rows.push(Row { values });
+        })?;
+        Ok(rows)
     }
 
     /// Every row, in the order of the plan.
     ///
     /// # Errors
     ///
-    /// Whatever keeps SQLite from it.
-    pub fn rows(&self) -> Result<Vec<Row>, StoreError> {
+    /// Whatever keeps the database from it.
+    pub fn rows(&mut self) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         self.each_row(|row| rows.push(row))?;
         Ok(rows)
@@ -264,77 +379,131 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Whatever keeps SQLite from it.
-    pub fn each_row(&self, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
-        let names = COLUMNS.map(|column| column.name).join(", ");
-        let mut read = || {
-            let mut query = self
-                .connection
-                .prepare(&format!("SELECT {names} FROM results ORDER BY id"))?;
-            let mut rows = query.query([])?;
-            while let Some(row) = rows.next()? {
-                let value = |at| row.get_ref(at).map(Value::of_sql);
-                let values = (0..COLUMNS.len()).map(value).collect::<Result<_, _>>()?;
-                take(Row { values });
-            }
-            Ok(())
-        };
-        read().map_err(|cause| self.sqlite(cause))
+    /// Whatever keeps the database from it.
+    pub fn each_row(&mut self, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
+        let query = format!("SELECT {} FROM results ORDER BY id", names());
+        self.each(&query, &[], |values| take(Row { values }))
     }
 
-    /// Lays the file out anew, in the order of its rows, so that where a row lies tells no longer when it was written; once, when
-    /// everything is there.
+    /// Gives the rows of every cell to `take`, in the order of the plan. No more than those of one cell are held at a time.
     ///
     /// # Errors
     ///
-    /// Whatever keeps SQLite from it.
-    pub fn finish(&self) -> Result<(), StoreError> {
-        let finish = || {
-            let done: i64 = self
-                .connection
-                .query_row("SELECT done FROM plan", [], |row| row.get(0))?;
-            if done == 0 {
-                // Killed between the two, the next run does both again.
-                self.connection.execute_batch("VACUUM")?;
-                self.connection.execute("UPDATE plan SET done = 1", [])?;
+    /// Whatever keeps the database from it.
+    pub fn each_cell(&mut self, mut take: impl FnMut(&[Row])) -> Result<(), StoreError> {
+        let mut cell = Vec::<Row>::new();
+        self.each_row(|row| {
+            // The rows of a cell stand together.
+            let last = cell.last().map(|last| last.value("cell"));
+            if last.is_some_and(|last| last != row.value("cell")) {
+                take(&cell);
+                cell.clear();
             }
-            Ok(())
-        };
-        finish().map_err(|cause| self.sqlite(cause))
+            cell.push(row);
+        })?;
+        if !cell.is_empty() {
+            take(&cell);
+        }
+        Ok(())
     }
 
-    pub(crate) fn sqlite(&self, cause: rusqlite::Error) -> StoreError {
-        match cause {
-            rusqlite::Error::SqliteFailure(failure, _)
-                if failure.code == rusqlite::ErrorCode::NotADatabase =>
-            {
-                self.foreign("it is no SQLite file")
-            }
-            cause => StoreError::Sqlite {
-                path: self.path.clone(),
-                cause,
-            },
+    /// Gives it its last form, once, if everything is there: rows laid out in their order, so that where a row lies tells no
+    /// longer when it was written. Gives whether everything is.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps the database from it.
+    pub fn finish(&mut self) -> Result<bool, StoreError> {
+        let query = "SELECT done, cells, (SELECT count(*) FROM results WHERE run = 1) FROM plan";
+        let (mut done, mut whole) = (false, false);
+        self.each(query, &[], |values| {
+            done = values[0] != Value::Integer(0);
+            whole = values[1] == values[2];
+        })?;
+        if whole && !done {
+            // Killed between the two, the next one does both again.
+            self.with(|database| {
+                database.lay_out_anew()?;
+                database.execute("UPDATE plan SET done = 1 WHERE done = 0", &[])
+            })?;
         }
+        Ok(whole)
     }
 
-    fn foreign(&self, what: impl Into<String>) -> StoreError {
-        StoreError::Foreign {
-            path: self.path.clone(),
-            what: what.into(),
-        }
+    fn each(
+        &mut self,
+        sql: &str,
+        values: &[&Value],
+        mut take: impl FnMut(Vec<Value>),
+    ) -> Result<(), StoreError> {
+        self.with(|database| database.each(sql, values, &mut take))
+    }
+
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Database) -> Result<T, DatabaseError>,
+    ) -> Result<T, StoreError> {
+        work(&mut *self.database).map_err(|cause| StoreError::Database {
+            store: self.location.clone(),
+            cause,
+        })
     }
 }
 
-/// Inserts `rows` that are not there.
-pub(crate) fn insert(connection: &Connection, rows: &[Row]) -> rusqlite::Result<()> {
-    let places = ["?"; COLUMNS.len()].join(", ");
-    let mut insert = connection.prepare(&format!(
-        "INSERT INTO results VALUES ({places}) ON CONFLICT DO NOTHING"
-    ))?;
-    for row in rows {
-        insert.execute(rusqlite::params_from_iter(&row.values))?;
+/// Writes down whose results these are.
+fn describe(database: &mut dyn Database, contents: &Contents) -> Result<(), DatabaseError> {
+    let Contents {
+        name,
+        hash,
+        program,
+        runs,
+        cells,
+        plan,
+        pages,
+    } = contents;
+    let [hash, name, program, plan] = [hash, name, program, plan].map(Value::text);
+    let (runs, cells, done) = (Value::from(*runs), Value::from(*cells), Value::Integer(0));
+    database.execute(
+        "INSERT INTO plan VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        &[&hash, &name, &program, &runs, &cells, &plan, &done],
+    )?;
+    for (id, (name, fingerprint)) in (1_u64..).zip(pages) {
+        let values = [id.into(), Value::text(name), Value::text(fingerprint)];
+        let [id, name, fingerprint] = &values;
+        database.execute(
+            "INSERT INTO pages VALUES ($1, $2, $3)",
+            &[id, name, fingerprint],
+        )?;
     }
     Ok(())
+}
+
+/// Inserts `rows` that are not there; gives how many.
+fn insert(database: &mut dyn Database, rows: &[Row]) -> Result<u64, DatabaseError> {
+    let mut inserted = 0;
+    for rows in rows.chunks(MAX_PARAMETERS / COLUMNS.len()) {
+        let places: Vec<_> = (0..rows.len())
+            .map(|row| {
+                let first = row * COLUMNS.len() + 1;
+                let row: Vec<_> = (first..first + COLUMNS.len())
+                    .map(|place| format!("${place}"))
+                    .collect();
+                format!("({})", row.join(", "))
+            })
+            .collect();
+        let insert = format!(
+            "INSERT INTO results VALUES {} ON CONFLICT DO NOTHING",
+            places.join(", ")
+        );
+        let values: Vec<_> = rows.iter().flat_map(|row| &row.values).collect();
+        inserted += database.execute(&insert, &values)?;
+    }
+    Ok(inserted)
+}
+
+/// All columns, as a query names them.
+fn names() -> String {
+    COLUMNS.map(|column| column.name).join(", ")
 }
 
 /// As much of a hash as people compare.

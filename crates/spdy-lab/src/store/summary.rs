@@ -42,7 +42,8 @@ impl CellSummary {
     }
 
     /// Of all rows of one cell, at least one.
-    fn of(rows: &[Row]) -> Self {
+    #[must_use]
+    pub fn of(rows: &[Row]) -> Self {
         let cell = rows[0].value("cell").as_str().unwrap_or_default();
         let numbers = |name: &str| -> Vec<f64> {
             rows.iter()
@@ -72,21 +73,8 @@ impl CellSummary {
 /// # Errors
 ///
 /// Whatever keeps the store from being read.
-pub fn of(store: &Store) -> Result<Vec<CellSummary>, StoreError> {
-    let (mut cells, mut rows) = (Vec::new(), Vec::<Row>::new());
-    store.each_row(|row| {
-        // The rows of a cell stand together.
-        if rows
-            .last()
-            .is_some_and(|last| last.value("cell") != row.value("cell"))
-        {
-            cells.push(CellSummary::of(&rows));
-            rows.clear();
-        }
-        rows.push(row);
-    })?;
-    if !rows.is_empty() {
-        cells.push(CellSummary::of(&rows));
-    }
+pub fn of(store: &mut Store) -> Result<Vec<CellSummary>, StoreError> {
+    let mut cells = Vec::new();
+    store.each_cell(|rows| cells.push(CellSummary::of(rows)))?;
     Ok(cells)
 }

@@ -1,4 +1,4 @@
-//! A value of a store, as SQLite, JSON and CSV have it.
+//! A value of a store, as databases, JSON and CSV have it.
 
 use std::fmt::{self, Display};
 
@@ -32,6 +32,14 @@ impl Value {
             Self::Integer(number) => Some(*number as f64),
             Self::Real(number) => Some(*number),
             Self::Null | Self::Text(_) => None,
+        }
+    }
+
+    /// The count that it is.
+    pub(crate) fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::Integer(number) => u64::try_from(*number).ok(),
+            Self::Null | Self::Real(_) | Self::Text(_) => None,
         }
     }
 

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::str::FromStr;
 
+use serde::Serialize;
+use spdy_lab::experiment::runner::{CellLoads, Runner};
+use spdy_lab::store::location::Location;
+use spdy_lab::store::results::{Added, Contents, Store};
 use spdy_lab::store::row::Rows;
+use spdy_lab::store::summary::CellSummary;
 
-use super::PROGRAM;
 use super::experiment::Experiment;
+use super::{PROGRAM, show};
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
-use crate::printer::Printer;
+use crate::printer::{Printer, WARN};
 
 /// What `spdy lab cell` is asked.
 #[derive(Debug, clap::Args)]
@@ -20,73 +26,202 @@ pub(super) struct Args {
     experiment: String,
 
     /// Cells, by their keys as `spdy lab cells` lists them, or by their numbers in that list, from 1
-    #[arg(value_name = "KEY", required = true)]
+    #[arg(value_name = "KEY", required_unless_present = "part")]
     keys: Vec<String>,
+
+    /// Every Nth cell, from the Kth on: what task K of N does, and all N together do each once
+    #[arg(short, long, value_name = "K/N", conflicts_with = "keys")]
+    part: Option<Part>,
+
+    /// Keep the loads here, a file or a postgres:// URL, and load only what is not there yet
+    #[arg(short, long, value_name = "STORE")]
+    store: Option<Location>,
 
     /// Threads to load pages on; changes no result [default: one a core]
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
+
+    /// Print one JSON object a load, with the columns of a store, instead of the table; with --store, one of what was kept
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) const EXAMPLES: &str = examples! {
     "spdy lab cell loss.toml page=portal,protocol=spdy,network=cable,loss=1%25"
-    "spdy lab cell lulic 1 2 3 --jobs 1"
+    "spdy lab cell lulic 1 2 3 --jobs 1 --json"
+    "spdy lab cell lulic --part 3/100 --store postgres://lab@db.example/lulic    what an engine starts, K from 1 to 100"
 };
+
+/// One of several parts of the cells, as even as can be.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    number: NonZeroUsize,
+    of: NonZeroUsize,
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let read = || {
+            let (number, of) = text.split_once('/')?;
+            let (number, of) = (number.parse().ok()?, of.parse().ok()?);
+            (number <= of).then_some(Self { number, of })
+        };
+        read().ok_or_else(|| "want K/N with K from 1 to N, such as 3/100".to_owned())
+    }
+}
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let experiment = Experiment::open(&args.experiment)?;
+    let numbers = numbers(args, &experiment)?;
+    let runner = experiment.into_runner(printer)?;
+    match &args.store {
+        Some(location) => keep(args, location, &numbers, &runner, printer),
+        None => tell(args, &numbers, &runner, printer),
+    }
+}
+
+/// Numbers of the cells that are asked for, each once.
+fn numbers(args: &Args, experiment: &Experiment) -> anyhow::Result<Vec<usize>> {
+    let plan = &experiment.plan;
+    if let Some(Part { number, of }) = args.part {
+        return Ok((number.get()..=plan.len()).step_by(of.get()).collect());
+    }
     let mut numbers = Vec::with_capacity(args.keys.len());
     for key in &args.keys {
-        let cell = experiment.plan.cell(key);
-        let cell = cell.ok_or_else(|| {
+        let cell = plan.cell(key).ok_or_else(|| {
+            let (experiment, cells) = (&args.experiment, plan.len());
             Usage(format!(
-                "{} has no cell {key:?}; `spdy lab cells {}` lists its {}",
-                args.experiment,
-                args.experiment,
-                experiment.plan.len()
+                "{experiment} has no cell {key:?}; `spdy lab cells {experiment}` lists its {cells}"
             ))
         })?;
         if !numbers.contains(&cell.number()) {
             numbers.push(cell.number());
         }
     }
-    let runner = experiment.into_runner(printer)?;
-    let rows = Rows::new(&runner, PROGRAM);
+    Ok(numbers)
+}
+
+/// Loads of a cell that did not get all of their page.
+fn broken(cell: &CellLoads<'_>) -> usize {
+    let loads = cell.loads.iter();
+    loads.filter(|load| !load.failures.is_empty()).count()
+}
+
+/// What was kept.
+#[derive(Serialize)]
+struct Kept {
+    store: String,
+    /// Cells that were not there before.
+    added: usize,
+    /// Cells that were.
+    before: usize,
+    /// Loads among those added that are not whole.
+    failed: usize,
+}
+
+/// Loads what the store at `location` has not, and keeps each cell as soon as it is done.
+fn keep(
+    args: &Args,
+    location: &Location,
+    numbers: &[usize],
+    runner: &Runner,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
+    let mut store = Store::open_or_create(location, &Contents::of(runner, PROGRAM))?;
+    let rows = Rows::new(runner, PROGRAM);
+    let mut missing = Vec::new();
+    for number in numbers {
+        let cell = runner.plan().cell(&number.to_string());
+        if !store.has(&cell.expect("a cell of the plan").key())? {
+            missing.push(*number);
+        }
+    }
+    let mut kept = Kept {
+        store: location.to_string(),
+        added: 0,
+        before: numbers.len() - missing.len(),
+        failed: 0,
+    };
+    let mut all = Ok(());
+    let never = || false;
+    runner.run(&missing, args.jobs, never, |cell| {
+        let keep = |cell: CellLoads<'_>| {
+            match store.add(&rows.of(&cell))? {
+                Added::New => kept.added += 1,
+                Added::Before => kept.before += 1,
+            }
+            kept.failed += broken(&cell);
+            Ok(())
+        };
+        all = cell.map_err(anyhow::Error::new).and_then(keep);
+        unless_failed(&all)
+    });
+    all?;
+    store.finish()?;
+    if kept.failed > 0 {
+        let failed = kept.failed;
+        printer.note(format_args!(
+            "{WARN}{failed} loads{WARN:#} are not whole, and kept as they are"
+        ));
+    }
+    if args.json {
+        printer.json(&kept)?;
+    } else {
+        let Kept { added, before, .. } = kept;
+        printer.line(format_args!(
+            "{location}: {added} cells added, {before} there already"
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Loads the cells, and tells them in the order in which they were asked for.
+fn tell(
+    args: &Args,
+    numbers: &[usize],
+    runner: &Runner,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
+    let rows = Rows::new(runner, PROGRAM);
     // Done before one that was asked for before them.
     let mut early = BTreeMap::new();
-    let (mut told, mut broken, mut loads) = (0, 0, 0);
+    let (mut told, mut failed, mut loads) = (0, 0, 0);
+    let mut summaries = Vec::new();
     let mut said = Ok(());
-    runner.run(
-        &numbers,
-        args.jobs,
-        || false,
-        |cell| {
-            said = cell.map_err(anyhow::Error::new).and_then(|cell| {
-                early.insert(cell.cell.number(), cell);
-                while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
-                    told += 1;
-                    loads += cell.loads.len();
-                    broken += cell
-                        .loads
-                        .iter()
-                        .filter(|load| !load.failures.is_empty())
-                        .count();
-                    for row in rows.of(&cell) {
-                        printer.json(&row)?;
-                    }
+    let never = || false;
+    runner.run(numbers, args.jobs, never, |cell| {
+        said = cell.map_err(anyhow::Error::new).and_then(|cell| {
+            early.insert(cell.cell.number(), cell);
+            while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
+                told += 1;
+                loads += cell.loads.len();
+                failed += broken(&cell);
+                let rows = rows.of(&cell);
+                if args.json {
+                    rows.iter().try_for_each(|row| printer.json(row))?;
+                } else {
+                    summaries.push(CellSummary::of(&rows));
                 }
-                Ok(())
-            });
-            if said.is_ok() {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
             }
-        },
-    );
+            Ok(())
+        });
+        unless_failed(&said)
+    });
     said?;
-    match broken {
+    if !args.json {
+        show::table(&Contents::of(runner, PROGRAM), &summaries, printer)?;
+    }
+    match failed {
         0 => Ok(Outcome::Done),
         count => anyhow::bail!("{count} of {loads} loads are not whole"),
+    }
+}
+
+fn unless_failed<T>(done: &anyhow::Result<T>) -> ControlFlow<()> {
+    match done {
+        Ok(_) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
     }
 }

@@ -1,7 +1,13 @@
 //! `spdy lab cells`: what an experiment consists of.
 
-use serde::Serialize;
+use std::collections::BTreeSet;
 
+use serde::Serialize;
+use spdy_lab::store::error::StoreError;
+use spdy_lab::store::location::Location;
+use spdy_lab::store::results::{Contents, Store};
+
+use super::PROGRAM;
 use super::experiment::Experiment;
 use crate::commands::Outcome;
 use crate::help::examples;
@@ -14,6 +20,10 @@ pub(super) struct Args {
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
 
+    /// Only what this store, a file or a postgres:// URL, has not yet
+    #[arg(short, long, value_name = "STORE")]
+    store: Option<Location>,
+
     /// Print one JSON object a cell: its number, its key, the seed of each run
     #[arg(long)]
     json: bool,
@@ -22,6 +32,7 @@ pub(super) struct Args {
 pub(super) const EXAMPLES: &str = examples! {
     "spdy lab cells lulic"
     "spdy lab cells loss.toml --json"
+    "spdy lab cells loss.toml --store loss.db    what is left to do"
 };
 
 #[derive(Serialize)]
@@ -32,8 +43,16 @@ struct Listed {
 }
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let plan = Experiment::open(&args.experiment)?.plan;
-    for cell in plan.cells() {
+    let experiment = Experiment::open(&args.experiment)?;
+    let plan = experiment.plan.clone();
+    let there = match &args.store {
+        Some(location) => {
+            let runner = experiment.into_runner(printer)?;
+            there(location, &Contents::of(&runner, PROGRAM))?
+        }
+        None => BTreeSet::new(),
+    };
+    for cell in plan.cells().filter(|cell| !there.contains(&cell.key())) {
         if args.json {
             printer.json(&Listed {
                 number: cell.number(),
@@ -45,4 +64,16 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Done)
+}
+
+/// Keys that the store at `location` has; none where there is no store yet.
+fn there(location: &Location, contents: &Contents) -> anyhow::Result<BTreeSet<String>> {
+    match Store::open(location) {
+        Ok(mut store) => {
+            store.check_is_of(contents)?;
+            Ok(store.keys()?.into_iter().collect())
+        }
+        Err(StoreError::Missing { .. }) => Ok(BTreeSet::new()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -1,10 +1,10 @@
 //! `spdy lab compare`: what changed between two stores.
 
 use std::cmp::Ordering;
-use std::path::PathBuf;
 
 use spdy_lab::stats::{Difference, LEAST_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
+use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 
 use crate::commands::Outcome;
@@ -17,11 +17,11 @@ use crate::table::{Cell, Table, visible};
 pub(super) struct Args {
     /// The store of before
     #[arg(value_name = "BEFORE")]
-    before: PathBuf,
+    before: Location,
 
     /// The store of after
     #[arg(value_name = "AFTER")]
-    after: PathBuf,
+    after: Location,
 
     /// What is compared: load, dcl (DOMContentLoaded), tow (time on the wire), bytes, packets, connections
     #[arg(short, long, value_name = "NAME", default_value = "load", value_parser = measure)]
@@ -70,9 +70,8 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let rows = |path: &PathBuf| Store::open(path)?.rows();
-    let (before, after) = (rows(&args.before)?, rows(&args.after)?);
-    let compared = StoreComparison::of(&before, &after, args.measure, args.margin);
+    let (mut before, mut after) = (Store::open(&args.before)?, Store::open(&args.after)?);
+    let compared = StoreComparison::of(&mut before, &mut after, args.measure, args.margin)?;
     if args.json {
         printer.json(&compared)?;
     } else {

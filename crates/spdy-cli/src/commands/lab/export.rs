@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use spdy_lab::store::csv;
+use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 
 use crate::commands::{Outcome, output};
@@ -15,9 +16,9 @@ use crate::printer::Printer;
 /// What `spdy lab export` is asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The store
+    /// The store: a file, or a postgres:// URL
     #[arg(value_name = "STORE")]
-    store: PathBuf,
+    store: Location,
 
     /// Write CSV to this file, a line a load; - is stdout
     #[arg(long, value_name = "FILE", required = true)]
@@ -30,23 +31,25 @@ pub(super) const EXAMPLES: &str = examples! {
 };
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let store = Store::open(&args.store)?;
+    let mut store = Store::open(&args.store)?;
     if args.csv.as_os_str() == "-" {
         let mut out = Stdout {
             printer,
             closed: None,
         };
-        let written = csv::write(&store, &mut BufWriter::new(&mut out));
+        let written = csv::write(&mut store, &mut BufWriter::new(&mut out));
         // Why stdout takes no more says more than that it does not.
         return match (out.closed, written) {
             (Some(error), _) => Err(error),
             (None, written) => Ok(written.map(|_| Outcome::Done)?),
         };
     }
-    output::is_not(&args.store, &args.csv)?;
+    if let Some(store) = args.store.file() {
+        output::is_not(store, &args.csv)?;
+    }
     let file =
         File::create(&args.csv).with_context(|| format!("cannot write {}", args.csv.display()))?;
-    let loads = csv::write(&store, &mut BufWriter::new(file))?;
+    let loads = csv::write(&mut store, &mut BufWriter::new(file))?;
     printer.line(format_args!("{}: {loads} loads", args.csv.display()))?;
     Ok(Outcome::Done)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use spdy_lab::store::import;
+use spdy_lab::store::location::Location;
 
 use crate::commands::Outcome;
 use crate::help::examples;
@@ -15,9 +16,9 @@ pub(super) struct Args {
     #[arg(value_name = "RESULTS.db")]
     results: PathBuf,
 
-    /// The store to make; it must not be there yet
-    #[arg(short, long, value_name = "FILE")]
-    store: PathBuf,
+    /// The store to make, a file or a postgres:// URL; it must not be there yet
+    #[arg(short, long, value_name = "STORE")]
+    store: Location,
 }
 
 pub(super) const EXAMPLES: &str = examples! {
@@ -26,6 +27,6 @@ pub(super) const EXAMPLES: &str = examples! {
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let rows = import::import(&args.results, &args.store)?;
-    printer.line(format_args!("{}: {rows} loads", args.store.display()))?;
+    printer.line(format_args!("{}: {rows} loads", args.store))?;
     Ok(Outcome::Done)
 }

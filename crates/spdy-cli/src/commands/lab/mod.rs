@@ -10,6 +10,7 @@ mod compare;
 mod experiment;
 mod export;
 mod import;
+mod merge;
 mod report;
 mod reproduce;
 mod run;
@@ -65,11 +66,19 @@ enum Command {
     /// List the cells of an experiment by their keys, in its order
     #[command(after_help = cells::EXAMPLES)]
     Cells(cells::Args),
-    /// Load single cells, and print a JSON object a load, with the columns of a store
+    /// Load single cells, and tell their medians, or keep them in a store that many machines share
     ///
-    /// The exit code is 1 if any load did not get all of its page.
+    /// What engines for large sweeps start: a cell that is there already is not loaded again, two that load the same one do
+    /// no harm, and what is killed leaves whole cells alone. With --store, the exit code is 0 once every cell is kept;
+    /// without, 1 if any load did not get all of its page.
     #[command(after_help = cell::EXAMPLES)]
     Cell(cell::Args),
+    /// Bring the cells of several stores of one experiment together
+    ///
+    /// Files that machines without a common database have written, or a store in PostgreSQL that is to be a file. The same cell
+    /// may be in several, and must be the same there.
+    #[command(after_help = merge::EXAMPLES)]
+    Merge(merge::Args),
     /// Make a store of a results database of Lulic 2013
     ///
     /// Read is the table results(id, bw, delay, method, site, onContentLoad, onLoad, tow, run).
@@ -117,6 +126,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Command::Reproduce(args) => reproduce::run(args, printer),
         Command::Cells(args) => cells::run(args, printer),
         Command::Cell(args) => cell::run(args, printer),
+        Command::Merge(args) => merge::run(args, printer),
         Command::Import(args) => import::run(args, printer),
         Command::Export(args) => export::run(args, printer),
         #[cfg(target_os = "linux")]

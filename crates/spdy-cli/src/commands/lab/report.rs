@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use spdy_lab::report;
 use spdy_lab::report::experiment::{self, Again, Drawn};
+use spdy_lab::store::location::Location;
 use spdy_lab::store::results::{Contents, Store};
 use spdy_lab::store::row::Row;
 
@@ -17,11 +18,11 @@ use crate::printer::Printer;
 /// What `spdy lab report` is asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The store
+    /// The store: a file, or a postgres:// URL
     #[arg(value_name = "STORE")]
-    store: PathBuf,
+    store: Location,
 
-    /// The file to write; `-` is stdout [default: the store's name with .html, unless --svg or --png is given]
+    /// The file to write; `-` is stdout [default: the name of the file, or of the experiment, with .html, unless --svg or --png is given]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -45,7 +46,7 @@ pub(super) struct WaterfallArgs {
     #[arg(long, value_name = "KEY")]
     cell: Option<String>,
 
-    /// Where the paths of pages start [default: beside the store]
+    /// Where the paths of pages start [default: beside the store, if it is a file]
     #[arg(long, value_name = "DIR")]
     pages: Option<PathBuf>,
 }
@@ -58,7 +59,7 @@ pub(super) const EXAMPLES: &str = examples! {
 };
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let store = Store::open(&args.store)?;
+    let mut store = Store::open(&args.store)?;
     let (contents, rows) = (store.contents()?, store.rows()?);
     let again = args
         .waterfalls
@@ -67,14 +68,19 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let path = match &args.output {
         Some(path) => path.clone(),
         None if args.svg.is_some() || args.png.is_some() => return Ok(Outcome::Done),
-        None => args.store.with_extension("html"),
+        None => match args.store.file() {
+            Some(file) => file.with_extension("html"),
+            None => PathBuf::from(format!("{}.html", contents.name)),
+        },
     };
     let html = experiment::render(&contents, &rows, &again);
     if path.as_os_str() == "-" {
         printer.bytes(html.as_bytes())?;
         return Ok(Outcome::Done);
     }
-    output::is_not(&args.store, &path)?;
+    if let Some(store) = args.store.file() {
+        output::is_not(store, &path)?;
+    }
     fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
     printer.note(format_args!("report: {}", path.display()));
     Ok(Outcome::Done)
@@ -84,7 +90,7 @@ impl WaterfallArgs {
     /// Loads again what is to be seen from within. Only a cell that is not there is a fault: a report without waterfalls is one too.
     pub(super) fn again(
         &self,
-        store: &Path,
+        store: &Location,
         contents: &Contents,
         rows: &[Row],
         printer: &Printer,
@@ -93,9 +99,7 @@ impl WaterfallArgs {
             let is_it = |row: &Row| row.value("cell").as_str() == Some(key);
             if !rows.iter().any(is_it) {
                 let why = format!(
-                    "{} has no cell {key:?}; spdy lab show {} --json lists their keys",
-                    store.display(),
-                    store.display()
+                    "{store} has no cell {key:?}; spdy lab show {store} --json lists their keys"
                 );
                 return Err(Usage(why).into());
             }
@@ -105,7 +109,7 @@ impl WaterfallArgs {
                 "Imported results say nothing of single resources.",
             ));
         }
-        let beside = store.parent().unwrap_or(Path::new(""));
+        let beside = store.file().and_then(Path::parent).unwrap_or(Path::new(""));
         let folder = self.pages.as_deref().unwrap_or(beside);
         let runner = Experiment::stored(&contents.plan, folder)
             .and_then(|experiment| experiment.into_runner(printer));

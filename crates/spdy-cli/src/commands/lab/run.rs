@@ -2,14 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::location::Location;
+use spdy_lab::store::results::{Contents, Store};
 use spdy_lab::store::row::Rows;
 
 use super::experiment::Experiment;
@@ -26,9 +26,9 @@ pub(super) struct Args {
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
 
-    /// Where loads are kept [default: the experiment's name with .db]
-    #[arg(short, long, value_name = "FILE")]
-    store: Option<PathBuf>,
+    /// Where loads are kept: a file, or a postgres:// URL [default: the experiment's name with .db]
+    #[arg(short, long, value_name = "STORE")]
+    store: Option<Location>,
 
     /// Threads to load pages on; changes no result [default: one a core]
     #[arg(short, long, value_name = "N")]
@@ -52,34 +52,32 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     // Heard from the start: a page may take long to open.
     let stop = stop_at_signal(printer)?;
     let experiment = Experiment::open(&args.experiment)?;
-    let by_name = || PathBuf::from(format!("{}.db", experiment.plan.name()));
-    let path = args.store.clone().unwrap_or_else(by_name);
+    let by_name = || Location::File(format!("{}.db", experiment.plan.name()).into());
+    let location = args.store.clone().unwrap_or_else(by_name);
     let runner = experiment.into_runner(printer)?;
-    let mut store = Store::open_or_create(&path, &runner, PROGRAM)?;
-    let missing = missing(&runner, &store)?;
+    let mut store = Store::open_or_create(&location, &Contents::of(&runner, PROGRAM))?;
+    let missing = missing(&runner, &mut store)?;
     let (cells, runs) = (runner.plan().len(), runner.plan().runs());
     if missing.len() < cells {
         let there = cells - missing.len();
         printer.note(format_args!(
-            "{}: {there} of {cells} cells are there already",
-            path.display()
+            "{location}: {there} of {cells} cells are there already"
         ));
     }
     let left = load(&runner, &mut store, &missing, &stop, args.jobs, printer)?;
     if left > 0 {
         printer.note(format_args!(
-            "{WARN}ended early{WARN:#}: {} of {cells} cells of {runs} loads are in {}; the same command goes on",
-            cells - left,
-            path.display()
+            "{WARN}ended early{WARN:#}: {} of {cells} cells of {runs} loads are in {location}; the same command goes on",
+            cells - left
         ));
         return Ok(Outcome::Failed);
     }
     store.finish()?;
-    show::tell(&store, args.json, printer)
+    show::tell(&mut store, args.json, printer)
 }
 
 /// Numbers of the cells that `store` has not.
-fn missing(runner: &Runner, store: &Store) -> anyhow::Result<Vec<usize>> {
+fn missing(runner: &Runner, store: &mut Store) -> anyhow::Result<Vec<usize>> {
     let finished = store.finished()?;
     let cells = runner.plan().cells();
     Ok(cells
@@ -104,7 +102,7 @@ fn load(
     let mut kept = Ok(());
     let stops = || stop.load(Ordering::Relaxed);
     runner.run(numbers, jobs, stops, |cell| {
-        let keep = |cell| anyhow::Ok(store.add(&rows.of(&cell))?);
+        let keep = |cell| Ok(store.add(&rows.of(&cell)).map(drop)?);
         kept = cell.map_err(anyhow::Error::new).and_then(keep);
         if kept.is_err() {
             return ControlFlow::Break(());

@@ -1,9 +1,8 @@
 //! `spdy lab show`: what is in a store.
 
-use std::path::PathBuf;
-
-use spdy_lab::store::results::Store;
-use spdy_lab::store::summary;
+use spdy_lab::store::location::Location;
+use spdy_lab::store::results::{Contents, Store};
+use spdy_lab::store::summary::{self, CellSummary};
 
 use super::summary_table;
 use crate::commands::Outcome;
@@ -13,9 +12,9 @@ use crate::printer::{BOLD, DIM, Printer};
 /// What `spdy lab show` is asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The store
+    /// The store: a file, or a postgres:// URL
     #[arg(value_name = "STORE")]
-    store: PathBuf,
+    store: Location,
 
     /// Print one JSON object a cell instead of the table
     #[arg(long)]
@@ -28,39 +27,20 @@ pub(super) const EXAMPLES: &str = examples! {
 };
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let store = Store::open(&args.store)?;
-    tell(&store, args.json, printer)?;
+    let mut store = Store::open(&args.store)?;
+    tell(&mut store, args.json, printer)?;
     Ok(Outcome::Done)
 }
 
 /// Prints the cells of `store`. Fails if a load of it did.
-pub(super) fn tell(store: &Store, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
+pub(super) fn tell(store: &mut Store, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
     let cells = summary::of(store)?;
     if json {
         for cell in &cells {
             printer.json(cell)?;
         }
     } else {
-        let contents = store.contents()?;
-        let program = match contents.program.as_str() {
-            "" => "imported".to_owned(),
-            version => format!("by spdy {version}"),
-        };
-        let each = match contents.runs {
-            1 => "1 load each".to_owned(),
-            runs => format!("{runs} loads each"),
-        };
-        printer.line(format_args!(
-            "{BOLD}{}{BOLD:#}: {} of {} cells, {each}, {program}; medians of load in ms, ratios to the first protocol",
-            contents.name,
-            cells.len(),
-            contents.cells,
-        ))?;
-        let constant = summary_table::constant(&cells);
-        if !constant.is_empty() {
-            printer.line(format_args!("{DIM}everywhere{DIM:#} {constant}"))?;
-        }
-        printer.line(summary_table::render(&cells))?;
+        table(&store.contents()?, &cells, printer)?;
     }
     let loads: usize = cells.iter().map(|cell| cell.runs).sum();
     let failed: usize = cells.iter().map(|cell| cell.failed).sum();
@@ -68,4 +48,32 @@ pub(super) fn tell(store: &Store, json: bool, printer: &Printer) -> anyhow::Resu
         anyhow::bail!("{failed} of {loads} loads are not whole");
     }
     Ok(Outcome::Done)
+}
+
+/// Prints the medians of `cells`, some or all of those of `contents`.
+pub(super) fn table(
+    contents: &Contents,
+    cells: &[CellSummary],
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let program = match contents.program.as_str() {
+        "" => "imported".to_owned(),
+        version => format!("by spdy {version}"),
+    };
+    let each = match contents.runs {
+        1 => "1 load each".to_owned(),
+        runs => format!("{runs} loads each"),
+    };
+    printer.line(format_args!(
+        "{BOLD}{}{BOLD:#}: {} of {} cells, {each}, {program}; medians of load in ms, ratios to the first protocol",
+        contents.name,
+        cells.len(),
+        contents.cells,
+    ))?;
+    let constant = summary_table::constant(cells);
+    if !constant.is_empty() {
+        printer.line(format_args!("{DIM}everywhere{DIM:#} {constant}"))?;
+    }
+    printer.line(summary_table::render(cells))?;
+    Ok(())
 }

@@ -4,6 +4,8 @@ pub(crate) mod capture;
 pub(crate) mod certificate;
 pub(crate) mod chromium;
 pub(crate) mod files;
+pub(crate) mod lab;
 pub(crate) mod peers;
+pub(crate) mod postgres;
 pub(crate) mod program;
 pub(crate) mod site;

@@ -1,0 +1,61 @@
+//! `spdy lab merge`: parts of one experiment, brought together.
+
+use serde::Serialize;
+use spdy_lab::store::location::Location;
+use spdy_lab::store::merge::{Merged, merge};
+
+use crate::commands::{Outcome, output};
+use crate::help::examples;
+use crate::printer::Printer;
+
+/// What `spdy lab merge` is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Stores of one experiment: files, or postgres:// URLs
+    #[arg(value_name = "PART", required = true)]
+    parts: Vec<Location>,
+
+    /// The store that gets their cells, a file or a postgres:// URL; made if there is none
+    #[arg(short, long, value_name = "STORE")]
+    store: Location,
+
+    /// Print one JSON object a part
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) const EXAMPLES: &str = examples! {
+    "spdy lab merge part-*.db --store loss.db"
+    "spdy lab merge postgres://lab@db.example/loss --store loss.db"
+};
+
+/// What a part brought.
+#[derive(Serialize)]
+struct Brought {
+    part: String,
+    added: usize,
+    before: usize,
+}
+
+pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    for part in &args.parts {
+        if let (Some(part), Some(store)) = (part.file(), args.store.file()) {
+            output::is_not(part, store)?;
+        }
+    }
+    for part in &args.parts {
+        let Merged { new, before } = merge(part, &args.store)?;
+        if args.json {
+            printer.json(&Brought {
+                part: part.to_string(),
+                added: new,
+                before,
+            })?;
+        } else {
+            printer.line(format_args!(
+                "{part}: {new} cells added, {before} there already"
+            ))?;
+        }
+    }
+    Ok(Outcome::Done)
+}

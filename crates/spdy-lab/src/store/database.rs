@@ -1,0 +1,80 @@
+//! What a store asks of a database.
+//!
+//! Every statement of the store is written once, in the SQL that SQLite and PostgreSQL share, with parameters `$1`, `$2`,
+//! .. in their order. Behind this trait stands only what they do not share: how they are opened, what a transaction is
+//! called, how a table says whose it is, and what a value looks like on the way.
+
+use crate::store::value::Value;
+
+/// What stands where a store is looked for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Found {
+    /// Nothing was ever made there.
+    Nothing,
+    /// A store of this version.
+    Store(i64),
+    /// Something else: what was seen.
+    Other(String),
+}
+
+/// Why a database cannot do it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatabaseError {
+    /// SQLite says so.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// A PostgreSQL server, or the way to it.
+    #[error("{0}")]
+    Postgres(String),
+}
+
+/// A database that is open.
+pub(crate) trait Database {
+    /// What is there.
+    fn found(&mut self) -> Result<Found, DatabaseError>;
+
+    /// Makes the tables where nothing is, inside a transaction.
+    fn create(&mut self) -> Result<(), DatabaseError>;
+
+    /// Makes others who would create tables here wait until the transaction is over.
+    fn keep_others_from_creating(&mut self) -> Result<(), DatabaseError>;
+
+    /// Begins a transaction.
+    fn begin(&mut self) -> Result<(), DatabaseError>;
+
+    /// Ends it for good.
+    fn commit(&mut self) -> Result<(), DatabaseError>;
+
+    /// Takes back all of it.
+    fn rollback(&mut self) -> Result<(), DatabaseError>;
+
+    /// Does one statement; gives how many rows it touched.
+    fn execute(&mut self, sql: &str, values: &[&Value]) -> Result<u64, DatabaseError>;
+
+    /// Gives each row of a query to `take` as it comes; never are all held.
+    fn each(
+        &mut self,
+        sql: &str,
+        values: &[&Value],
+        take: &mut dyn FnMut(Vec<Value>),
+    ) -> Result<(), DatabaseError>;
+
+    /// Lays the rows out anew in their order, so that where one lies tells no longer when it was written.
+    fn lay_out_anew(&mut self) -> Result<(), DatabaseError>;
+}
+
+/// Does `work` in one transaction: all of it, or nothing.
+pub(crate) fn in_transaction<T, E: From<DatabaseError>>(
+    database: &mut dyn Database,
+    work: impl FnOnce(&mut dyn Database) -> Result<T, E>,
+) -> Result<T, E> {
+    database.begin()?;
+    let done = work(database);
+    match done {
+        Ok(_) => database.commit()?,
+        // Why it failed says more than that the rest failed too; a connection that is lost takes back by itself.
+        Err(_) => drop(database.rollback()),
+    }
+    done
+}
