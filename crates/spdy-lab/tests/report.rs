@@ -45,15 +45,7 @@ fn loaded(text: &str) -> (Runner, Vec<Row>) {
 }
 
 fn contents(runner: &Runner) -> Contents {
-    let plan = runner.plan();
-    Contents {
-        name: plan.name().to_owned(),
-        hash: plan.hash(),
-        program: "test".to_owned(),
-        runs: plan.runs().into(),
-        cells: plan.len() as u64,
-        plan: plan.canonical(),
-    }
+    Contents::of(runner, "test")
 }
 
 #[test]
