@@ -197,7 +197,8 @@ impl Client {
             config.http1_connections,
             config.idle_timeout,
         )
-        .speaking_plain(config.spoken_plain());
+        .speaking_plain(config.spoken_plain())
+        .knowing(config.known_hosts.clone());
         let state = State {
             pool,
             next_request: 0,

@@ -1,5 +1,6 @@
 //! Every limit and choice of a client, with its default.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -14,6 +15,10 @@ pub struct Config {
     pub protocols: Vec<Protocol>,
     /// Spoken over plain TCP by prior knowledge; `None`: the first of `protocols`.
     pub plain_protocol: Option<Protocol>,
+    /// What single hosts (in lower case, any port) are known to speak: over plain TCP that is spoken, whatever
+    /// `plain_protocol` says. Over TLS it is ALPN that decides, and this tells how many connections are worth opening
+    /// before it has. Empty by default.
+    pub known_hosts: BTreeMap<String, Protocol>,
     /// HTTP/1.1 connections to one origin at a time (6, as browsers).
     pub http1_connections: usize,
     /// Whom to believe, and how; `None` refuses https URLs.
@@ -46,7 +51,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What is spoken over plain TCP.
+    /// What is spoken over plain TCP with a host of which nothing is known.
     pub(crate) fn spoken_plain(&self) -> Protocol {
         let first = self.protocols.first().copied();
         self.plain_protocol.or(first).unwrap_or(Protocol::Http1)
@@ -58,6 +63,7 @@ impl Default for Config {
         Self {
             protocols: Protocol::ALL.to_vec(),
             plain_protocol: None,
+            known_hosts: BTreeMap::new(),
             http1_connections: 6,
             tls: None,
             connection: ClientOptions::default(),

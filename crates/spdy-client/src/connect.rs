@@ -126,7 +126,10 @@ impl Connector {
         let protocol = match agreed {
             Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
                 .map_err(|error| failed(error.to_string()))?,
-            None => self.config.spoken_plain(),
+            None => {
+                let known = self.config.known_hosts.get(&origin.host).copied();
+                known.unwrap_or_else(|| self.config.spoken_plain())
+            }
         };
         let options = &self.config.connection;
         let connection = Connection::start(io, protocol, number, options, &self.runtime).await;

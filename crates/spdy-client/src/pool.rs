@@ -115,6 +115,7 @@ struct Connection {
 pub struct Pool {
     protocols: Vec<Protocol>,
     plain_protocol: Option<Protocol>,
+    known_hosts: BTreeMap<String, Protocol>,
     http1_connections: usize,
     idle_timeout: Duration,
     hosts: BTreeMap<Origin, Host>,
@@ -132,6 +133,7 @@ impl Pool {
         Self {
             protocols: protocols.to_vec(),
             plain_protocol: None,
+            known_hosts: BTreeMap::new(),
             http1_connections: http1_connections.max(1),
             idle_timeout,
             hosts: BTreeMap::new(),
@@ -146,6 +148,14 @@ impl Pool {
     #[must_use]
     pub fn speaking_plain(mut self, protocol: Protocol) -> Self {
         self.plain_protocol = Some(protocol);
+        self
+    }
+
+    /// The same pool, of a client that knows what these hosts speak, as
+    /// [`Config::known_hosts`](crate::config::Config::known_hosts) tells.
+    #[must_use]
+    pub fn knowing(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
+        self.known_hosts = hosts;
         self
     }
 
@@ -378,6 +388,9 @@ impl Pool {
 
     /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
     fn expected(&self, origin: &Origin) -> Speaks {
+        if let Some(&protocol) = self.known_hosts.get(&origin.host) {
+            return protocol.into();
+        }
         if let (false, Some(protocol)) = (origin.secure, self.plain_protocol) {
             return protocol.into();
         }

@@ -554,3 +554,23 @@ fn without_tls_the_plain_protocol_says_how_many_connections_there_are() {
     enqueue(&mut pool, &secure(), 3..6);
     assert_eq!(actions(&mut pool), ["+3"]);
 }
+
+#[test]
+fn what_a_host_is_known_to_speak_says_how_many_connections_there_are() {
+    let known = |protocol| [(secure().host, protocol)].into();
+    let pool = || Pool::new(&[SPDY, Protocol::Http1], 6, IDLE).speaking_plain(SPDY);
+    for (protocol, opened) in [(Protocol::Http1, &["+0", "+1", "+2"][..]), (SPDY, &["+0"])] {
+        for origin in [secure(), plain()] {
+            let mut pool = pool().knowing(known(protocol));
+            enqueue(&mut pool, &origin, 0..3);
+            assert_eq!(actions(&mut pool), opened, "{origin} speaks {protocol}");
+        }
+    }
+    // What was known wrongly is put right by what is agreed upon.
+    let mut pool = pool().knowing(known(Protocol::Http1));
+    enqueue(&mut pool, &secure(), 0..2);
+    assert_eq!(actions(&mut pool), ["+0", "+1"]);
+    pool.connected(T0, 0, SPDY, usize::MAX);
+    enqueue(&mut pool, &secure(), 2..4);
+    assert_eq!(actions(&mut pool), ["0>0", "1>0", "2>0", "3>0"]);
+}

@@ -12,7 +12,8 @@
 //!   in a replica; such a request goes out with none.
 //! - **Hosts.** One address a host name: the recorded one (or the one that the URL names itself), else one of 198.18.0.0/15, the block for
 //!   benchmarks (RFC 2544). Two names may share a recorded address; they share a connection
-//!   where [`Options::ip_pooling`] lets them.
+//!   where [`Options::ip_pooling`] lets them. Where [`Options::deployment`] makes them speak two protocols, each
+//!   gets an address of its own: what a server speaks is decided before it learns a name.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -20,6 +21,8 @@ use std::sync::{Arc, OnceLock};
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
+use spdy_client::config::Config;
+use spdy_net::protocol::Protocol;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
@@ -33,7 +36,7 @@ use crate::ends;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::sim::executor::{Executor, Limits};
-use crate::sim::network::{NetworkConfig, SimNetwork};
+use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
 use crate::tab::Tab;
 
@@ -124,11 +127,63 @@ impl Page {
         made.clone()
     }
 
-    /// How its servers serve.
-    pub(crate) fn serve_config(&self, protocol: RaceProtocol, options: &Options) -> ServeConfig {
+    /// How its servers serve that speak `spoken`.
+    pub(crate) fn serve_config(
+        &self,
+        protocol: RaceProtocol,
+        spoken: Protocol,
+        options: &Options,
+    ) -> ServeConfig {
         ServeConfig {
             pushing: if options.push { self.pushing() } else { None },
-            ..ends::server(protocol, options)
+            ..ends::server(protocol, spoken, options)
+        }
+    }
+
+    /// The client of its loads.
+    pub(crate) fn client_config(&self, protocol: RaceProtocol, options: &Options) -> Config {
+        let mut config = ends::client(protocol, options);
+        for (host, _) in &self.hosts {
+            let spoken = self.spoken(protocol, options, host);
+            if !config.protocols.contains(&spoken) {
+                config.protocols.push(spoken);
+            }
+            let name = host.trim_matches(['[', ']']).to_owned();
+            config.known_hosts.insert(name, spoken);
+        }
+        config
+    }
+
+    /// Its hosts, each with the address that its name leads to.
+    pub(crate) fn hosts(&self, protocol: RaceProtocol, options: &Options) -> Vec<(String, IpAddr)> {
+        let speaks = |host: &str| self.spoken(protocol, options, host) == protocol.spoken();
+        let spoken: Vec<bool> = self.hosts.iter().map(|(host, _)| speaks(host)).collect();
+        // An address in a URL stays; else the page's own hosts keep theirs.
+        let must_yield = |number: usize| {
+            let (host, address) = &self.hosts[number];
+            let others = self.hosts.iter().zip(&spoken);
+            let mut others = others.filter(|((_, at), _)| at == address);
+            !is_literal(host)
+                && others.any(|((other, _), &speaks)| {
+                    speaks != spoken[number] && (speaks || is_literal(other))
+                })
+        };
+        let hosts = self.hosts.iter().enumerate();
+        hosts
+            .map(|(number, (host, address))| match must_yield(number) {
+                true => (host.clone(), made_up(number)),
+                false => (host.clone(), *address),
+            })
+            .collect()
+    }
+
+    /// What is spoken with `host`.
+    pub(crate) fn spoken(&self, protocol: RaceProtocol, options: &Options, host: &str) -> Protocol {
+        let own = self.replica.document().url.host_str().unwrap_or_default();
+        if options.deployment.reaches(own, host) {
+            protocol.spoken()
+        } else {
+            Protocol::Http1
         }
     }
 
@@ -158,11 +213,9 @@ impl Page {
 /// An address for each host of `site`.
 fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
     let with_address = |(number, (host, address)): (usize, (String, Option<IpAddr>))| {
-        let [.., high, low] = u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes();
-        let made_up = || Ipv4Addr::new(198, 18, high, low).into();
         // An address in a URL is its own; what was recorded then may be that of a proxy.
-        let literal = host.trim_matches(['[', ']']).parse().ok();
-        let address = literal.or(address).unwrap_or_else(made_up);
+        let address = literal(&host).or(address);
+        let address = address.unwrap_or_else(|| made_up(number));
         (host, address)
     };
     site.hosts()
@@ -170,6 +223,21 @@ fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
         .enumerate()
         .map(with_address)
         .collect()
+}
+
+/// The address that stands in place of a name.
+fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+fn is_literal(host: &str) -> bool {
+    literal(host).is_some()
+}
+
+/// An address for the host of that number.
+fn made_up(number: usize) -> IpAddr {
+    let [.., high, low] = u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes();
+    Ipv4Addr::new(198, 18, high, low).into()
 }
 
 fn key_of(exchange: &Exchange) -> RequestKey {
@@ -201,7 +269,7 @@ pub fn load(
     let client = Client::new(
         SharedRuntime::new(runtime.clone()),
         Arc::new(network.clone()),
-        ends::client(protocol, options),
+        page.client_config(protocol, options),
     );
     let tab = Tab::new(page, protocol, &client, &runtime);
     let ended = executor.run(async {
@@ -221,20 +289,27 @@ fn serve_page(
     network: &SimNetwork,
     runtime: &SimRuntime,
 ) {
-    let config = page.serve_config(protocol, options);
+    let ports = page.ports(protocol.is_secure());
     let shared = SharedRuntime::new(runtime.clone());
-    let site = page.site.clone();
-    let spawner = runtime.clone();
-    let acceptor = Arc::new(move |io| {
-        let serving = serve_connection(io, site.clone(), config.clone(), shared.clone());
-        spawner.spawn(Box::pin(async move {
-            serving.await;
-        }));
-    });
-    for (host, address) in &page.hosts {
-        network.name(host, vec![*address]);
-        for port in page.ports(protocol.is_secure()) {
-            network.listen(SocketAddr::new(*address, port), acceptor.clone());
+    let acceptor = |spoken| -> Acceptor {
+        let config = page.serve_config(protocol, spoken, options);
+        let (site, spawner, shared) = (page.site.clone(), runtime.clone(), shared.clone());
+        Arc::new(move |io| {
+            let serving = serve_connection(io, site.clone(), config.clone(), shared.clone());
+            spawner.spawn(Box::pin(async move {
+                serving.await;
+            }));
+        })
+    };
+    let (tested, plain) = (acceptor(protocol.spoken()), acceptor(Protocol::Http1));
+    for (host, address) in page.hosts(protocol, options) {
+        let acceptor = match page.spoken(protocol, options, &host) == protocol.spoken() {
+            true => &tested,
+            false => &plain,
+        };
+        network.name(&host, vec![address]);
+        for &port in &ports {
+            network.listen(SocketAddr::new(address, port), acceptor.clone());
         }
     }
 }

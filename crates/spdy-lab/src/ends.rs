@@ -9,6 +9,7 @@ use spdy::client::PushLimits;
 use spdy_client::config::Config;
 use spdy_net::calendar::Calendar;
 use spdy_net::connection::ClientOptions;
+use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_server::serve::ServeConfig;
 
@@ -45,11 +46,11 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     }
 }
 
-/// The servers of one load.
-pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServeConfig {
+/// The servers that speak `spoken` in a load by `protocol`.
+pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options) -> ServeConfig {
     ServeConfig {
-        protocols: vec![protocol.spoken()],
-        tls: protocol.is_secure().then(|| tls::server(protocol, options)),
+        protocols: vec![spoken],
+        tls: protocol.is_secure().then(|| tls::server(spoken, options)),
         options: ServerOptions {
             handshake_timeout: PATIENCE,
             write_timeout: PATIENCE,

@@ -12,6 +12,7 @@
 pub mod browser;
 pub mod calibrate;
 pub mod claims;
+pub mod deployment;
 pub mod doctor;
 mod ends;
 mod expected;

@@ -13,6 +13,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
+use crate::deployment::Deployment;
 use crate::sim::dns::NameLookups;
 
 /// A protocol as a race names it: what is spoken, and whether in TLS.
@@ -123,6 +124,9 @@ pub struct Options {
     /// Whether servers push what the page's graph says that it needs of its own host, and the client answers its
     /// requests with that (SPDY; over h2 the client takes no pushes, as browsers of today).
     pub push: bool,
+    /// Which hosts speak the protocol under test. The client is one that has been there before: it knows what to expect
+    /// of each, and opens connections accordingly.
+    pub deployment: Deployment,
 }
 
 impl Default for Options {
@@ -142,6 +146,7 @@ impl Default for Options {
             spdy_window_bits: None,
             ip_pooling: false,
             push: false,
+            deployment: Deployment::All,
         }
     }
 }
@@ -180,6 +185,7 @@ impl Options {
             spdy_window_bits: None,
             ip_pooling: false,
             push: false,
+            deployment: Deployment::All,
         }
     }
 }

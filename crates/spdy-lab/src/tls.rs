@@ -17,10 +17,11 @@ use std::time::{Duration, SystemTime};
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use spdy_net::certificates::Identity;
+use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
 
 /// 1 January 2030, within the life of the certificates.
 pub(crate) const HOUR: Duration = Duration::from_secs(1_893_456_000);
@@ -69,8 +70,8 @@ pub(crate) fn client(options: &Options) -> ClientTls {
     ClientTls::new(&trust, &tls_options(options)).expect("a TLS client of fixed choices")
 }
 
-/// The servers' side of one load.
-pub(crate) fn server(protocol: RaceProtocol, options: &Options) -> ServerTls {
-    ServerTls::new(identity(), &[protocol.spoken()], &tls_options(options))
+/// The side of servers that speak `spoken`, of one load.
+pub(crate) fn server(spoken: Protocol, options: &Options) -> ServerTls {
+    ServerTls::new(identity(), &[spoken], &tls_options(options))
         .expect("a TLS server of fixed choices")
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_frame::compress::Compression;
+use spdy_lab::deployment::Deployment;
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
@@ -113,6 +114,11 @@ pub(crate) struct Choices {
     /// Push over SPDY what each page needs of its own host, as its graph says, and answer requests with that
     #[arg(long)]
     push: bool,
+
+    /// Which hosts speak the protocol: all, or first-party, those of the page's own site; the others speak HTTP/1.1, in
+    /// TLS if the protocol is
+    #[arg(long, value_name = "WHERE")]
+    deploy: Option<Deployment>,
 
     /// Make a full TLS handshake on every connection
     #[arg(long)]
@@ -305,6 +311,7 @@ impl Choices {
         options.tls_resumption &= !self.no_resumption;
         options.ip_pooling |= self.ip_pooling;
         options.push |= self.push;
+        options.deployment = self.deploy.unwrap_or(options.deployment);
         Ok(options)
     }
 }
@@ -357,6 +364,10 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
     let pooling = options
         .ip_pooling
         .then_some("shared by hosts of one address");
+    let deployed = match options.deployment {
+        Deployment::All => None,
+        Deployment::FirstParty => Some("hosts of the page's own site; the others speak HTTP/1.1"),
+    };
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
@@ -384,6 +395,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         .map(|(name, value)| (name.to_owned(), value))
         .chain(pooling.map(|pooling| ("sessions".to_owned(), pooling.to_owned())))
         .chain(pushes.map(|pushes| ("pushes".to_owned(), pushes.to_owned())))
+        .chain(deployed.map(|hosts| ("protocol spoken by".to_owned(), hosts.to_owned())))
         .chain(networks)
         .collect()
 }

@@ -293,6 +293,40 @@ fn a_folded_page_takes_its_connections_to_one_host() {
     assert_eq!(rows[0]["page"], rows[1]["page"], "it is the same page");
 }
 
+/// Makes the store what version 1 of its tables was: without the choices that came later.
+fn age(store: &Path) {
+    let connection = Connection::open(store).expect("a store");
+    let names = "SELECT name FROM pragma_table_info('results') ORDER BY cid";
+    let names: Vec<String> = {
+        let mut query = connection.prepare(names).expect("a table");
+        let names = query.query_map([], |row| row.get(0)).expect("rows");
+        names.collect::<Result<_, _>>().expect("text")
+    };
+    let place = |wanted: &str| names.iter().position(|name| name == wanted).expect(wanted);
+    let later = &names[place("fold") + 1..place("dom_content_loaded_ms")];
+    assert!(!later.is_empty());
+    for name in later {
+        let drop = format!("ALTER TABLE results DROP COLUMN {name}");
+        connection.execute_batch(&drop).expect("a column");
+    }
+    let version = connection.pragma_update(None, "user_version", 1);
+    version.expect("a number");
+}
+
+#[test]
+fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
+    let lab = Lab::new(SMALL);
+    lab.run("a.db", &[]);
+    let today = lab.csv("a.db");
+    age(&lab.path("a.db"));
+    assert_eq!(lab.csv("a.db"), today);
+    let before = lab.bytes("a.db");
+    let run = ["run", "small.toml", "--store", "a.db"];
+    let refused = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    assert!(refused.contains("version 1, want 2"), "{refused}");
+    assert!(lab.bytes("a.db") == before, "it was written to");
+}
+
 #[test]
 fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
     let lab = Lab::new(SMALL);
@@ -432,7 +466,7 @@ fn a_store_of_something_else_is_left_as_it_is() {
     refused("other.db", &["no store of experiments"]);
     fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("a file can be copied");
     other("newer.db", "PRAGMA user_version = 99");
-    refused("newer.db", &["version 99, want 1"]);
+    refused("newer.db", &["version 99, want 2"]);
     let missing = ended_with(1, &mut lab.command(&["show", "missing.db"]));
     assert!(text(&missing.stderr).contains("there is no store missing.db"));
     assert!(!lab.path("missing.db").exists(), "looking made a file");

@@ -1,13 +1,18 @@
 //! Belshe and Peon's slides of 2009, and Belshe's blog: packets, headers, loss, and the web's top 300.
 
+use std::time::Duration;
+
 use bytes::BytesMut;
 use spdy_frame::compress::Compression;
+use spdy_net::tls::TlsVersion;
+use spdy_netem::profile::Era;
 
-use crate::claims::bench::{Bench, Setting, Subjects, change, ratio};
+use crate::claims::bench::{Bench, Setting, Subjects, change, profile, ratio};
 use crate::claims::claim::{Claim, Expected, Measured, Paper, Point, Side, Test, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::headers;
 use crate::claims::whitepaper::{self, plain, saved};
+use crate::deployment::Deployment;
 use crate::options::{Options, RaceProtocol};
 use crate::stats::Estimate;
 
@@ -135,6 +140,42 @@ const UPLINK_FACTORS: &[Factor] = &[
             setting.other.folded = true;
         },
     },
+];
+
+/// HTTPS against SPDY where the page's own site speaks it, and nobody else does.
+fn first_party() -> Setting {
+    let options = Options {
+        tls: TlsVersion::Tls12,
+        tcp_era: Some(Era::Y2013),
+        spdy_compression: Compression::Zlib(9),
+        ..Options::default()
+    };
+    let protocols = (RaceProtocol::Https, RaceProtocol::Spdy);
+    let mut setting = Setting::new("cable", protocols, &options);
+    setting.other.options.deployment = Deployment::FirstParty;
+    setting
+}
+
+const FIRST_PARTY_FACTORS: &[Factor] = &[
+    Factor {
+        name: "SPDY on every host",
+        change: |setting| setting.other.options.deployment = Deployment::All,
+    },
+    Factor {
+        name: "HTTP without TLS instead of HTTPS",
+        change: |setting| setting.base.protocol = RaceProtocol::Http,
+    },
+    Factor {
+        name: "200 ms",
+        change: |setting| setting.profile.path.rtt = Duration::from_millis(200),
+    },
+    Factor {
+        name: "DSL, 1.5 Mbit/s down and 384 kbit/s up, 50 ms",
+        change: |setting| setting.profile = profile("dsl"),
+    },
+    Factor::initial_window::<3>("initial window 3"),
+    Factor::connections::<2>("two connections a host"),
+    Factor::NAMES_KNOWN,
 ];
 
 const fn percent(
@@ -285,19 +326,16 @@ pub(crate) const CLAIMS: &[Claim] = &[
             factors: whitepaper::FACTORS,
         },
     },
-    Claim {
-        paper: Paper::Belshe,
-        name: "first-party",
-        what: "load time saved against HTTPS with SPDY on the page's own hosts only (as others found)",
-        conditions: "500 sites of 2012",
-        unit: Unit::Percent,
-        expected: Expected::Number {
-            value: 4.5,
-            within: 2.0,
-            neutral: Some(0.0),
-        },
-        test: Test::CannotRun("a load speaks one protocol to every host so far"),
-    },
+    percent(
+        "first-party",
+        "load time saved against HTTPS with SPDY on the page's own hosts only (as others found)",
+        (4.5, 2.0),
+        "500 sites of 2012; ours: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no loss, TLS 1.2, TCP of 2013, six \
+         connections a host",
+        first_party,
+        saved,
+        FIRST_PARTY_FACTORS,
+    ),
     Claim {
         paper: Paper::Belshe,
         name: "deployment",

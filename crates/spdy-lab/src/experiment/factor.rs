@@ -10,6 +10,7 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
+use crate::deployment::Deployment;
 use crate::options::Options;
 use crate::sim::dns::NameLookups;
 
@@ -70,6 +71,8 @@ pub enum Factor {
     Push,
     /// Whether the page's own host serves what other hosts do.
     Fold,
+    /// Which hosts speak the protocol.
+    Deploy,
 }
 
 /// Where a factor acts.
@@ -87,7 +90,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -115,6 +118,7 @@ impl Factor {
         Self::IpPooling,
         Self::Push,
         Self::Fold,
+        Self::Deploy,
     ];
 
     /// Its name in an experiment and in keys.
@@ -148,6 +152,7 @@ impl Factor {
             Self::IpPooling => "ip_pooling",
             Self::Push => "push",
             Self::Fold => "fold",
+            Self::Deploy => "deploy",
         }
     }
 
@@ -185,7 +190,8 @@ impl Factor {
             | Self::Compression
             | Self::IpPooling
             | Self::Push
-            | Self::Fold => Kind::Choice,
+            | Self::Fold
+            | Self::Deploy => Kind::Choice,
         }
     }
 
@@ -270,6 +276,10 @@ impl Factor {
             }
             Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             Self::Push => options.push = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Deploy => {
+                let names = Deployment::NAMED.map(Deployment::name).join(" or ");
+                options.deployment = level.parse().map_err(|_| want(&names))?;
+            }
             // Of the page, and no option of a load: `Conditions` has it.
             Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
             _ => {}
@@ -365,6 +375,7 @@ mod tests {
             ("ip_pooling", "yes"),
             ("push", "no"),
             ("fold", "yes"),
+            ("deploy", "first-party"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

@@ -20,6 +20,8 @@ pub struct Column {
     pub name: &'static str,
     /// Its type, as it is declared.
     pub declared: &'static str,
+    /// What a store of version 1, which had no such column, is read as having in it, in SQL.
+    pub(crate) in_version_1: Option<&'static str>,
     /// What of a load stands in it.
     pub(crate) of: fn(&Source<'_>) -> Value,
 }
@@ -41,14 +43,34 @@ const fn column(
     declared: &'static str,
     of: fn(&Source<'_>) -> Value,
 ) -> Column {
-    Column { name, declared, of }
+    Column {
+        name,
+        declared,
+        in_version_1: None,
+        of,
+    }
+}
+
+/// A column that came with version 2; before, every load was as `in_version_1` says.
+const fn later(
+    name: &'static str,
+    declared: &'static str,
+    in_version_1: &'static str,
+    of: fn(&Source<'_>) -> Value,
+) -> Column {
+    Column {
+        name,
+        declared,
+        in_version_1: Some(in_version_1),
+        of,
+    }
 }
 
 /// How many of the columns Lulic's table has too.
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 47] = [
+pub const COLUMNS: [Column; 48] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -137,6 +159,9 @@ pub const COLUMNS: [Column; 47] = [
     }),
     column("push", "INT", |it| it.conditions.options.push.into()),
     column("fold", "INT", |it| it.conditions.fold.into()),
+    later("deploy", "TEXT", "'all'", |it| {
+        Value::text(it.conditions.options.deployment)
+    }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {
         Value::Real(it.load.dom_content_loaded_ms)

@@ -6,13 +6,13 @@ use rusqlite::OpenFlags;
 
 use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
-use crate::store::column::COLUMNS;
+use crate::store::column::{COLUMNS, Column};
 use crate::store::database::{Database, DatabaseError, Found, in_transaction};
 use crate::store::error::{RowDifference, StoreError};
 use crate::store::location::Location;
 use crate::store::postgres::Postgres;
 use crate::store::row::Row;
-use crate::store::schema::VERSION;
+use crate::store::schema::{OLDEST, VERSION};
 use crate::store::sqlite::Sqlite;
 use crate::store::value::Value;
 
@@ -23,6 +23,7 @@ const MAX_PARAMETERS: usize = 32_766;
 pub struct Store {
     location: Location,
     database: Box<dyn Database>,
+    version: i64,
 }
 
 /// Whose results a store holds.
@@ -96,11 +97,12 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Something else, another version, or a store of another plan, page or program; whatever keeps the database from it.
+    /// Something else, another version (also one that can be read), or a store of another plan, page or program; whatever
+    /// keeps the database from it.
     pub fn open_or_create(location: &Location, contents: &Contents) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
         store.create_if_blank(contents, &[])?;
-        store.check()?;
+        store.check(VERSION)?;
         store.check_is_of(contents)?;
         Ok(store)
     }
@@ -109,7 +111,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing there, something else, or another version; whatever keeps the database from it.
+    /// Nothing there, something else, or a version that cannot be read; whatever keeps the database from it.
     pub fn open(location: &Location) -> Result<Self, StoreError> {
         if location.file().is_some_and(|path| !path.exists()) {
             return Err(StoreError::Missing {
@@ -118,7 +120,7 @@ impl Store {
         }
         // Not read-only: what a killed program left half written is put right by whoever opens it next.
         let mut store = Self::connect(location, OpenFlags::empty())?;
-        store.check()?;
+        store.check(OLDEST)?;
         Ok(store)
     }
 
@@ -138,6 +140,7 @@ impl Store {
         Ok(Self {
             location: location.clone(),
             database,
+            version: VERSION,
         })
     }
 
@@ -187,11 +190,14 @@ impl Store {
         })
     }
 
-    /// Whether it is a store of our version.
-    fn check(&mut self) -> Result<(), StoreError> {
+    /// Whether it is a store of our version, or of one from `oldest` on.
+    fn check(&mut self, oldest: i64) -> Result<(), StoreError> {
         let store = self.location.clone();
         match self.with(|database| database.found())? {
-            Found::Store(VERSION) => Ok(()),
+            Found::Store(version) if (oldest..=VERSION).contains(&version) => {
+                self.version = version;
+                Ok(())
+            }
             Found::Store(got) => Err(StoreError::Version { store, got }),
             Found::Other(what) => Err(StoreError::Foreign { store, what }),
             Found::Nothing => Err(StoreError::Missing { store }),
@@ -355,13 +361,22 @@ impl Store {
     pub fn rows_of(&mut self, key: &str) -> Result<Vec<Row>, StoreError> {
         let query = format!(
             "SELECT {} FROM results WHERE plan = (SELECT hash FROM plan) AND cell = $1 ORDER BY id",
-            names()
+            self.names()
         );
         let mut rows = Vec::new();
         self.each(&query, &[&Value::text(key)], |values| {
             rows.push(Row { values });
         })?;
         Ok(rows)
+    }
+
+    /// All columns, as a query names them.
+    fn names(&self) -> String {
+        let name = |column: Column| match column.in_version_1 {
+            Some(value) if self.version == 1 => value,
+            _ => column.name,
+        };
+        COLUMNS.map(name).join(", ")
     }
 
     /// Every row, in the order of the plan.
@@ -381,7 +396,7 @@ impl Store {
     ///
     /// Whatever keeps the database from it.
     pub fn each_row(&mut self, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
-        let query = format!("SELECT {} FROM results ORDER BY id", names());
+        let query = format!("SELECT {} FROM results ORDER BY id", self.names());
         self.each(&query, &[], |values| take(Row { values }))
     }
 
@@ -499,11 +514,6 @@ fn insert(database: &mut dyn Database, rows: &[Row]) -> Result<u64, DatabaseErro
         inserted += database.execute(&insert, &values)?;
     }
     Ok(inserted)
-}
-
-/// All columns, as a query names them.
-fn names() -> String {
-    COLUMNS.map(|column| column.name).join(", ")
 }
 
 /// As much of a hash as people compare.

@@ -6,7 +6,14 @@ use crate::store::column::COLUMNS;
 pub(crate) const APPLICATION: i64 = 0x5350_4459;
 
 /// What a store says of itself. Any change of a table is another version.
-pub(crate) const VERSION: i64 = 1;
+///
+/// Version 1 lacks the columns that say what it is read as ([`Column::in_version_1`]); it is read, and never written to.
+///
+/// [`Column::in_version_1`]: crate::store::column::Column
+pub(crate) const VERSION: i64 = 2;
+
+/// The oldest that is read.
+pub(crate) const OLDEST: i64 = 1;
 
 /// The statements that make them; `as_declared` gives the name of a type, of which there are `INTEGER PRIMARY KEY`, `INT`,
 /// `REAL`, `FLOAT`, `TEXT` and `TEXT PRIMARY KEY`.
