@@ -12,7 +12,7 @@ use spdy_clock::Instant;
 pub struct Load {
     /// Name of the replica.
     pub replica: String,
-    /// `http`, `https`, `spdy`, `spdy-plain`, `h2`.
+    /// Its name among [those of a race](crate::options::RaceProtocol::NAMED).
     pub protocol: String,
     /// Name of the network, or its settings.
     pub network: String,

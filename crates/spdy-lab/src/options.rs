@@ -27,6 +27,10 @@ pub enum RaceProtocol {
     Spdy,
     /// SPDY/3.1 in plain text, by prior knowledge: as much of 2009 was measured.
     SpdyPlain,
+    /// SPDY/3 in TLS: 3.1 without a window for the session.
+    Spdy3,
+    /// SPDY/2 in TLS: no flow control at all, four levels of priority, a dictionary of its own.
+    Spdy2,
     /// HTTP/2 in TLS.
     H2,
 }
@@ -36,11 +40,13 @@ impl RaceProtocol {
     pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
 
     /// Every one that has a name.
-    pub const NAMED: [Self; 5] = [
+    pub const NAMED: [Self; 7] = [
         Self::Http,
         Self::Https,
         Self::Spdy,
         Self::SpdyPlain,
+        Self::Spdy3,
+        Self::Spdy2,
         Self::H2,
     ];
 
@@ -52,6 +58,8 @@ impl RaceProtocol {
             Self::Https => "https",
             Self::Spdy => "spdy",
             Self::SpdyPlain => "spdy-plain",
+            Self::Spdy3 => "spdy3",
+            Self::Spdy2 => "spdy2",
             Self::H2 => "h2",
         }
     }
@@ -68,6 +76,8 @@ impl RaceProtocol {
         match self {
             Self::Http | Self::Https => Protocol::Http1,
             Self::Spdy | Self::SpdyPlain => Protocol::Spdy(Version::V31),
+            Self::Spdy3 => Protocol::Spdy(Version::V3),
+            Self::Spdy2 => Protocol::Spdy(Version::V2),
             Self::H2 => Protocol::Http2,
         }
     }
@@ -81,7 +91,7 @@ impl fmt::Display for RaceProtocol {
 
 /// A name that is none of the protocols of a race.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no protocol of a race is called {0:?}; there are http, https, spdy, spdy-plain, h2")]
+#[error("no protocol of a race is called {0:?}; there are {names}", names = RaceProtocol::NAMED.map(RaceProtocol::name).join(", "))]
 pub struct UnknownRaceProtocol(pub String);
 
 impl FromStr for RaceProtocol {
@@ -202,7 +212,7 @@ mod tests {
         let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, h2"
+            "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, spdy3, spdy2, h2"
         );
     }
 

@@ -10,7 +10,7 @@ use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
-use spdy_page::replica::Replica;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use url::Url;
 
 /// An experiment over `replica` by `protocol`: the load of each cell.
@@ -121,4 +121,76 @@ fn hosts_of_one_address_speak_what_each_of_them_speaks() {
         let own = if ip_pooling { 1 } else { 3 };
         assert_eq!(load.connections, own + 4 * 6);
     }
+}
+
+/// `count` images of `bytes`, named by a document of a kilobyte or so.
+fn images(count: usize, bytes: usize) -> Replica {
+    let url = |path: &str| Url::parse(&format!("http://www.page.test/{path}")).unwrap();
+    let tags: String = (0..count)
+        .map(|at| format!("<img src=/{at}.png>"))
+        .collect();
+    let document = Exchange {
+        initiator: Initiator::Navigation,
+        ..Exchange::synthetic(url(""), Kind::Document, "text/html", tags)
+    };
+    let body = "x".repeat(bytes);
+    let image = |at| {
+        let at = url(&format!("{at}.png"));
+        Exchange::synthetic(at, Kind::Image, "image/png", body.clone())
+    };
+    Replica {
+        name: "images".to_owned(),
+        source: "made by a test".to_owned(),
+        start: 0,
+        exchanges: [document]
+            .into_iter()
+            .chain((0..count).map(image))
+            .collect(),
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+    }
+}
+
+#[test]
+fn the_three_versions_of_spdy_carry_the_same_page_each_by_its_own_dictionary() {
+    let portal = builtin::portal();
+    let of = |protocol| load(&portal, protocol, &Options::default());
+    let versions = [RaceProtocol::Spdy, RaceProtocol::Spdy3, RaceProtocol::Spdy2].map(of);
+    let [latest, third, second] = &versions;
+    for load in &versions {
+        assert_eq!(load.requests, 44, "{}", load.protocol);
+        assert_eq!(load.connections, 7, "{}", load.protocol);
+        assert!(load.request_header_bytes_wire * 2 < load.request_header_bytes);
+    }
+    // 3.1 is 3 with windows for sessions, and writes the same header blocks.
+    assert_eq!(
+        latest.request_header_bytes_wire,
+        third.request_header_bytes_wire
+    );
+    assert_ne!(
+        latest.request_header_bytes_wire,
+        second.request_header_bytes_wire
+    );
+    assert_eq!(latest.protocol, "spdy");
+    assert_eq!(third.protocol, "spdy3");
+    assert_eq!(second.protocol, "spdy2");
+}
+
+/// The client grants a stream 1 MiB, and so no more than that in a round trip, where there are windows.
+#[test]
+fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
+    let page = images(1, 12_000_000);
+    let far = |protocol| {
+        let network = RaceNetwork::parse("rate=1gbit,rtt=300ms,queue=20000p").unwrap();
+        let (page, options) = (Page::new(page.clone()), Options::default());
+        let config = network.config(&options);
+        let load = browser::load(&page, protocol, "", &config, &options, 1);
+        assert!(load.failures.is_empty(), "{:?}", load.failures);
+        load.load_ms / 300.0
+    };
+    let [latest, third, second] =
+        [RaceProtocol::Spdy, RaceProtocol::Spdy3, RaceProtocol::Spdy2].map(far);
+    assert_eq!(latest.round(), third.round());
+    assert!(second + 2.0 < third, "{second} {third} round trips");
 }

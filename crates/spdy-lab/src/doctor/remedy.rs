@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use spdy_net::protocol::Protocol;
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Profile;
 use spdy_page::graph::{Node, PageGraph};
@@ -129,7 +130,7 @@ pub fn remedies(
     profile: &Profile,
 ) -> Vec<Remedy> {
     let mut remedies = of_hosts(replica, graph);
-    if protocol == RaceProtocol::Spdy {
+    if matches!(protocol.spoken(), Protocol::Spdy(_)) {
         remedies.push(Remedy::Push);
     }
     remedies.extend(of_resources(replica, graph));

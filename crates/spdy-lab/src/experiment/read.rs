@@ -316,7 +316,7 @@ mod tests {
             (
                 "name = \"a\"\npages = [\"p\"]\nprotocols = [\"spdi\"]\n",
                 "line 3, column 14",
-                "http, https, spdy, spdy-plain, h2",
+                "http, https, spdy, spdy-plain, spdy3, spdy2, h2",
             ),
             (
                 "name = \"a\"\npages = [\"p\"]\nseed = 9007199254740992\n",
