@@ -271,7 +271,7 @@ pub fn load(
         Arc::new(network.clone()),
         page.client_config(protocol, options),
     );
-    let tab = Tab::new(page, protocol, &client, &runtime);
+    let tab = Tab::new(page, protocol, options, &client, &runtime);
     let ended = executor.run(async {
         tab.run().await;
         client.close().await;

@@ -137,6 +137,9 @@ pub struct Options {
     /// Which hosts speak the protocol under test. The client is one that has been there before: it knows what to expect
     /// of each, and opens connections accordingly.
     pub deployment: Deployment,
+    /// Whether requests have the priority of their kind; else all have the lowest, and what came first goes first. It orders
+    /// also the client's own queue, which is all that HTTP/1.1 has.
+    pub priorities: bool,
 }
 
 impl Default for Options {
@@ -157,6 +160,7 @@ impl Default for Options {
             ip_pooling: false,
             push: false,
             deployment: Deployment::All,
+            priorities: true,
         }
     }
 }
@@ -196,6 +200,7 @@ impl Options {
             ip_pooling: false,
             push: false,
             deployment: Deployment::All,
+            priorities: true,
         }
     }
 }

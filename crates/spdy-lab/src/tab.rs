@@ -23,12 +23,13 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::Client;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
 use spdy_page::replica::Exchange;
 
 use crate::browser::Page;
 use crate::expected::Expected;
 use crate::measure::{Load, Row};
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 use crate::page_load::{PageLoad, Request};
 use crate::recorded_request::request_of;
 use crate::sim::traffic::Traffic;
@@ -48,6 +49,7 @@ struct Record {
 pub(crate) struct Tab<'a> {
     page: &'a Page,
     protocol: RaceProtocol,
+    options: &'a Options,
     client: &'a Client,
     runtime: &'a dyn Runtime,
     record: Mutex<Record>,
@@ -58,12 +60,14 @@ impl<'a> Tab<'a> {
     pub(crate) fn new(
         page: &'a Page,
         protocol: RaceProtocol,
+        options: &'a Options,
         client: &'a Client,
         runtime: &'a dyn Runtime,
     ) -> Self {
         Self {
             page,
             protocol,
+            options,
             client,
             runtime,
             record: Mutex::default(),
@@ -130,7 +134,10 @@ impl<'a> Tab<'a> {
         let mut sleep: Option<(Instant, BoxFuture<()>)> = None;
         std::future::poll_fn(|cx| {
             loop {
-                while let Some(request) = { machine.borrow_mut().poll_request() } {
+                while let Some(mut request) = { machine.borrow_mut().poll_request() } {
+                    if !self.options.priorities {
+                        request.priority = Priority::LOWEST;
+                    }
                     exchanges.push(self.exchange(request, &machine));
                 }
                 // Completed or not: whatever an exchange told the machine may have named new requests.

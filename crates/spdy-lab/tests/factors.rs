@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use spdy_lab::browser::{self, Page};
 use spdy_lab::deployment::Deployment;
 use spdy_lab::experiment::plan::Plan;
@@ -52,6 +53,29 @@ fn connections(load: &Load) -> BTreeMap<String, usize> {
         .into_iter()
         .map(|(host, connections)| (host, connections.len()))
         .collect()
+}
+
+/// An exchange of `www.page.test`.
+fn own(path: &str, kind: Kind, media: &str, body: impl Into<Bytes>) -> Exchange {
+    let url = Url::parse(&format!("http://www.page.test/{path}")).unwrap();
+    Exchange::synthetic(url, kind, media, body)
+}
+
+/// A page of `html` and what it names.
+fn page(html: &str, named: Vec<Exchange>) -> Replica {
+    let document = Exchange {
+        initiator: Initiator::Navigation,
+        ..own("", Kind::Document, "text/html", html.to_owned())
+    };
+    Replica {
+        name: "small".to_owned(),
+        source: "made by a test".to_owned(),
+        start: 0,
+        exchanges: [document].into_iter().chain(named).collect(),
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+    }
 }
 
 /// Why a plan with `factors` is none.
@@ -123,35 +147,6 @@ fn hosts_of_one_address_speak_what_each_of_them_speaks() {
     }
 }
 
-/// `count` images of `bytes`, named by a document of a kilobyte or so.
-fn images(count: usize, bytes: usize) -> Replica {
-    let url = |path: &str| Url::parse(&format!("http://www.page.test/{path}")).unwrap();
-    let tags: String = (0..count)
-        .map(|at| format!("<img src=/{at}.png>"))
-        .collect();
-    let document = Exchange {
-        initiator: Initiator::Navigation,
-        ..Exchange::synthetic(url(""), Kind::Document, "text/html", tags)
-    };
-    let body = "x".repeat(bytes);
-    let image = |at| {
-        let at = url(&format!("{at}.png"));
-        Exchange::synthetic(at, Kind::Image, "image/png", body.clone())
-    };
-    Replica {
-        name: "images".to_owned(),
-        source: "made by a test".to_owned(),
-        start: 0,
-        exchanges: [document]
-            .into_iter()
-            .chain((0..count).map(image))
-            .collect(),
-        recorded: None,
-        dom_content_loaded: None,
-        load: None,
-    }
-}
-
 #[test]
 fn the_three_versions_of_spdy_carry_the_same_page_each_by_its_own_dictionary() {
     let portal = builtin::portal();
@@ -180,7 +175,8 @@ fn the_three_versions_of_spdy_carry_the_same_page_each_by_its_own_dictionary() {
 /// The client grants a stream 1 MiB, and so no more than that in a round trip, where there are windows.
 #[test]
 fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
-    let page = images(1, 12_000_000);
+    let image = own("0.png", Kind::Image, "image/png", vec![0; 12_000_000]);
+    let page = page("<img src=/0.png>", vec![image]);
     let far = |protocol| {
         let network = RaceNetwork::parse("rate=1gbit,rtt=300ms,queue=20000p").unwrap();
         let (page, options) = (Page::new(page.clone()), Options::default());
@@ -193,4 +189,43 @@ fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
         [RaceProtocol::Spdy, RaceProtocol::Spdy3, RaceProtocol::Spdy2].map(far);
     assert_eq!(latest.round(), third.round());
     assert!(second + 2.0 < third, "{second} {third} round trips");
+}
+
+#[test]
+fn without_priorities_a_script_comes_with_the_images_that_were_named_before_it() {
+    let image = |at| {
+        own(
+            &format!("{at}.png"),
+            Kind::Image,
+            "image/png",
+            vec![0; 100_000],
+        )
+    };
+    let script = own("s.js", Kind::Script, "text/javascript", vec![b' '; 20_000]);
+    let tags: String = (0..10).map(|at| format!("<img src=/{at}.png>")).collect();
+    let html = format!("<html><body>{tags}<script src=/s.js></script></body></html>");
+    let page = page(&html, (0..10).map(image).chain([script]).collect());
+    for protocol in [
+        RaceProtocol::Spdy,
+        RaceProtocol::Spdy3,
+        RaceProtocol::Spdy2,
+        RaceProtocol::H2,
+    ] {
+        let loads = run(&page, protocol, "priorities = [true, false]");
+        let [with, without] = [0, 1].map(|at: usize| loads[at].dom_content_loaded_ms);
+        // A megabyte of images is 1,600 ms of the link, the script 32.
+        assert!(with + 200.0 < without, "{protocol}: {with} {without}");
+        let [with, without] = [0, 1].map(|at: usize| loads[at].load_ms);
+        assert!(
+            (with - without).abs() < 30.0,
+            "{protocol}: {with} {without}"
+        );
+    }
+    let options = Options {
+        priorities: false,
+        ..Options::default()
+    };
+    let same = load(&page, RaceProtocol::Spdy, &options);
+    assert!(same.waterfall.iter().all(|row| row.priority == 7));
+    assert!(told("priorities = 'some'").contains("want yes or no"));
 }

@@ -120,6 +120,10 @@ pub(crate) struct Choices {
     #[arg(long, value_name = "WHERE")]
     deploy: Option<Deployment>,
 
+    /// Give all requests the same priority
+    #[arg(long)]
+    no_priorities: bool,
+
     /// Make a full TLS handshake on every connection
     #[arg(long)]
     no_resumption: bool,
@@ -312,6 +316,7 @@ impl Choices {
         options.ip_pooling |= self.ip_pooling;
         options.push |= self.push;
         options.deployment = self.deploy.unwrap_or(options.deployment);
+        options.priorities &= !self.no_priorities;
         Ok(options)
     }
 }
@@ -368,6 +373,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         Deployment::All => None,
         Deployment::FirstParty => Some("hosts of the page's own site; the others speak HTTP/1.1"),
     };
+    let priorities = (!options.priorities).then_some("all requests have the same");
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
@@ -396,6 +402,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         .chain(pooling.map(|pooling| ("sessions".to_owned(), pooling.to_owned())))
         .chain(pushes.map(|pushes| ("pushes".to_owned(), pushes.to_owned())))
         .chain(deployed.map(|hosts| ("protocol spoken by".to_owned(), hosts.to_owned())))
+        .chain(priorities.map(|what| ("priorities".to_owned(), what.to_owned())))
         .chain(networks)
         .collect()
 }

@@ -73,6 +73,8 @@ pub enum Factor {
     Fold,
     /// Which hosts speak the protocol.
     Deploy,
+    /// Whether requests say how urgent they are.
+    Priorities,
 }
 
 /// Where a factor acts.
@@ -90,7 +92,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -119,6 +121,7 @@ impl Factor {
         Self::Push,
         Self::Fold,
         Self::Deploy,
+        Self::Priorities,
     ];
 
     /// Its name in an experiment and in keys.
@@ -153,6 +156,7 @@ impl Factor {
             Self::Push => "push",
             Self::Fold => "fold",
             Self::Deploy => "deploy",
+            Self::Priorities => "priorities",
         }
     }
 
@@ -191,7 +195,8 @@ impl Factor {
             | Self::IpPooling
             | Self::Push
             | Self::Fold
-            | Self::Deploy => Kind::Choice,
+            | Self::Deploy
+            | Self::Priorities => Kind::Choice,
         }
     }
 
@@ -279,6 +284,9 @@ impl Factor {
             Self::Deploy => {
                 let names = Deployment::NAMED.map(Deployment::name).join(" or ");
                 options.deployment = level.parse().map_err(|_| want(&names))?;
+            }
+            Self::Priorities => {
+                options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?
             }
             // Of the page, and no option of a load: `Conditions` has it.
             Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
@@ -376,6 +384,7 @@ mod tests {
             ("push", "no"),
             ("fold", "yes"),
             ("deploy", "first-party"),
+            ("priorities", "no"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

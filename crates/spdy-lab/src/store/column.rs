@@ -70,7 +70,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 48] = [
+pub const COLUMNS: [Column; 49] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -161,6 +161,9 @@ pub const COLUMNS: [Column; 48] = [
     column("fold", "INT", |it| it.conditions.fold.into()),
     later("deploy", "TEXT", "'all'", |it| {
         Value::text(it.conditions.options.deployment)
+    }),
+    later("priorities", "INT", "1", |it| {
+        it.conditions.options.priorities.into()
     }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {
