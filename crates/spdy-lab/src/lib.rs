@@ -18,6 +18,7 @@ mod ends;
 mod expected;
 pub mod experiment;
 mod folded;
+pub mod hints;
 pub mod lulic;
 pub mod lulic_pages;
 pub mod measure;

@@ -140,6 +140,9 @@ pub struct Options {
     /// Whether requests have the priority of their kind; else all have the lowest, and what came first goes first. It orders
     /// also the client's own queue, which is all that HTTP/1.1 has.
     pub priorities: bool,
+    /// Whether the head of the document hints at what load waits for and its text does not name
+    /// ([`hints::late`](crate::hints::late)).
+    pub hints: bool,
 }
 
 impl Default for Options {
@@ -161,6 +164,7 @@ impl Default for Options {
             push: false,
             deployment: Deployment::All,
             priorities: true,
+            hints: false,
         }
     }
 }
@@ -201,6 +205,7 @@ impl Options {
             push: false,
             deployment: Deployment::All,
             priorities: true,
+            hints: false,
         }
     }
 }

@@ -28,6 +28,7 @@ use spdy_page::replica::Exchange;
 
 use crate::browser::Page;
 use crate::expected::Expected;
+use crate::hints;
 use crate::measure::{Load, Row};
 use crate::options::{Options, RaceProtocol};
 use crate::page_load::{PageLoad, Request};
@@ -128,6 +129,9 @@ impl<'a> Tab<'a> {
     async fn follow_page(&self) {
         let mut machine = PageLoad::new(self.page.graph());
         machine.hint(self.page.hints().iter().copied());
+        if self.options.hints {
+            machine.hint(hints::late(self.page.replica(), self.page.graph()));
+        }
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);
         let mut exchanges = FuturesUnordered::new();

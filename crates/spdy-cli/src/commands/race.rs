@@ -124,6 +124,10 @@ pub(crate) struct Choices {
     #[arg(long)]
     no_priorities: bool,
 
+    /// Let the head of each document hint at what load waits for and its text does not name, as its graph says
+    #[arg(long)]
+    hints: bool,
+
     /// Make a full TLS handshake on every connection
     #[arg(long)]
     no_resumption: bool,
@@ -317,6 +321,7 @@ impl Choices {
         options.push |= self.push;
         options.deployment = self.deploy.unwrap_or(options.deployment);
         options.priorities &= !self.no_priorities;
+        options.hints |= self.hints;
         Ok(options)
     }
 }
@@ -374,6 +379,9 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         Deployment::FirstParty => Some("hosts of the page's own site; the others speak HTTP/1.1"),
     };
     let priorities = (!options.priorities).then_some("all requests have the same");
+    let hints = options
+        .hints
+        .then_some("at what the document's text does not name");
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
@@ -403,6 +411,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         .chain(pushes.map(|pushes| ("pushes".to_owned(), pushes.to_owned())))
         .chain(deployed.map(|hosts| ("protocol spoken by".to_owned(), hosts.to_owned())))
         .chain(priorities.map(|what| ("priorities".to_owned(), what.to_owned())))
+        .chain(hints.map(|what| ("hints".to_owned(), what.to_owned())))
         .chain(networks)
         .collect()
 }

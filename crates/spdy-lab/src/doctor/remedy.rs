@@ -9,8 +9,9 @@ use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Profile;
 use spdy_page::graph::{Node, PageGraph};
 use spdy_page::head;
-use spdy_page::replica::{Kind, Replica};
+use spdy_page::replica::Replica;
 
+use crate::hints;
 use crate::options::RaceProtocol;
 
 /// One change.
@@ -176,7 +177,7 @@ fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
         urls: nodes.iter().copied().map(url).collect(),
         nodes,
     };
-    let late = late(replica, graph);
+    let late = hints::late(replica, graph);
     let mut remedies = Vec::new();
     if late.len() > 1 {
         remedies.push(hint(late.clone()));
@@ -223,25 +224,4 @@ fn leading_hosts(replica: &Replica, graph: &PageGraph) -> Vec<String> {
         at = node.parent();
     }
     hosts
-}
-
-/// Nodes that load waits for and that the page's own text does not name: a browser learns of them late.
-fn late(replica: &Replica, graph: &PageGraph) -> Vec<usize> {
-    let document = graph.document(replica);
-    let is_late = |node: &Node| {
-        let exchange = &replica.exchanges[node.exchange];
-        matches!(
-            node.kind,
-            Kind::Stylesheet | Kind::Script | Kind::Font | Kind::Image
-        ) && node.before_load
-            && !node.is_redirect
-            && node.parent() != document
-            && exchange.method == http::Method::GET
-            && exchange.status() == Some(200)
-    };
-    let nodes = graph.nodes.iter().enumerate();
-    nodes
-        .filter(|(_, node)| is_late(node))
-        .map(|(index, _)| index)
-        .collect()
 }

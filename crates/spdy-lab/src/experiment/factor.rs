@@ -75,6 +75,8 @@ pub enum Factor {
     Deploy,
     /// Whether requests say how urgent they are.
     Priorities,
+    /// Whether the head of the document hints at what its text does not name.
+    Hints,
 }
 
 /// Where a factor acts.
@@ -92,7 +94,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -122,6 +124,7 @@ impl Factor {
         Self::Fold,
         Self::Deploy,
         Self::Priorities,
+        Self::Hints,
     ];
 
     /// Its name in an experiment and in keys.
@@ -157,6 +160,7 @@ impl Factor {
             Self::Fold => "fold",
             Self::Deploy => "deploy",
             Self::Priorities => "priorities",
+            Self::Hints => "hints",
         }
     }
 
@@ -196,7 +200,8 @@ impl Factor {
             | Self::Push
             | Self::Fold
             | Self::Deploy
-            | Self::Priorities => Kind::Choice,
+            | Self::Priorities
+            | Self::Hints => Kind::Choice,
         }
     }
 
@@ -286,8 +291,9 @@ impl Factor {
                 options.deployment = level.parse().map_err(|_| want(&names))?;
             }
             Self::Priorities => {
-                options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?
+                options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
             }
+            Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             // Of the page, and no option of a load: `Conditions` has it.
             Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
             _ => {}
@@ -385,6 +391,7 @@ mod tests {
             ("fold", "yes"),
             ("deploy", "first-party"),
             ("priorities", "no"),
+            ("hints", "yes"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

@@ -70,7 +70,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 49] = [
+pub const COLUMNS: [Column; 50] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -165,6 +165,7 @@ pub const COLUMNS: [Column; 49] = [
     later("priorities", "INT", "1", |it| {
         it.conditions.options.priorities.into()
     }),
+    later("hints", "INT", "0", |it| it.conditions.options.hints.into()),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {
         Value::Real(it.load.dom_content_loaded_ms)
