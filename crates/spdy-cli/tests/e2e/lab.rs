@@ -62,7 +62,7 @@ fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
 }
 
 /// SplitMix64.
-fn chance(state: &mut u64) -> u64 {
+pub(crate) fn chance(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,16 +1,21 @@
 //! Experiments that outgrow one machine: PostgreSQL as the common store, parts to merge, engines that start cells.
 
 use std::fs;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::SystemTime;
 
 use rusqlite::Connection;
 use serde_json::Value;
 
+use crate::lab::{chance, content};
 use crate::support::certificate::CERTIFICATE;
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::peers::wanted;
+use crate::support::peers::{require, wanted};
 use crate::support::postgres::{PASSWORD, PostgresServer};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{From, Running, ended_with, spdy};
 
 /// `spdy lab` in the folder of `lab`, who knows the password.
 fn command(lab: &Lab, arguments: &[&str]) -> Command {
@@ -214,7 +219,7 @@ fn parts_that_tasks_have_loaded_make_one_store_whoever_was_first() {
     said(&lab, &["merge", "part-2.db", "--store", "all.db"]);
     assert_eq!(lab.csv("all.db"), lab.csv("alone.db"));
     assert!(
-        crate::lab::content(lab.bytes("all.db")) == crate::lab::content(lab.bytes("alone.db")),
+        content(lab.bytes("all.db")) == content(lab.bytes("alone.db")),
         "the files differ"
     );
     // A store is no part of itself, and parts of another plan are none.
@@ -392,8 +397,7 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
         "postgres://127.0.0.1:1/sweep?user=lab",
         &["postgres://lab@127.0.0.1:1/sweep: ", "refused"],
     );
-    let roots =
-        |path: &std::path::Path| format!("?sslmode=verify-full&sslrootcert={}", path.display());
+    let roots = |path: &Path| format!("?sslmode=verify-full&sslrootcert={}", path.display());
     let elsewhere =
         spdy_net::certificates::LocalCa::generate(spdy_net::certificates::KeyKind::EcdsaP256);
     fs::write(
@@ -428,7 +432,7 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
         "{other}"
     );
     server.sql("sweep", "UPDATE spdy_store SET version = 0");
-    refused(&url, &["is a store of version 0, want 1"]);
+    refused(&url, &["is a store of version 0, want "]);
     let bookmarks = server.database("bookmarks");
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
     refused(&bookmarks, &["no store of experiments", "spdy_store"]);
@@ -466,5 +470,165 @@ fn what_is_wrong_with_a_database_is_told_and_a_password_never() {
         !text(&wrong.stderr).contains("sesame"),
         "{}",
         text(&wrong.stderr)
+    );
+}
+
+/// A Dask cluster of a scheduler and workers, started by the test.
+#[cfg(unix)]
+struct Dask {
+    bin: std::path::PathBuf,
+    folder: tempfile::TempDir,
+    address: String,
+    _scheduler: Running,
+}
+
+#[cfg(unix)]
+impl Dask {
+    fn start() -> Self {
+        let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dask/bin");
+        require("Dask", bin.join("dask").is_file());
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mut scheduler = Command::new(bin.join("dask"));
+        scheduler
+            .args([
+                "scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+            ])
+            .env("DASK_CONFIG", folder.path())
+            .current_dir(folder.path());
+        let (scheduler, address) = Running::start(scheduler, From::Stderr, |line| {
+            let (_, address) = line.split_once("Scheduler at:")?;
+            Some(address.trim().to_owned())
+        });
+        Self {
+            bin,
+            folder,
+            address,
+            _scheduler: scheduler,
+        }
+    }
+
+    /// A worker that does one task at a time, in a process group of its own.
+    fn worker(&self) -> Worker {
+        use std::os::unix::process::CommandExt;
+        let mut worker = Command::new(self.bin.join("dask"));
+        worker
+            .args([
+                "worker",
+                &self.address,
+                "--no-nanny",
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+            ])
+            .arg("--local-directory")
+            .arg(self.folder.path())
+            .env("DASK_CONFIG", self.folder.path())
+            .env("PGPASSWORD", PASSWORD)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = worker.spawn().expect("the worker can be started");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let joined = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line.contains("Registered to"));
+        assert!(joined, "the worker has not joined");
+        thread::spawn(move || lines.for_each(drop));
+        Worker { child }
+    }
+}
+
+/// A worker, which dies with the test at the latest.
+#[cfg(unix)]
+struct Worker {
+    child: Child,
+}
+
+#[cfg(unix)]
+impl Worker {
+    /// Kills it, alone or with what it has started.
+    fn kill(&mut self, with_its_task: bool) {
+        use nix::sys::signal::{Signal, kill, killpg};
+        let process = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        let killed = match with_its_task {
+            true => killpg(process, Signal::SIGKILL),
+            false => kill(process, Signal::SIGKILL),
+        };
+        killed.expect("it runs");
+        self.child.wait().expect("it was ours");
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
+    if !wanted() {
+        return;
+    }
+    let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 6]"));
+    lab.run("alone.db", &[]);
+    let (server, dask) = (PostgresServer::start(), Dask::start());
+    let url = server.database("swept");
+    let mut workers = [dask.worker(), dask.worker()];
+    let mut sweep = Command::new(dask.bin.join("python"));
+    let engines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines");
+    sweep
+        .arg(engines.join("dask_sweep.py"))
+        .arg(lab.path("small.toml"))
+        .args(["--store", &url, "--scheduler", &dask.address])
+        .args(["--spdy", env!("CARGO_BIN_EXE_spdy")])
+        .env("PGPASSWORD", PASSWORD)
+        .env("DASK_CONFIG", dask.folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = sweep.spawn().expect("the driver can be started");
+
+    // When one of them is lost, which, and whether its machine with it or its process alone, whose cell then goes on.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.expect("it is after 1970").as_nanos() as u64;
+    let mut state = seed;
+    let at = format!("{} of 24 tasks", 2 + chance(&mut state) % 15);
+    let (which, with_its_task) = (chance(&mut state) % 2, chance(&mut state).is_multiple_of(2));
+    let case = format!("seed {seed}: worker {which} lost at {at}, with its task: {with_its_task}");
+    let mut told = Vec::new();
+    for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
+        let line = line.expect("text");
+        if line == at {
+            workers[which as usize].kill(with_its_task);
+        }
+        told.push(line);
+    }
+    let status = child.wait().expect("it was ours");
+    assert!(status.success(), "{case}: {told:#?}");
+    assert!(
+        told.contains(&at) && told.iter().any(|line| line == "24 of 24 tasks"),
+        "{case}: {told:#?}"
+    );
+    assert_eq!(
+        said(&lab, &["export", &url, "--csv", "-"]),
+        lab.csv("alone.db"),
+        "{case}"
+    );
+    said(&lab, &["merge", &url, "--store", "swept.db"]);
+    assert!(
+        lab.bytes("swept.db") == lab.bytes("alone.db"),
+        "{case}: the files differ"
     );
 }

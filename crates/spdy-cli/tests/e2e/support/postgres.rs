@@ -39,10 +39,7 @@ fn programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
     let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
     let newest = folders.filter(|bin| bin.join("initdb").is_file()).max();
-    require(
-        "PostgreSQL",
-        (newest.is_some() || is_installed("initdb")) && is_installed("psql"),
-    );
+    require("PostgreSQL", newest.is_some() || is_installed("initdb"));
     newest.unwrap_or_default()
 }
 
@@ -117,7 +114,7 @@ impl PostgresServer {
 
     /// What `psql` prints of `sql`, a row a line.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
-        let mut psql = Command::new("psql");
+        let mut psql = Command::new(programs().join("psql"));
         psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet"])
             .args(["--set", "ON_ERROR_STOP=1", "--dbname"])
             .arg(self.url(database))

@@ -1,0 +1,28 @@
+#!/bin/bash
+# One task of a Slurm job array: every Nth cell of an experiment, by `spdy lab cell`.
+#
+#   sbatch --array=1-100 slurm_sweep.sh loss.toml postgres://lab@db.example/loss
+#   sbatch --array=1-100 slurm_sweep.sh loss.toml            each task into a file: loss-K.db
+#
+# The second way, bring the files together at the end: `spdy lab merge loss-*.db --store all.db`. Nodes need the
+# program (SPDY names it), the experiment's file, and the way to the store (PGPASSWORD in the environment, which sbatch
+# hands on). The same command again does what is left, whatever became of tasks.
+#SBATCH --job-name=spdy-lab
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --output=spdy-lab-%A_%a.log
+set -euo pipefail
+
+if (($# < 1 || $# > 2)); then
+  echo "usage: sbatch --array=1-N $0 EXPERIMENT [STORE]" >&2
+  exit 2
+fi
+# Parts are counted by the array's last index, so one that has not all from 1 on would leave cells out.
+if [[ ${SLURM_ARRAY_TASK_MIN:-} != 1 || ${SLURM_ARRAY_TASK_MAX:-} != "${SLURM_ARRAY_TASK_COUNT:-}" ]]; then
+  echo "want --array=1-N: what is there already is not loaded again" >&2
+  exit 2
+fi
+experiment=$1
+store=${2:-$(basename "$experiment" .toml)-$SLURM_ARRAY_TASK_ID.db}
+exec "${SPDY:-spdy}" lab cell "$experiment" --store "$store" --jobs "${SLURM_CPUS_PER_TASK:-1}" \
+  --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
