@@ -18,7 +18,7 @@ use crate::commands::bench_view::{self, Watcher};
 use crate::commands::fetch::parse_seconds;
 use crate::commands::header_args::HeaderArgs;
 use crate::commands::request_args::RequestArgs;
-use crate::commands::serve::Signals;
+use crate::commands::signals::Signals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;

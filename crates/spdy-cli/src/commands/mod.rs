@@ -26,5 +26,6 @@ pub(crate) mod serve;
 mod serve_limits;
 mod serve_metrics;
 mod serve_push;
+mod signals;
 
 pub(crate) use outcome::{Outcome, Usage, run};

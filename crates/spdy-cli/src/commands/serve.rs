@@ -26,6 +26,7 @@ use crate::commands::header_args::BlockArgs;
 use crate::commands::race::open_replica;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_push::PushArgs;
+use crate::commands::signals::Signals;
 use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -524,44 +525,4 @@ fn log(printer: &Printer) -> Log {
             status.as_str()
         ));
     })
-}
-
-/// The signals that ask the program to end. They are heard from the moment this is made.
-pub(super) struct Signals {
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    pub(super) fn listen() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    #[cfg(not(unix))]
-    pub(super) fn listen() -> anyhow::Result<Self> {
-        Ok(Self {})
-    }
-
-    /// Completes at Ctrl-C, or when the system asks the program to end.
-    #[cfg(unix)]
-    pub(super) async fn any(&mut self) -> anyhow::Result<()> {
-        tokio::select! {
-            biased;
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-        Ok(())
-    }
-
-    #[cfg(not(unix))]
-    pub(super) async fn any(&mut self) -> anyhow::Result<()> {
-        Ok(tokio::signal::ctrl_c().await?)
-    }
 }

@@ -52,6 +52,7 @@ fn help_is_as_it_was() {
         "lab compare",
         "lab show",
         "lab report",
+        "lab view",
         "lab compare",
         "lab cells",
         "lab cell",

@@ -18,6 +18,8 @@ mod run;
 mod shape;
 mod show;
 mod summary_table;
+mod view;
+mod watch;
 
 use crate::commands::Outcome;
 use crate::help::examples;
@@ -49,6 +51,12 @@ enum Command {
     /// the wire, and cells that are not to be trusted.
     #[command(after_help = report::EXAMPLES)]
     Report(report::Args),
+    /// Show the report of a store in a browser, while the experiment runs
+    ///
+    /// Serves on 127.0.0.1 alone, says where on stderr, and follows what another process (spdy lab run, or many) keeps in the store:
+    /// how many cells are there, how long the rest takes, and the report of those that are. Waterfalls come when all are there.
+    #[command(after_help = view::EXAMPLES)]
+    View(view::Args),
     /// Say what changed between two stores, and whether it is over a budget
     ///
     /// Cells of the same key belong together; what has changed may be a page, the program or a choice. Intervals are of 95 %;
@@ -122,6 +130,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Command::Run(args) => run::run(args, printer),
         Command::Show(args) => show::run(args, printer),
         Command::Report(args) => report::run(args, printer),
+        Command::View(args) => view::run(args, printer),
         Command::Compare(args) => compare::run(args, printer),
         Command::Reproduce(args) => reproduce::run(args, printer),
         Command::Cells(args) => cells::run(args, printer),

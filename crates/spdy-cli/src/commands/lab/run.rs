@@ -15,7 +15,7 @@ use spdy_lab::store::row::Rows;
 use super::experiment::Experiment;
 use super::{PROGRAM, show};
 use crate::commands::Outcome;
-use crate::commands::serve::Signals;
+use crate::commands::signals::Signals;
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 

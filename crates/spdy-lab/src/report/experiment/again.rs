@@ -101,13 +101,17 @@ fn of_trial(runner: &Runner, data: &Data, trial: &Trial, rows: &BTreeMap<String,
         }
     }
     if !again.loads.is_empty() {
-        let seeds: Vec<String> = again
+        let mut seeds: Vec<String> = again
             .loads
             .iter()
             .map(|load| format!("{} {}", load.protocol, load.seed))
             .collect();
+        let first = again.loads[0].seed;
+        if again.loads.iter().all(|load| load.seed == first) {
+            seeds = vec![first.to_string()];
+        }
         again.notes.push(format!(
-            "The median run of each protocol, loaded again; its times are those of the store, to the nanosecond. Seeds: {}.",
+            "The median run of each protocol, loaded again; its times are those of the store, to the nanosecond. Seed: {}.",
             seeds.join(", ")
         ));
     }

@@ -14,8 +14,8 @@ const RIGHT: f64 = 330.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 168.0;
 const HEIGHT: f64 = 204.0;
-/// Marks of an axis are no nearer than this.
-const APART: f64 = 26.0;
+/// Half of the width of a letter under an axis, at most.
+const HALF_LETTER: f64 = 2.7;
 
 /// Values of each protocol, in rising order.
 type Sorted<'a> = Vec<(&'a str, Vec<f64>)>;
@@ -104,9 +104,9 @@ fn panel(
         let percent = format!("{}\u{202f}%", part * 100.0);
         panel.text(Letters::Before, LEFT - 4.0, y(part), percent);
     }
-    for value in marks(least, most, x) {
+    for (value, label) in marks(least, most, x, |value| label(value, most)) {
         panel.path(Ink::Grid, format!("M{:.1} {TOP}V{BOTTOM}", x(value)), "");
-        panel.text(Letters::Axis, x(value), BOTTOM + 11.0, label(value, most));
+        panel.text(Letters::Axis, x(value), BOTTOM + 11.0, label);
     }
     panel.text(
         Letters::Axis,
@@ -130,15 +130,24 @@ fn panel(
     Some(panel)
 }
 
-/// Round numbers between the two, not too near to one another; both ends where there are none.
-fn marks(least: f64, most: f64, x: impl Fn(f64) -> f64) -> Vec<f64> {
-    let between = |factors: &[f64]| -> Vec<f64> {
+/// Round numbers between the two with their labels, of which none stands on another; both ends where there are none.
+fn marks(
+    least: f64,
+    most: f64,
+    x: impl Fn(f64) -> f64,
+    label: impl Fn(f64) -> String,
+) -> Vec<(f64, String)> {
+    let half = |label: &str| label.chars().count() as f64 * HALF_LETTER + 2.0;
+    let between = |factors: &[f64]| -> Vec<(f64, String)> {
         let powers = least.log10().floor() as i32..=most.log10().ceil() as i32;
         let all = powers.flat_map(|power| {
             let at = move |factor: &f64| (factor * 10_f64.powi(power) * 1e9).round() / 1e9;
             factors.iter().map(at).collect::<Vec<_>>()
         });
-        all.filter(|mark| (least..=most).contains(mark)).collect()
+        all.filter(|mark| (least..=most).contains(mark))
+            .map(|mark| (mark, label(mark)))
+            .filter(|(mark, label)| x(*mark) + half(label) <= WIDTH)
+            .collect()
     };
     let candidates = [
         &[
@@ -149,17 +158,12 @@ fn marks(least: f64, most: f64, x: impl Fn(f64) -> f64) -> Vec<f64> {
         &[1.0, 2.0, 5.0],
         &[1.0],
     ];
-    let stands_free = |marks: &Vec<f64>| {
-        marks.len() >= 2
-            && marks
-                .windows(2)
-                .all(|pair| x(pair[1]) - x(pair[0]) >= APART)
-    };
-    let found = candidates.into_iter().map(between).find(stands_free);
+    let is_free =
+        |pair: &[(f64, String)]| x(pair[1].0) - x(pair[0].0) >= half(&pair[0].1) + half(&pair[1].1);
+    let stand_free = |marks: &Vec<(f64, String)>| marks.len() >= 2 && marks.windows(2).all(is_free);
+    let found = candidates.into_iter().map(between).find(stand_free);
     found.unwrap_or_else(|| {
-        vec![least, most]
-            .into_iter()
-            .map(|end| (end * 100.0).round() / 100.0)
-            .collect()
+        let ends = [least, most].map(|end| (end * 100.0).round() / 100.0);
+        ends.map(|end| (end, label(end))).to_vec()
     })
 }

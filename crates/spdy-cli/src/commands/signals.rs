@@ -1,0 +1,41 @@
+//! Being asked to end: Ctrl-C, or the system's wish.
+
+/// The signals that ask the program to end. They are heard from the moment this is made.
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Completes at Ctrl-C, or when the system asks the program to end.
+    #[cfg(unix)]
+    pub(crate) async fn any(&mut self) -> anyhow::Result<()> {
+        tokio::select! {
+            biased;
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn any(&mut self) -> anyhow::Result<()> {
+        Ok(tokio::signal::ctrl_c().await?)
+    }
+}
