@@ -11,13 +11,15 @@ use spdy_net::tls::ClientTls;
 /// Limits and choices, each with a default.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Offered by ALPN over TLS, best first.
+    /// Offered by ALPN over TLS, best first. If HTTP/3 comes first, https goes over QUIC, at once and to nothing else:
+    /// no `Alt-Svc` is waited for, and no TCP raced against it. Elsewhere in the list it counts for nothing.
     pub protocols: Vec<Protocol>,
-    /// Spoken over plain TCP by prior knowledge; `None`: the first of `protocols`.
+    /// Spoken over plain TCP by prior knowledge; `None`: the first of `protocols` that has a plain form.
     pub plain_protocol: Option<Protocol>,
     /// What single hosts (in lower case, any port) are known to speak: over plain TCP that is spoken, whatever
     /// `plain_protocol` says. Over TLS it is ALPN that decides, and this tells how many connections are worth opening
-    /// before it has. Empty by default.
+    /// before it has; but a host known for HTTP/3 is spoken to over QUIC, and one known for another is not. Empty by
+    /// default.
     pub known_hosts: BTreeMap<String, Protocol>,
     /// HTTP/1.1 connections to one origin at a time (6, as browsers).
     pub http1_connections: usize,
@@ -51,9 +53,18 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether https to `host` goes over QUIC.
+    pub(crate) fn is_over_quic(&self, host: &str) -> bool {
+        let known = self.known_hosts.get(host);
+        known
+            .or(self.protocols.first())
+            .is_some_and(|it| it.is_over_quic())
+    }
+
     /// What is spoken over plain TCP with a host of which nothing is known.
     pub(crate) fn spoken_plain(&self) -> Protocol {
-        let first = self.protocols.first().copied();
+        let over_tcp = Protocol::over_tcp(&self.protocols);
+        let first = over_tcp.first().or(self.protocols.first()).copied();
         self.plain_protocol.or(first).unwrap_or(Protocol::Http1)
     }
 }

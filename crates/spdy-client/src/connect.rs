@@ -7,11 +7,13 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use spdy::runtime::SharedRuntime;
+use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::connection::Connection;
 use spdy_net::negotiate;
-use spdy_net::network::{BoxIo, SharedNetwork};
-use spdy_net::tls::Shown;
+use spdy_net::network::SharedNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::quic::{self, Quic};
+use spdy_net::tls::{Agreed, ClientTls, Shown};
 
 use crate::config::Config;
 use crate::dns::Dns;
@@ -91,6 +93,9 @@ impl Connector {
         let tls = match (&self.config.tls, origin.secure) {
             (Some(tls), true) => Some(tls),
             (None, true) => return Err(Error::NoTls(origin.clone())),
+            (_, false) if self.spoken_plain(origin).is_over_quic() => {
+                return Err(Error::NoPlainQuic(origin.clone()));
+            }
             (_, false) => None,
         };
         let (addresses, dns) = self.dns.resolve(origin).await;
@@ -104,7 +109,30 @@ impl Connector {
         }
 
         let began = self.runtime.now();
-        let tcp = self.connect_any(&addresses, origin.port).await;
+        if let Some(tls) = tls.filter(|_| self.config.is_over_quic(&origin.host)) {
+            let quic = self.connect_quic(origin, &addresses, number, tls).await;
+            let ((quic, agreed, shown), address) =
+                quic.map_err(|error| failed(error.to_string()))?;
+            let options = &self.config.connection;
+            return Ok(Reached::New(Box::new(Connected {
+                connection: Connection::start_http3(quic, number, options, &self.runtime),
+                phases: Phases {
+                    dns,
+                    // One handshake for both.
+                    connect: Some((began, self.runtime.now())),
+                    tls: None,
+                },
+                route: Route {
+                    protocol: Protocol::Http3,
+                    address,
+                    tls: Some(agreed),
+                    shared: false,
+                },
+                shown: self.config.ip_pooling.then_some(shown),
+            })));
+        }
+        let tcp = self.connect_any(&addresses, origin.port, |to| self.network.connect(to));
+        let tcp = tcp.await;
         let (io, address) = tcp.map_err(|error| failed(error.to_string()))?;
         let connected = self.runtime.now();
         let mut phases = Phases {
@@ -116,7 +144,7 @@ impl Connector {
         let (io, agreed, shown) = match tls {
             None => (io, None, None),
             Some(tls) => {
-                let tls = tls.offering(&self.config.protocols);
+                let tls = tls.offering(&Protocol::over_tcp(&self.config.protocols));
                 let shaken = tls.connect_showing(io, &origin.host).await;
                 let (io, agreed, shown) = shaken.map_err(|error| failed(error.to_string()))?;
                 phases.tls = Some((connected, self.runtime.now()));
@@ -126,10 +154,7 @@ impl Connector {
         let protocol = match agreed {
             Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
                 .map_err(|error| failed(error.to_string()))?,
-            None => {
-                let known = self.config.known_hosts.get(&origin.host).copied();
-                known.unwrap_or_else(|| self.config.spoken_plain())
-            }
+            None => self.spoken_plain(origin),
         };
         let options = &self.config.connection;
         let connection = Connection::start(io, protocol, number, options, &self.runtime).await;
@@ -148,20 +173,47 @@ impl Connector {
         })))
     }
 
+    /// What is spoken with `origin` without TLS.
+    fn spoken_plain(&self, origin: &Origin) -> Protocol {
+        let known = self.config.known_hosts.get(&origin.host).copied();
+        known.unwrap_or_else(|| self.config.spoken_plain())
+    }
+
+    async fn connect_quic(
+        &self,
+        origin: &Origin,
+        addresses: &[IpAddr],
+        number: u64,
+        tls: &ClientTls,
+    ) -> io::Result<((Quic, Agreed, Shown), SocketAddr)> {
+        let connect = |to| {
+            let connector = self.clone();
+            let (tls, host) = (tls.clone(), origin.host.clone());
+            let connecting = async move {
+                let (network, runtime) = (&*connector.network, &connector.runtime);
+                let options = &connector.config.connection;
+                quic::connect(network, to, &host, &tls, number, options, runtime).await
+            };
+            Box::pin(connecting) as BoxFuture<_>
+        };
+        self.connect_any(addresses, origin.port, connect).await
+    }
+
     /// The first address that answers. The next is tried when one fails, or is slow to answer.
-    async fn connect_any(
+    async fn connect_any<T>(
         &self,
         addresses: &[IpAddr],
         port: u16,
-    ) -> io::Result<(BoxIo, SocketAddr)> {
+        connect: impl Fn(SocketAddr) -> BoxFuture<io::Result<T>>,
+    ) -> io::Result<(T, SocketAddr)> {
         let mut attempts = FuturesUnordered::new();
         let mut rest = addresses.iter();
         let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
         loop {
             if let Some(&address) = rest.next() {
                 let to = SocketAddr::new(address, port);
-                let attempt = self.network.connect(to);
-                attempts.push(async move { attempt.await.map(|io| (io, to)) });
+                let attempt = connect(to);
+                attempts.push(async move { attempt.await.map(|won| (won, to)) });
             } else if attempts.is_empty() {
                 return Err(last_error);
             }

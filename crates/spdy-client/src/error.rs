@@ -17,6 +17,9 @@ pub enum Error {
     /// An https URL, and no TLS to fetch it with.
     #[error("{0} needs TLS, and none is configured")]
     NoTls(Origin),
+    /// An http URL, and nothing to fetch it with but HTTP/3, which has no plain form.
+    #[error("{0} is plain, and HTTP/3 wants https")]
+    NoPlainQuic(Origin),
     /// The name has no address.
     #[error("cannot find {host}: {why}")]
     Resolve {
@@ -61,7 +64,7 @@ impl Error {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Uri(_) | Self::NoTls(_) | Self::Closed => false,
+            Self::Uri(_) | Self::NoTls(_) | Self::NoPlainQuic(_) | Self::Closed => false,
             Self::Resolve { .. } | Self::Connect { .. } | Self::TimedOut { .. } => true,
             Self::Exchange { source, .. } => source.retry != Retry::Never,
         }
@@ -71,7 +74,7 @@ impl Error {
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match &error {
-            Error::Uri(_) | Error::NoTls(_) => io::ErrorKind::InvalidInput,
+            Error::Uri(_) | Error::NoTls(_) | Error::NoPlainQuic(_) => io::ErrorKind::InvalidInput,
             Error::Resolve { .. } => io::ErrorKind::NotFound,
             Error::Connect { .. } => io::ErrorKind::ConnectionRefused,
             Error::TimedOut { .. } => io::ErrorKind::TimedOut,

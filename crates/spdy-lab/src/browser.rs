@@ -15,7 +15,7 @@
 //!   where [`Options::ip_pooling`] lets them. Where [`Options::deployment`] makes them speak two protocols, each
 //!   gets an address of its own: what a server speaks is decided before it learns a name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
@@ -23,13 +23,14 @@ use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
 use spdy_client::config::Config;
 use spdy_net::protocol::Protocol;
+use spdy_net::quic::{QuicEndpoint, QuicOptions};
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_server::needs::Needs;
 use spdy_server::push_plan::Sources;
 use spdy_server::pushing::{PushConfig, Pushing};
-use spdy_server::serve::{ServeConfig, serve_connection};
+use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
 use crate::ends;
@@ -264,12 +265,15 @@ pub fn load(
 ) -> Load {
     let executor = Executor::new(Limits::default());
     let runtime = executor.runtime();
+    let mut config = page.client_config(protocol, options);
+    config.connection.quic = ends::quic(&network.client_tcp, seed);
+    let quic = ends::quic(&network.server_tcp, seed);
     let network = SimNetwork::new(runtime.clone(), network.clone(), seed);
-    serve_page(page, protocol, options, &network, &runtime);
+    serve_page(page, protocol, options, quic, &network, &runtime);
     let client = Client::new(
         SharedRuntime::new(runtime.clone()),
         Arc::new(network.clone()),
-        page.client_config(protocol, options),
+        config,
     );
     let tab = Tab::new(page, protocol, options, &client, &runtime);
     let ended = executor.run(async {
@@ -286,6 +290,7 @@ fn serve_page(
     page: &Page,
     protocol: RaceProtocol,
     options: &Options,
+    quic: QuicOptions,
     network: &SimNetwork,
     runtime: &SimRuntime,
 ) {
@@ -302,14 +307,53 @@ fn serve_page(
         })
     };
     let (tested, plain) = (acceptor(protocol.spoken()), acceptor(Protocol::Http1));
+    let mut by_quic = BTreeSet::new(); // two names of one address share its socket
     for (host, address) in page.hosts(protocol, options) {
-        let acceptor = match page.spoken(protocol, options, &host) == protocol.spoken() {
+        network.name(&host, vec![address]);
+        let spoken = page.spoken(protocol, options, &host);
+        if spoken.is_over_quic() {
+            by_quic.extend(ports.iter().map(|&port| SocketAddr::new(address, port)));
+            continue;
+        }
+        let acceptor = match spoken == protocol.spoken() {
             true => &tested,
             false => &plain,
         };
-        network.name(&host, vec![address]);
         for &port in &ports {
             network.listen(SocketAddr::new(address, port), acceptor.clone());
+        }
+    }
+    if by_quic.is_empty() {
+        return;
+    }
+    let mut config = page.serve_config(protocol, protocol.spoken(), options);
+    config.options.quic = quic;
+    for address in by_quic {
+        let serving = serve_address(address, page.site.clone(), &config, network, &shared);
+        runtime.spawn(Box::pin(serving));
+    }
+}
+
+/// Serves everybody who comes to `address` by QUIC.
+fn serve_address(
+    address: SocketAddr,
+    site: Arc<Site>,
+    config: &ServeConfig,
+    network: &SimNetwork,
+    runtime: &SharedRuntime,
+) -> impl Future<Output = ()> + use<> {
+    let tls = config.tls.as_ref().expect("QUIC is always secure");
+    let socket = network.bind(address);
+    let endpoint =
+        socket.and_then(|socket| QuicEndpoint::new(socket, tls, &config.options, runtime));
+    let endpoint = endpoint.expect("an address of its own, and TLS of fixed choices");
+    let (config, runtime) = (config.clone(), runtime.clone());
+    async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let serving = serve_quic(incoming, site.clone(), config.clone(), runtime.clone());
+            runtime.spawn(Box::pin(async move {
+                serving.await;
+            }));
         }
     }
 }

@@ -10,21 +10,37 @@ use spdy_client::config::Config;
 use spdy_net::calendar::Calendar;
 use spdy_net::connection::ClientOptions;
 use spdy_net::protocol::Protocol;
+use spdy_net::quic::{Congestion, QuicOptions};
 use spdy_net::serve::ServerOptions;
+use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 
 use crate::options::{Options, RaceProtocol};
+use crate::sim::seed;
 use crate::tls;
 
 /// Longer than any load may take.
 const PATIENCE: Duration = Duration::from_secs(2 * 3600);
+
+/// QUIC of one end, as near to the TCP that the same end would have as it can be chosen: the algorithm, and how many
+/// packets go out first.
+pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
+    QuicOptions {
+        congestion: match tcp.congestion {
+            CongestionControl::Cubic => Congestion::Cubic,
+            CongestionControl::Reno => Congestion::NewReno,
+        },
+        initial_window: tcp.initial_window_segments,
+        seed: Some(seed::derive(seed, "quic")),
+    }
+}
 
 /// The client of one load.
 pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
     Config {
         protocols: vec![protocol.spoken()],
         http1_connections: options.http1_connections,
-        tls: protocol.is_secure().then(|| tls::client(options)),
+        tls: protocol.is_secure().then(|| tls::client(protocol, options)),
         ip_pooling: options.ip_pooling,
         connection: ClientOptions {
             compression: options.spdy_compression,

@@ -24,7 +24,7 @@ pub struct Load {
     pub load_ms: f64,
     /// First packet to last packet.
     pub time_on_wire_ms: f64,
-    /// TCP connections that were begun.
+    /// Connections that were begun, of TCP or QUIC.
     pub connections: u64,
     /// Requests that were sent.
     pub requests: u64,
@@ -76,7 +76,7 @@ pub struct Row {
     pub wanted: Instant,
     /// The look-up of its host's name.
     pub dns: Option<Span>,
-    /// The TCP handshake of its connection.
+    /// The TCP handshake of its connection; of QUIC all of it, TLS included.
     pub connect: Option<Span>,
     /// The TLS handshake of its connection.
     pub tls: Option<Span>,

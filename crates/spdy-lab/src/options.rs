@@ -33,6 +33,8 @@ pub enum RaceProtocol {
     Spdy2,
     /// HTTP/2 in TLS.
     H2,
+    /// HTTP/3 over QUIC, spoken from the first packet: as to a server that is known to speak it.
+    H3,
 }
 
 impl RaceProtocol {
@@ -40,7 +42,7 @@ impl RaceProtocol {
     pub const ALL: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
 
     /// Every one that has a name.
-    pub const NAMED: [Self; 7] = [
+    pub const NAMED: [Self; 8] = [
         Self::Http,
         Self::Https,
         Self::Spdy,
@@ -48,6 +50,7 @@ impl RaceProtocol {
         Self::Spdy3,
         Self::Spdy2,
         Self::H2,
+        Self::H3,
     ];
 
     /// The name on the command line and in results.
@@ -61,6 +64,7 @@ impl RaceProtocol {
             Self::Spdy3 => "spdy3",
             Self::Spdy2 => "spdy2",
             Self::H2 => "h2",
+            Self::H3 => "h3",
         }
     }
 
@@ -79,6 +83,7 @@ impl RaceProtocol {
             Self::Spdy3 => Protocol::Spdy(Version::V3),
             Self::Spdy2 => Protocol::Spdy(Version::V2),
             Self::H2 => Protocol::Http2,
+            Self::H3 => Protocol::Http3,
         }
     }
 }
@@ -108,19 +113,20 @@ impl FromStr for RaceProtocol {
 /// Every choice of a load but page, protocol, network and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The one version of TLS that is spoken.
+    /// The one version of TLS that is spoken; over QUIC it is 1.3, whatever stands here.
     pub tls: TlsVersion,
     /// Whether a further connection to a host takes up an earlier TLS session (abbreviated handshake).
     pub tls_resumption: bool,
     /// TCP of both ends; `None` for that of the network.
     pub tcp_era: Option<Era>,
-    /// Segments that a server may send before the first acknowledgement; `None` for the network's, or the era's.
+    /// Segments that a server may send before the first acknowledgement; `None` for the network's, or the era's. Over
+    /// QUIC datagrams of 1,200 bytes.
     pub initial_window: Option<u32>,
     /// How the client learns addresses.
     pub name_lookups: NameLookups,
     /// HTTP/1.1 connections to one host at a time.
     pub http1_connections: usize,
-    /// Streams that a server lets a client have open at once on one session (SPDY, h2).
+    /// Streams that a server lets a client have open at once on one session (SPDY, h2, h3).
     pub max_concurrent_streams: u32,
     /// How SPDY's header blocks are compressed; `Zlib(0)` is not at all.
     pub spdy_compression: Compression,
@@ -222,7 +228,7 @@ mod tests {
         let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, spdy3, spdy2, h2"
+            "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, spdy3, spdy2, h2, h3"
         );
     }
 

@@ -18,10 +18,10 @@ use std::time::{Duration, SystemTime};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use spdy_net::certificates::Identity;
 use spdy_net::protocol::Protocol;
-use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions, TlsVersion};
 use spdy_net::verify::Trust;
 
-use crate::options::Options;
+use crate::options::{Options, RaceProtocol};
 
 /// 1 January 2030, within the life of the certificates.
 pub(crate) const HOUR: Duration = Duration::from_secs(1_893_456_000);
@@ -49,10 +49,10 @@ fn provider() -> Arc<CryptoProvider> {
     PROVIDER.get_or_init(x25519_only).clone()
 }
 
-fn tls_options(options: &Options) -> TlsOptions {
+fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOptions {
     TlsOptions {
-        min: options.tls,
-        max: options.tls,
+        min,
+        max,
         key_log: KeyLogTo::Nowhere,
         provider: provider(),
         hour: Some(SystemTime::UNIX_EPOCH + HOUR),
@@ -62,16 +62,27 @@ fn tls_options(options: &Options) -> TlsOptions {
 }
 
 /// The client's side of one load: fresh, so that no load takes up a TLS session of another.
-pub(crate) fn client(options: &Options) -> ClientTls {
+///
+/// Where it speaks HTTP/3 it must know TLS 1.3, and may meet hosts that speak something else by an older one.
+pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> ClientTls {
+    let max = match protocol.spoken().is_over_quic() {
+        true => TlsVersion::Tls13,
+        false => options.tls,
+    };
     let trust = Trust {
         insecure: true,
         ..Trust::default()
     };
-    ClientTls::new(&trust, &tls_options(options)).expect("a TLS client of fixed choices")
+    let options = tls_options(options.tls, max, options);
+    ClientTls::new(&trust, &options).expect("a TLS client of fixed choices")
 }
 
 /// The side of servers that speak `spoken`, of one load.
 pub(crate) fn server(spoken: Protocol, options: &Options) -> ServerTls {
-    ServerTls::new(identity(), &[spoken], &tls_options(options))
-        .expect("a TLS server of fixed choices")
+    let version = match spoken.is_over_quic() {
+        true => TlsVersion::Tls13,
+        false => options.tls,
+    };
+    let options = tls_options(version, version, options);
+    ServerTls::new(identity(), &[spoken], &options).expect("a TLS server of fixed choices")
 }

@@ -19,7 +19,7 @@ use std::task::Context;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
 use crate::traffic::Traffic;
 use crate::wire::http1::Http1Wire;
@@ -67,6 +67,10 @@ impl Wire {
             }
             Protocol::Http1 => Self::Http1(Box::new(Http1Wire::new(io, plan, traffic))),
             Protocol::Http2 => Self::Http2(Box::new(Http2Wire::start(io, plan, traffic).await?)),
+            Protocol::Http3 => {
+                let why = "h3 is not spoken over TCP, and no load is made over QUIC";
+                return Err(Fault::new(FaultKind::Connect, why));
+            }
         })
     }
 

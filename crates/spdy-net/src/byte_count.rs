@@ -36,7 +36,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    fn add(&self, direction: Direction, bytes: usize) {
+    pub(crate) fn add(&self, direction: Direction, bytes: usize) {
         let counter = match direction {
             Direction::Sent => &self.sent,
             Direction::Received => &self.received,

@@ -27,8 +27,10 @@ use crate::byte_count::HeaderBytes;
 use crate::error::{ConnectionError, ExchangeError};
 use crate::http1::Http1Client;
 use crate::http2::Http2Client;
+use crate::http3::client::Http3Client;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::quic::{Quic, QuicOptions};
 use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Seen, Tap};
 
@@ -58,10 +60,13 @@ pub struct ClientOptions {
     pub fold_names: bool,
     /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
     pub pushes: Option<PushLimits>,
-    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never.
+    /// A SPDY session, or a QUIC connection, that is silent for so long gets a PING, and ends when it stays silent;
+    /// `None` never.
     pub keepalive: Option<Duration>,
     /// Where SPDY sessions are counted.
     pub metrics: Option<Metrics>,
+    /// What is chosen of QUIC, for HTTP/3.
+    pub quic: QuicOptions,
     /// Sees what passes.
     pub tap: Option<Arc<dyn Tap>>,
 }
@@ -83,6 +88,7 @@ impl Default for ClientOptions {
             keepalive: None,
             metrics: None,
             pushes: None,
+            quic: QuicOptions::default(),
             tap: None,
         }
     }
@@ -114,6 +120,7 @@ enum Inner {
     Http1(Http1Client),
     Http2(Http2Client),
     Spdy(SpdyClient),
+    Http3(Http3Client),
 }
 
 impl Connection {
@@ -122,6 +129,10 @@ impl Connection {
     /// # Errors
     ///
     /// The transport broke before the first byte was taken.
+    ///
+    /// # Panics
+    ///
+    /// If `protocol` is HTTP/3, which is not spoken over a byte stream.
     pub async fn start(
         io: BoxIo,
         protocol: Protocol,
@@ -129,23 +140,30 @@ impl Connection {
         options: &ClientOptions,
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
-        let tap = options.tap.clone();
-        let tap = tap.map(|tap| ConnectionTap {
-            tap,
-            connection: number,
-            runtime: runtime.clone(),
-        });
-        if let Some(tap) = &tap {
-            tap.show(Direction::Sent, &Seen::Opened { protocol });
-        }
+        let tap = tap_of(protocol, number, options, runtime);
         let inner = match protocol {
             Protocol::Http1 => Inner::Http1(Http1Client::start(io, options, tap, runtime).await?),
             Protocol::Http2 => Inner::Http2(Http2Client::start(io, options, tap, runtime).await?),
             Protocol::Spdy(version) => {
                 Inner::Spdy(SpdyClient::start(io, version, options, tap, runtime))
             }
+            Protocol::Http3 => panic!("HTTP/3 is not spoken over TCP; see start_http3"),
         };
         Ok(Self { protocol, inner })
+    }
+
+    /// Starts to speak HTTP/3 on `quic`. `number` names the connection to the tap.
+    #[must_use]
+    pub fn start_http3(
+        quic: Quic,
+        number: u64,
+        options: &ClientOptions,
+        runtime: &SharedRuntime,
+    ) -> Self {
+        let protocol = Protocol::Http3;
+        let tap = tap_of(protocol, number, options, runtime);
+        let inner = Inner::Http3(Http3Client::start(quic, options, tap, runtime));
+        Self { protocol, inner }
     }
 
     /// What is spoken.
@@ -154,14 +172,14 @@ impl Connection {
         self.protocol
     }
 
-    /// Exchanges that may be open here at once, as far as is known. A SPDY session keeps its own queue
-    /// by priority, so there is no limit to what it may be given.
+    /// Exchanges that may be open here at once, as far as is known. A SPDY session and HTTP/3 keep queues of their
+    /// own by priority, so there is no limit to what they may be given.
     #[must_use]
     pub fn limit(&self) -> usize {
         match &self.inner {
             Inner::Http1(_) => 1,
             Inner::Http2(client) => client.limit(),
-            Inner::Spdy(_) => usize::MAX,
+            Inner::Spdy(_) | Inner::Http3(_) => usize::MAX,
         }
     }
 
@@ -172,6 +190,7 @@ impl Connection {
             Inner::Http1(client) => client.is_closing(),
             Inner::Http2(client) => client.is_closing(),
             Inner::Spdy(client) => client.is_closing(),
+            Inner::Http3(client) => client.is_closing(),
         }
     }
 
@@ -186,6 +205,7 @@ impl Connection {
             Inner::Http1(client) => client.send(request),
             Inner::Http2(client) => client.send(request, priority),
             Inner::Spdy(client) => client.send(request, priority),
+            Inner::Http3(client) => client.send(request, priority),
         }
     }
 
@@ -194,7 +214,7 @@ impl Connection {
     pub fn ready(&self) -> BoxFuture<bool> {
         match &self.inner {
             Inner::Http1(client) => client.ready(),
-            Inner::Http2(_) | Inner::Spdy(_) => {
+            Inner::Http2(_) | Inner::Spdy(_) | Inner::Http3(_) => {
                 let ready = !self.is_closing();
                 Box::pin(async move { ready })
             }
@@ -207,6 +227,7 @@ impl Connection {
             Inner::Http1(client) => client.closed(),
             Inner::Http2(client) => client.closed(),
             Inner::Spdy(client) => client.closed(),
+            Inner::Http3(client) => client.closed(),
         }
     }
 
@@ -216,6 +237,7 @@ impl Connection {
             Inner::Http1(client) => client.close(),
             Inner::Http2(client) => client.close(),
             Inner::Spdy(client) => client.close(),
+            Inner::Http3(client) => client.close(),
         }
     }
 
@@ -223,7 +245,7 @@ impl Connection {
     #[must_use]
     pub fn take_pushes(&self) -> Vec<Push> {
         match &self.inner {
-            Inner::Http1(_) | Inner::Http2(_) => Vec::new(),
+            Inner::Http1(_) | Inner::Http2(_) | Inner::Http3(_) => Vec::new(),
             Inner::Spdy(client) => client.take_pushes(),
         }
     }
@@ -235,12 +257,29 @@ impl Connection {
             Inner::Http1(client) => client.header_bytes(),
             Inner::Http2(client) => client.header_bytes(),
             Inner::Spdy(client) => client.header_bytes(),
+            Inner::Http3(client) => client.header_bytes(),
         }
     }
 }
 
+/// The tap of a connection that begins to speak.
+fn tap_of(
+    protocol: Protocol,
+    number: u64,
+    options: &ClientOptions,
+    runtime: &SharedRuntime,
+) -> Option<ConnectionTap> {
+    let tap = ConnectionTap {
+        tap: options.tap.clone()?,
+        connection: number,
+        runtime: runtime.clone(),
+    };
+    tap.show(Direction::Sent, &Seen::Opened { protocol });
+    Some(tap)
+}
+
 /// Headers of one HTTP/1.1 connection, which no other protocol carries (RFC 9113 §8.2.2, SPDY/3.1 §3.2.1).
-const OF_THE_CONNECTION: [HeaderName; 6] = [
+pub(crate) const OF_THE_CONNECTION: [HeaderName; 6] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::UPGRADE,

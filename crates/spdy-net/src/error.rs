@@ -43,6 +43,14 @@ pub enum ConnectionError {
     /// HTTP/2 on the wire, broken.
     #[error("h2: {0}")]
     Http2(#[source] h2::Error),
+    /// HTTP/3 on the wire, broken, or QUIC beneath it.
+    #[error("h3: {why}")]
+    Http3 {
+        /// What happened.
+        why: String,
+        /// The peer went past a limit.
+        abuse: bool,
+    },
     /// SPDY on the wire, broken.
     #[error("spdy: {0}")]
     Spdy(#[source] spdy::Error),
@@ -60,6 +68,7 @@ impl ConnectionError {
             Self::Http2(error) => {
                 error.is_library() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM)
             }
+            Self::Http3 { abuse, .. } => *abuse,
             _ => false,
         }
     }

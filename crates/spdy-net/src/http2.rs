@@ -37,7 +37,7 @@ use crate::tap::{ConnectionTap, Seen};
 use crate::turns::{Precedence, Turn, Turns, WindowWatch};
 
 /// RFC 9218 §5.
-const PRIORITY: HeaderName = HeaderName::from_static("priority");
+pub(crate) const PRIORITY: HeaderName = HeaderName::from_static("priority");
 /// Streams a client opens before the server's SETTINGS say how many it may.
 const ASSUMED_STREAMS: usize = 100;
 /// Receive window of a server's stream, bytes: requests are small, uploads wait their turn. The connection has room

@@ -4,6 +4,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+pub use quinn::udp::{RecvMeta, Transmit};
+pub use quinn::{AsyncUdpSocket, UdpPoller};
+use socket2::{Domain, Socket, Type};
 use spdy::runtime::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -14,13 +17,29 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> Io for T {}
 /// A connection as it is handed around.
 pub type BoxIo = Box<dyn Io>;
 
-/// Names and connections. [`SystemNetwork`] is the real one; the lab has its own.
+/// A UDP socket as it is handed around. The trait is quinn's: it has room for what makes UDP fast (several
+/// datagrams a call), and no system's socket in it.
+pub type DatagramSocket = Arc<dyn AsyncUdpSocket>;
+
+/// Names, connections and datagrams. [`SystemNetwork`] is the real one; the lab has its own.
 pub trait Network: Send + Sync + 'static {
     /// Addresses of `host`, in the order to try them.
     fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;
     /// Opens a TCP connection.
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>>;
+    /// Binds a UDP socket to `local`; port 0 lets the system choose.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted. A network that has no UDP says so by default.
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        let why = format!("no UDP in this network, and none at {local}");
+        Err(io::Error::new(io::ErrorKind::Unsupported, why))
+    }
 }
+
+/// Bytes that a UDP socket should hold each way.
+const UDP_BUFFER_BYTES: usize = 2 * 1024 * 1024;
 
 /// A network as it is handed around.
 pub type SharedNetwork = Arc<dyn Network>;
@@ -44,5 +63,16 @@ impl Network for SystemNetwork {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as BoxIo)
         })
+    }
+
+    /// Wants a tokio runtime around it.
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        use quinn::Runtime as _;
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, None)?;
+        // Bursts of a fast peer, and of our own, must find room. The system may grant less.
+        let _ = socket.set_recv_buffer_size(UDP_BUFFER_BYTES);
+        let _ = socket.set_send_buffer_size(UDP_BUFFER_BYTES);
+        socket.bind(&local.into())?;
+        quinn::TokioRuntime.wrap_udp_socket(socket.into())
     }
 }

@@ -14,10 +14,13 @@ pub enum Protocol {
     Http2,
     /// SPDY of some version.
     Spdy(Version),
+    /// HTTP/3, which brings a transport of its own: QUIC over UDP.
+    Http3,
 }
 
 impl Protocol {
-    /// Every protocol, the best first: what is offered where nobody says otherwise.
+    /// Every protocol of a byte stream (TCP, or TLS on it), the best first: what is offered where nobody says
+    /// otherwise. HTTP/3 is none of them.
     pub const ALL: [Self; 5] = [
         Self::Spdy(Version::V31),
         Self::Spdy(Version::V3),
@@ -33,6 +36,7 @@ impl Protocol {
             Self::Http1 => "http/1.1",
             Self::Http2 => "h2",
             Self::Spdy(version) => version.alpn(),
+            Self::Http3 => "h3",
         }
     }
 
@@ -41,7 +45,21 @@ impl Protocol {
     pub fn from_alpn(name: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
+            .chain([Self::Http3])
             .find(|protocol| protocol.alpn().as_bytes() == name)
+    }
+
+    /// Whether it is spoken over QUIC, not over TCP.
+    #[must_use]
+    pub const fn is_over_quic(self) -> bool {
+        matches!(self, Self::Http3)
+    }
+
+    /// Those of `protocols` that are spoken over TCP, in their order.
+    #[must_use]
+    pub fn over_tcp(protocols: &[Self]) -> Vec<Self> {
+        let over_tcp = protocols.iter().filter(|protocol| !protocol.is_over_quic());
+        over_tcp.copied().collect()
     }
 
     /// Whether many exchanges share one connection at a time.
@@ -59,7 +77,7 @@ impl fmt::Display for Protocol {
 
 /// A name that is no protocol.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no protocol is called {0:?}; there are http/1.1, h2, spdy/3.1, spdy/3, spdy/2")]
+#[error("no protocol is called {0:?}; there are http/1.1, h2, h3, spdy/3.1, spdy/3, spdy/2")]
 pub struct UnknownProtocol(pub String);
 
 impl FromStr for Protocol {
@@ -69,6 +87,7 @@ impl FromStr for Protocol {
         match name {
             "http1" | "http/1.1" | "http" => Ok(Self::Http1),
             "h2" | "http2" => Ok(Self::Http2),
+            "http3" => Ok(Self::Http3),
             "spdy" => Ok(Self::Spdy(Version::V31)),
             other => {
                 Self::from_alpn(other.as_bytes()).ok_or_else(|| UnknownProtocol(other.to_owned()))

@@ -25,17 +25,18 @@ use crate::latch::Latch;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
+use crate::quic::{QuicIncoming, QuicOptions};
 use crate::seat::Seat;
 use crate::stall::{Impatient, PatientBody, Stall};
 use crate::tls::ServerTls;
-use crate::{http1, http2, negotiate, spdy_session};
+use crate::{http1, http2, http3, negotiate, spdy_session};
 
 /// Limits and choices of served connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// From accepting a connection to knowing what it speaks, TLS handshake included.
     pub handshake_timeout: Duration,
-    /// How long a connection may have no exchange open.
+    /// How long a connection may have no exchange open. Over QUIC also how long a client may send no packet.
     pub idle_timeout: Duration,
     /// How long a client may take nothing of what is there for it, be it by not reading from the
     /// connection or by keeping its window closed. Over HTTP/2 also how long an end in order may take once no
@@ -43,7 +44,7 @@ pub struct ServerOptions {
     pub write_timeout: Duration,
     /// How long a client may send nothing of a body that is waited for.
     pub read_timeout: Duration,
-    /// From the first byte of an HTTP/1.1 request's head to its last.
+    /// From the first byte of an HTTP/1.1 request's head to its last; of HTTP/3's from the stream's.
     pub head_timeout: Duration,
     /// The least that a client must send of a body that is waited for, and take of what waits for it,
     /// bytes a second: over `read_timeout`, or `write_timeout`, of waiting. 0 for no such limit.
@@ -52,7 +53,7 @@ pub struct ServerOptions {
     pub frame_timeout: Duration,
     /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
     pub max_head_bytes: usize,
-    /// Exchanges open at once on one connection (SPDY, HTTP/2).
+    /// Exchanges open at once on one connection (SPDY, HTTP/2, HTTP/3).
     pub max_streams: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
@@ -62,10 +63,13 @@ pub struct ServerOptions {
     pub compression_window_bits: Option<u8>,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
-    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never.
+    /// A SPDY session, or a QUIC connection, that is silent for so long gets a PING, and ends when it stays silent;
+    /// `None` never.
     pub keepalive: Option<Duration>,
     /// Where SPDY sessions are counted.
     pub metrics: Option<Metrics>,
+    /// What is chosen of QUIC, for HTTP/3. All connections of an endpoint share it.
+    pub quic: QuicOptions,
     /// How SPDY's pushes are written.
     pub push_form: PushForm,
     /// Whether handlers find a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY there always is one.)
@@ -95,6 +99,7 @@ impl Default for ServerOptions {
             flow_control: true,
             keepalive: None,
             metrics: None,
+            quic: QuicOptions::default(),
             push_form: PushForm::default(),
             http2_push: false,
             hits: LimitHits::default(),
@@ -151,6 +156,7 @@ pub async fn serve_connection(
     match protocol {
         Protocol::Http1 => http1::serve(io, terms).await,
         Protocol::Http2 => http2::serve(io, terms).await,
+        Protocol::Http3 => panic!("neither ALPN nor the first bytes on TCP can tell HTTP/3"),
         Protocol::Spdy(version) => {
             // On the wire 3 and 3.1 are one number; if both are spoken here, the client may yet show
             // which it meant.
@@ -158,6 +164,53 @@ pub async fn serve_connection(
             spdy_session::serve(io, version, may_be_31, terms).await
         }
     }
+}
+
+/// Serves a QUIC connection, over which HTTP/3 is spoken, until it ends. `stop` lets open exchanges end and takes no
+/// new ones.
+///
+/// # Errors
+///
+/// Why the connection ended out of order; nothing a peer sends makes this panic.
+pub async fn serve_quic(
+    incoming: QuicIncoming,
+    handler: Arc<dyn Handler>,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+    stop: &Latch,
+) -> Result<(), ConnectionError> {
+    let patience = options.handshake_timeout;
+    let shaking = async {
+        let deadline = runtime.sleep_until(runtime.now() + patience);
+        match select(Box::pin(incoming.accept()), deadline).await {
+            Either::Left((shaken, _)) => shaken,
+            Either::Right(_) => {
+                options.hits.count(ConnectionLimit::HandshakeTimeout);
+                Err(ConnectionError::TimedOut {
+                    what: "QUIC handshake",
+                    after: patience,
+                })
+            }
+        }
+    };
+    let connection = match select(Box::pin(shaking), over(options, stop)).await {
+        Either::Left((shaken, _)) => shaken?,
+        Either::Right(_) => return Ok(()), // nothing was promised yet
+    };
+    tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
+    let handler = Arc::new(Patient {
+        handler,
+        runtime: runtime.clone(),
+        options: options.clone(),
+    });
+    let terms = Terms {
+        secure: true,
+        handler,
+        options,
+        runtime,
+        stop,
+    };
+    http3::server::serve(connection, terms).await
 }
 
 /// A handler whose requests' bodies do not stand still for ever, whatever is spoken.

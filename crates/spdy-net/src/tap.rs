@@ -29,6 +29,22 @@ pub enum Seen<'a> {
         /// Pseudo-headers first.
         fields: &'a [(String, String)],
     },
+    /// The head of an HTTP/3 frame on a stream of requests.
+    Http3Frame {
+        /// The stream.
+        stream_id: u64,
+        /// Type number.
+        kind: u64,
+        /// Payload length, bytes.
+        len_bytes: u64,
+    },
+    /// A header list of an HTTP/3 exchange, before compression or after it.
+    Http3Headers {
+        /// The stream.
+        stream_id: u64,
+        /// Pseudo-headers first.
+        fields: &'a [(String, String)],
+    },
     /// A whole HTTP/1.1 head, blank line included; cut off past [`HEAD_SHOWN_BYTES`].
     Http1Head(&'a [u8]),
     /// This many bytes after a head: the body, and chunk sizes if there are any.

@@ -17,7 +17,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
-use rustls::{ClientConfig, KeyLog, ServerConfig, SupportedProtocolVersion};
+use rustls::{ClientConfig, KeyLog, ServerConfig, SupportedProtocolVersion, quic};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Identity;
@@ -178,7 +178,8 @@ pub struct Agreed {
     pub version: Option<rustls::ProtocolVersion>,
     /// The cipher suite.
     pub suite: Option<rustls::CipherSuite>,
-    /// An earlier session was taken up again: the handshake was an abbreviated one.
+    /// An earlier session was taken up again: the handshake was an abbreviated one. (QUIC's does not tell, and
+    /// counts as a full one.)
     pub resumed: bool,
 }
 
@@ -265,6 +266,24 @@ impl ClientTls {
         }
     }
 
+    /// The same for QUIC, which has records of its own: HTTP/3 alone is offered.
+    ///
+    /// # Errors
+    ///
+    /// `host` is no name, or TLS 1.3 is not among the versions.
+    pub(crate) fn for_quic(&self, host: &str) -> io::Result<Arc<ClientConfig>> {
+        let config = self.offering(&[Protocol::Http3]).config;
+        // rustls tells only by trying.
+        let tried = quic::ClientConnection::new(
+            config.clone(),
+            quic::Version::V1,
+            server_name(host)?,
+            Vec::new(),
+        );
+        tried.map_err(|error| no_quic(&error))?;
+        Ok(config)
+    }
+
     /// Whether `shown`, the certificates of a connection that stands, would have been believed on a
     /// connection to `host`: chain, name, hour and pins, all by the rules of this client (the pins of a
     /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
@@ -314,6 +333,11 @@ impl ClientTls {
         let shown = tls.peer_certificates().unwrap_or_default().into();
         Ok((Box::new(stream), agreed, shown))
     }
+}
+
+fn no_quic(error: &rustls::Error) -> io::Error {
+    let why = format!("TLS without what HTTP/3 wants, version 1.3: {error}");
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 fn server_name(host: &str) -> io::Result<ServerName<'static>> {
@@ -378,7 +402,7 @@ impl ServerTls {
                 .with_protocol_versions(&options.versions()?)?
                 .with_no_client_auth()
                 .with_cert_resolver(Arc::new(resolver));
-        config.alpn_protocols = alpn(protocols);
+        config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
         if options.resumption {
             // Tickets for whoever takes them; TLS 1.2 session ids for the rest.
             config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
@@ -398,6 +422,20 @@ impl ServerTls {
     #[must_use]
     pub fn from_config(config: Arc<ServerConfig>) -> Self {
         Self { config }
+    }
+
+    /// The same for QUIC, which has records of its own: HTTP/3 alone is spoken.
+    ///
+    /// # Errors
+    ///
+    /// TLS 1.3 is not among the versions.
+    pub(crate) fn for_quic(&self) -> io::Result<Arc<ServerConfig>> {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = alpn(&[Protocol::Http3]);
+        let config = Arc::new(config);
+        let tried = quic::ServerConnection::new(config.clone(), quic::Version::V1, Vec::new());
+        tried.map_err(|error| no_quic(&error))?;
+        Ok(config)
     }
 
     /// Shakes hands over `io`.

@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::admission::Conduct;
 use spdy_net::calendar::Calendar;
+use spdy_net::error::ConnectionError;
 use spdy_net::handler::{Arrival, Handler};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
+use spdy_net::quic::QuicIncoming;
 pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 
@@ -62,6 +64,8 @@ pub struct ServeConfig {
     pub log: Option<Log>,
     /// What goes along with pages; `None`: nothing does.
     pub pushing: Option<Arc<Pushing>>,
+    /// Where else the same is served, told in each answer over TLS that has no `Alt-Svc` of its own (RFC 7838).
+    pub alt_svc: Option<HeaderValue>,
 }
 
 impl Default for ServeConfig {
@@ -75,6 +79,7 @@ impl Default for ServeConfig {
             stop: Latch::default(),
             log: None,
             pushing: None,
+            alt_svc: None,
         }
     }
 }
@@ -91,6 +96,18 @@ impl std::fmt::Debug for ServeConfig {
     }
 }
 
+/// Serves a QUIC connection, over which HTTP/3 is spoken, until it ends: as [`serve_connection`] does one of TCP.
+pub async fn serve_quic(
+    incoming: QuicIncoming,
+    site: Arc<Site>,
+    config: ServeConfig,
+    runtime: SharedRuntime,
+) -> Conduct {
+    let handler = Arc::new(handler(site, &config, &runtime));
+    let (options, stop) = (&config.options, &config.stop);
+    conduct(spdy_net::serve::serve_quic(incoming, handler, options, &runtime, stop).await)
+}
+
 /// Serves `io` until it ends. Never panics on what the peer sends; why a connection ended out of order
 /// is told to the debug log alone, since clients come and go as they please. Returns how the client behaved:
 /// what [`Listener::run`](spdy_net::listen::Listener::run) wants to know.
@@ -100,23 +117,12 @@ pub async fn serve_connection(
     config: ServeConfig,
     runtime: SharedRuntime,
 ) -> Conduct {
-    let pushing = config.pushing.clone();
-    let pushing =
-        pushing.map(|pushing| SessionPushing::new(pushing, site.clone(), runtime.clone()));
-    let handler = SiteHandler {
-        site,
-        pushing,
-        limits: config.limits,
-        calendar: config.calendar,
-        runtime: runtime.clone(),
-        log: config.log,
-    };
+    let handler = Arc::new(handler(site, &config, &runtime));
     let options = ServerOptions {
         http2_push: config.pushing.is_some(),
         ..config.options
     };
     let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &options);
-    let handler = Arc::new(handler);
     let served = spdy_net::serve::serve_connection(
         io,
         handler,
@@ -126,7 +132,27 @@ pub async fn serve_connection(
         &runtime,
         &config.stop,
     );
-    match served.await {
+    conduct(served.await)
+}
+
+fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> SiteHandler {
+    let pushing = config.pushing.clone();
+    let pushing =
+        pushing.map(|pushing| SessionPushing::new(pushing, site.clone(), runtime.clone()));
+    SiteHandler {
+        site,
+        pushing,
+        limits: config.limits,
+        calendar: config.calendar,
+        runtime: runtime.clone(),
+        log: config.log.clone(),
+        alt_svc: config.alt_svc.clone(),
+    }
+}
+
+/// What the end of a connection says of its peer.
+fn conduct(served: Result<(), ConnectionError>) -> Conduct {
+    match served {
         Ok(()) => Conduct::Fair,
         Err(error) => {
             tracing::debug!(%error, "a connection ended out of order");
@@ -146,6 +172,7 @@ struct SiteHandler {
     runtime: SharedRuntime,
     log: Option<Log>,
     pushing: Option<SessionPushing>,
+    alt_svc: Option<HeaderValue>,
 }
 
 impl Handler for SiteHandler {
@@ -153,6 +180,14 @@ impl Handler for SiteHandler {
         let (head, body) = request.into_parts();
         let now = self.calendar.now(&self.runtime);
         let mut response = respond(&self.site, &head, now, &self.limits);
+        if let (Some(alt_svc), Some(Arrival { secure: true, .. })) =
+            (&self.alt_svc, head.extensions.get())
+        {
+            let headers = response.headers_mut();
+            headers
+                .entry(header::ALT_SVC)
+                .or_insert_with(|| alt_svc.clone());
+        }
         let pushed = match &self.pushing {
             Some(pushing) => pushing.go_along(&head, &mut response, now),
             None => Vec::new(),

@@ -210,6 +210,10 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         resumption: false,
         ..TlsOptions::default()
     };
+    if args.protocol == Some(Protocol::Http3) {
+        let why = "h3 cannot be measured so far; there are http/1.1, h2, spdy/3.1, spdy/3, spdy/2";
+        return Err(Usage(why.to_owned()).into());
+    }
     let offered = args
         .protocol
         .map_or(Protocol::ALL.to_vec(), |only| vec![only]);

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required = true)]
     urls: Vec<Uri>,
 
-    /// Speak only this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. Else https:// offers all of them, and http:// speaks http/1.1
+    /// Speak only this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. Or h3, over QUIC, to https:// alone. Else https:// offers all but h3, and http:// speaks http/1.1
     #[arg(short, long, value_name = "NAME")]
     protocol: Option<Protocol>,
 
@@ -189,6 +189,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy fetch -v --protocol spdy/3.1 http://127.0.0.1:8080/"
     "spdy fetch --cacert ca.pem https://localhost:8443/ https://localhost:8443/style.css"
     "spdy fetch --protocol h2 --insecure --json https://127.0.0.1:8443/"
+    "spdy fetch --protocol h3 --cacert ca.pem https://localhost:8443/"
     "spdy fetch --protocol http/1.1 -H 'range: bytes=0-99' http://127.0.0.1:8080/big -o part"
     "spdy fetch --protocol spdy/3.1 --push accept --json http://127.0.0.1:8080/"
     "spdy fetch --pin sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU= https://example.org/"

@@ -89,11 +89,33 @@ impl Tap for View {
                     .collect();
                 (format!("{DIM}headers of stream {stream_id}{DIM:#}"), fields)
             }
+            Seen::Http3Frame {
+                stream_id,
+                kind,
+                len_bytes,
+            } => (http3_frame(*stream_id, *kind, *len_bytes), Vec::new()),
+            Seen::Http3Headers { stream_id, fields } => {
+                let fields = fields
+                    .iter()
+                    .map(|(name, value)| header(name, value))
+                    .collect();
+                (format!("{DIM}headers of stream {stream_id}{DIM:#}"), fields)
+            }
             Seen::Http1Head(text) => http1_head(text),
             Seen::Http1Body(len) => (format!("{BOLD}body{BOLD:#} {}", bytes(*len)), Vec::new()),
         };
         self.line(connection, at, direction, &what, &headers);
     }
+}
+
+fn http3_frame(stream_id: u64, kind: u64, len_bytes: u64) -> String {
+    let name = match kind {
+        0x0 => "DATA",
+        0x1 => "HEADERS",
+        _ => "unknown frame",
+    };
+    let len = usize::try_from(len_bytes).unwrap_or(usize::MAX);
+    format!("{BOLD}{name}{BOLD:#} stream {stream_id}, {}", bytes(len))
 }
 
 fn http2_frame(frame: &Http2Frame<'_>) -> String {

@@ -24,6 +24,7 @@ mod replica_show;
 mod request_args;
 pub(crate) mod serve;
 mod serve_limits;
+mod serve_listen;
 mod serve_metrics;
 mod serve_push;
 mod signals;

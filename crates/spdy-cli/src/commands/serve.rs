@@ -1,6 +1,5 @@
 //! `spdy serve`: a recorded page or a folder, over every protocol, from memory.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,22 +18,18 @@ use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::pushing::Pushing;
-use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection};
+use spdy_server::serve::{Log, ServeConfig, Served, ServerOptions, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
 use crate::commands::header_args::BlockArgs;
 use crate::commands::race::open_replica;
 use crate::commands::serve_limits::Limits;
+use crate::commands::serve_listen::{self, Door, Listening, bind};
 use crate::commands::serve_push::PushArgs;
 use crate::commands::signals::Signals;
 use crate::commands::{Outcome, Usage, serve_metrics};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
-
-/// Where plain connections are taken if nobody says where.
-const PLAIN: &str = "127.0.0.1:8080";
-/// Where TLS connections are taken if nobody says where.
-const TLS: &str = "127.0.0.1:8443";
 
 /// What `spdy serve` is asked.
 #[derive(Debug, clap::Args)]
@@ -51,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     plain: Option<SocketAddr>,
 
-    /// Spoken here, best first. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there: with both, a client counts as 3 until it gives the session credit. List one of them for clients that are late with that
+    /// Spoken here, best first; h3 on the same port over UDP, beside TLS, if it is listed. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there: with both, a client counts as 3 until it gives the session credit. List one of them for clients that are late with that
     #[arg(
         short,
         long,
@@ -144,22 +139,14 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
     "spdy serve portal --push graph --protocols spdy/3.1 --verbose"
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
+    "spdy serve portal --protocols h3,h2,http/1.1 --tls 127.0.0.1:8443"
     "spdy serve portal --metrics 127.0.0.1:9100"
 };
-
-/// Where one listener listens, as it is told.
-#[derive(Clone, Debug, Serialize)]
-struct Listening {
-    address: SocketAddr,
-    tls: bool,
-    /// The host it is for, with `--per-host`.
-    host: Option<String>,
-}
 
 /// The line of `--json`.
 #[derive(Debug, Serialize)]
 struct Ready<'a> {
-    listening: &'a [Listening],
+    listening: &'a [&'a Listening],
     protocols: Vec<&'static str>,
     hosts: Vec<&'a str>,
     default_host: Option<&'a str>,
@@ -244,13 +231,33 @@ async fn serve(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
-    let listeners = listen(args, &hosts)?;
+    let mut doors = serve_listen::bind_all(&serve_listen::Wanted {
+        plain: args.plain,
+        tls: args.tls,
+        hosts: args.per_host.then_some(&hosts[..]),
+        protocols: &args.protocols,
+    })?;
     let metrics = args.metrics.map(bind).transpose()?;
-    let listening: Vec<Listening> = listeners.iter().map(|(_, about)| about.clone()).collect();
-    let tls = match listening.iter().any(|one| one.tls) {
-        true => Some(server_tls(args, &hosts, &listening, printer)?),
+    let tls = match doors.iter().any(|door| door.about.tls) {
+        true => Some(server_tls(args, &hosts, &doors, printer)?),
         false => None,
     };
+    let counted = metrics.is_some().then(Metrics::new);
+    let hits = LimitHits::default();
+    let of_connections = ServerOptions {
+        push_form: args.push.form(),
+        secrets: args.blocks.secrets(Compression::Masked)?,
+        compression_window_bits: args.blocks.header_window,
+        ..args.limits.of_connections(counted.clone(), hits.clone())
+    };
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    if let Some(tls) = tls
+        .as_ref()
+        .filter(|_| args.protocols.contains(&Protocol::Http3))
+    {
+        serve_listen::bind_quic(&mut doors, tls, &of_connections, &runtime)?;
+    }
+    let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     // Whoever reads that we listen may ask us to stop the next moment.
     let mut signals = Signals::listen()?;
     announce(
@@ -264,36 +271,40 @@ async fn serve(
     )?;
 
     let stop = Latch::new();
-    let counted = metrics.is_some().then(Metrics::new);
-    let hits = LimitHits::default();
     let listen_options = args.limits.of_listeners(hits.clone());
     let config = ServeConfig {
-        protocols: args.protocols.clone(),
-        options: ServerOptions {
-            push_form: args.push.form(),
-            secrets: args.blocks.secrets(Compression::Masked)?,
-            compression_window_bits: args.blocks.header_window,
-            ..args.limits.of_connections(counted.clone(), hits.clone())
-        },
+        protocols: Protocol::over_tcp(&args.protocols),
+        options: of_connections,
         stop: stop.clone(),
         log: args.verbose.then(|| log(printer)),
         pushing,
         ..ServeConfig::default()
     };
-    let runtime = SharedRuntime::new(TokioRuntime::start());
     let mut running = tokio::task::JoinSet::new();
-    for (listener, about) in listeners {
+    for door in doors {
         let config = ServeConfig {
-            tls: tls.clone().filter(|_| about.tls),
+            tls: tls.clone().filter(|_| door.about.tls),
+            alt_svc: door.alt_svc(),
             ..config.clone()
         };
-        let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
-        let options = listen_options.clone();
-        running.spawn(listener.run(options, stop, move |io, _, seat| {
-            let mut config = config.clone();
-            config.options.seat = seat;
-            serve_connection(io, site.clone(), config, runtime.clone())
-        }));
+        if let Some(listener) = door.quic {
+            let (config, site, runtime) = (config.clone(), site.clone(), runtime.clone());
+            let (options, stop) = (listen_options.clone(), stop.clone());
+            running.spawn(listener.run(options, stop, move |incoming, _, seat| {
+                let mut config = config.clone();
+                config.options.seat = seat;
+                serve_quic(incoming, site.clone(), config, runtime.clone())
+            }));
+        }
+        if let Some(listener) = door.tcp {
+            let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
+            let options = listen_options.clone();
+            running.spawn(listener.run(options, stop, move |io, _, seat| {
+                let mut config = config.clone();
+                config.options.seat = seat;
+                serve_connection(io, site.clone(), config, runtime.clone())
+            }));
+        }
     }
     if let Some((listener, counted)) = metrics.zip(counted) {
         let (registry, runtime) = (serve_metrics::registry(&counted, &hits), runtime.clone());
@@ -340,70 +351,11 @@ async fn serve(
     Ok(())
 }
 
-/// Binds every address that was asked for.
-fn listen(args: &Args, hosts: &[String]) -> anyhow::Result<Vec<(Listener, Listening)>> {
-    let (plain, tls) = match (args.plain, args.tls) {
-        (None, None) => (PLAIN.parse().ok(), TLS.parse().ok()),
-        asked => asked,
-    };
-    let mut wanted: Vec<(SocketAddr, bool, Option<String>)> = Vec::new();
-    for (address, secure) in [(plain, false), (tls, true)] {
-        let Some(address) = address else {
-            continue;
-        };
-        wanted.push((address, secure, None));
-        if args.per_host {
-            for (nth, host) in hosts.iter().enumerate() {
-                let ip = next_address(address.ip(), nth + 1)?;
-                wanted.push((
-                    SocketAddr::new(ip, address.port()),
-                    secure,
-                    Some(host.clone()),
-                ));
-            }
-        }
-    }
-    let mut listeners = Vec::with_capacity(wanted.len());
-    // With port 0 all hosts of one kind share the port that the system chose for the first.
-    let mut chosen = BTreeMap::new();
-    for (mut address, tls, host) in wanted {
-        if address.port() == 0 {
-            address.set_port(chosen.get(&tls).copied().unwrap_or(0));
-        }
-        let listener = bind(address)?;
-        let address = listener.address();
-        chosen.entry(tls).or_insert(address.port());
-        listeners.push((listener, Listening { address, tls, host }));
-    }
-    Ok(listeners)
-}
-
-fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
-    Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
-}
-
-/// The address `nth` after `base`; loopback has sixteen million of them.
-fn next_address(base: IpAddr, nth: usize) -> anyhow::Result<IpAddr> {
-    let next = match base {
-        IpAddr::V4(base) => u32::try_from(nth)
-            .ok()
-            .and_then(|nth| u32::from(base).checked_add(nth))
-            .map(|next| IpAddr::V4(next.into())),
-        IpAddr::V6(_) => None,
-    };
-    next.ok_or_else(|| {
-        Usage(format!(
-            "--per-host cannot count on from {base}; want an IPv4 address"
-        ))
-        .into()
-    })
-}
-
 /// TLS for all listeners: the certificate given, or one for every name and address served.
 fn server_tls(
     args: &Args,
     hosts: &[String],
-    listening: &[Listening],
+    doors: &[Door],
     printer: &Printer,
 ) -> anyhow::Result<ServerTls> {
     let choice = &args.certificates;
@@ -425,9 +377,9 @@ fn server_tls(
             }
             let mut names = hosts.to_vec();
             names.push("localhost".to_owned());
-            let mut addresses: Vec<IpAddr> = listening
+            let mut addresses: Vec<IpAddr> = doors
                 .iter()
-                .map(|one| one.address.ip())
+                .map(|door| door.about.address.ip())
                 .filter(|address| !address.is_unspecified())
                 .collect();
             addresses.push(Ipv4Addr::LOCALHOST.into());
@@ -450,7 +402,7 @@ fn announce(
     site: &Site,
     hosts: &[String],
     default_host: Option<&str>,
-    listening: &[Listening],
+    listening: &[&Listening],
     metrics: Option<SocketAddr>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
@@ -461,9 +413,12 @@ fn announce(
         .collect();
     for one in listening {
         let scheme = if one.tls { "https" } else { "http" };
+        let here = args.protocols.iter();
+        let here = here.filter(|protocol| one.quic || !protocol.is_over_quic());
+        let here: Vec<_> = here.map(|protocol| protocol.alpn()).collect();
         let what = match &one.host {
             Some(host) => format!(" for {host}"),
-            None => format!(" {DIM}({}){DIM:#}", protocols.join(", ")),
+            None => format!(" {DIM}({}){DIM:#}", here.join(", ")),
         };
         printer.note(format_args!(
             "listening on {BOLD}{scheme}://{}/{BOLD:#}{what}",

@@ -9,7 +9,8 @@
 //!                     │                     │            real SPDY, HTTP and TLS bytes
 //!                 sim/socket.rs         sim/socket.rs    AsyncRead + AsyncWrite
 //!                     │                     │
-//!                 netem Tcp ── segments ── netem Tcp     sim/network.rs moves them
+//!                 netem Tcp ── segments ── netem Tcp     sim/network.rs moves them; datagrams of QUIC
+//!                           │              │             (sim/udp.rs) go the same way
 //!                           └── netem Path ──┘           rate, delay, queue, loss
 //!                     every event: one heap of timers in sim/executor.rs
 //! ```
@@ -25,3 +26,4 @@ pub mod seed;
 pub mod socket;
 mod timers;
 pub mod traffic;
+mod udp;

@@ -9,6 +9,8 @@
 //!                                       └ QueueFull, Lost: counted, gone; TCP's own timers notice
 //! ```
 //!
+//! Datagrams pass the same path, as they are: what is lost of them is for whoever sent them to notice (`udp.rs`).
+//!
 //! A listener hands each connection to a function as soon as its handshake is done. An address where nobody
 //! listens refuses: the answer to its SYN is an RST.
 
@@ -22,7 +24,7 @@ use std::task::{Context, Poll, Waker};
 
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
-use spdy_net::network::{BoxIo, Network};
+use spdy_net::network::{BoxIo, DatagramSocket, Network};
 use spdy_netem::path::{Path, PathConfig, Transit, Verdict, Way};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::{Tcp, TcpConfig};
@@ -34,6 +36,7 @@ use crate::sim::seed;
 use crate::sim::socket::SimIo;
 use crate::sim::timers::Fire;
 use crate::sim::traffic::Traffic;
+use crate::sim::udp::{Datagram, SimUdp, Sockets};
 
 /// What a network is made of.
 #[derive(Clone, Debug)]
@@ -70,6 +73,7 @@ struct State {
     path: Path,
     traffic: Traffic,
     listeners: BTreeMap<SocketAddr, Acceptor>,
+    sockets: Sockets,
     names: BTreeMap<String, Vec<IpAddr>>,
     connections: Vec<Connection>,
     /// Packets on their way, by slot; a timer holds the slot.
@@ -92,6 +96,7 @@ struct Packet {
 enum Load {
     Segment { to: End, segment: Segment },
     Refusal { to: End },
+    Datagram(Datagram),
     Query { question: usize },
     Answer { question: usize },
 }
@@ -164,6 +169,7 @@ impl SimNetwork {
             path: Path::new(&config.path, seed::derive(seed, "path")),
             traffic: Traffic::default(),
             listeners: BTreeMap::new(),
+            sockets: Sockets::default(),
             names: BTreeMap::new(),
             connections: Vec::new(),
             in_flight: Vec::new(),
@@ -183,6 +189,20 @@ impl SimNetwork {
     /// Hands every connection to `address` to `acceptor`, with its handshake done.
     pub fn listen(&self, address: SocketAddr, acceptor: Acceptor) {
         self.inner.lock().listeners.insert(address, acceptor);
+    }
+
+    /// A UDP socket at `address`, on the servers' side.
+    ///
+    /// # Errors
+    ///
+    /// There is one already.
+    pub fn bind(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
+        self.inner.lock().sockets.bind(address)?;
+        Ok(Arc::new(SimUdp::new(
+            self.inner.clone(),
+            address,
+            Way::Down,
+        )))
     }
 
     /// Tells the resolver one name.
@@ -290,6 +310,16 @@ impl Network for SimNetwork {
             io: Some(SimIo::new(self.inner.clone(), end)),
         })
     }
+
+    /// A socket on the client's side. Whoever binds one is about to open a connection over it, and that is how
+    /// connections without TCP are counted.
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        let mut state = self.inner.lock();
+        let address = state.sockets.bind_client(local)?;
+        state.traffic.connections += 1;
+        drop(state);
+        Ok(Arc::new(SimUdp::new(self.inner.clone(), address, Way::Up)))
+    }
 }
 
 /// A connection whose handshake runs; dropping it gives the attempt up.
@@ -338,6 +368,17 @@ impl Inner {
                 transit: None,
             },
         );
+    }
+
+    /// Sends a datagram; at most as large as the path bears.
+    pub(crate) fn send_datagram(self: &Arc<Self>, way: Way, datagram: Datagram) {
+        let len_bytes = datagram.ip_len_bytes();
+        self.send(&mut self.lock(), way, len_bytes, Load::Datagram(datagram));
+    }
+
+    /// Does to the UDP sockets what `step` says.
+    pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut Sockets) -> T) -> T {
+        step(&mut self.lock().sockets)
     }
 
     /// Does with `packet` what the path said.
@@ -422,6 +463,7 @@ impl Inner {
                 while endpoint.tcp.poll_transmit(now).is_some() {} // nobody is there to hear it
                 self.pump(state, now, to);
             }
+            Load::Datagram(datagram) => state.sockets.deliver(datagram),
             Load::Query { question } => {
                 let host = state.questions[question].host.clone();
                 let addresses = state.names.get(&host).cloned().unwrap_or_default();

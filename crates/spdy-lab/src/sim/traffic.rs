@@ -21,7 +21,7 @@ pub struct Traffic {
     pub queue_drops: u64,
     /// Packets that chance took, both ways.
     pub losses: u64,
-    /// TCP connections that the client began.
+    /// Connections that the client began, of TCP or QUIC.
     pub connections: u64,
     /// Name look-ups that the client began.
     pub lookups: u64,

@@ -1,0 +1,165 @@
+//! Where `spdy serve` listens: each address by TCP, and those with TLS by UDP as well where HTTP/3 is spoken.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::Context;
+use http::HeaderValue;
+use serde::Serialize;
+use spdy::runtime::SharedRuntime;
+use spdy_net::listen::Listener;
+use spdy_net::protocol::Protocol;
+use spdy_net::quic_listen::QuicListener;
+use spdy_net::tls::ServerTls;
+use spdy_server::serve::ServerOptions;
+
+use crate::commands::Usage;
+
+/// Where plain connections are taken if nobody says where.
+const PLAIN: &str = "127.0.0.1:8080";
+/// Where TLS connections are taken if nobody says where.
+const TLS: &str = "127.0.0.1:8443";
+/// For how long clients may believe that HTTP/3 is spoken here, seconds.
+const ALT_SVC_SECONDS: u32 = 3600;
+
+/// Where one listener listens, as it is told.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
+    pub(super) tls: bool,
+    /// HTTP/3 is spoken at the same port of UDP.
+    pub(super) quic: bool,
+    /// The host it is for, with `--per-host`.
+    pub(super) host: Option<String>,
+}
+
+/// An address, and the sockets that are bound there.
+#[derive(Debug)]
+pub(super) struct Door {
+    pub(super) tcp: Option<Listener>,
+    pub(super) quic: Option<QuicListener>,
+    pub(super) about: Listening,
+}
+
+impl Door {
+    /// What answers over TCP say of HTTP/3 here, if it is spoken.
+    pub(super) fn alt_svc(&self) -> Option<HeaderValue> {
+        let port = self.quic.as_ref()?.address().port();
+        let value = format!("h3=\":{port}\"; ma={ALT_SVC_SECONDS}");
+        HeaderValue::try_from(value).ok()
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) plain: Option<SocketAddr>,
+    pub(super) tls: Option<SocketAddr>,
+    /// Hosts that get addresses of their own.
+    pub(super) hosts: Option<&'a [String]>,
+    pub(super) protocols: &'a [Protocol],
+}
+
+/// Binds every address that was asked for, by TCP unless HTTP/3 is all that is spoken.
+pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
+    let by_tcp = wanted
+        .protocols
+        .iter()
+        .any(|protocol| !protocol.is_over_quic());
+    let by_quic = wanted
+        .protocols
+        .iter()
+        .any(|protocol| protocol.is_over_quic());
+    let (plain, tls) = match (wanted.plain, wanted.tls) {
+        (None, None) => (PLAIN.parse().ok().filter(|_| by_tcp), TLS.parse().ok()),
+        (Some(_), None) if by_quic => {
+            let why = "h3 has no plain form: want --tls as well, or protocols without it";
+            return Err(Usage(why.to_owned()).into());
+        }
+        (Some(_), _) if !by_tcp => {
+            let why = "h3 has no plain form: want another protocol for --plain";
+            return Err(Usage(why.to_owned()).into());
+        }
+        asked => asked,
+    };
+    let mut places: Vec<(SocketAddr, bool, Option<String>)> = Vec::new();
+    for (address, secure) in [(plain, false), (tls, true)] {
+        let Some(address) = address else {
+            continue;
+        };
+        places.push((address, secure, None));
+        for (nth, host) in wanted.hosts.unwrap_or_default().iter().enumerate() {
+            let ip = next_address(address.ip(), nth + 1)?;
+            let address = SocketAddr::new(ip, address.port());
+            places.push((address, secure, Some(host.clone())));
+        }
+    }
+    let mut doors = Vec::with_capacity(places.len());
+    // With port 0 all hosts of one kind share the port that the system chose for the first.
+    let mut chosen = BTreeMap::new();
+    for (mut address, tls, host) in places {
+        if address.port() == 0 {
+            address.set_port(chosen.get(&tls).copied().unwrap_or(0));
+        }
+        let tcp = by_tcp.then(|| bind(address)).transpose()?;
+        let address = tcp.as_ref().map_or(address, Listener::address);
+        chosen.entry(tls).or_insert(address.port());
+        let quic = false;
+        doors.push(Door {
+            tcp,
+            quic: None,
+            about: Listening {
+                address,
+                tls,
+                quic,
+                host,
+            },
+        });
+    }
+    Ok(doors)
+}
+
+/// Binds UDP behind each door that has TLS.
+pub(super) fn bind_quic(
+    doors: &mut [Door],
+    tls: &ServerTls,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<()> {
+    let mut chosen = 0;
+    for door in doors.iter_mut().filter(|door| door.about.tls) {
+        let address = &mut door.about.address;
+        if address.port() == 0 {
+            address.set_port(chosen);
+        }
+        let listener = QuicListener::bind(*address, tls, options, runtime)
+            .with_context(|| format!("cannot listen on {address} for h3"))?;
+        *address = listener.address();
+        chosen = address.port();
+        door.about.quic = true;
+        door.quic = Some(listener);
+    }
+    Ok(())
+}
+
+/// Binds one address by TCP.
+pub(super) fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
+    Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
+}
+
+/// The address `nth` after `base`; loopback has sixteen million of them.
+fn next_address(base: IpAddr, nth: usize) -> anyhow::Result<IpAddr> {
+    let next = match base {
+        IpAddr::V4(base) => u32::try_from(nth)
+            .ok()
+            .and_then(|nth| u32::from(base).checked_add(nth))
+            .map(|next| IpAddr::V4(next.into())),
+        IpAddr::V6(_) => None,
+    };
+    next.ok_or_else(|| {
+        Usage(format!(
+            "--per-host cannot count on from {base}; want an IPv4 address"
+        ))
+        .into()
+    })
+}

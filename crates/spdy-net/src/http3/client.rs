@@ -1,0 +1,339 @@
+//! The client's side: an exchange a stream.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+use tokio::sync::oneshot;
+
+use super::code::Code;
+use super::control::{self, Role, Said};
+use super::fault::Fault;
+use super::fields;
+use super::frame::{Frames, Place};
+use super::opening::{Opening, Openings};
+use super::qpack;
+use super::receiving::{Received, head as read_head};
+use super::sending::{Sending, watch_of};
+use crate::byte_count::{Counters, HeaderBytes};
+use crate::connection::{ClientOptions, drop_connection_headers};
+use crate::error::{ExchangeError, Retry};
+use crate::http2::PRIORITY;
+use crate::latch::Latch;
+use crate::quic::Quic;
+use crate::tap::ConnectionTap;
+use crate::turns::Precedence;
+
+/// Between two looks whether the last packet is on its way.
+const PARTING_STEP: Duration = Duration::from_millis(1);
+/// Looks before that is given up.
+const PARTING_STEPS: u32 = 100;
+
+/// A client's HTTP/3 connection.
+#[derive(Clone)]
+pub(crate) struct Http3Client {
+    shared: Arc<Shared>,
+    openings: Openings,
+    counters: Arc<Counters>,
+    tap: Option<ConnectionTap>,
+    runtime: SharedRuntime,
+    ended: Latch,
+    max_head_bytes: usize,
+    /// The last handle closes the connection.
+    _handle: Arc<Handle>,
+}
+
+/// What every exchange of the connection knows of it.
+struct Shared {
+    connection: quinn::Connection,
+    exchanges: Mutex<Exchanges>,
+    /// Streams from this one on are not processed by the server.
+    goaway: AtomicU64,
+    /// Field sections that the server takes, bytes.
+    max_field_section: AtomicU64,
+}
+
+#[derive(Default)]
+struct Exchanges {
+    open: usize,
+    /// No more are begun; with the last the connection is closed.
+    is_closing: bool,
+}
+
+struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl std::fmt::Debug for Http3Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Http3Client")
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Exchanges> {
+        self.exchanges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An exchange begins; `None` if none may any more.
+    fn begin(self: &Arc<Self>) -> Option<Open> {
+        let mut exchanges = self.lock();
+        if exchanges.is_closing || self.is_going() {
+            return None;
+        }
+        exchanges.open += 1;
+        Some(Open(self.clone()))
+    }
+
+    fn is_going(&self) -> bool {
+        self.goaway.load(Ordering::Relaxed) < u64::MAX
+    }
+
+    /// Closes the connection once nothing is open.
+    fn close(&self) {
+        let mut exchanges = self.lock();
+        exchanges.is_closing = true;
+        if exchanges.open == 0 {
+            self.connection.close(Code::NO_ERROR.wire(), b"");
+        }
+    }
+
+    /// What became of an exchange on stream `id`; what the whole connection cannot bear ends it.
+    fn lost(&self, fault: &Fault, id: u64) -> ExchangeError {
+        if let Fault::Connection(code, why) = fault {
+            self.connection.close(code.wire(), why.as_bytes());
+        }
+        fault.of_exchange(id >= self.goaway.load(Ordering::Relaxed))
+    }
+}
+
+/// An exchange that is open.
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut exchanges = self.0.lock();
+        exchanges.open -= 1;
+        if exchanges.open == 0 && (exchanges.is_closing || self.0.is_going()) {
+            self.0.connection.close(Code::NO_ERROR.wire(), b"");
+        }
+    }
+}
+
+impl Http3Client {
+    pub(crate) fn start(
+        quic: Quic,
+        options: &ClientOptions,
+        tap: Option<ConnectionTap>,
+        runtime: &SharedRuntime,
+    ) -> Self {
+        let Quic {
+            connection,
+            endpoint,
+        } = quic;
+        let shared = Arc::new(Shared {
+            connection: connection.clone(),
+            exchanges: Mutex::default(),
+            goaway: AtomicU64::new(u64::MAX),
+            max_field_section: AtomicU64::new(u64::MAX),
+        });
+        let ended = Latch::new();
+        let (end, told, clock) = (ended.clone(), shared.clone(), runtime.clone());
+        let max_head_bytes = options.max_head_bytes;
+        runtime.spawn(Box::pin(async move {
+            let (_never_said, goaway) = oneshot::channel(); // clients just close
+            let hear = move |said| match said {
+                Said::MaxFieldSection(limit) => {
+                    told.max_field_section.store(limit, Ordering::Relaxed);
+                }
+                Said::Goaway(id) => {
+                    told.goaway.store(id, Ordering::Relaxed);
+                    if told.lock().open == 0 {
+                        told.connection.close(Code::NO_ERROR.wire(), b"");
+                    }
+                }
+                Said::Priority(..) => {}
+            };
+            let speaking = Box::pin(control::speak(connection.clone(), max_head_bytes, goaway));
+            let hearing = Box::pin(control::listen(connection.clone(), Role::Client, hear));
+            let fault = match select(speaking, hearing).await {
+                Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
+            };
+            tracing::debug!(%fault, "an h3 connection ended");
+            if let Fault::Connection(code, why) | Fault::Stream(code, why) = &fault {
+                connection.close(code.wire(), why.as_bytes());
+            }
+            say_goodbye(&connection, &clock).await;
+            drop(endpoint);
+            end.set();
+        }));
+        Self {
+            _handle: Arc::new(Handle(shared.clone())),
+            shared,
+            openings: Openings::default(),
+            counters: Arc::default(),
+            tap,
+            runtime: runtime.clone(),
+            ended,
+            max_head_bytes,
+        }
+    }
+
+    pub(crate) fn send(
+        &self,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        let Some(open) = self.shared.begin() else {
+            let closed = ExchangeError::new(Retry::Always, "the connection was closed");
+            return Box::pin(std::future::ready(Err(closed)));
+        };
+        let opening = self.openings.enter(&self.shared.connection, priority);
+        let client = self.clone();
+        Box::pin(async move { client.exchange(request, priority, open, opening).await })
+    }
+
+    async fn exchange(
+        self,
+        request: Request<Body>,
+        priority: Priority,
+        open: Open,
+        opening: Opening,
+    ) -> Result<Response<Body>, ExchangeError> {
+        let Self {
+            shared, runtime, ..
+        } = &self;
+        let (mut head, body) = request.into_parts();
+        drop_connection_headers(&mut head.headers);
+        head.headers.remove(header::HOST); // :authority says it
+        let precedence = Precedence {
+            urgency: priority.level(),
+            ..Precedence::default()
+        };
+        if precedence != Precedence::default() {
+            let field = HeaderValue::try_from(format!("u={priority}"));
+            head.headers
+                .insert(PRIORITY, field.expect("a digit is a header value"));
+        }
+        let is_empty = body.is_end_stream();
+        if !is_empty && let Some(len) = body.size_hint().exact() {
+            head.headers
+                .entry(header::CONTENT_LENGTH)
+                .or_insert_with(|| len.into());
+        }
+        let list = fields::of_request(&head);
+        let (len, most) = (
+            qpack::section_len(&list),
+            shared.max_field_section.load(Ordering::Relaxed),
+        );
+        if len > most {
+            let why = format!("h3: a head of {len} bytes, and the server takes {most}");
+            return Err(ExchangeError::new(Retry::Never, why));
+        }
+
+        let opened = opening.await.map_err(Fault::from);
+        let (send, recv) = opened.map_err(|fault| shared.lost(&fault, u64::MAX - 1))?;
+        let id = send.id().into();
+        let watch = watch_of(&send, &self.counters, self.tap.clone());
+        let mut sending = Sending::new(send, Some(watch.clone()), precedence);
+        let place = Place::Request {
+            max_head_bytes: self.max_head_bytes,
+        };
+        let mut frames = Frames::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
+        let lost = |fault: &Fault| shared.lost(fault, id);
+
+        let sent = sending.headers(&list).await;
+        sent.map_err(|fault| lost(&fault))?;
+        let upload = async move {
+            let sent = match is_empty {
+                true => sending.finish(),
+                false => sending.body(body, || None, None).await,
+            };
+            if let Err(fault) = sent {
+                // It may have its answer all the same: servers stop what they will not read.
+                tracing::debug!(%fault, "a request was not sent to its end");
+                sending.part_with(fault.code());
+            }
+        };
+        let max_head_bytes = self.max_head_bytes;
+        let answer = async {
+            loop {
+                let fields = read_head(&mut frames, max_head_bytes, Some(&watch)).await?;
+                let response = fields::response(fields).map_err(Fault::from)?;
+                // Early hints and their like (RFC 9110 §15.2) are for who looks on; they answer nothing.
+                if !response.status.is_informational() {
+                    return Ok::<_, Fault>(response);
+                }
+            }
+        };
+        let answer = match select(Box::pin(answer), upload.boxed()).await {
+            // The answer may come before the upload has ended (RFC 9114 §4.1).
+            Either::Left((answer, upload)) => {
+                runtime.spawn(upload);
+                answer
+            }
+            Either::Right(((), answer)) => answer.await,
+        };
+        let answer = answer.and_then(|response| {
+            let has_body = head.method != Method::HEAD
+                && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&response.status);
+            let len = fields::content_length(&response.headers)?;
+            Ok((response, len.filter(|_| has_body)))
+        });
+        let (response, len) = answer.map_err(|fault| {
+            frames.part_with(fault.code());
+            lost(&fault)
+        })?;
+        let connection = shared.connection.clone();
+        let body = Received::new(frames, connection, max_head_bytes, len, open);
+        Ok(Response::from_parts(response, Body::wrap(body)))
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.shared.lock().is_closing
+            || self.shared.is_going()
+            || self.shared.connection.close_reason().is_some()
+    }
+
+    pub(crate) fn close(&self) {
+        self.shared.close();
+    }
+
+    pub(crate) fn closed(&self) -> BoxFuture<()> {
+        Box::pin(self.ended.wait())
+    }
+
+    pub(crate) fn header_bytes(&self) -> HeaderBytes {
+        self.counters.read()
+    }
+}
+
+/// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection
+/// would else leave the server waiting.
+async fn say_goodbye(connection: &quinn::Connection, runtime: &SharedRuntime) {
+    if !matches!(
+        connection.close_reason(),
+        Some(quinn::ConnectionError::LocallyClosed)
+    ) {
+        return;
+    }
+    for _ in 0..PARTING_STEPS {
+        if connection.stats().frame_tx.connection_close > 0 {
+            return;
+        }
+        runtime.sleep_until(runtime.now() + PARTING_STEP).await;
+    }
+}

@@ -1,0 +1,87 @@
+//! The codes that streams and connections of HTTP/3 end with (RFC 9114 §8.1, RFC 9204 §6).
+
+use std::fmt;
+
+use quinn::VarInt;
+
+/// A code, as it crosses the wire.
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub(crate) struct Code(u64);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $value:literal,)*) => {
+        impl Code {
+            $($(#[$doc])* pub(crate) const $name: Self = Self($value);)*
+
+            fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $($value => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// All is well.
+    NO_ERROR = 0x100,
+    /// Our own fault.
+    INTERNAL_ERROR = 0x102,
+    /// A stream of a kind that may not be.
+    STREAM_CREATION_ERROR = 0x103,
+    /// A stream that must not end has ended.
+    CLOSED_CRITICAL_STREAM = 0x104,
+    /// A frame where it may not be.
+    FRAME_UNEXPECTED = 0x105,
+    /// A frame that is not as frames of its kind are.
+    FRAME_ERROR = 0x106,
+    /// More than one wants to bear.
+    EXCESSIVE_LOAD = 0x107,
+    /// An id that may not be.
+    ID_ERROR = 0x108,
+    /// Settings that may not be.
+    SETTINGS_ERROR = 0x109,
+    /// A control stream that begins with something else.
+    MISSING_SETTINGS = 0x10a,
+    /// A request that was not looked at.
+    REQUEST_REJECTED = 0x10b,
+    /// A request or its answer that is no longer wanted.
+    REQUEST_CANCELLED = 0x10c,
+    /// A request that ended before it was whole.
+    REQUEST_INCOMPLETE = 0x10d,
+    /// A message that is malformed.
+    MESSAGE_ERROR = 0x10e,
+    /// A header block that cannot be read.
+    QPACK_DECOMPRESSION_FAILED = 0x200,
+    /// Instructions for a dynamic table that we do not have.
+    QPACK_ENCODER_STREAM_ERROR = 0x201,
+}
+
+impl Code {
+    /// The code that a peer sent.
+    pub(crate) fn of(code: VarInt) -> Self {
+        Self(code.into_inner())
+    }
+
+    /// As quinn takes it.
+    pub(crate) fn wire(self) -> VarInt {
+        VarInt::from_u64(self.0).unwrap_or(VarInt::MAX)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) if name.starts_with("QPACK") => f.write_str(name),
+            Some(name) => write!(f, "H3_{name}"),
+            None => write!(f, "error {:#x}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

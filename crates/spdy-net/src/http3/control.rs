@@ -1,0 +1,321 @@
+//! The streams that carry no exchange: each side's control stream, and what else a peer may open (RFC 9114 §6.2).
+//!
+//! ```text
+//!   ours    00 | SETTINGS .. | GOAWAY        when the connection is to end
+//!   theirs  00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      once, and never closed
+//!           01 a push: we take none          02, 03 QPACK: once each, with nothing to say to a table of no bytes
+//!           others: not wanted, STOP_SENDING
+//! ```
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+use octets::Octets;
+use tokio::sync::oneshot;
+
+use super::code::Code;
+use super::fault::Fault;
+use super::frame::{Frames, Piece, Place, frame, kind, put_varint};
+
+// Settings (RFC 9114 §7.2.4.1, RFC 9204 §5).
+const QPACK_CAPACITY: u64 = 0x1;
+const MAX_FIELD_SECTION: u64 = 0x6;
+const QPACK_BLOCKED: u64 = 0x7;
+/// Settings of HTTP/2 that must not come (RFC 9114 §7.2.4.1).
+const SETTINGS_OF_HTTP2: [u64; 4] = [0x2, 0x3, 0x4, 0x5];
+/// Unidirectional streams a peer may have open: it needs three, and may grease with another.
+pub(crate) const MAX_UNI_STREAMS: u32 = 8;
+/// Before all requests: what is said of the connection must not wait behind bodies.
+const CONTROL_PRIORITY: i32 = 100;
+
+/// Which side of the connection this is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Role {
+    Client,
+    Server,
+}
+
+/// What a peer said about the connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Said {
+    /// Field sections of at most so many bytes are taken.
+    MaxFieldSection(u64),
+    /// Streams from this one on will not be processed.
+    Goaway(u64),
+    /// The priority of this stream's response shall be that of this header field.
+    Priority(u64, String),
+}
+
+/// Opens our control stream, says our settings, and GOAWAY with the id that `goaway` gives; holds the stream open
+/// until it is dropped. Gives why that failed.
+pub(super) async fn speak(
+    connection: quinn::Connection,
+    max_head_bytes: usize,
+    goaway: oneshot::Receiver<u64>,
+) -> Fault {
+    let spoken = async {
+        let mut stream = connection.open_uni().await?;
+        let _ = stream.set_priority(CONTROL_PRIORITY); // of a stream that is just open
+        let mut settings = BytesMut::new();
+        for (id, value) in [
+            (QPACK_CAPACITY, 0),
+            (MAX_FIELD_SECTION, max_head_bytes as u64),
+            (QPACK_BLOCKED, 0),
+        ] {
+            put_varint(&mut settings, id);
+            put_varint(&mut settings, value);
+        }
+        let mut opening = BytesMut::new();
+        put_varint(&mut opening, 0x00);
+        opening.put_slice(&frame(kind::SETTINGS, &settings));
+        write_all(&mut stream, &opening).await?;
+        if let Ok(id) = goaway.await {
+            let mut last = BytesMut::new();
+            put_varint(&mut last, id);
+            write_all(&mut stream, &frame(kind::GOAWAY, &last)).await?;
+        }
+        Err(match stream.stopped().await {
+            Ok(_) => critical("stopped"),
+            Err(_) => connection.closed().await.into(),
+        })
+    };
+    spoken.await.map_or_else(
+        |fault| fault,
+        |never: std::convert::Infallible| match never {},
+    )
+}
+
+async fn write_all(stream: &mut quinn::SendStream, bytes: &[u8]) -> Result<(), Fault> {
+    let written = stream.write_all(bytes).await;
+    written.map_err(|error| match error.into() {
+        Fault::Ended(_) => critical("stopped"),
+        other => other,
+    })
+}
+
+fn critical(deed: &str) -> Fault {
+    let why = format!("the peer {deed} a stream that must stay");
+    Fault::Connection(Code::CLOSED_CRITICAL_STREAM, why)
+}
+
+/// Hears every unidirectional stream of the peer, and tells `on` what it says, until something is wrong.
+pub(super) async fn listen(
+    connection: quinn::Connection,
+    role: Role,
+    on: impl Fn(Said) + Send + Sync,
+) -> Fault {
+    let seen = Arc::new(Mutex::new([false; 3]));
+    let mut open = FuturesUnordered::new();
+    let mut accepted = Box::pin(futures_util::stream::unfold(connection, |it| async {
+        Some((it.accept_uni().await, it))
+    }));
+    loop {
+        let next = match select(accepted.next(), pin!(next_of(&mut open))).await {
+            Either::Left((stream, _)) => stream.unwrap_or(Err(quinn::ConnectionError::Reset)),
+            Either::Right((Err(fault), _)) => return fault,
+            Either::Right((Ok(()), _)) => continue,
+        };
+        match next {
+            Ok(stream) => open.push(hear(stream, role, seen.clone(), &on)),
+            Err(lost) => return lost.into(),
+        }
+    }
+}
+
+/// The next stream that ended; never, while there is none.
+async fn next_of<F: Future>(open: &mut FuturesUnordered<F>) -> F::Output {
+    match open.next().await {
+        Some(ended) => ended,
+        None => std::future::pending().await,
+    }
+}
+
+/// Hears one stream to its end.
+async fn hear(
+    mut stream: quinn::RecvStream,
+    role: Role,
+    seen: Arc<Mutex<[bool; 3]>>,
+    on: &impl Fn(Said),
+) -> Result<(), Fault> {
+    let Some(kind) = read_varint(&mut stream).await? else {
+        return Ok(()); // gone before it said what it is
+    };
+    let once = |which: usize| {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut seen[which], true) {
+            false => Ok(()),
+            true => {
+                let why = format!("a second stream of type {kind}");
+                Err(Fault::Connection(Code::STREAM_CREATION_ERROR, why))
+            }
+        }
+    };
+    match (kind, role) {
+        (0x00, _) => {
+            once(0)?;
+            hear_control(stream, role, on).await
+        }
+        (0x01, Role::Client) => {
+            let why = "a push, and none was allowed".to_owned();
+            Err(Fault::Connection(Code::ID_ERROR, why))
+        }
+        (0x01, Role::Server) => {
+            let why = "a push from a client".to_owned();
+            Err(Fault::Connection(Code::STREAM_CREATION_ERROR, why))
+        }
+        (0x02, _) => {
+            once(1)?;
+            hear_encoder(stream).await
+        }
+        (0x03, _) => {
+            once(2)?;
+            // Of a table of no bytes there is nothing to acknowledge; cancellations are of no interest.
+            while stream
+                .read_chunk(1024, true)
+                .await
+                .map_err(of_critical)?
+                .is_some()
+            {}
+            Err(critical("closed"))
+        }
+        _ => {
+            let _ = stream.stop(Code::STREAM_CREATION_ERROR.wire());
+            Ok(())
+        }
+    }
+}
+
+fn of_critical(error: quinn::ReadError) -> Fault {
+    match error.into() {
+        Fault::Ended(_) => critical("reset"),
+        other => other,
+    }
+}
+
+/// The integer that a stream begins with; `None` if the stream ends within it.
+async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Fault> {
+    let mut bytes = [0; 8];
+    let mut len = 0;
+    loop {
+        if let Ok(value) = Octets::with_slice(&bytes[..len]).get_varint() {
+            return Ok(Some(value));
+        }
+        // A byte at a time: what follows is for whoever knows the type.
+        match stream.read(&mut bytes[len..=len]).await {
+            Ok(Some(1)) => len += 1,
+            Ok(_) | Err(quinn::ReadError::Reset(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+async fn hear_control(
+    stream: quinn::RecvStream,
+    role: Role,
+    on: &impl Fn(Said),
+) -> Result<(), Fault> {
+    let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR);
+    let mut is_first = true;
+    let mut goaway = u64::MAX;
+    loop {
+        let next = frames.next().await.map_err(|fault| match fault {
+            Fault::Ended(_) => critical("reset"),
+            other => other,
+        })?;
+        let Some(piece) = next else {
+            return Err(critical("closed"));
+        };
+        let Piece::Frame(kind, payload) = piece else {
+            panic!("on a control stream there are frames alone, not {piece:?}");
+        };
+        if is_first != (kind == kind::SETTINGS) {
+            return Err(match is_first {
+                true => {
+                    let why =
+                        format!("a control stream that begins with a frame of type {kind:#x}");
+                    Fault::Connection(Code::MISSING_SETTINGS, why)
+                }
+                false => Fault::Connection(Code::FRAME_UNEXPECTED, "settings twice".to_owned()),
+            });
+        }
+        is_first = false;
+        match (kind, role) {
+            (kind::SETTINGS, _) => {
+                if let Some(limit) = settings(&payload)? {
+                    on(Said::MaxFieldSection(limit));
+                }
+            }
+            (kind::GOAWAY, _) => {
+                let id = only_varint(&payload)?;
+                if id > goaway {
+                    let why = format!("GOAWAY with {id} after one with {goaway}");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
+                goaway = id;
+                on(Said::Goaway(id));
+            }
+            (kind::PRIORITY_UPDATE, Role::Server) => {
+                let mut read = Octets::with_slice(&payload);
+                let id = read
+                    .get_varint()
+                    .map_err(|_| frame_error("PRIORITY_UPDATE"))?;
+                let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
+                on(Said::Priority(id, field));
+            }
+            (kind::PRIORITY_UPDATE, Role::Client) | (kind::MAX_PUSH_ID, Role::Client) => {
+                let why = format!("a frame of type {kind:#x} from a server");
+                return Err(Fault::Connection(Code::FRAME_UNEXPECTED, why));
+            }
+            // Pushes are none of ours.
+            _ => {}
+        }
+    }
+}
+
+/// The QPACK encoder's stream: it may set the capacity to zero, which it is, and insert nothing.
+async fn hear_encoder(mut stream: quinn::RecvStream) -> Result<(), Fault> {
+    while let Some(chunk) = stream.read_chunk(1024, true).await.map_err(of_critical)? {
+        if chunk.bytes.iter().any(|byte| *byte != 0b0010_0000) {
+            let why = "an insertion into a dynamic table of no bytes".to_owned();
+            return Err(Fault::Connection(Code::QPACK_ENCODER_STREAM_ERROR, why));
+        }
+    }
+    Err(critical("closed"))
+}
+
+fn frame_error(what: &str) -> Fault {
+    Fault::Connection(Code::FRAME_ERROR, format!("{what} of a wrong length"))
+}
+
+fn only_varint(payload: &Bytes) -> Result<u64, Fault> {
+    let mut read = Octets::with_slice(payload);
+    match read.get_varint() {
+        Ok(value) if read.cap() == 0 => Ok(value),
+        _ => Err(frame_error("GOAWAY")),
+    }
+}
+
+/// The limit on field sections that SETTINGS name, if they do.
+fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
+    let mut read = Octets::with_slice(payload);
+    let (mut limit, mut seen) = (None, Vec::new());
+    while read.cap() > 0 {
+        let pair = (read.get_varint(), read.get_varint());
+        let (Ok(id), Ok(value)) = pair else {
+            return Err(frame_error("SETTINGS"));
+        };
+        if SETTINGS_OF_HTTP2.contains(&id) || seen.contains(&id) {
+            let why = format!("setting {id:#x}, which is of HTTP/2 or came twice");
+            return Err(Fault::Connection(Code::SETTINGS_ERROR, why));
+        }
+        seen.push(id); // at most half of what a control frame may be long
+        if id == MAX_FIELD_SECTION {
+            limit = Some(value);
+        }
+    }
+    Ok(limit)
+}

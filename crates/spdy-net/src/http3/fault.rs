@@ -1,0 +1,123 @@
+//! Why a stream, or a whole connection, is of no more use: by how far the harm reaches.
+
+use quinn::{ConnectionError as Lost, ReadError, VarInt, WriteError};
+
+use super::code::Code;
+use crate::error::{ConnectionError, ExchangeError, Retry};
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub(super) enum Fault {
+    /// The peer broke a rule that ends the connection (RFC 9114 §8).
+    Connection(Code, String),
+    /// The peer broke a rule that ends one exchange.
+    Stream(Code, String),
+    /// The peer ended the stream with this code, by RESET_STREAM or STOP_SENDING.
+    Ended(Code),
+    /// The connection was lost, or was ended by one side.
+    Lost(Lost),
+    /// It took too long.
+    Slow(String),
+}
+
+impl Fault {
+    /// What this side does to the stream for it.
+    pub(super) fn code(&self) -> Code {
+        match self {
+            Self::Connection(code, _) | Self::Stream(code, _) => *code,
+            Self::Ended(_) | Self::Lost(_) | Self::Slow(_) => Code::REQUEST_CANCELLED,
+        }
+    }
+
+    /// What it means for a request on a stream that the peer will process, or will not (`above_goaway`).
+    pub(super) fn of_exchange(&self, above_goaway: bool) -> ExchangeError {
+        let retry = match self {
+            _ if above_goaway => Retry::Always,
+            Self::Ended(Code::REQUEST_REJECTED) => Retry::Always,
+            Self::Ended(Code::REQUEST_CANCELLED | Code::INTERNAL_ERROR) => Retry::IfIdempotent,
+            Self::Lost(_) => Retry::IfIdempotent,
+            Self::Connection(..) | Self::Stream(..) | Self::Ended(_) | Self::Slow(_) => {
+                Retry::Never
+            }
+        };
+        ExchangeError::new(retry, format!("h3: {self}"))
+    }
+
+    /// What it means for the connection.
+    pub(super) fn of_connection(&self) -> ConnectionError {
+        let abuse = matches!(
+            self,
+            Self::Connection(Code::EXCESSIVE_LOAD, _) | Self::Stream(Code::EXCESSIVE_LOAD, _)
+        );
+        ConnectionError::Http3 {
+            why: self.to_string(),
+            abuse,
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connection(code, why) | Self::Stream(code, why) => write!(f, "{why} ({code})"),
+            Self::Ended(code) => write!(f, "the peer ended the stream with {code}"),
+            Self::Lost(Lost::ApplicationClosed(close)) => {
+                let code = Code::of(close.error_code);
+                let reason = String::from_utf8_lossy(&close.reason);
+                match reason.is_empty() {
+                    true => write!(f, "the peer closed the connection with {code}"),
+                    false => write!(f, "the peer closed the connection with {code}: {reason}"),
+                }
+            }
+            Self::Lost(lost) => write!(f, "QUIC: {lost}"),
+            Self::Slow(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Lost> for Fault {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Reset(code) => Self::Ended(Code::of(code)),
+            ReadError::ConnectionLost(lost) => Self::Lost(lost),
+            // Nothing is read from a stream that is done with, and nothing is sent early.
+            ReadError::ClosedStream
+            | ReadError::IllegalOrderedRead
+            | ReadError::ZeroRttRejected => {
+                panic!("read from a stream of HTTP/3: {error}")
+            }
+        }
+    }
+}
+
+impl From<WriteError> for Fault {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stopped(code) => Self::Ended(Code::of(code)),
+            WriteError::ConnectionLost(lost) => Self::Lost(lost),
+            WriteError::ClosedStream | WriteError::ZeroRttRejected => {
+                panic!("wrote to a stream of HTTP/3: {error}")
+            }
+        }
+    }
+}
+
+/// Whether a connection ended as connections do: closed without a complaint, or forgotten by a silent peer.
+pub(super) fn is_orderly(lost: &Lost) -> bool {
+    match lost {
+        // Some close QUIC itself, with its own zero, when they mean that all is well.
+        Lost::ApplicationClosed(close) => {
+            close.error_code == VarInt::from_u32(0) || Code::of(close.error_code) == Code::NO_ERROR
+        }
+        Lost::TimedOut | Lost::LocallyClosed => true,
+        _ => false,
+    }
+}

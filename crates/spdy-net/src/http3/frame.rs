@@ -1,0 +1,337 @@
+//! The frames of a stream as they arrive: heads and blocks whole and bounded, bodies in pieces (RFC 9114 §7).
+//!
+//! ```text
+//!   type i | length i | payload           i: 1, 2, 4 or 8 bytes, told by the first two bits (RFC 9000 §16)
+//! ```
+//!
+//! A length is what the peer says, up to 2^62: what is kept whole has a limit that is asked before the first byte of
+//! it is kept, DATA is handed on as it comes, and what nobody knows is passed over, so many bytes a stream and no more.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use octets::{Octets, OctetsMut, varint_len};
+use spdy_session::observe::Direction;
+
+use super::code::Code;
+use super::fault::Fault;
+use super::watch::StreamWatch;
+
+/// The types of frames (RFC 9114 §11.2.1, RFC 9218 §7.2).
+pub(super) mod kind {
+    pub(crate) const DATA: u64 = 0x0;
+    pub(crate) const HEADERS: u64 = 0x1;
+    pub(crate) const CANCEL_PUSH: u64 = 0x3;
+    pub(crate) const SETTINGS: u64 = 0x4;
+    pub(crate) const PUSH_PROMISE: u64 = 0x5;
+    pub(crate) const GOAWAY: u64 = 0x7;
+    pub(crate) const MAX_PUSH_ID: u64 = 0xd;
+    pub(crate) const PRIORITY_UPDATE: u64 = 0xf_0700;
+    /// Types of HTTP/2 that have no like here, and must not be used.
+    pub(crate) const OF_HTTP2: [u64; 4] = [0x2, 0x6, 0x8, 0x9];
+}
+
+/// The longest frame that is taken on a control stream, bytes.
+pub(super) const MAX_CONTROL_FRAME_BYTES: u64 = 4 * 1024;
+/// Bytes of frames of unknown types that are passed over on one stream; with one more it ends.
+pub(super) const MAX_UNKNOWN_BYTES: u64 = 64 * 1024;
+/// The most that is taken from QUIC at once, bytes.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// A type and a length of 8 bytes each.
+const MAX_HEAD_BYTES: usize = 16;
+
+/// Appends an integer of QUIC's.
+pub(super) fn put_varint(out: &mut BytesMut, value: u64) {
+    let start = out.len();
+    out.resize(start + varint_len(value), 0);
+    OctetsMut::with_slice(&mut out[start..])
+        .put_varint(value)
+        .expect("as long as it said");
+}
+
+/// A whole frame.
+pub(super) fn frame(kind: u64, payload: &[u8]) -> Bytes {
+    let mut out = BytesMut::with_capacity(MAX_HEAD_BYTES + payload.len());
+    put_head(&mut out, kind, payload.len());
+    out.put_slice(payload);
+    out.freeze()
+}
+
+/// Appends the head of a frame whose payload has `len_bytes`.
+pub(super) fn put_head(out: &mut BytesMut, kind: u64, len_bytes: usize) {
+    put_varint(out, kind);
+    put_varint(out, len_bytes as u64);
+}
+
+/// Where frames arrive, which decides what may.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Place {
+    /// Requests and responses.
+    Request {
+        /// The longest HEADERS, bytes.
+        max_head_bytes: usize,
+    },
+    /// Everything about the connection.
+    Control,
+}
+
+/// What arrived.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Piece {
+    /// A part of a body.
+    Data(Bytes),
+    /// A header block.
+    Headers(Bytes),
+    /// Another frame, on a control stream.
+    Frame(u64, Bytes),
+}
+
+/// What is done with the bytes at hand.
+#[derive(Debug)]
+enum State {
+    /// They are of a frame's head, of which this much came.
+    Head(BytesMut),
+    /// They are handed on, so many more.
+    Data(u64),
+    /// They are kept until all came.
+    Whole(u64, u64, BytesMut),
+    /// They are passed over, so many more.
+    Skip(u64),
+}
+
+/// Reads the frames of one stream.
+#[derive(Debug)]
+pub(super) struct Frames {
+    recv: quinn::RecvStream,
+    place: Place,
+    state: State,
+    /// From QUIC, and not looked at yet.
+    chunk: Bytes,
+    unknown_bytes: u64,
+    is_over: bool,
+    watch: Option<StreamWatch>,
+    /// What the peer is told when nobody wants to read any more.
+    parting: Code,
+}
+
+impl Frames {
+    /// Reads `recv`. `parting` is what the peer is told if it is not read to its end.
+    pub(super) fn new(
+        recv: quinn::RecvStream,
+        place: Place,
+        watch: Option<StreamWatch>,
+        parting: Code,
+    ) -> Self {
+        Self {
+            recv,
+            place,
+            state: State::Head(BytesMut::new()),
+            chunk: Bytes::new(),
+            unknown_bytes: 0,
+            is_over: false,
+            watch,
+            parting,
+        }
+    }
+
+    /// The next piece; `None` at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Piece>, Fault> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`next`](Self::next). Not to be called after an error.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Fault>> {
+        loop {
+            while let Some(piece) = self.step()? {
+                match piece {
+                    Step::Go => {}
+                    Step::Found(piece) => return Poll::Ready(Ok(Some(piece))),
+                }
+            }
+            if self.is_over {
+                return Poll::Ready(self.ended().map(|()| None));
+            }
+            match ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx)) {
+                Ok(Some(chunk)) => self.chunk = chunk.bytes,
+                Ok(None) => self.is_over = true,
+                Err(error) => {
+                    self.is_over = true; // there is nothing left to stop
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
+    /// Uses the chunk a step further; `None` if it is used up.
+    fn step(&mut self) -> Result<Option<Step>, Fault> {
+        let state = &mut self.state;
+        // A frame of no bytes has its payload already.
+        if let State::Whole(kind, left, bytes) = state
+            && *left == 0
+        {
+            let (kind, bytes) = (*kind, std::mem::take(bytes).freeze());
+            *state = State::Head(BytesMut::new());
+            return Ok(Some(Step::Found(match kind {
+                kind::HEADERS => Piece::Headers(bytes),
+                other => Piece::Frame(other, bytes),
+            })));
+        }
+        if self.chunk.is_empty() {
+            return Ok(None);
+        }
+        let take = |left: &mut u64, chunk: &mut Bytes| {
+            let len = chunk
+                .len()
+                .min(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= len as u64;
+            chunk.split_to(len)
+        };
+        match state {
+            State::Head(head) => {
+                let missing = MAX_HEAD_BYTES - head.len();
+                let had = head.len();
+                head.extend_from_slice(&self.chunk[..missing.min(self.chunk.len())]);
+                let mut read = Octets::with_slice(head);
+                let (Ok(kind), Ok(len)) = (read.get_varint(), read.get_varint()) else {
+                    self.chunk.advance(head.len() - had); // 16 bytes are always enough
+                    return Ok(None);
+                };
+                self.chunk.advance(read.off() - had);
+                if let Some(watch) = &self.watch {
+                    watch.frame(Direction::Received, kind, len);
+                }
+                self.state = self.begin(kind, len)?;
+            }
+            State::Data(left) => {
+                let data = take(left, &mut self.chunk);
+                if *left == 0 {
+                    *state = State::Head(BytesMut::new());
+                }
+                return Ok(Some(Step::Found(Piece::Data(data))));
+            }
+            State::Whole(_, left, bytes) => {
+                let part = take(left, &mut self.chunk);
+                bytes.extend_from_slice(&part);
+            }
+            State::Skip(left) => {
+                take(left, &mut self.chunk);
+                if *left == 0 {
+                    *state = State::Head(BytesMut::new());
+                }
+            }
+        }
+        Ok(Some(Step::Go))
+    }
+
+    /// What is done with a frame of this head.
+    fn begin(&mut self, kind: u64, len: u64) -> Result<State, Fault> {
+        let head = || State::Head(BytesMut::new());
+        let unexpected = |what: &str| {
+            let why = format!("a frame of type {kind:#x} {what}");
+            Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+        };
+        if kind::OF_HTTP2.contains(&kind) {
+            return unexpected("of HTTP/2");
+        }
+        match (self.place, kind) {
+            (Place::Request { .. }, kind::DATA) => Ok(match len {
+                0 => head(),
+                len => State::Data(len),
+            }),
+            (Place::Request { max_head_bytes }, kind::HEADERS) => {
+                if len > max_head_bytes as u64 {
+                    let why = format!("a header block of {len} bytes, want {max_head_bytes}");
+                    return Err(Fault::Stream(Code::EXCESSIVE_LOAD, why));
+                }
+                Ok(State::Whole(kind, len, BytesMut::new()))
+            }
+            (
+                Place::Request { .. },
+                kind::CANCEL_PUSH
+                | kind::SETTINGS
+                | kind::PUSH_PROMISE
+                | kind::GOAWAY
+                | kind::MAX_PUSH_ID
+                | kind::PRIORITY_UPDATE,
+            ) => unexpected("on a request's stream"),
+            (Place::Control, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE) => {
+                unexpected("on the control stream")
+            }
+            (
+                Place::Control,
+                kind::SETTINGS
+                | kind::GOAWAY
+                | kind::CANCEL_PUSH
+                | kind::MAX_PUSH_ID
+                | kind::PRIORITY_UPDATE,
+            ) => {
+                if len > MAX_CONTROL_FRAME_BYTES {
+                    let why =
+                        format!("a control frame of {len} bytes, want {MAX_CONTROL_FRAME_BYTES}");
+                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
+                }
+                Ok(State::Whole(kind, len, BytesMut::new()))
+            }
+            _ => {
+                self.unknown_bytes = self.unknown_bytes.saturating_add(len);
+                if self.unknown_bytes > MAX_UNKNOWN_BYTES {
+                    let why = format!("unknown frames of more than {MAX_UNKNOWN_BYTES} bytes");
+                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
+                }
+                Ok(match len {
+                    0 => head(),
+                    len => State::Skip(len),
+                })
+            }
+        }
+    }
+
+    /// The stream has ended: between frames, or too early.
+    fn ended(&self) -> Result<(), Fault> {
+        match &self.state {
+            State::Head(head) if head.is_empty() => Ok(()),
+            _ => {
+                let why = "a stream that ends within a frame".to_owned();
+                Err(Fault::Connection(Code::FRAME_ERROR, why))
+            }
+        }
+    }
+
+    /// Whether nothing follows, as far as is known without waiting.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        if self.is_over || !self.chunk.is_empty() || self.ended().is_err() {
+            return self.is_over;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(&mut cx);
+        match polled {
+            Poll::Ready(Ok(Some(chunk))) => self.chunk = chunk.bytes,
+            Poll::Ready(Ok(None)) => self.is_over = true,
+            // What is wrong, the next reading says too.
+            Poll::Ready(Err(_)) | Poll::Pending => {}
+        }
+        self.is_over
+    }
+
+    /// Tells the peer, now or when this is dropped, why nobody reads on.
+    pub(super) fn part_with(&mut self, code: Code) {
+        self.parting = code;
+    }
+}
+
+/// How far a step came.
+enum Step {
+    /// On.
+    Go,
+    /// To something that the caller wants.
+    Found(Piece),
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = self.recv.stop(self.parting.wire()); // of a lost connection there is nothing to stop
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! HTTP/3 on both sides, over quinn's QUIC (RFC 9114, RFC 9204, RFC 9218).
+//!
+//! ```text
+//!   client.rs                      server.rs            an exchange a stream, both directions of it
+//!      |  opening.rs: whose turn      |
+//!   sending.rs, receiving.rs       the same             bodies, heads, trailers; RESET_STREAM, STOP_SENDING
+//!      |  fields.rs, qpack.rs         |                 heads <-> fields <-> header blocks
+//!      |  frame.rs                    |                 frames <-> bytes of a stream
+//!   control.rs                     the same             SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
+//! ```
+//!
+//! Streams, windows, recovery and TLS are QUIC's (`quic.rs`). The layer on top is our own, because the one there is
+//! (the h3 crate, 0.0.8) takes header blocks of any length a peer announces, shuts down off by one, and has no way
+//! to QUIC's priorities; it is a peer in the tests instead.
+//!
+//! What is not here: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport.
+
+pub(crate) mod client;
+pub(crate) mod code;
+pub(crate) mod control;
+mod fault;
+mod fields;
+mod frame;
+mod opening;
+mod qpack;
+mod receiving;
+mod sending;
+pub(crate) mod server;
+mod static_table;
+mod watch;

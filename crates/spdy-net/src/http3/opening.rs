@@ -1,0 +1,93 @@
+//! Who opens the next stream when the server lets us have no more for now: the most urgent, of equals the first.
+//!
+//! QUIC grants streams one by one (MAX_STREAMS). quinn gives them to whoever asked first; here only the head of our
+//! own queue asks.
+
+use std::collections::BTreeMap;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::BoxFuture;
+use spdy_frame::priority::Priority;
+
+/// The requests of a connection that want a stream. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Openings(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    waiting: BTreeMap<Place, Option<Waker>>,
+}
+
+/// Level, 0 the most urgent, and the how-manieth.
+type Place = (u8, u64);
+
+type Opened = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
+
+impl Openings {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Enters the queue; what is returned waits in it.
+    pub(super) fn enter(&self, connection: &quinn::Connection, priority: Priority) -> Opening {
+        let mut state = self.lock();
+        let place = (priority.level(), state.next);
+        state.next += 1;
+        state.waiting.insert(place, None);
+        Opening {
+            openings: self.clone(),
+            place,
+            connection: connection.clone(),
+            asking: None,
+        }
+    }
+}
+
+/// A request in the queue. Dropped, it leaves it.
+pub(super) struct Opening {
+    openings: Openings,
+    place: Place,
+    connection: quinn::Connection,
+    /// QUIC is asked, for this is the head of the queue.
+    asking: Option<BoxFuture<'static, Opened>>,
+}
+
+impl Future for Opening {
+    type Output = Opened;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Opened> {
+        let this = &mut *self;
+        {
+            let mut state = this.openings.lock();
+            let is_head = state.waiting.keys().next() == Some(&this.place);
+            if let Some(waker) = state.waiting.get_mut(&this.place) {
+                *waker = Some(cx.waker().clone());
+            }
+            if !is_head {
+                this.asking = None; // a more urgent one came meanwhile
+                return Poll::Pending;
+            }
+        }
+        let asking = this.asking.get_or_insert_with(|| {
+            let connection = this.connection.clone();
+            Box::pin(async move { connection.open_bi().await })
+        });
+        pin!(asking).poll(cx)
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        let mut state = self.openings.lock();
+        state.waiting.remove(&self.place);
+        let head = state.waiting.values_mut().next();
+        let waker = head.and_then(Option::take);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

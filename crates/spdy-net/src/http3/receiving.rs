@@ -1,0 +1,182 @@
+//! What arrives on a request's stream: heads, then a body in pieces, then trailers, and nothing else (RFC 9114 §4.1).
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::BoxError;
+use spdy_session::observe::Direction;
+
+use super::code::Code;
+use super::fault::Fault;
+use super::fields::{self, Malformed};
+use super::frame::{Frames, Piece};
+use super::qpack::{self, BlockError, Field};
+use super::watch::StreamWatch;
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Stream(Code::MESSAGE_ERROR, malformed.to_string())
+    }
+}
+
+impl From<BlockError> for Fault {
+    fn from(error: BlockError) -> Self {
+        let why = error.to_string();
+        match error {
+            BlockError::TooLarge { .. } => Self::Stream(Code::EXCESSIVE_LOAD, why),
+            BlockError::Broken | BlockError::Dynamic => {
+                Self::Connection(Code::QPACK_DECOMPRESSION_FAILED, why)
+            }
+        }
+    }
+}
+
+/// The fields that a message begins with, or another of a response's heads.
+pub(super) async fn head(
+    frames: &mut Frames,
+    max_head_bytes: usize,
+    watch: Option<&StreamWatch>,
+) -> Result<Vec<Field>, Fault> {
+    match frames.next().await? {
+        Some(Piece::Headers(block)) => {
+            let fields = qpack::decode(&block, max_head_bytes)?;
+            if let Some(watch) = watch {
+                watch.headers(Direction::Received, &fields);
+            }
+            Ok(fields)
+        }
+        Some(_) => {
+            let why = "a body before its head".to_owned();
+            Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+        }
+        None => {
+            let why = "a stream that ends before its head".to_owned();
+            Err(Fault::Stream(Code::REQUEST_INCOMPLETE, why))
+        }
+    }
+}
+
+/// A body that arrives: QUIC gives credit as it is read. Dropped before its end, the peer is asked to stop. What
+/// `held` is lives as long as the body.
+pub(super) struct Received<T> {
+    frames: Frames,
+    connection: quinn::Connection,
+    max_head_bytes: usize,
+    /// Bytes that are still to come, where the head said how many.
+    left: Option<u64>,
+    phase: Phase,
+    held: Option<T>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Body,
+    Trailers,
+    Over,
+}
+
+impl<T> Received<T> {
+    /// The rest of `frames`; `left` is what the head said of its length.
+    pub(super) fn new(
+        frames: Frames,
+        connection: quinn::Connection,
+        max_head_bytes: usize,
+        left: Option<u64>,
+        held: T,
+    ) -> Self {
+        Self {
+            frames,
+            connection,
+            max_head_bytes,
+            left,
+            phase: Phase::Body,
+            held: Some(held),
+        }
+    }
+
+    /// The same, looked at once: if the stream has ended with the head, there is no body, and none to wait for.
+    pub(super) fn known_to_be_empty(mut self) -> Self {
+        if self.left.unwrap_or(0) == 0 && self.frames.is_at_end() {
+            self.phase = Phase::Over;
+            self.held = None;
+        }
+        self
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Fault>> {
+        if self.phase == Phase::Over {
+            return Poll::Ready(Ok(None));
+        }
+        let wrong_length = || {
+            let why = "a body of another length than its head said".to_owned();
+            Fault::Stream(Code::MESSAGE_ERROR, why)
+        };
+        let unexpected = |what: &str| {
+            let why = format!("{what} behind trailers");
+            Fault::Connection(Code::FRAME_UNEXPECTED, why)
+        };
+        match (ready!(self.frames.poll_next(cx))?, self.phase) {
+            (Some(Piece::Data(data)), Phase::Body) => {
+                if let Some(left) = &mut self.left {
+                    *left = left
+                        .checked_sub(data.len() as u64)
+                        .ok_or_else(wrong_length)?;
+                }
+                Poll::Ready(Ok(Some(Frame::data(data))))
+            }
+            (Some(Piece::Headers(block)), Phase::Body) => {
+                let trailers = fields::trailers(qpack::decode(&block, self.max_head_bytes)?)?;
+                if self.left.is_some_and(|left| left > 0) {
+                    return Poll::Ready(Err(wrong_length()));
+                }
+                self.phase = Phase::Trailers;
+                Poll::Ready(Ok(Some(Frame::trailers(trailers))))
+            }
+            (Some(Piece::Data(_)), _) => Poll::Ready(Err(unexpected("a body"))),
+            (Some(_), _) => Poll::Ready(Err(unexpected("a head"))),
+            (None, phase) => {
+                self.phase = Phase::Over;
+                self.held = None;
+                if phase == Phase::Body && self.left.is_some_and(|left| left > 0) {
+                    return Poll::Ready(Err(wrong_length()));
+                }
+                Poll::Ready(Ok(None))
+            }
+        }
+    }
+}
+
+impl<T: Send + Unpin> http_body::Body for Received<T> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        match ready!(this.poll(cx)) {
+            Ok(frame) => Poll::Ready(frame.map(Ok)),
+            Err(fault) => {
+                this.phase = Phase::Over;
+                this.held = None;
+                this.frames.part_with(fault.code());
+                if let Fault::Connection(code, why) = &fault {
+                    this.connection.close(code.wire(), why.as_bytes());
+                }
+                Poll::Ready(Some(Err(Box::new(fault))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}

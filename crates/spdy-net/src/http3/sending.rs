@@ -1,0 +1,224 @@
+//! What goes out on a request's stream: heads, bodies as QUIC takes them, trailers, the end.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::future::{Either, select};
+use http::HeaderMap;
+use http_body::{Body as _, Frame};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_session::observe::Direction;
+
+use super::code::Code;
+use super::fault::Fault;
+use super::fields;
+use super::frame::{frame, kind, put_head};
+use super::qpack::{self, Field};
+use super::watch::StreamWatch;
+use crate::stall::Stall;
+use crate::turns::Precedence;
+
+/// The sending side of a stream. Dropped before its end, it is reset: quinn would end it, and half a body pass for a
+/// whole one.
+#[derive(Debug)]
+pub(super) struct Sending {
+    stream: quinn::SendStream,
+    watch: Option<StreamWatch>,
+    /// On its way: bytes that QUIC has not taken.
+    queue: [Bytes; 2],
+    parting: Option<Code>,
+}
+
+/// What QUIC gives a stream of this urgency: it knows more as more urgent.
+pub(super) fn quic_priority(precedence: Precedence) -> i32 {
+    7 - i32::from(precedence.urgency)
+}
+
+impl Sending {
+    pub(super) fn new(
+        stream: quinn::SendStream,
+        watch: Option<StreamWatch>,
+        precedence: Precedence,
+    ) -> Self {
+        let sending = Self {
+            stream,
+            watch,
+            queue: [Bytes::new(), Bytes::new()],
+            parting: Some(Code::REQUEST_CANCELLED),
+        };
+        sending.set_precedence(precedence);
+        sending
+    }
+
+    /// The stream's number.
+    pub(super) fn id(&self) -> u64 {
+        self.stream.id().into()
+    }
+
+    /// From now on the stream goes before and behind others so.
+    pub(super) fn set_precedence(&self, precedence: Precedence) {
+        let _ = self.stream.set_priority(quic_priority(precedence)); // one that is gone needs none
+    }
+
+    /// Sends a header block, or queues it before what comes next.
+    pub(super) async fn headers(&mut self, fields: &[Field]) -> Result<(), Fault> {
+        let block = qpack::encode(fields);
+        if let Some(watch) = &self.watch {
+            watch.headers(Direction::Sent, fields);
+            watch.frame(Direction::Sent, kind::HEADERS, block.len() as u64);
+        }
+        self.queue[0] = frame(kind::HEADERS, &block);
+        std::future::poll_fn(|cx| self.poll_queue(cx).map_ok(drop)).await
+    }
+
+    /// Puts a piece of a body behind its head. The queue must be empty.
+    fn queue_data(&mut self, data: Bytes) {
+        let mut head = BytesMut::with_capacity(16);
+        put_head(&mut head, kind::DATA, data.len());
+        if let Some(watch) = &self.watch {
+            watch.frame(Direction::Sent, kind::DATA, data.len() as u64);
+        }
+        self.queue = [head.freeze(), data];
+    }
+
+    /// Ready when QUIC took something, or the queue is empty; gives how many bytes it took.
+    fn poll_queue(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Fault>> {
+        let mut taken = 0;
+        while self.queue.iter().any(|bytes| !bytes.is_empty()) {
+            let writing = pin!(self.stream.write_chunks(&mut self.queue));
+            match writing.poll(cx) {
+                Poll::Ready(Ok(written)) => taken += written.bytes,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending if taken > 0 => break,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    fn is_queue_empty(&self) -> bool {
+        self.queue.iter().all(Bytes::is_empty)
+    }
+
+    /// Ends the stream: all was said.
+    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+        self.parting = None;
+        let lost = |_| Fault::Ended(Code::NO_ERROR);
+        self.stream.finish().map_err(lost)
+    }
+
+    /// Resets the stream with `code`, now or when this is dropped.
+    pub(super) fn part_with(&mut self, code: Code) {
+        if self.parting.is_some() {
+            self.parting = Some(code);
+        }
+    }
+
+    /// Completes when the peer wants no more, or has taken all of a stream that was finished: `true` then.
+    pub(super) fn stopped(&self) -> impl Future<Output = bool> + Send + 'static {
+        let stopped = self.stream.stopped();
+        async move { matches!(stopped.await, Ok(None)) }
+    }
+
+    /// Writes `body`, and ends the stream. `precedence` is asked before each piece, for it may change.
+    pub(super) async fn body(
+        &mut self,
+        body: Body,
+        mut precedence: impl FnMut() -> Option<Precedence>,
+        mut stall: Option<Stall>,
+    ) -> Result<(), Fault> {
+        let mut body = body;
+        let trailers = std::future::poll_fn(|cx| {
+            loop {
+                if !self.is_queue_empty() {
+                    let taken = match self.poll_queue(cx) {
+                        Poll::Ready(taken) => taken?,
+                        Poll::Pending => match stall.as_mut().map(|stall| stall.poll(cx)) {
+                            Some(Poll::Ready(error)) => {
+                                return Poll::Ready(Err(Fault::Slow(error.to_string())));
+                            }
+                            Some(Poll::Pending) | None => return Poll::Pending,
+                        },
+                    };
+                    stall.iter_mut().for_each(|stall| stall.moved(taken));
+                    continue;
+                }
+                if body.is_end_stream() {
+                    return Poll::Ready(Ok(None));
+                }
+                let Poll::Ready(next) = Pin::new(&mut body).poll_frame(cx) else {
+                    return Poll::Pending;
+                };
+                let internal = |error: &dyn std::fmt::Display| {
+                    Fault::Stream(Code::INTERNAL_ERROR, format!("a body broke: {error}"))
+                };
+                let next = next.transpose().map_err(|error| internal(&error))?;
+                match next.map(Frame::into_data) {
+                    Some(Ok(data)) if data.is_empty() => {}
+                    Some(Ok(data)) => {
+                        if let Some(precedence) = precedence() {
+                            self.set_precedence(precedence);
+                        }
+                        self.queue_data(data);
+                    }
+                    Some(Err(frame)) => return Poll::Ready(Ok(frame.into_trailers().ok())),
+                    None => return Poll::Ready(Ok(None)),
+                }
+            }
+        });
+        let trailers: Option<HeaderMap> = trailers.await?;
+        if let Some(trailers) = trailers {
+            self.headers(&fields::of_trailers(&trailers)).await?;
+        }
+        self.finish()
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if let Some(code) = self.parting {
+            let _ = self.stream.reset(code.wire()); // one that is gone is reset enough
+        }
+    }
+}
+
+/// Waits until the peer has taken what was sent on a finished stream, as long as it goes on taking: `false` if for
+/// `patience` no packet with stream data was sent, nor any acknowledged.
+pub(super) async fn delivered(
+    stopped: impl Future<Output = bool>,
+    connection: &quinn::Connection,
+    runtime: &SharedRuntime,
+    patience: Duration,
+) -> bool {
+    let progress = || {
+        let stats = connection.stats();
+        (stats.frame_tx.stream, stats.frame_rx.acks)
+    };
+    let mut stopped = pin!(stopped);
+    loop {
+        let before = progress();
+        let deadline = runtime.sleep_until(runtime.now() + patience);
+        match select(stopped.as_mut(), deadline).await {
+            Either::Left((_, _)) => return true,
+            Either::Right(((), _)) if progress() == before => return false,
+            Either::Right(((), _)) => {}
+        }
+    }
+}
+
+/// The watch of a stream, where there is one.
+pub(super) fn watch_of(
+    stream: &quinn::SendStream,
+    counters: &Arc<crate::byte_count::Counters>,
+    tap: Option<crate::tap::ConnectionTap>,
+) -> StreamWatch {
+    StreamWatch {
+        stream_id: stream.id().into(),
+        counters: counters.clone(),
+        tap,
+    }
+}

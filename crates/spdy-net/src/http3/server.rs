@@ -1,0 +1,336 @@
+//! The server's side: an exchange a stream, each answered by its precedence.
+//!
+//! ```text
+//!   serving --stop, idle, or its place is wanted--> draining: GOAWAY, and every later stream is rejected
+//!                                                      `--nothing open, and two round trips more--> closed
+//! ```
+//!
+//! An exchange is open until the client has acknowledged the last byte of its answer: a connection that is closed
+//! takes with it what is under way.
+
+use std::collections::BTreeMap;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+use http::{Method, Request};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_frame::priority::Priority;
+use tokio::sync::oneshot;
+
+use super::code::Code;
+use super::control::{self, Role, Said};
+use super::fault::{Fault, is_orderly};
+use super::fields;
+use super::frame::{Frames, Place};
+use super::receiving::{Received, head};
+use super::sending::{Sending, delivered};
+use crate::connection::drop_connection_headers;
+use crate::error::ConnectionError;
+use crate::handler::{Arrival, Handler};
+use crate::http2::PRIORITY;
+use crate::idle::Idle;
+use crate::limit::ConnectionLimit;
+use crate::protocol::Protocol;
+use crate::serve::{ServerOptions, Terms};
+use crate::stall::Stall;
+use crate::turns::Precedence;
+
+/// Requests that a client gave up before their answers began, beyond as many as it let be answered; one more ends
+/// the connection (rapid reset, CVE-2023-44487).
+const MAX_UNSEEN_RESETS: u64 = 100;
+/// Priorities that are told before the streams they are for; past it the oldest go.
+const MAX_EARLY_PRIORITIES: usize = 256;
+/// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
+const PARTING_RTTS: u32 = 2;
+/// Streams of requests count in fours (RFC 9000 §2.1).
+const NEXT_STREAM: u64 = 4;
+
+/// What PRIORITY_UPDATE said, by stream. Clones are the same.
+#[derive(Clone, Default)]
+struct Priorities(Arc<Mutex<BTreeMap<u64, Precedence>>>);
+
+impl Priorities {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Precedence>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, id: u64, precedence: Precedence) {
+        let mut told = self.lock();
+        told.insert(id, precedence);
+        if told.len() > MAX_EARLY_PRIORITIES {
+            told.pop_first();
+        }
+    }
+
+    fn of(&self, id: u64) -> Option<Precedence> {
+        self.lock().get(&id).copied()
+    }
+
+    fn forget(&self, id: u64) {
+        self.lock().remove(&id);
+    }
+}
+
+/// Serves a connection whose handshake is done until it ends.
+pub(crate) async fn serve(
+    connection: quinn::Connection,
+    terms: Terms<'_>,
+) -> Result<(), ConnectionError> {
+    let Terms {
+        handler,
+        options,
+        runtime,
+        stop,
+        ..
+    } = terms;
+    let priorities = Priorities::default();
+    let (goaway, say_goaway) = oneshot::channel();
+    let mut goaway = Some(goaway);
+    let told = priorities.clone();
+    let hear = move |said| {
+        if let Said::Priority(id, field) = said {
+            told.tell(id, Precedence::parse(&field));
+        }
+    };
+    let speaking = control::speak(connection.clone(), options.max_head_bytes, say_goaway);
+    let hearing = control::listen(connection.clone(), Role::Server, hear);
+    let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
+    let mut accepted = Box::pin(futures_util::stream::unfold(
+        connection.clone(),
+        |it| async { Some((it.accept_bi().await, it)) },
+    ));
+    let idle = Idle::start(runtime.clone(), options.idle_timeout);
+    let mut expired = Box::pin(idle.expired());
+    let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
+    let mut parting = None;
+    let mut answers = FuturesUnordered::new();
+    let (mut next_stream, mut answered, mut given_up) = (0, 0_u64, 0_u64);
+    let fault = std::future::poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(Either::Left((fault, _)) | Either::Right((fault, _))) =
+                control.as_mut().poll(cx)
+            {
+                return Poll::Ready(Some(fault));
+            }
+            if goaway.is_some()
+                && (Pin::new(&mut wanted).poll(cx).is_ready()
+                    || expired.as_mut().poll(cx).is_ready()
+                    || Pin::new(&mut stopped).poll(cx).is_ready())
+                && let Some(goaway) = goaway.take()
+            {
+                let _ = goaway.send(next_stream); // a connection that is lost needs none
+                continue;
+            }
+            match accepted.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok((mut send, mut recv)))) if goaway.is_none() => {
+                    let _ = recv.stop(Code::REQUEST_REJECTED.wire());
+                    let _ = send.reset(Code::REQUEST_REJECTED.wire());
+                    continue;
+                }
+                Poll::Ready(Some(Ok((send, recv)))) => {
+                    let id = send.id().into();
+                    next_stream = id + NEXT_STREAM;
+                    let busy = (idle.exchange(), options.seat.exchange());
+                    let answering = Answering {
+                        handler: handler.clone(),
+                        options: options.clone(),
+                        runtime: runtime.clone(),
+                        connection: connection.clone(),
+                        priorities: priorities.clone(),
+                    };
+                    let priorities = priorities.clone();
+                    answers.push(async move {
+                        let answered = answering.answer(send, recv).await;
+                        priorities.forget(id);
+                        drop(busy);
+                        answered
+                    });
+                    continue;
+                }
+                Poll::Ready(Some(Err(lost))) => return Poll::Ready(Some(lost.into())),
+                Poll::Ready(None) | Poll::Pending => {}
+            }
+            match answers.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(Answered::Whole))) => answered += 1,
+                Poll::Ready(Some(Ok(Answered::Unseen))) => {
+                    given_up += 1;
+                    if given_up > answered + MAX_UNSEEN_RESETS {
+                        let why = format!("{given_up} requests given up before their answers");
+                        return Poll::Ready(Some(Fault::Connection(Code::EXCESSIVE_LOAD, why)));
+                    }
+                }
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Some(fault)),
+                Poll::Ready(None) | Poll::Pending => {
+                    if goaway.is_none() && answers.is_empty() {
+                        let patience = connection.rtt() * PARTING_RTTS;
+                        let parting = parting
+                            .get_or_insert_with(|| runtime.sleep_until(runtime.now() + patience));
+                        return parting.as_mut().poll(cx).map(|()| None);
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    })
+    .await;
+    match fault {
+        None => {
+            connection.close(Code::NO_ERROR.wire(), b"");
+            Ok(())
+        }
+        Some(Fault::Lost(lost)) if is_orderly(&lost) => Ok(()),
+        Some(fault) => {
+            connection.close(fault.code().wire(), fault.to_string().as_bytes());
+            Err(fault.of_connection())
+        }
+    }
+}
+
+/// What became of an exchange.
+enum Answered {
+    /// It was answered, or failed by its own fault.
+    Whole,
+    /// The client gave it up before its answer began.
+    Unseen,
+}
+
+/// What answering takes.
+struct Answering {
+    handler: Arc<dyn Handler>,
+    options: ServerOptions,
+    runtime: SharedRuntime,
+    connection: quinn::Connection,
+    priorities: Priorities,
+}
+
+impl Answering {
+    /// One exchange; an error is one of the whole connection.
+    async fn answer(
+        self,
+        send: quinn::SendStream,
+        recv: quinn::RecvStream,
+    ) -> Result<Answered, Fault> {
+        let max_head_bytes = self.options.max_head_bytes;
+        let place = Place::Request { max_head_bytes };
+        let mut frames = Frames::new(recv, place, None, Code::NO_ERROR);
+        let mut sending = Sending::new(send, None, Precedence::default());
+        match self.exchange(&mut frames, &mut sending).await {
+            Ok(Begun {
+                head,
+                len,
+                precedence,
+            }) => self.respond(frames, sending, head, len, precedence).await,
+            Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => Err(fault),
+            Err(fault) => {
+                tracing::debug!(%fault, "a request was not answered");
+                frames.part_with(fault.code());
+                sending.part_with(fault.code());
+                Ok(match fault {
+                    Fault::Ended(_) => Answered::Unseen,
+                    _ => Answered::Whole,
+                })
+            }
+        }
+    }
+
+    /// Reads the head.
+    async fn exchange(&self, frames: &mut Frames, sending: &mut Sending) -> Result<Begun, Fault> {
+        let (runtime, patience) = (&self.runtime, self.options.head_timeout);
+        let deadline = runtime.sleep_until(runtime.now() + patience);
+        let reading = Box::pin(head(frames, self.options.max_head_bytes, None));
+        let fields = match select(reading, deadline).await {
+            Either::Left((fields, _)) => fields?,
+            Either::Right(_) => {
+                self.options.hits.count(ConnectionLimit::HeadTimeout);
+                let why = format!("no head within {patience:?}");
+                return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, why));
+            }
+        };
+        let head = fields::request(fields)?;
+        let len = fields::content_length(&head.headers)?;
+        let field = head.headers.get(PRIORITY);
+        let field = field.and_then(|field| field.to_str().ok());
+        let precedence = field.map_or_else(Precedence::default, Precedence::parse);
+        sending.set_precedence(precedence);
+        Ok(Begun {
+            head,
+            len,
+            precedence,
+        })
+    }
+
+    /// Has the request answered, and sends that.
+    async fn respond(
+        self,
+        frames: Frames,
+        mut sending: Sending,
+        mut head: http::request::Parts,
+        len: Option<u64>,
+        precedence: Precedence,
+    ) -> Result<Answered, Fault> {
+        let id = sending.id();
+        let precedence = self.priorities.of(id).unwrap_or(precedence);
+        sending.set_precedence(precedence);
+        head.extensions.insert(Arrival {
+            protocol: Protocol::Http3,
+            secure: true,
+            priority: Priority::new(precedence.urgency),
+        });
+        let is_head = head.method == Method::HEAD;
+        let max_head_bytes = self.options.max_head_bytes;
+        let received = Received::new(frames, self.connection.clone(), max_head_bytes, len, ());
+        let body = Body::wrap(received.known_to_be_empty());
+        let answered = self.handler.answer(Request::from_parts(head, body));
+        let given_up = Box::pin(sending.stopped());
+        let response = match select(answered, given_up).await {
+            Either::Left((response, _)) => response,
+            Either::Right(_) => return Ok(Answered::Unseen), // nobody wants the answer
+        };
+        let (mut head, body) = response.into_parts();
+        drop_connection_headers(&mut head.headers);
+        let is_empty = is_head || body.is_end_stream();
+        let sent = async {
+            sending.headers(&fields::of_response(&head)).await?;
+            if is_empty {
+                return sending.finish();
+            }
+            let stall = Stall::of_writing(self.runtime.clone(), &self.options);
+            let precedence = || self.priorities.of(id);
+            sending.body(body, precedence, Some(stall)).await
+        };
+        match sent.await {
+            Ok(()) => {
+                let (runtime, patience) = (&self.runtime, self.options.write_timeout);
+                if !delivered(sending.stopped(), &self.connection, runtime, patience).await {
+                    self.options.hits.count(ConnectionLimit::WriteTimeout);
+                    let why = format!("the client took nothing for {patience:?}");
+                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
+                }
+                Ok(Answered::Whole)
+            }
+            Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
+            Err(fault) => {
+                tracing::debug!(%fault, "a response was not sent to its end");
+                sending.part_with(match fault {
+                    Fault::Stream(code, _) => code,
+                    _ => Code::INTERNAL_ERROR,
+                });
+                Ok(Answered::Whole)
+            }
+        }
+    }
+}
+
+/// A request whose head is read.
+struct Begun {
+    head: http::request::Parts,
+    /// What the head says of the body's length.
+    len: Option<u64>,
+    precedence: Precedence,
+}

@@ -1,0 +1,115 @@
+//! A real UDP socket that takes HTTP/3: who is let in, and an end in order. As `listen.rs` for TCP.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use spdy::runtime::SharedRuntime;
+use tokio::task::JoinSet;
+
+use crate::admission::Conduct;
+use crate::latch::Latch;
+use crate::listen::ListenOptions;
+use crate::network::{Network, SystemNetwork};
+use crate::quic::{QuicEndpoint, QuicIncoming};
+use crate::seat::Seat;
+use crate::serve::ServerOptions;
+use crate::tls::ServerTls;
+
+/// Connections up to which a client is believed its address. Past it each must show first that it receives there
+/// what is sent: addresses that are made up else fill the house, and are counted for others.
+const BELIEVED_CONNECTIONS: usize = 128;
+
+/// A bound socket that takes QUIC connections.
+#[derive(Debug)]
+pub struct QuicListener {
+    endpoint: QuicEndpoint,
+    address: SocketAddr,
+}
+
+impl QuicListener {
+    /// Binds `address`; port 0 lets the system choose. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted; or TLS without what QUIC needs (version 1.3).
+    pub fn bind(
+        address: SocketAddr,
+        tls: &ServerTls,
+        options: &ServerOptions,
+        runtime: &SharedRuntime,
+    ) -> io::Result<Self> {
+        let socket = SystemNetwork.datagrams(address)?;
+        let endpoint = QuicEndpoint::new(socket, tls, options, runtime)?;
+        let address = endpoint.address()?;
+        Ok(Self { endpoint, address })
+    }
+
+    /// Where it listens, port included.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last drops them, as
+    /// [`Listener::run`](crate::listen::Listener::run) does.
+    pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
+    where
+        F: Fn(QuicIncoming, SocketAddr, Seat) -> S,
+        S: Future<Output: Into<Conduct>> + Send + 'static,
+    {
+        let door = &options.admission;
+        let mut open = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.wait() => break,
+                accepted = self.endpoint.accept() => accepted,
+            };
+            while open.try_join_next().is_some() {}
+            let Some(incoming) = accepted else {
+                tracing::warn!(address = %self.address, "the socket is gone");
+                break;
+            };
+            let from = incoming.address();
+            if !incoming.is_proven() && open.len() >= BELIEVED_CONNECTIONS {
+                incoming.ask_for_proof();
+                continue;
+            }
+            let permit = tokio::select! {
+                biased;
+                () = stop.wait() => break,
+                permit = door.room() => permit,
+            };
+            match door.admit(door.hour(), from.ip()) {
+                Ok(admitted) => {
+                    let serving = serve(incoming, from, admitted.seat());
+                    open.spawn(async move {
+                        let conduct = serving.await.into();
+                        admitted.ended(conduct);
+                        drop(permit);
+                    });
+                }
+                Err(limit) => {
+                    tracing::debug!(%limit, %from, "a connection was refused unheard");
+                    incoming.refuse();
+                }
+            }
+        }
+        self.endpoint.close_door();
+        let drained = async {
+            while open.join_next().await.is_some() {}
+            self.endpoint.drained().await;
+        };
+        if tokio::time::timeout(options.drain_timeout, drained)
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                connections = open.len(),
+                "connections are still open; leaving them"
+            );
+            open.shutdown().await;
+        }
+    }
+}

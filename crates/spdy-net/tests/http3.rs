@@ -1,0 +1,572 @@
+//! HTTP/3 over loopback: our two ends, each of them with the h3 crate as its peer, and peers that break the rules.
+
+mod support;
+
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use futures_util::future::join_all;
+use http::{Request, Response};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::error::ConnectionError;
+use spdy_net::handler::Handler;
+use spdy_net::latch::Latch;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::quic;
+use spdy_net::quic_listen::QuicListener;
+use spdy_net::serve::{ServerOptions, serve_quic};
+use spdy_net::tls::{ClientTls, ServerTls};
+use spdy_net::verify::Trust;
+use support::{echo, get, pattern, post, quiet, read, runtime};
+use tokio::sync::mpsc;
+
+/// A server at some port of loopback, and what it takes to reach it.
+struct World {
+    ca: LocalCa,
+    identity: Identity,
+    address: SocketAddr,
+    stop: Latch,
+    /// How connections ended.
+    ends: mpsc::UnboundedReceiver<Result<(), ConnectionError>>,
+}
+
+const LOOPBACK: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+impl World {
+    fn serve(handler: impl Handler, options: ServerOptions) -> Self {
+        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+        let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
+        let tls = ServerTls::new(&identity, &Protocol::ALL, &quiet()).unwrap();
+        let runtime = runtime();
+        let listener = QuicListener::bind(LOOPBACK, &tls, &options, &runtime).unwrap();
+        let (address, stop) = (listener.address(), Latch::new());
+        let (told, ends) = mpsc::unbounded_channel();
+        let (handler, until): (Arc<dyn Handler>, _) = (Arc::new(handler), stop.clone());
+        let serving = listener.run(
+            Default::default(),
+            stop.clone(),
+            move |incoming, _, seat| {
+                let (handler, runtime, until) = (handler.clone(), runtime.clone(), until.clone());
+                let told = told.clone();
+                let options = ServerOptions {
+                    seat,
+                    ..options.clone()
+                };
+                async move {
+                    let _ =
+                        told.send(serve_quic(incoming, handler, &options, &runtime, &until).await);
+                }
+            },
+        );
+        tokio::spawn(serving);
+        Self {
+            ca,
+            identity,
+            address,
+            stop,
+            ends,
+        }
+    }
+
+    fn echo() -> Self {
+        Self::serve(echo, ServerOptions::default())
+    }
+
+    async fn connect_to(&self, address: SocketAddr) -> Connection {
+        let trust = Trust::only(vec![self.ca.certificate().clone()]);
+        let tls = ClientTls::new(&trust, &quiet()).unwrap();
+        let (options, runtime) = (ClientOptions::default(), runtime());
+        let network = SystemNetwork;
+        let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
+        let (quic, agreed, shown) = connecting.await.unwrap();
+        assert_eq!(agreed.protocol, Some(Protocol::Http3));
+        assert_eq!(shown.first(), self.chain().first());
+        Connection::start_http3(quic, 0, &options, &runtime)
+    }
+
+    async fn connect(&self) -> Connection {
+        self.connect_to(self.address).await
+    }
+
+    fn chain(&self) -> Vec<CertificateDer<'static>> {
+        let pem = self.identity.chain_pem();
+        CertificateDer::pem_slice_iter(pem.as_bytes())
+            .map(Result::unwrap)
+            .collect()
+    }
+
+    /// QUIC with nothing on it: for peers of other hands.
+    async fn raw(&self) -> quinn::Connection {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.ca.certificate().clone()).unwrap();
+        let mut tls = rustls::ClientConfig::builder()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h3".to_vec()];
+        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+        let config = quinn::ClientConfig::new(Arc::new(crypto));
+        let endpoint = quinn::Endpoint::client(LOOPBACK).unwrap();
+        let connecting = endpoint.connect_with(config, self.address, "localhost");
+        connecting.unwrap().await.unwrap()
+    }
+
+    /// How the next connection ended.
+    async fn end(&mut self) -> Result<(), ConnectionError> {
+        self.ends.recv().await.expect("the server runs")
+    }
+}
+
+#[tokio::test]
+async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
+    let world = World::echo();
+    let connection = world.connect().await;
+    for len in [0, 1, 128, 10_000, 1_000_000, 5_000_000] {
+        let response = connection.send(get(&format!("/{len}")), Priority::new(2));
+        let response = response.await.unwrap();
+        assert_eq!(response.headers()["x-protocol"], "h3");
+        assert_eq!(response.headers()["x-secure"], "true");
+        assert!(read(response).await.unwrap() == pattern(len), "{len}");
+        let response = connection.send(post("/", pattern(len)), Priority::HIGHEST);
+        let response = response.await.unwrap();
+        assert!(read(response).await.unwrap() == pattern(len), "back {len}");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_exchanges_and_fifty_more_share_one_connection() {
+    let world = World::echo();
+    let connection = world.connect().await;
+    let all = (0..150).map(|at| {
+        let connection = connection.clone();
+        async move {
+            let request = get(&format!("/{}", at * 1_000));
+            let response = connection.send(request, Priority::new(at as u8 % 8)).await;
+            let response = response.unwrap_or_else(|error| panic!("{at}: {error}"));
+            let priority = (at % 8).to_string();
+            assert_eq!(response.headers()["x-priority"], priority.as_str());
+            assert!(read(response).await.unwrap() == pattern(at * 1_000), "{at}");
+        }
+    });
+    join_all(all).await;
+}
+
+#[tokio::test]
+async fn a_head_request_brings_a_length_and_no_body_and_handlers_see_the_whole_url() {
+    let world = World::echo();
+    let connection = world.connect().await;
+    let request = Request::head("https://localhost:8080/5?q=1%20");
+    let response = connection.send(request.body(Body::empty()).unwrap(), Priority::HIGHEST);
+    let response = response.await.unwrap();
+    assert_eq!(
+        response.headers()["x-uri"],
+        "https://localhost:8080/5?q=1%20"
+    );
+    assert_eq!(read(response).await.unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn header_blocks_are_counted_both_ways() {
+    let world = World::echo();
+    let connection = world.connect().await;
+    let response = connection.send(get("/1"), Priority::new(3)).await.unwrap();
+    read(response).await.unwrap();
+    let bytes = connection.header_bytes();
+    // Two bytes before all fields, then GET and the scheme by number, the rest in letters.
+    assert!((10..40).contains(&bytes.sent), "{bytes:?}");
+    assert!((40..120).contains(&bytes.received), "{bytes:?}");
+}
+
+#[tokio::test]
+async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
+    let failing = |_| async {
+        let pieces = [Ok(pattern(100_000)), Err(std::io::Error::other("gone"))];
+        Response::new(Body::from_stream(futures_util::stream::iter(pieces)))
+    };
+    let world = World::serve(failing, ServerOptions::default());
+    let connection = world.connect().await;
+    // QUIC may lose the head too, when the stream is reset behind it.
+    let whole = async { read(connection.send(get("/"), Priority::HIGHEST).await?).await };
+    assert!(whole.await.is_err());
+    assert!(!connection.is_closing(), "it was one exchange's fault");
+}
+
+#[tokio::test]
+async fn a_stopped_server_ends_what_is_open_and_takes_nothing_new() {
+    let mut world = World::echo();
+    let connection = world.connect().await;
+    let open = connection
+        .send(get("/3000000"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    world.stop.set();
+    assert!(read(open).await.unwrap() == pattern(3_000_000));
+    connection.closed().await;
+    assert!(connection.is_closing());
+    assert!(connection.send(get("/1"), Priority::HIGHEST).await.is_err());
+    assert!(world.end().await.is_ok());
+}
+
+#[tokio::test]
+async fn a_client_that_closes_ends_the_connection_in_order_when_its_last_exchange_is_over() {
+    let mut world = World::echo();
+    let connection = world.connect().await;
+    let open = connection
+        .send(get("/3000000"), Priority::HIGHEST)
+        .await
+        .unwrap();
+    connection.close();
+    assert!(connection.send(get("/1"), Priority::HIGHEST).await.is_err());
+    assert!(read(open).await.unwrap() == pattern(3_000_000));
+    connection.closed().await;
+    assert!(world.end().await.is_ok());
+}
+
+#[tokio::test]
+async fn the_clients_of_the_h3_crate_are_served() {
+    let world = World::echo();
+    let raw = h3_quinn::Connection::new(world.raw().await);
+    let (mut driver, mut sender) = h3::client::new(raw).await.unwrap();
+    let driving = tokio::spawn(async move { poll_fn(|cx| driver.poll_close(cx)).await });
+    for len in [0, 1000, 1_000_000] {
+        let request = Request::post("https://localhost/").body(()).unwrap();
+        let mut stream = sender.send_request(request).await.unwrap();
+        let (mut up, mut down) = stream.split();
+        let upload = tokio::spawn(async move {
+            up.send_data(pattern(len)).await.unwrap();
+            up.finish().await.unwrap();
+        });
+        let response = down.recv_response().await.unwrap();
+        assert_eq!(response.headers()["x-protocol"], "h3");
+        let mut body = Vec::new();
+        while let Some(mut piece) = down.recv_data().await.unwrap() {
+            body.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+        }
+        upload.await.unwrap();
+        assert!(body == pattern(len), "{len}");
+        stream = sender
+            .send_request(Request::get("https://localhost/5").body(()).unwrap())
+            .await
+            .unwrap();
+        stream.finish().await.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status(), 200);
+    }
+    drop(sender);
+    let _ = driving.await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_h3_crate_answers_our_client() {
+    let world = World::echo();
+    let key = PrivateKeyDer::from_pem_slice(world.identity.key_pem().as_bytes()).unwrap();
+    let mut tls = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(world.chain(), key)
+        .unwrap();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    let config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let endpoint = quinn::Endpoint::server(config, LOOPBACK).unwrap();
+    let address = endpoint.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        let quic = endpoint.accept().await.unwrap().await.unwrap();
+        let quic = h3_quinn::Connection::new(quic);
+        let mut connection = h3::server::Connection::<_, Bytes>::new(quic).await.unwrap();
+        while let Ok(Some(resolver)) = connection.accept().await {
+            let (request, mut stream) = resolver.resolve_request().await.unwrap();
+            let mut body = Vec::new();
+            while let Some(mut piece) = stream.recv_data().await.unwrap() {
+                body.extend_from_slice(&piece.copy_to_bytes(piece.remaining()));
+            }
+            let response = Response::builder().header("x-path", request.uri().path());
+            stream
+                .send_response(response.body(()).unwrap())
+                .await
+                .unwrap();
+            stream.send_data(body.into()).await.unwrap();
+            stream.finish().await.unwrap();
+        }
+    });
+    let connection = world.connect_to(address).await;
+    for len in [0, 1000, 1_000_000] {
+        let request = post("/there", pattern(len));
+        let response = connection.send(request, Priority::HIGHEST).await.unwrap();
+        assert_eq!(response.headers()["x-path"], "/there");
+        assert!(read(response).await.unwrap() == pattern(len), "{len}");
+    }
+    connection.close();
+    serving.await.unwrap();
+}
+
+// Peers that break the rules. What they send is written out; the types of frames are of RFC 9114 §7.2.
+
+/// Codes of RFC 9114 §8.1.
+mod code {
+    pub(super) const STREAM_CREATION_ERROR: u64 = 0x103;
+    pub(super) const CLOSED_CRITICAL_STREAM: u64 = 0x104;
+    pub(super) const FRAME_UNEXPECTED: u64 = 0x105;
+    pub(super) const FRAME_ERROR: u64 = 0x106;
+    pub(super) const EXCESSIVE_LOAD: u64 = 0x107;
+    pub(super) const ID_ERROR: u64 = 0x108;
+    pub(super) const SETTINGS_ERROR: u64 = 0x109;
+    pub(super) const MISSING_SETTINGS: u64 = 0x10a;
+    pub(super) const REQUEST_INCOMPLETE: u64 = 0x10d;
+    pub(super) const MESSAGE_ERROR: u64 = 0x10e;
+    pub(super) const QPACK_DECOMPRESSION_FAILED: u64 = 0x200;
+    pub(super) const QPACK_ENCODER_STREAM_ERROR: u64 = 0x201;
+}
+
+/// An integer of QUIC's in four bytes.
+fn long(value: usize) -> [u8; 4] {
+    (u32::try_from(value).unwrap() | 0x8000_0000).to_be_bytes()
+}
+
+/// A frame of `kind` that says it has `len` bytes, and its first bytes.
+fn announced(kind: u8, len: usize, payload: &[u8]) -> Vec<u8> {
+    [&[kind][..], &long(len), payload].concat()
+}
+
+/// A header block in a HEADERS: GET https://localhost/1, and `more` fields of the block.
+fn headers(more: &[u8]) -> Vec<u8> {
+    let block = [b"\x00\x00\xd1\xd7\x50\x09localhost\x51\x02/1", more].concat();
+    announced(1, block.len(), &block)
+}
+
+/// Sends `bytes` on a stream for a request, ends it, and gives the code that the server resets it or the whole
+/// connection with; `None` if it answers.
+async fn outcome(connection: &quinn::Connection, bytes: &[u8]) -> Option<u64> {
+    let (mut send, mut recv) = connection.open_bi().await.unwrap();
+    if send.write_all(bytes).await.is_ok() {
+        let _ = send.finish();
+    }
+    match recv.read_to_end(1 << 20).await {
+        Ok(_) => None,
+        Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => Some(code.into_inner()),
+        Err(_) => Some(closed(connection).await),
+    }
+}
+
+/// Sends `bytes` on a stream of one direction, which stays open unless it is `over`.
+async fn uni(connection: &quinn::Connection, bytes: &[u8], over: bool) -> quinn::SendStream {
+    let mut stream = connection.open_uni().await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    if over {
+        stream.finish().unwrap();
+    }
+    stream
+}
+
+/// The code that the server closes the connection with.
+async fn closed(connection: &quinn::Connection) -> u64 {
+    match connection.closed().await {
+        quinn::ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
+        other => panic!("the server did not close it: {other}"),
+    }
+}
+
+/// SETTINGS, empty, on the control stream.
+const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
+
+#[tokio::test]
+async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
+    let options = ServerOptions {
+        max_head_bytes: 500,
+        ..ServerOptions::default()
+    };
+    let world = World::serve(echo, options);
+    let raw = world.raw().await;
+    // As much as is told is what counts; nothing of it has to come.
+    assert_eq!(
+        outcome(&raw, &announced(1, 501, b"")).await,
+        Some(code::EXCESSIVE_LOAD)
+    );
+    assert_eq!(
+        outcome(&raw, &announced(1, 1 << 29, b"")).await,
+        Some(code::EXCESSIVE_LOAD)
+    );
+    // The fields of `headers`: 10 + 39, 12 + 35, 19 + 32, 7 + 32, in all 186; a field "a" then has room for 281.
+    let field = |len: usize| {
+        let value = vec![b' '; len];
+        [
+            &b"\x21a\x7f"[..],
+            &[(len - 127) as u8 | 0x80, ((len - 127) >> 7) as u8],
+            &value,
+        ]
+        .concat()
+    };
+    let base = 7 + 3 + 32 + 7 + 5 + 32 + 10 + 9 + 32 + 5 + 2 + 32;
+    let most = 500 - base - 33;
+    assert_eq!(outcome(&raw, &headers(&field(most))).await, None);
+    assert_eq!(
+        outcome(&raw, &headers(&field(most + 1))).await,
+        Some(code::EXCESSIVE_LOAD)
+    );
+    assert_eq!(
+        outcome(&raw, &headers(b"")).await,
+        None,
+        "the connection stands"
+    );
+}
+
+#[tokio::test]
+async fn a_malformed_request_is_reset_and_harms_nobody_else() {
+    let world = World::echo();
+    let raw = world.raw().await;
+    for (wrong, want) in [
+        (headers(b"\x21A\x01b"), code::MESSAGE_ERROR),
+        (headers(b"\x51\x02/2"), code::MESSAGE_ERROR),
+        (headers(b"\x54\x01x"), code::MESSAGE_ERROR),
+        (Vec::new(), code::REQUEST_INCOMPLETE),
+    ] {
+        assert_eq!(outcome(&raw, &wrong).await, Some(want), "{wrong:x?}");
+    }
+    assert_eq!(outcome(&raw, &headers(b"")).await, None);
+}
+
+#[tokio::test]
+async fn what_a_connection_cannot_bear_on_a_request_ends_it_by_its_code() {
+    let world = World::echo();
+    let behind = |bytes: &[u8]| [&headers(b""), bytes].concat();
+    for (wrong, want) in [
+        (announced(0, 1, b"x"), code::FRAME_UNEXPECTED),
+        (announced(2, 0, b""), code::FRAME_UNEXPECTED),
+        (announced(4, 0, b""), code::FRAME_UNEXPECTED),
+        (announced(5, 0, b""), code::FRAME_UNEXPECTED),
+        (announced(1, 4, b"\x00\x00"), code::FRAME_ERROR),
+        (
+            announced(1, 3, b"\x00\x00\x80"),
+            code::QPACK_DECOMPRESSION_FAILED,
+        ),
+        (announced(0x21, 64 * 1024 + 1, b""), code::EXCESSIVE_LOAD),
+    ] {
+        let raw = world.raw().await;
+        assert_eq!(outcome(&raw, &wrong).await, Some(want), "{wrong:x?}");
+        assert_eq!(closed(&raw).await, want, "{wrong:x?}");
+    }
+    let raw = world.raw().await;
+    let most = behind(&announced(0x21, 64 * 1024, &[0; 64 * 1024]));
+    assert_eq!(outcome(&raw, &most).await, None, "so much is passed over");
+}
+
+#[tokio::test]
+async fn a_control_stream_that_is_not_as_it_should_be_ends_the_connection_by_its_code() {
+    let world = World::echo();
+    let behind = |bytes: &[u8]| [CONTROL, bytes].concat();
+    for (wrong, over, want) in [
+        (vec![0x00, 0x07, 0x01, 0x00], false, code::MISSING_SETTINGS),
+        (behind(&[0x04, 0x00]), false, code::FRAME_UNEXPECTED),
+        (behind(&[0x00, 0x00]), false, code::FRAME_UNEXPECTED),
+        (
+            behind(&announced(7, 4097, b"")),
+            false,
+            code::EXCESSIVE_LOAD,
+        ),
+        (behind(&[0x07, 0x02, 0x00, 0x00]), false, code::FRAME_ERROR),
+        (
+            behind(&[0x07, 0x01, 0x04, 0x07, 0x01, 0x08]),
+            false,
+            code::ID_ERROR,
+        ),
+        (
+            behind(&announced(0x21, 64 * 1024 + 1, b"")),
+            false,
+            code::EXCESSIVE_LOAD,
+        ),
+        (CONTROL.to_vec(), true, code::CLOSED_CRITICAL_STREAM),
+        (
+            vec![0x00, 0x04, 0x02, 0x02, 0x00],
+            false,
+            code::SETTINGS_ERROR,
+        ),
+        (
+            vec![0x00, 0x04, 0x04, 0x06, 0x00, 0x06, 0x00],
+            false,
+            code::SETTINGS_ERROR,
+        ),
+        (vec![0x00, 0x04, 0x01, 0x06], false, code::FRAME_ERROR),
+        (vec![0x01], false, code::STREAM_CREATION_ERROR),
+        (vec![0x02, 0x3f], false, code::QPACK_ENCODER_STREAM_ERROR),
+        (vec![0x03], true, code::CLOSED_CRITICAL_STREAM),
+    ] {
+        let raw = world.raw().await;
+        let _open = uni(&raw, &wrong, over).await;
+        assert_eq!(closed(&raw).await, want, "{wrong:x?}");
+    }
+    let raw = world.raw().await;
+    let _first = uni(&raw, CONTROL, false).await;
+    let _second = uni(&raw, CONTROL, false).await;
+    assert_eq!(closed(&raw).await, code::STREAM_CREATION_ERROR);
+}
+
+#[tokio::test]
+async fn streams_and_frames_that_nobody_knows_are_passed_over() {
+    let world = World::echo();
+    let raw = world.raw().await;
+    let _control = uni(
+        &raw,
+        &[CONTROL, &announced(0x21, 3, b"abc")].concat(),
+        false,
+    )
+    .await;
+    let _encoder = uni(&raw, &[0x02, 0x20], false).await;
+    for _ in 0..100 {
+        let mut unknown = uni(&raw, &[0x21, 1, 2, 3], false).await;
+        let stopped = unknown.stopped().await.unwrap();
+        assert_eq!(
+            stopped.map(quinn::VarInt::into_inner),
+            Some(code::STREAM_CREATION_ERROR)
+        );
+        let _ = unknown.reset(0_u32.into());
+    }
+    let request = [announced(0x21, 3, b"abc"), headers(b"")].concat();
+    assert_eq!(outcome(&raw, &request).await, None);
+}
+
+#[tokio::test]
+async fn requests_given_up_one_too_often_end_the_connection_as_abuse() {
+    let waiting = |_| async { std::future::pending().await };
+    let mut world = World::serve(waiting, ServerOptions::default());
+    let raw = world.raw().await;
+    for nth in 1..=101 {
+        assert!(
+            raw.close_reason().is_none(),
+            "ended before the limit, by {nth}"
+        );
+        let (mut send, mut recv) = raw.open_bi().await.unwrap();
+        send.write_all(&headers(b"")).await.unwrap();
+        send.reset(0x10c_u32.into()).unwrap();
+        recv.stop(0x10c_u32.into()).unwrap();
+    }
+    assert_eq!(closed(&raw).await, code::EXCESSIVE_LOAD);
+    assert!(world.end().await.unwrap_err().is_abuse());
+}
+
+#[tokio::test]
+async fn no_more_streams_are_open_at_once_than_the_server_allows() {
+    let options = ServerOptions {
+        max_streams: 3,
+        ..ServerOptions::default()
+    };
+    let world = World::serve(echo, options);
+    let raw = world.raw().await;
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        open.push(raw.open_bi().await.unwrap());
+    }
+    let mut fourth = Box::pin(raw.open_bi());
+    let patience = Duration::from_millis(50); // the credit is there, or comes only with an answer
+    assert!(tokio::time::timeout(patience, &mut fourth).await.is_err());
+    let (mut send, _recv) = open.pop().unwrap();
+    send.write_all(&headers(b"")).await.unwrap();
+    send.finish().unwrap();
+    fourth.await.unwrap();
+}
