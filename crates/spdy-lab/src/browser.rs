@@ -90,7 +90,7 @@ impl Page {
         }
     }
 
-    /// The same with these nodes hinted at; see [`PageLoad::hint`].
+    /// The same with these nodes hinted at; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
     #[must_use]
     pub fn hinting_at(self, hints: Vec<usize>) -> Self {
         Self { hints, ..self }
