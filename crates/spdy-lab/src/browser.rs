@@ -113,6 +113,11 @@ impl Page {
         &self.hints
     }
 
+    /// What answers for it.
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
     /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
     fn pushing(&self) -> Option<Arc<Pushing>> {
         let made = self.pushing.get_or_init(|| {

@@ -5,11 +5,12 @@
 //! [`race`] many on all cores, [`stats`] sums them up, and [`measure`] says what one load came to.
 //! [`experiment`] varies factors over many cells, [`store`] keeps what they came to, and [`claims`]
 //! holds what papers said of SPDY against it.
-//! [`calibrate`] holds virtual time against the kernel's TCP.
+//! [`calibrate`] holds virtual time against the kernel's TCP, and [`live`] does the same load in real time.
 //!
 //! `docs/lab.md` tells how we measure, and what was left out.
 
 pub mod browser;
+#[cfg(target_os = "linux")]
 pub mod calibrate;
 pub mod claims;
 pub mod deployment;
@@ -19,6 +20,8 @@ mod expected;
 pub mod experiment;
 mod folded;
 pub mod hints;
+#[cfg(target_os = "linux")]
+pub mod live;
 pub mod lulic;
 pub mod lulic_pages;
 pub mod measure;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   PageLoad ── poll_request ──► Client ── Network ──► ..        browser.rs: virtual time
-//!      ▲ handle_head, handle_bytes, handle_done │                another driver: real time
+//!      ▲ handle_head, handle_bytes, handle_done │                live/load.rs: real time
 //!      └────────────────────────────────────────┘
 //! ```
 //!

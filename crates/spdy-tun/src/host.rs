@@ -44,6 +44,9 @@ pub struct HostConfig {
     pub initial_window: Option<u32>,
 }
 
+/// Stack of a host's thread: futures of an unoptimised build nest deeply.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
 type Job = Box<dyn FnOnce() + Send>;
 
 /// A namespace and its thread.
@@ -79,6 +82,7 @@ impl Host {
         };
         thread::Builder::new()
             .name(name.to_owned())
+            .stack_size(STACK_BYTES)
             .spawn(work)
             .map_err(start)?;
         let (device, proc) = made

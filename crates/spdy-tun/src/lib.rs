@@ -23,6 +23,8 @@ pub mod measured;
 mod meter;
 
 #[cfg(target_os = "linux")]
+pub mod cpu;
+#[cfg(target_os = "linux")]
 pub mod enclosure;
 #[cfg(target_os = "linux")]
 pub mod error;

@@ -72,6 +72,14 @@ pub enum Fault {
         /// What was asked for.
         asked_bps: u64,
     },
+    /// The programs at the ends did not run when they could have.
+    #[error("the programs waited {got_ms:.2} ms for a core, at most {limit_ms:.2} ms count")]
+    Starved {
+        /// For how long, of all of them.
+        got_ms: f64,
+        /// The limit.
+        limit_ms: f64,
+    },
     /// Devices dropped packets that the link never decided about.
     #[error("{packets} packets were dropped by a device, and not by the link")]
     Devices {

@@ -3,7 +3,6 @@
 //! It sleeps in ppoll(2) with a deadline in nanoseconds and a timer slack of 1 ns: tokio's timers, and plain
 //! sleeping, round to a millisecond or add 50 µs.
 
-use std::fs;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, mpsc};
@@ -17,6 +16,7 @@ use spdy_clock::{Instant, WallClock};
 use spdy_netem::path::{PathConfig, Way};
 use tun_rs::SyncDevice;
 
+use crate::cpu::CpuTime;
 use crate::emulator::Emulator;
 use crate::measured::Measured;
 
@@ -48,7 +48,7 @@ pub(crate) struct Wire {
     bell: Arc<EventFd>,
     clock: WallClock,
     emulator: Emulator,
-    waited_at_begin: Option<Duration>,
+    cpu_at_begin: Option<CpuTime>,
     last_packet: Instant,
     quiet: Option<(Duration, mpsc::Sender<()>)>,
     buffer: Vec<u8>,
@@ -72,7 +72,7 @@ impl Wire {
             bell,
             clock,
             emulator: Emulator::new(config, seed, now),
-            waited_at_begin: None,
+            cpu_at_begin: None,
             last_packet: now,
             quiet: None,
             buffer: vec![0; LARGEST],
@@ -86,7 +86,7 @@ impl Wire {
     /// A device or the poll failed.
     pub(crate) fn run(mut self) -> io::Result<()> {
         set_timerslack(1)?;
-        self.waited_at_begin = waited_for_cpu();
+        self.cpu_at_begin = CpuTime::of_this_thread();
         loop {
             let rung = self.wait()?;
             if rung && self.follow_orders()? {
@@ -144,13 +144,13 @@ impl Wire {
             match order {
                 Order::Begin { config, seed } => {
                     self.emulator = Emulator::new(&config, seed, now);
-                    self.waited_at_begin = waited_for_cpu();
+                    self.cpu_at_begin = CpuTime::of_this_thread();
                 }
                 Order::Measure(reply) => {
                     let mut measured = self.emulator.measured(now);
-                    let waited = waited_for_cpu().zip(self.waited_at_begin);
+                    let cpu = CpuTime::of_this_thread().zip(self.cpu_at_begin);
                     measured.waited_for_cpu_ms =
-                        waited.map(|(now, begin)| (now - begin).as_secs_f64() * 1e3);
+                        cpu.map(|(now, begin)| (now - begin).waited.as_secs_f64() * 1e3);
                     let _ = reply.send(measured);
                 }
                 Order::Quiet(silence, reply) => self.quiet = Some((silence, reply)),
@@ -207,11 +207,4 @@ impl Wire {
             let _ = reply.send(());
         }
     }
-}
-
-/// For how long this thread has been ready to run and did not, since it began (schedstat of proc(5)).
-fn waited_for_cpu() -> Option<Duration> {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let nanos = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Duration::from_nanos(nanos))
 }

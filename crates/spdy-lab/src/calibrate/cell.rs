@@ -70,12 +70,6 @@ impl Cell {
         }
     }
 
-    /// Whether chance has a part in it.
-    #[must_use]
-    pub const fn is_lossy(&self) -> bool {
-        self.loss_permille > 0
-    }
-
     const fn single(bps: u64, rtt_ms: u64, loss_permille: u32, bytes: u64) -> Self {
         Self {
             bps,

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use crate::calibrate::cell::{Cell, Manner};
+use crate::calibrate::subject::Subject;
 use crate::stats::median;
 
 /// Mean error that is allowed over loss-free single downloads.
@@ -17,14 +18,16 @@ pub const EVEN: f64 = 0.03;
 
 /// A cell, and what it took in both clocks.
 #[derive(Clone, Debug, Serialize)]
-pub struct CellResult {
+pub struct CellResult<S> {
     /// Which.
     #[serde(flatten)]
-    pub cell: Cell,
+    pub subject: S,
     /// Milliseconds in virtual time: one figure, or of a lossy cell one for each run in real time.
     pub virtual_ms: Vec<f64>,
     /// Milliseconds of each run in real time that counts.
     pub real_ms: Vec<f64>,
+    /// Milliseconds for which both ends computed in each of them, where the system tells. In virtual time that takes none.
+    pub computed_ms: Vec<f64>,
     /// Runs that did not count, and were repeated.
     pub repeated: u32,
     /// What was wrong with the last of them, for a cell that has fewer runs than asked for.
@@ -32,10 +35,10 @@ pub struct CellResult {
     pub short_of_runs: Option<String>,
 }
 
-impl CellResult {
+impl<S: Subject> CellResult<S> {
     /// The figure of one clock.
     fn figure(&self, runs: &[f64]) -> Option<f64> {
-        if self.cell.is_lossy() {
+        if self.subject.is_lossy() {
             (!runs.is_empty()).then(|| mean(runs))
         } else {
             median(runs.iter().copied())
@@ -85,7 +88,9 @@ pub struct Errors {
 impl Errors {
     /// Of the cells that have an error; `None` if none has.
     #[must_use]
-    pub fn of<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Option<Self> {
+    pub fn of<'a, S: Subject + 'a>(
+        cells: impl IntoIterator<Item = &'a CellResult<S>>,
+    ) -> Option<Self> {
         let signed: Vec<f64> = cells.into_iter().filter_map(CellResult::error).collect();
         let mut sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
         sizes.sort_by(f64::total_cmp);
@@ -155,10 +160,10 @@ pub struct Summary {
 impl Summary {
     /// Of `results`, in any order.
     #[must_use]
-    pub fn of(results: &[CellResult]) -> Self {
+    pub fn of(results: &[CellResult<Cell>]) -> Self {
         let errors = |single: bool, lossy: bool| {
             Errors::of(results.iter().filter(|it| {
-                (it.cell.manner == Manner::Single) == single && it.cell.is_lossy() == lossy
+                (it.subject.manner == Manner::Single) == single && it.subject.is_lossy() == lossy
             }))
         };
         let pairs = pairs(results);
@@ -204,18 +209,21 @@ impl Summary {
     }
 }
 
-fn pairs(results: &[CellResult]) -> Vec<Pair> {
-    let of = |cell: Cell| results.iter().find(|it| it.cell == cell);
-    let pair = |one: &CellResult| {
+fn pairs(results: &[CellResult<Cell>]) -> Vec<Pair> {
+    let of = |cell: Cell| results.iter().find(|it| it.subject == cell);
+    let pair = |one: &CellResult<Cell>| {
         let manner = Manner::Six;
-        let six = of(Cell { manner, ..one.cell })?;
+        let six = of(Cell {
+            manner,
+            ..one.subject
+        })?;
         Some(Pair {
-            cell: one.cell,
+            cell: one.subject,
             virtual_ratio: one.virtual_figure()? / six.virtual_figure()?,
             real_ratio: one.real_figure()? / six.real_figure()?,
         })
     };
-    let ones = results.iter().filter(|it| it.cell.manner == Manner::One);
+    let ones = results.iter().filter(|it| it.subject.manner == Manner::One);
     ones.filter_map(pair).collect()
 }
 
@@ -224,11 +232,12 @@ mod tests {
     use super::*;
     use crate::calibrate::cell;
 
-    fn result(cell: Cell, virtual_ms: &[f64], real_ms: &[f64]) -> CellResult {
+    fn result(cell: Cell, virtual_ms: &[f64], real_ms: &[f64]) -> CellResult<Cell> {
         CellResult {
-            cell,
+            subject: cell,
             virtual_ms: virtual_ms.to_vec(),
             real_ms: real_ms.to_vec(),
+            computed_ms: Vec::new(),
             repeated: 1,
             short_of_runs: None,
         }

@@ -4,8 +4,6 @@ use std::io;
 
 use spdy_tun::error::RealTimeError;
 
-use crate::calibrate::cell::Cell;
-
 /// What went wrong, and where.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,13 +11,21 @@ pub enum CalibrateError {
     /// There is no network in real time.
     #[error("no network in real time")]
     RealTime(#[from] RealTimeError),
-    /// A cell failed in virtual time.
-    #[error("{cell} failed in virtual time")]
+    /// Something failed in virtual time.
+    #[error("{what} failed in virtual time")]
     Virtual {
-        /// Which.
-        cell: Cell,
+        /// What.
+        what: String,
         /// Why.
         source: io::Error,
+    },
+    /// A page load is whole in virtual time and not in real time.
+    #[error("{what} is not whole in real time: {failure}")]
+    NotWhole {
+        /// Which load.
+        what: String,
+        /// The first of its failures.
+        failure: String,
     },
     /// Sockets of a host failed.
     #[error("a socket behind the link failed")]

@@ -1,9 +1,7 @@
-//! A cell in real time: the kernel's TCP on both sides of a link of `spdy-tun`.
+//! A download in real time: the kernel's TCP on both sides of the link.
 //!
-//! Each run has a link that is idle and counts from zero, and sockets of its own, which are reset at the end rather
-//! than closed: nothing of a run is on its way when the next begins, so both meet the same chance in the same packets.
+//! Each run has sockets of its own, which are reset at the end rather than closed.
 
-use std::future::Future;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
@@ -13,130 +11,68 @@ use socket2::SockRef;
 use spdy::runtime::{BoxFuture, TokioRuntime};
 use spdy_net::network::{BoxIo, Network};
 use spdy_netem::path::PathConfig;
+use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::SERVER;
-use spdy_tun::limits::{Fault, Limits};
-use spdy_tun::measured::Measured;
-use spdy_tun::network::{NetworkConfig, RealNetwork};
+use spdy_tun::network::RealNetwork;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use crate::calibrate::cell::Cell;
-use crate::calibrate::download;
 use crate::calibrate::error::CalibrateError;
-use crate::sim::seed;
+use crate::calibrate::subject::{Attempt, Subject};
+use crate::calibrate::{download, virtual_time};
+use crate::live::on_host::block_on;
 
-/// What model and kernel have in common.
-pub const CONGESTION: &str = "cubic";
-/// For how long nothing must be sent before a run is over.
-const SILENCE: Duration = Duration::from_millis(20);
-/// Longest wait for that.
-const REST_WITHIN: Duration = Duration::from_secs(30);
-/// What a run may take beyond ten times what it takes in virtual time.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// When a run counts that takes so long in virtual time: lateness is bounded by what it may change. Half a percent of the
-/// time is allowed to one packet, a quarter to one in a hundred, a tenth on average; but no less than what a machine with a
-/// core to spare keeps easily, and no more than what leaves TCP's timers alone.
-#[must_use]
-pub fn limits(expected: Duration) -> Limits {
-    let expected_ms = expected.as_secs_f64() * 1e3;
-    Limits {
-        late_max_ms: (expected_ms * 0.005).clamp(2.0, 20.0),
-        late_p99_ms: (expected_ms * 0.002_5).clamp(1.0, 10.0),
-        late_mean_ms: (expected_ms * 0.001).clamp(0.25, 2.0),
-        ..Limits::default()
-    }
-}
-
-/// One run.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// From the first SYN to the last byte; `None` if it was given up.
-    pub took: Option<Duration>,
-    /// What the link was meanwhile.
-    pub measured: Measured,
-    /// Why it does not count; nothing if it does.
-    pub faults: Vec<Fault>,
-}
-
-/// A link that runs cells one after the other.
-#[derive(Debug)]
-pub struct Lane {
-    network: RealNetwork,
-}
-
-impl Lane {
-    /// Makes one.
-    ///
-    /// # Errors
-    ///
-    /// No namespaces, no devices, no cubic.
-    pub fn start(cell: &Cell) -> Result<Self, CalibrateError> {
-        let config = NetworkConfig {
-            congestion: CONGESTION.to_owned(),
-            ..NetworkConfig::new(cell.path())
-        };
-        let mut network = RealNetwork::start(&config)?;
-        // Over a link that loses nothing, whatever the cell says.
-        network.begin(&PathConfig::new(1 << 30, 1 << 30, Duration::ZERO), 0)?;
-        check_congestion(&network)?;
-        Ok(Self { network })
+impl Subject for Cell {
+    fn path(&self) -> PathConfig {
+        Self::path(self)
     }
 
-    /// Downloads what `cell` says. `expected` is what that takes in virtual time: a run of ten times as much is
-    /// given up.
-    ///
-    /// # Errors
-    ///
-    /// The link or a socket failed; not that a run does not count.
-    pub fn run(
-        &mut self,
-        cell: &Cell,
-        seed: u64,
-        expected: Duration,
-    ) -> Result<Run, CalibrateError> {
-        self.network
-            .begin(&cell.path(), seed::derive(seed, "path"))?;
+    fn in_virtual_time(&self, seed: u64) -> io::Result<Duration> {
+        virtual_time::run(self, seed)
+    }
+
+    fn in_real_time(
+        &self,
+        network: &mut RealNetwork,
+        _: u64,
+        patience: Duration,
+    ) -> Result<Attempt, CalibrateError> {
         let (stop, stopped) = oneshot::channel();
         let (ready, listening) = mpsc::channel();
-        let served = self
-            .network
-            .server
-            .start_job(move || serve_until(stopped, &ready));
+        let serve = move || with_cpu_time(|| serve_until(stopped, &ready));
+        let served = network.server.start_job(serve);
         let Ok(server) = listening.recv() else {
-            let ended = served.recv().expect("the server's job ends");
+            let (ended, _) = served.recv().expect("the server's job ends");
             return Err(ended
                 .err()
                 .unwrap_or(io::ErrorKind::BrokenPipe.into())
                 .into());
         };
-        let (cell, patience) = (*cell, expected * 10 + PATIENCE);
-        let fetched = self
-            .network
-            .client
-            .run(move || fetch(&cell, server, patience));
-        let measured = self.network.measure()?;
+        let cell = *self;
+        let fetch = move || with_cpu_time(|| fetch(&cell, server, patience));
+        let (fetched, client) = network.client.run(fetch);
+        let measured = network.measure()?;
         let _ = stop.send(()); // it may have failed meanwhile, as we see next
-        served.recv().expect("the server's job ends")?;
-        if !self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
-            let seconds = REST_WITHIN.as_secs();
-            return Err(CalibrateError::Restless { seconds });
-        }
-        let took = fetched?;
-        let faults = limits(expected).faults(&measured);
-        Ok(Run {
-            took,
+        let (served, server) = served.recv().expect("the server's job ends");
+        served?;
+        Ok(Attempt {
+            took: fetched?,
             measured,
-            faults,
+            hosts: client.zip(server).map(|(client, server)| client + server),
         })
     }
 }
 
-fn block_on<T>(task: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(task)
+/// Does `work`, and says what this thread computed meanwhile.
+fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>) {
+    let before = CpuTime::of_this_thread();
+    let done = work();
+    let after = CpuTime::of_this_thread();
+    (
+        done,
+        after.zip(before).map(|(after, before)| after - before),
+    )
 }
 
 /// On the server's thread: answers until told to stop. Its sockets end with the runtime.
@@ -167,29 +103,6 @@ fn fetch(cell: &Cell, server: SocketAddr, patience: Duration) -> io::Result<Opti
     })
 }
 
-/// Asks a connection of each side which congestion control it has.
-fn check_congestion(network: &RealNetwork) -> Result<(), CalibrateError> {
-    let listener = network
-        .server
-        .run(|| std::net::TcpListener::bind((SERVER, 0)))?;
-    let server = listener.local_addr()?;
-    let client = network
-        .client
-        .run(move || std::net::TcpStream::connect(server))?;
-    let accepted = network.server.run(move || listener.accept())?.0;
-    for socket in [client, accepted] {
-        let name = SockRef::from(&socket).tcp_congestion()?;
-        let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
-        if name != CONGESTION.as_bytes() {
-            return Err(CalibrateError::Congestion {
-                want: CONGESTION.to_owned(),
-                got: String::from_utf8_lossy(&name).into_owned(),
-            });
-        }
-    }
-    Ok(())
-}
-
 /// Sends at once, and leaves without a word.
 fn prepare(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
@@ -211,25 +124,5 @@ impl Network for Sockets {
             prepare(&stream)?;
             Ok(Box::new(stream) as BoxIo)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_limit_grows_with_the_run_between_its_bounds() {
-        let of = |seconds: f64| limits(Duration::from_secs_f64(seconds));
-        assert_eq!(of(0.021).late_max_ms, 2.0);
-        assert_eq!(
-            (
-                of(1.0).late_max_ms,
-                of(1.0).late_p99_ms,
-                of(1.0).late_mean_ms
-            ),
-            (5.0, 2.5, 1.0)
-        );
-        assert_eq!((of(60.0).late_max_ms, of(60.0).late_mean_ms), (20.0, 2.0));
     }
 }

@@ -15,11 +15,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use crate::calibrate::cell::Cell;
 use crate::calibrate::compare::CellResult;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::real_time::Lane;
-use crate::calibrate::virtual_time;
+use crate::calibrate::lane::Lane;
+use crate::calibrate::subject::Subject;
 
 /// How often a run that does not count is repeated.
 const REPEATS: u32 = 10;
@@ -41,24 +40,24 @@ pub struct Work {
 
 /// What is told on the way.
 #[derive(Debug)]
-pub enum Event {
+pub enum Event<S> {
     /// A run counts, or was given up; so long it takes in virtual time.
     Ran(Duration),
     /// A cell is done; its number among those that were asked for.
-    Done(usize, Box<CellResult>),
+    Done(usize, Box<CellResult<S>>),
 }
 
 /// What a cell takes in virtual time, for each of its seeds.
 #[derive(Clone, Debug)]
-struct Plan {
+struct Plan<S> {
     number: usize,
-    cell: Cell,
+    subject: S,
     /// Of a cell without loss one for all.
     virtual_times: Vec<Duration>,
     runs: u32,
 }
 
-impl Plan {
+impl<S> Plan<S> {
     fn expected(&self, run: u32) -> Duration {
         let times = &self.virtual_times;
         times[(run as usize).min(times.len() - 1)]
@@ -74,23 +73,24 @@ impl Work {
         self.seed.wrapping_add(run as u64)
     }
 
-    fn plan(&self, cells: &[Cell]) -> Result<Vec<Plan>, CalibrateError> {
-        let plan = |(number, &cell): (usize, &Cell)| -> Result<Plan, CalibrateError> {
-            let lossy = cell.is_lossy();
+    fn plan<S: Subject>(&self, subjects: &[S]) -> Result<Vec<Plan<S>>, CalibrateError> {
+        let plan = |(number, subject): (usize, &S)| -> Result<Plan<S>, CalibrateError> {
+            let lossy = subject.is_lossy();
             let runs = if lossy { self.lossy_runs } else { self.runs };
             let virtual_runs = if lossy { runs } else { 1 };
-            let times = (0..virtual_runs).map(|run| virtual_time::run(&cell, self.seed_of(run)));
-            let virtual_times = times
-                .collect::<Result<_, _>>()
-                .map_err(|source| CalibrateError::Virtual { cell, source })?;
+            let times = (0..virtual_runs).map(|run| subject.in_virtual_time(self.seed_of(run)));
+            let virtual_times = times.collect::<Result<_, _>>().map_err(|source| {
+                let what = subject.to_string();
+                CalibrateError::Virtual { what, source }
+            })?;
             Ok(Plan {
                 number,
-                cell,
+                subject: subject.clone(),
                 virtual_times,
                 runs,
             })
         };
-        let mut plans: Vec<Plan> = cells
+        let mut plans: Vec<Plan<S>> = subjects
             .iter()
             .enumerate()
             .map(plan)
@@ -99,30 +99,27 @@ impl Work {
         Ok(plans)
     }
 
-    /// Compares `cells`. `begin` is told how long all runs take in virtual time, `on_event` all that happens, in the
-    /// order in which it does. The results come in the order of `cells`.
+    /// Compares `subjects`. `begin` is told how long all runs take in virtual time, `on_event` all that happens, in the
+    /// order in which it does. The results come in the order of `subjects`.
     ///
     /// # Errors
     ///
-    /// There is no network in real time, a cell fails in virtual time, or a link broke. Runs that do not count are no
-    /// error, and cells of which none does neither.
-    pub fn run(
+    /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
+    /// and subjects of which none does neither.
+    pub fn run<S: Subject>(
         &self,
-        cells: &[Cell],
+        subjects: &[S],
         begin: impl FnOnce(Duration),
-        mut on_event: impl FnMut(&Event),
-    ) -> Result<Vec<CellResult>, CalibrateError> {
-        let plans = self.plan(cells)?;
+        mut on_event: impl FnMut(&Event<S>),
+    ) -> Result<Vec<CellResult<S>>, CalibrateError> {
+        let plans = self.plan(subjects)?;
         begin(plans.iter().map(Plan::total).sum());
-        let Some(first) = plans.first() else {
-            return Ok(Vec::new());
-        };
         // Made one after the other: a machine without namespaces says so before anything runs.
         let lanes = (0..self.lanes.min(plans.len()))
-            .map(|_| Lane::start(&first.cell))
+            .map(|_| Lane::start())
             .collect::<Result<Vec<_>, _>>()?;
         let next = AtomicUsize::new(0);
-        let mut results: Vec<Option<CellResult>> = vec![None; cells.len()];
+        let mut results: Vec<Option<CellResult<S>>> = vec![None; subjects.len()];
         thread::scope(|scope| {
             let (sender, receiver) = mpsc::channel();
             for mut lane in lanes {
@@ -153,17 +150,18 @@ impl Work {
         })
     }
 
-    fn cell(
+    fn cell<S: Subject>(
         &self,
         lane: &mut Lane,
-        plan: &Plan,
-        told: &mpsc::Sender<Result<Event, CalibrateError>>,
-    ) -> Result<CellResult, CalibrateError> {
+        plan: &Plan<S>,
+        told: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
+    ) -> Result<CellResult<S>, CalibrateError> {
         let ms = |time: &Duration| time.as_secs_f64() * 1e3;
         let mut result = CellResult {
-            cell: plan.cell,
+            subject: plan.subject.clone(),
             virtual_ms: Vec::new(),
             real_ms: Vec::new(),
+            computed_ms: Vec::new(),
             repeated: 0,
             short_of_runs: None,
         };
@@ -171,11 +169,13 @@ impl Work {
         while let Some((run, attempts)) = left.pop_front() {
             thread::sleep(PAUSE * attempts);
             let expected = plan.expected(run);
-            let ran = lane.run(&plan.cell, self.seed_of(run), expected)?;
-            let why = match (ran.took, ran.faults.first()) {
+            let ran = lane.run(&plan.subject, self.seed_of(run), expected)?;
+            let why = match (ran.attempt.took, ran.faults.first()) {
                 (Some(took), None) => {
                     result.real_ms.push(ms(&took));
-                    if plan.cell.is_lossy() {
+                    let computed = ran.attempt.hosts.map(|hosts| ms(&hosts.ran));
+                    result.computed_ms.extend(computed);
+                    if plan.subject.is_lossy() {
                         result.virtual_ms.push(ms(&expected));
                     }
                     let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
@@ -192,7 +192,7 @@ impl Work {
                 let _ = told.send(Ok(Event::Ran(expected)));
             }
         }
-        if !plan.cell.is_lossy() {
+        if !plan.subject.is_lossy() {
             result.virtual_ms = plan.virtual_times.iter().map(ms).collect();
         }
         Ok(result)

@@ -48,14 +48,30 @@ pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
 /// Asks until there is an answer.
 pub(crate) async fn look_up(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
     let question = network.question(&host);
-    let mut answer = network.answer(question);
+    let (answer, ask) = (network.answer(question), || network.ask(question));
+    match ask_until_answered(network.runtime(), &host, ask, answer).await? {
+        addresses if addresses.is_empty() => Err(unknown(&host)),
+        addresses => Ok(addresses),
+    }
+}
+
+/// Calls `ask` until `answer` is there, with [`PATIENCE`], in whichever time.
+///
+/// # Errors
+///
+/// There was no answer to the last question either.
+pub(crate) async fn ask_until_answered<A: Future + Unpin>(
+    runtime: &dyn Runtime,
+    host: &str,
+    mut ask: impl FnMut(),
+    mut answer: A,
+) -> io::Result<A::Output> {
     let mut patience = PATIENCE;
     for _ in 0..ATTEMPTS {
-        network.ask(question);
-        let deadline = network.runtime().now() + patience;
-        match select(answer, network.runtime().sleep_until(deadline)).await {
-            Either::Left((addresses, _)) if addresses.is_empty() => return Err(unknown(&host)),
-            Either::Left((addresses, _)) => return Ok(addresses),
+        ask();
+        let deadline = runtime.now() + patience;
+        match select(answer, runtime.sleep_until(deadline)).await {
+            Either::Left((answered, _)) => return Ok(answered),
             Either::Right(((), unanswered)) => answer = unanswered,
         }
         patience *= 2;

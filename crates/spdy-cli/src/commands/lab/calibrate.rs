@@ -1,5 +1,6 @@
 //! `spdy lab calibrate`: virtual time against the kernel's own TCP.
 
+use std::fmt;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::time::Duration;
@@ -7,11 +8,13 @@ use std::time::Duration;
 use serde::Serialize;
 use spdy_lab::calibrate::cell::{self, Cell};
 use spdy_lab::calibrate::compare::{CellResult, Errors, Pair, Summary};
+use spdy_lab::calibrate::subject::Subject;
 use spdy_lab::calibrate::work::{Event, Work};
+use spdy_lab::options::RaceProtocol;
 use spdy_tun::enclosure::{self, Place, Typed};
 
 use crate::commands::Outcome;
-use crate::commands::lab::calibrate_link;
+use crate::commands::lab::{calibrate_link, calibrate_pages};
 use crate::help::examples;
 use crate::printer::{BAD, DIM, GOOD, Printer};
 use crate::table;
@@ -27,6 +30,25 @@ pub(crate) struct Args {
     /// Measure the link alone instead, by UDP at its ends: rates of 100 kbps to 100 Mbps, round trips of 0 to 500 ms
     #[arg(long, conflicts_with_all = ["cells", "runs", "lossy_runs", "seed", "lanes"])]
     link: bool,
+
+    /// Compare whole page loads instead, of these replicas; without any, of all shipped ones
+    #[arg(long, num_args = 0.., value_name = "REPLICA", conflicts_with_all = ["cells", "link", "lossy_runs"])]
+    pub(super) pages: Option<Vec<String>>,
+
+    /// A network of page loads, named or spelled out; may be repeated [default: cable, dsl, 3g, lte, satellite]
+    #[arg(short, long = "network", value_name = "NAME|SPEC", requires = "pages")]
+    pub(super) networks: Vec<String>,
+
+    /// Protocols of page loads
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "http,https,spdy,h2",
+        requires = "pages"
+    )]
+    pub(super) protocols: Vec<RaceProtocol>,
 
     /// Runs of each setting without loss that must count; their median is compared
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
@@ -46,7 +68,7 @@ pub(crate) struct Args {
 
     /// Print one JSON object instead of the tables
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -79,6 +101,8 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab calibrate"
     "spdy lab calibrate --cells all --json > calibration.json"
     "spdy lab calibrate --link"
+    "spdy lab calibrate --pages --runs 5"
+    "spdy lab calibrate --pages portal page.warc --network 3g,fibre --protocols https,h2"
     "spdy lab calibrate --cells lossy --lossy-runs 30 --lanes 8"
 };
 
@@ -86,38 +110,17 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match enclosure::enter(Typed::ForAll)? {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(_) => anyhow::bail!("no command is run here"),
+        Place::Inside(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
         Place::Inside(_) if args.link => calibrate_link::run(args.json, printer),
         Place::Inside(_) => calibrate(args, printer),
     }
 }
 
 fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let work = Work {
-        runs: args.runs,
-        lossy_runs: args.lossy_runs,
-        seed: args.seed,
-        lanes: args.lanes.get(),
-    };
     let load_before = load_average();
-    let bar = printer.progress(0, "calibrating");
-    let begin = |all: Duration| bar.set_length(milliseconds(all));
-    let on_event = |event: &Event| {
-        if let Event::Ran(expected) = event {
-            bar.inc(milliseconds(*expected));
-        }
-    };
-    let results = work.run(&args.cells.cells(), begin, on_event);
-    bar.finish_and_clear();
-    let results = results?;
+    let results = args.compare(&args.cells.cells(), printer)?;
     let calibration = Calibration {
-        conditions: Conditions {
-            kernel: kernel(),
-            cores: std::thread::available_parallelism().map_or(0, NonZeroUsize::get),
-            lanes: args.lanes.get(),
-            seed: args.seed,
-            load_before,
-            load_after: load_average(),
-        },
+        conditions: Conditions::since(load_before, args),
         summary: Summary::of(&results),
         cells: results,
     };
@@ -133,12 +136,38 @@ fn calibrate(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     })
 }
 
+impl Args {
+    /// What `subjects` take in both clocks, with progress.
+    pub(super) fn compare<S: Subject>(
+        &self,
+        subjects: &[S],
+        printer: &Printer,
+    ) -> anyhow::Result<Vec<CellResult<S>>> {
+        let work = Work {
+            runs: self.runs,
+            lossy_runs: self.lossy_runs,
+            seed: self.seed,
+            lanes: self.lanes.get(),
+        };
+        let bar = printer.progress(0, "calibrating");
+        let begin = |all: Duration| bar.set_length(milliseconds(all));
+        let on_event = |event: &Event<S>| {
+            if let Event::Ran(expected) = event {
+                bar.inc(milliseconds(*expected));
+            }
+        };
+        let results = work.run(subjects, begin, on_event);
+        bar.finish_and_clear();
+        Ok(results?)
+    }
+}
+
 fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Processes that were ready to run, on average of the last minute.
-fn load_average() -> Option<f64> {
+pub(super) fn load_average() -> Option<f64> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }
@@ -150,7 +179,7 @@ fn kernel() -> String {
 
 /// What it was measured on.
 #[derive(Debug, Serialize)]
-struct Conditions {
+pub(super) struct Conditions {
     kernel: String,
     cores: usize,
     lanes: usize,
@@ -159,11 +188,37 @@ struct Conditions {
     load_after: Option<f64>,
 }
 
+impl Conditions {
+    /// Of a calibration that ends now.
+    pub(super) fn since(load_before: Option<f64>, args: &Args) -> Self {
+        Self {
+            kernel: kernel(),
+            cores: std::thread::available_parallelism().map_or(0, NonZeroUsize::get),
+            lanes: args.lanes.get(),
+            seed: args.seed,
+            load_before,
+            load_after: load_average(),
+        }
+    }
+}
+
+impl fmt::Display for Conditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let load = |load: &Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.1}"));
+        let (kernel, cores, lanes) = (&self.kernel, self.cores, self.lanes);
+        let (before, after) = (load(&self.load_before), load(&self.load_after));
+        write!(
+            f,
+            "Linux {kernel}, {cores} cores, {lanes} lanes, load {before} to {after}"
+        )
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Calibration {
     conditions: Conditions,
     summary: Summary,
-    cells: Vec<CellResult>,
+    cells: Vec<CellResult<Cell>>,
 }
 
 impl Calibration {
@@ -192,32 +247,15 @@ impl Calibration {
                 "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios are {apart:.3} apart on average"
             ))?;
         }
-        let Conditions {
-            kernel,
-            cores,
-            lanes,
-            load_before,
-            load_after,
-            ..
-        } = &self.conditions;
-        let load = |load: &Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.1}"));
         printer.line(format_args!(
-            "{DIM}{repeated} runs repeated, {unmeasured} settings not measured; Linux {kernel}, {cores} cores, {lanes} lanes, load {} to {}{DIM:#}",
-            load(load_before),
-            load(load_after)
+            "{DIM}{repeated} runs repeated, {unmeasured} settings not measured; {}{DIM:#}",
+            self.conditions
         ))?;
-        for past in past_bars {
-            printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
-        }
-        if past_bars.is_empty() {
-            printer.line(format_args!("{GOOD}within all bars{GOOD:#}"))?;
-        }
-        Ok(())
+        tell_past(past_bars, printer)
     }
 
     fn sums(&self) -> Table {
-        let head = ["settings", "mean", "median", "9 of 10", "most", "bias"];
-        let head = head.into_iter().map(table::Cell::number);
+        let head = SIZES.map(table::Cell::number);
         let mut table = Table::new([table::Cell::word("error of")].into_iter().chain(head));
         let summary = &self.summary;
         let sums = [
@@ -227,27 +265,26 @@ impl Calibration {
             ("six or one, loss", summary.several_lossy),
         ];
         for (name, errors) in sums {
-            let Some(Errors {
-                cells,
-                mean,
-                median,
-                p90,
-                max,
-                bias,
-            }) = errors
-            else {
-                continue;
-            };
-            let sizes = [mean, median, p90, max].map(|part| table::Cell::number(percent(part)));
-            let row = [table::Cell::word(name), table::Cell::number(cells)];
-            let bias = table::Cell::number(signed_percent(bias));
-            table.row(row.into_iter().chain(sizes).chain([bias]));
+            if let Some(errors) = errors {
+                table.row([table::Cell::word(name)].into_iter().chain(sizes(&errors)));
+            }
         }
         table
     }
 }
 
-fn row(result: &CellResult) -> Vec<table::Cell> {
+/// What is past its bar, or that nothing is.
+pub(super) fn tell_past(past_bars: &[String], printer: &Printer) -> anyhow::Result<()> {
+    for past in past_bars {
+        printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
+    }
+    if past_bars.is_empty() {
+        printer.line(format_args!("{GOOD}within all bars{GOOD:#}"))?;
+    }
+    Ok(())
+}
+
+fn row(result: &CellResult<Cell>) -> Vec<table::Cell> {
     let Cell {
         bps,
         rtt_ms,
@@ -255,11 +292,7 @@ fn row(result: &CellResult) -> Vec<table::Cell> {
         manner,
         objects,
         bytes,
-    } = result.cell;
-    let told = |figure: Option<f64>| {
-        let text = figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"));
-        table::Cell::number(text)
-    };
+    } = result.subject;
     vec![
         table::Cell::number(bps / 1_000),
         table::Cell::number(rtt_ms),
@@ -267,11 +300,47 @@ fn row(result: &CellResult) -> Vec<table::Cell> {
         table::Cell::number(manner),
         table::Cell::number(objects),
         table::Cell::number(bytes),
-        told(result.virtual_figure()),
-        told(result.real_figure()),
-        table::Cell::number(result.error().map_or("–".to_owned(), signed_percent)),
+        told_ms(result.virtual_figure()),
+        told_ms(result.real_figure()),
+        told_error(result.error()),
         table::Cell::number(result.repeated),
     ]
+}
+
+/// Heads of the columns that tell errors.
+pub(super) const SIZES: [&str; 6] = ["settings", "mean", "median", "9 of 10", "most", "bias"];
+
+/// Those columns.
+pub(super) fn sizes(errors: &Errors) -> [table::Cell; 6] {
+    let Errors {
+        cells,
+        mean,
+        median,
+        p90,
+        max,
+        bias,
+    } = *errors;
+    let of = |part: f64| table::Cell::number(percent(part));
+    let bias = table::Cell::number(signed_percent(bias));
+    [
+        table::Cell::number(cells),
+        of(mean),
+        of(median),
+        of(p90),
+        of(max),
+        bias,
+    ]
+}
+
+/// A figure of milliseconds, or that there is none.
+pub(super) fn told_ms(figure: Option<f64>) -> table::Cell {
+    let text = figure.map_or("–".to_owned(), |figure| format!("{figure:.2}"));
+    table::Cell::number(text)
+}
+
+/// An error, or that there is none.
+pub(super) fn told_error(error: Option<f64>) -> table::Cell {
+    table::Cell::number(error.map_or("–".to_owned(), signed_percent))
 }
 
 fn percent(part: f64) -> String {

@@ -4,6 +4,8 @@
 mod calibrate;
 #[cfg(target_os = "linux")]
 mod calibrate_link;
+#[cfg(target_os = "linux")]
+mod calibrate_pages;
 mod cell;
 mod cells;
 mod compare;
@@ -95,10 +97,11 @@ enum Command {
     /// Write every load of a store to a file
     #[command(after_help = export::EXAMPLES)]
     Export(export::Args),
-    /// Hold virtual time against the kernel's TCP: the same downloads through both
+    /// Hold virtual time against the kernel's TCP: the same downloads, or page loads, through both
     ///
     /// Runs whose link was not what was asked for are repeated and never counted. The exit code is 1 if the mean
-    /// error is past its bar (1 % without loss, 8 % with), or one connection beats six in one clock alone. Needs what
+    /// error is past its bar (1 % without loss, 8 % with), one connection beats six in one clock alone, or a page load
+    /// without loss is off by more than 3 %. Needs what
     /// `spdy lab shape` needs; takes minutes for all settings.
     #[cfg(target_os = "linux")]
     #[command(after_help = calibrate::EXAMPLES)]

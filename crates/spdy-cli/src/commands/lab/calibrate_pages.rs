@@ -1,0 +1,122 @@
+//! `spdy lab calibrate --pages`: whole page loads in both clocks.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use spdy_lab::browser::Page;
+use spdy_lab::calibrate::compare::CellResult;
+use spdy_lab::calibrate::page::{PageCell, Summary};
+use spdy_lab::options::Options;
+use spdy_lab::race::RaceNetwork;
+use spdy_lab::stats::median;
+use spdy_netem::profile::Era;
+use spdy_page::builtin;
+use spdy_page::open::ImportOptions;
+
+use crate::commands::lab::calibrate::{self, Args, Conditions};
+use crate::commands::race::{networks, open_replica};
+use crate::commands::{Outcome, Usage};
+use crate::printer::{DIM, Printer};
+use crate::table::{Cell, Table};
+
+/// Networks without loss, from the slowest to the farthest. Over `fibre` a round trip takes no longer than some tens of the
+/// kernel's wake-ups do, which virtual time has none of.
+const NETWORKS: [&str; 5] = ["dsl", "cable", "3g", "lte", "satellite"];
+
+#[derive(Debug, Serialize)]
+struct Calibration {
+    conditions: Conditions,
+    summary: Summary,
+    loads: Vec<CellResult<PageCell>>,
+}
+
+pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let load_before = calibrate::load_average();
+    let results = args.compare(&cells(args)?, printer)?;
+    let calibration = Calibration {
+        conditions: Conditions::since(load_before, args),
+        summary: Summary::of(&results),
+        loads: results,
+    };
+    if args.json {
+        printer.json(&calibration)?;
+    } else {
+        calibration.tell(printer)?;
+    }
+    Ok(if calibration.summary.past_bars.is_empty() {
+        Outcome::Done
+    } else {
+        Outcome::Failed
+    })
+}
+
+fn cells(args: &Args) -> anyhow::Result<Vec<PageCell>> {
+    let shipped = builtin::NAMES.map(str::to_owned).to_vec();
+    let asked = args.pages.as_ref().filter(|pages| !pages.is_empty());
+    let mut pages = Vec::new();
+    for name in asked.unwrap_or(&shipped) {
+        let opened = open_replica(name, &ImportOptions::default())?;
+        pages.push(Arc::new(Page::new(opened.replica)));
+    }
+    let default = NETWORKS.map(str::to_owned).to_vec();
+    let asked = if args.networks.is_empty() {
+        &default
+    } else {
+        &args.networks
+    };
+    let networks = networks(asked)?;
+    networks.iter().try_for_each(is_the_kernels)?;
+    let options = Options::default();
+    Ok(PageCell::all(&pages, &networks, &args.protocols, &options))
+}
+
+/// In real time TCP is the kernel's.
+fn is_the_kernels(network: &RaceNetwork) -> Result<(), Usage> {
+    let profile = &network.profile;
+    if profile.era == Era::Today && profile.initial_window.is_none() {
+        return Ok(());
+    }
+    Err(Usage(format!(
+        "--network {}: want TCP as the kernel has it, not of another year or window",
+        network.name
+    )))
+}
+
+impl Calibration {
+    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+        let words = ["page", "network", "protocol"].map(Cell::word);
+        let figures = ["virtual ms", "real ms", "error", "computed ms", "repeated"];
+        let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
+        for result in &self.loads {
+            let load = &result.subject;
+            table.row([
+                Cell::word(load.replica()),
+                Cell::word(&load.network.name),
+                Cell::word(load.protocol),
+                calibrate::told_ms(result.virtual_figure()),
+                calibrate::told_ms(result.real_figure()),
+                calibrate::told_error(result.error()),
+                calibrate::told_ms(median(result.computed_ms.iter().copied())),
+                Cell::number(result.repeated),
+            ]);
+        }
+        printer.line(table)?;
+        printer.line("")?;
+        if let Some(errors) = &self.summary.errors {
+            let mut sums = Table::new(calibrate::SIZES.map(Cell::number));
+            sums.row(calibrate::sizes(errors));
+            printer.line(sums)?;
+        }
+        let Summary {
+            unmeasured,
+            repeated,
+            past_bars,
+            ..
+        } = &self.summary;
+        printer.line(format_args!(
+            "{DIM}{repeated} runs repeated, {unmeasured} loads not measured; {}{DIM:#}",
+            self.conditions
+        ))?;
+        calibrate::tell_past(past_bars, printer)
+    }
+}

@@ -1,0 +1,152 @@
+//! A link in real time that runs one subject after the other, and says which runs count.
+//!
+//! Each run has a link that is idle and counts from zero, and nothing of it is on its way when the next begins: so both
+//! clocks meet the same chance in the same packets.
+
+use std::time::Duration;
+
+use socket2::SockRef;
+use spdy_netem::path::PathConfig;
+use spdy_tun::host::SERVER;
+use spdy_tun::limits::{Fault, Limits};
+use spdy_tun::network::{NetworkConfig, RealNetwork};
+
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::subject::{Attempt, Subject};
+use crate::sim::seed;
+
+/// What model and kernel have in common.
+pub const CONGESTION: &str = "cubic";
+/// For how long nothing must be sent before a run is over.
+const SILENCE: Duration = Duration::from_millis(20);
+/// Longest wait for that.
+const REST_WITHIN: Duration = Duration::from_secs(30);
+/// What a run may take beyond ten times what it takes in virtual time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// When a run counts that takes so long in virtual time: lateness is bounded by what it may change. Half a percent of the
+/// time is allowed to one packet, a quarter to one in a hundred, a tenth on average; but no less than what a machine with a
+/// core to spare keeps easily, and no more than what leaves TCP's timers alone.
+#[must_use]
+pub fn limits(expected: Duration) -> Limits {
+    let expected_ms = expected.as_secs_f64() * 1e3;
+    Limits {
+        late_max_ms: (expected_ms * 0.005).clamp(2.0, 20.0),
+        late_p99_ms: (expected_ms * 0.002_5).clamp(1.0, 10.0),
+        late_mean_ms: (expected_ms * 0.001).clamp(0.25, 2.0),
+        ..Limits::default()
+    }
+}
+
+/// For how long both ends together may wait for a core, milliseconds: a hundredth of what the run takes in virtual time, and
+/// no less than two such waits as a machine with a core to spare has now and then.
+#[must_use]
+pub fn starved_limit_ms(expected: Duration) -> f64 {
+    (expected.as_secs_f64() * 1e3 * 0.01).max(4.0)
+}
+
+/// A run, and why it does not count; nothing if it does.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it was.
+    pub attempt: Attempt,
+    /// What was wrong with it.
+    pub faults: Vec<Fault>,
+}
+
+/// A link that runs subjects one after the other.
+#[derive(Debug)]
+pub struct Lane {
+    network: RealNetwork,
+}
+
+impl Lane {
+    /// Makes one.
+    ///
+    /// # Errors
+    ///
+    /// No namespaces, no devices, no cubic.
+    pub fn start() -> Result<Self, CalibrateError> {
+        let open = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
+        let config = NetworkConfig {
+            congestion: CONGESTION.to_owned(),
+            ..NetworkConfig::new(open)
+        };
+        let network = RealNetwork::start(&config)?;
+        check_congestion(&network)?;
+        Ok(Self { network })
+    }
+
+    /// Runs `subject`. `expected` is what that takes in virtual time: a run of ten times as much is given up.
+    ///
+    /// # Errors
+    ///
+    /// The link or a socket failed; not that a run does not count.
+    pub fn run<S: Subject>(
+        &mut self,
+        subject: &S,
+        seed: u64,
+        expected: Duration,
+    ) -> Result<Run, CalibrateError> {
+        self.network
+            .begin(&subject.path(), seed::derive(seed, "path"))?;
+        let patience = expected * 10 + PATIENCE;
+        let attempt = subject.in_real_time(&mut self.network, seed, patience)?;
+        if !self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
+            let seconds = REST_WITHIN.as_secs();
+            return Err(CalibrateError::Restless { seconds });
+        }
+        let mut faults = limits(expected).faults(&attempt.measured);
+        let limit_ms = starved_limit_ms(expected);
+        if let Some(hosts) = attempt.hosts
+            && hosts.waited.as_secs_f64() * 1e3 > limit_ms
+        {
+            let got_ms = hosts.waited.as_secs_f64() * 1e3;
+            faults.push(Fault::Starved { got_ms, limit_ms });
+        }
+        Ok(Run { attempt, faults })
+    }
+}
+
+/// Asks a connection of each side which congestion control it has.
+fn check_congestion(network: &RealNetwork) -> Result<(), CalibrateError> {
+    let listener = network
+        .server
+        .run(|| std::net::TcpListener::bind((SERVER, 0)))?;
+    let server = listener.local_addr()?;
+    let client = network
+        .client
+        .run(move || std::net::TcpStream::connect(server))?;
+    let accepted = network.server.run(move || listener.accept())?.0;
+    for socket in [client, accepted] {
+        let name = SockRef::from(&socket).tcp_congestion()?;
+        let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
+        if name != CONGESTION.as_bytes() {
+            return Err(CalibrateError::Congestion {
+                want: CONGESTION.to_owned(),
+                got: String::from_utf8_lossy(&name).into_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_grows_with_the_run_between_its_bounds() {
+        let of = |seconds: f64| limits(Duration::from_secs_f64(seconds));
+        assert_eq!(of(0.021).late_max_ms, 2.0);
+        assert_eq!(
+            (
+                of(1.0).late_max_ms,
+                of(1.0).late_p99_ms,
+                of(1.0).late_mean_ms
+            ),
+            (5.0, 2.5, 1.0)
+        );
+        assert_eq!((of(60.0).late_max_ms, of(60.0).late_mean_ms), (20.0, 2.0));
+    }
+}

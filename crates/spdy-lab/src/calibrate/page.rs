@@ -1,0 +1,240 @@
+//! A whole page load in both clocks: one page over one network by one protocol.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use spdy_netem::path::PathConfig;
+use spdy_tun::network::RealNetwork;
+
+use crate::browser::{self, Page};
+use crate::calibrate::compare::{CellResult, Errors};
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::subject::{Attempt, Subject};
+use crate::live::load::{self as live, Which};
+use crate::measure::Load;
+use crate::options::{Options, RaceProtocol};
+use crate::race::RaceNetwork;
+
+/// Error that a load is allowed.
+pub const BAR: f64 = 0.03;
+
+/// One load.
+#[derive(Clone)]
+pub struct PageCell {
+    /// The page.
+    pub page: Arc<Page>,
+    /// The network; TCP of today, whatever it says of an era: in real time it is the kernel's.
+    pub network: Arc<RaceNetwork>,
+    /// What is spoken.
+    pub protocol: RaceProtocol,
+    /// Everything else.
+    pub options: Arc<Options>,
+}
+
+impl PageCell {
+    /// Every page over every network by every protocol, in this order.
+    #[must_use]
+    pub fn all(
+        pages: &[Arc<Page>],
+        networks: &[RaceNetwork],
+        protocols: &[RaceProtocol],
+        options: &Options,
+    ) -> Vec<Self> {
+        let options = Arc::new(options.clone());
+        let networks: Vec<_> = networks.iter().cloned().map(Arc::new).collect();
+        let mut cells = Vec::with_capacity(pages.len() * networks.len() * protocols.len());
+        for page in pages {
+            for network in &networks {
+                for &protocol in protocols {
+                    cells.push(Self {
+                        page: page.clone(),
+                        network: network.clone(),
+                        protocol,
+                        options: options.clone(),
+                    });
+                }
+            }
+        }
+        cells
+    }
+
+    /// Name of the page.
+    #[must_use]
+    pub fn replica(&self) -> &str {
+        &self.page.replica().name
+    }
+
+    /// What `load` took, if it is whole; else the first of its failures.
+    fn took(load: &Load) -> Result<Duration, String> {
+        match load.failures.first() {
+            None => Ok(Duration::from_secs_f64(load.load_ms / 1e3)),
+            Some(failure) => Err(failure.clone()),
+        }
+    }
+}
+
+impl fmt::Display for PageCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (network, protocol) = (&self.network.name, self.protocol);
+        write!(f, "{} over {network} by {protocol}", self.replica())
+    }
+}
+
+impl fmt::Debug for PageCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for PageCell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Named<'a> {
+            replica: &'a str,
+            network: &'a str,
+            protocol: &'static str,
+        }
+        let named = Named {
+            replica: self.replica(),
+            network: &self.network.name,
+            protocol: self.protocol.name(),
+        };
+        named.serialize(serializer)
+    }
+}
+
+impl Subject for PageCell {
+    fn path(&self) -> PathConfig {
+        self.network.profile.path.clone()
+    }
+
+    fn in_virtual_time(&self, seed: u64) -> io::Result<Duration> {
+        let (network, options) = (&self.network, &*self.options);
+        let config = network.config(options);
+        let load = browser::load(
+            &self.page,
+            self.protocol,
+            &network.name,
+            &config,
+            options,
+            seed,
+        );
+        Self::took(&load).map_err(io::Error::other)
+    }
+
+    fn in_real_time(
+        &self,
+        network: &mut RealNetwork,
+        seed: u64,
+        patience: Duration,
+    ) -> Result<Attempt, CalibrateError> {
+        let which = Which {
+            protocol: self.protocol,
+            network: self.network.name.clone(),
+            seed,
+            options: (*self.options).clone(),
+            patience,
+        };
+        let loaded = live::load(network, &self.page, &which)?;
+        let took = match (Self::took(&loaded.load), loaded.was_given_up) {
+            (_, true) => None,
+            (Ok(took), false) => Some(took),
+            (Err(failure), false) => {
+                let what = self.to_string();
+                return Err(CalibrateError::NotWhole { what, failure });
+            }
+        };
+        Ok(Attempt {
+            took,
+            measured: loaded.measured,
+            hosts: loaded.hosts,
+        })
+    }
+}
+
+/// The sums of page loads.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Over all of them.
+    pub errors: Option<Errors>,
+    /// Loads without a single run that counts.
+    pub unmeasured: usize,
+    /// Runs that did not count.
+    pub repeated: u32,
+    /// What is past its bar; nothing if all is well.
+    pub past_bars: Vec<String>,
+}
+
+impl Summary {
+    /// Of `results`.
+    #[must_use]
+    pub fn of(results: &[CellResult<PageCell>]) -> Self {
+        let past = |result: &CellResult<PageCell>| {
+            let error = result.error().filter(|error| error.abs() > BAR)?;
+            let (error, bar) = (error * 100.0, BAR * 100.0);
+            Some(format!(
+                "{}: off by {error:+.2} %, at most {bar} %",
+                result.subject
+            ))
+        };
+        let mut past_bars: Vec<String> = results.iter().filter_map(past).collect();
+        let unmeasured = results.iter().filter(|it| it.real_ms.is_empty()).count();
+        if unmeasured > 0 {
+            past_bars.push(format!("{unmeasured} loads have no run that counts"));
+        }
+        Self {
+            errors: Errors::of(results),
+            unmeasured,
+            repeated: results.iter().map(|it| it.repeated).sum(),
+            past_bars,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+
+    use super::*;
+
+    fn cells() -> Vec<PageCell> {
+        let page = Arc::new(Page::new(builtin::portal()));
+        let networks = ["dsl", "3g"].map(|name| RaceNetwork::parse(name).expect("it has a name"));
+        let protocols = [RaceProtocol::Http, RaceProtocol::H2];
+        PageCell::all(&[page], &networks, &protocols, &Options::default())
+    }
+
+    #[test]
+    fn a_load_past_the_bar_is_told_and_one_at_it_is_not() {
+        let [first, second] = cells().first_chunk().cloned().expect("there are four");
+        let result = |subject: PageCell, virtual_ms: f64, real_ms: &[f64]| CellResult {
+            subject,
+            virtual_ms: vec![virtual_ms],
+            real_ms: real_ms.to_vec(),
+            computed_ms: Vec::new(),
+            repeated: 2,
+            short_of_runs: None,
+        };
+        let at = [
+            result(first.clone(), 1_029.0, &[1_000.0]),
+            result(second.clone(), 971.0, &[1_000.0]),
+        ];
+        assert_eq!(Summary::of(&at).past_bars, Vec::<String>::new());
+        let past = [
+            result(first, 1_031.0, &[1_000.0]),
+            result(second, 971.0, &[]),
+        ];
+        let summary = Summary::of(&past);
+        assert_eq!(
+            summary.past_bars,
+            [
+                "portal over dsl by http: off by +3.10 %, at most 3 %",
+                "1 loads have no run that counts"
+            ]
+        );
+        assert_eq!((summary.unmeasured, summary.repeated), (1, 4));
+    }
+}

@@ -1,0 +1,57 @@
+//! What runs in both clocks.
+
+use std::fmt::{Debug, Display};
+use std::io;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_netem::loss::LossModel;
+use spdy_netem::path::PathConfig;
+use spdy_tun::cpu::CpuTime;
+use spdy_tun::measured::Measured;
+use spdy_tun::network::RealNetwork;
+
+use crate::calibrate::error::CalibrateError;
+
+/// Something that takes a time in virtual time, and one in real time.
+pub trait Subject: Clone + Debug + Display + Send + Serialize + Sync {
+    /// The link between its ends.
+    fn path(&self) -> PathConfig;
+
+    /// What it takes in virtual time.
+    ///
+    /// # Errors
+    ///
+    /// It fails, or can never end.
+    fn in_virtual_time(&self, seed: u64) -> io::Result<Duration>;
+
+    /// Does it over `network`, whose link is begun and idle, and gives it up after `patience`.
+    ///
+    /// # Errors
+    ///
+    /// The link or a socket failed, or what came was not what came in virtual time.
+    fn in_real_time(
+        &self,
+        network: &mut RealNetwork,
+        seed: u64,
+        patience: Duration,
+    ) -> Result<Attempt, CalibrateError>;
+
+    /// Whether chance has a part in it.
+    fn is_lossy(&self) -> bool {
+        let path = self.path();
+        let losses = [path.loss_up, path.loss_down];
+        !path.jitter.is_zero() || losses.iter().any(|loss| *loss != LossModel::None)
+    }
+}
+
+/// One run in real time, whether or not it counts.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// What it took; `None` if it was given up.
+    pub took: Option<Duration>,
+    /// What the link was meanwhile.
+    pub measured: Measured,
+    /// What both hosts computed, and waited for a core; `None` where the system does not tell.
+    pub hosts: Option<CpuTime>,
+}

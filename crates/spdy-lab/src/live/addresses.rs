@@ -1,0 +1,66 @@
+//! Where a page's hosts are behind a link: at the addresses at which they were recorded, as far as these can be there.
+//!
+//! The servers' host has every IPv4 address but the client's, so nearly every recorded one is its own. One that
+//! leads somewhere else from the client (loopback, multicast, IPv6) is exchanged for one of 198.18.0.0/15, and so are
+//! all its names: who shared an address still does.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use spdy_tun::host::CLIENT;
+
+/// Block of the addresses that are made up: the second /16 of RFC 2544's, without the link's own two /24.
+const MADE_UP: [u8; 2] = [198, 19];
+/// First third byte there; 198.19.0.0/24 has the client.
+const FIRST: usize = 1;
+
+/// Where each of `hosts` is reached.
+#[must_use]
+pub fn reached(hosts: Vec<(String, IpAddr)>) -> BTreeMap<String, Ipv4Addr> {
+    let mut exchanged = BTreeMap::new();
+    let hosts = hosts.into_iter().map(|(host, address)| {
+        let reached = match address {
+            IpAddr::V4(address) if is_reached(address) => address,
+            other => {
+                let next = exchanged.len();
+                *exchanged.entry(other).or_insert_with(|| made_up(next))
+            }
+        };
+        (host, reached)
+    });
+    hosts.collect()
+}
+
+fn is_reached(address: Ipv4Addr) -> bool {
+    let first = address.octets()[0];
+    let leads_elsewhere = address.is_loopback() || address.is_link_local() || first == 0;
+    !leads_elsewhere && first < 224 && address != CLIENT
+}
+
+fn made_up(number: usize) -> Ipv4Addr {
+    let [.., high, low] = (number + (FIRST << 8)).to_be_bytes();
+    Ipv4Addr::new(MADE_UP[0], MADE_UP[1], high, low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_addresses_stay_and_those_that_lead_elsewhere_are_exchanged_together() {
+        let hosts = [
+            ("a.test", "203.0.113.9", "203.0.113.9"),
+            ("b.test", "127.0.0.1", "198.19.1.0"),
+            ("c.test", "127.0.0.1", "198.19.1.0"),
+            ("d.test", "::1", "198.19.1.1"),
+            ("e.test", "198.19.0.1", "198.19.1.2"),
+            ("f.test", "203.0.113.9", "203.0.113.9"),
+        ];
+        let named =
+            |(host, at, _): (&str, &str, _)| (host.to_owned(), at.parse().expect("an address"));
+        let got = reached(hosts.map(named).to_vec());
+        for (host, at, want) in hosts {
+            assert_eq!(got[host].to_string(), want, "{host} at {at}");
+        }
+    }
+}

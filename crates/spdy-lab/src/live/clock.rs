@@ -1,0 +1,96 @@
+//! The clock of a load in real time.
+//!
+//! Tokio's timers wake up to a millisecond late, and a page waits for one after the other: its scripts and its
+//! style sheets. The last two milliseconds of a sleep are therefore the kernel's own timer.
+
+use std::time::{Duration, Instant as SystemInstant};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use spdy::runtime::{BoxFuture, Runtime};
+use spdy_clock::{Instant, WallClock};
+use tokio::io::unix::AsyncFd;
+
+/// What is left of a sleep when the kernel's timer takes over: twice what tokio's may be late.
+const FINE: Duration = Duration::from_millis(2);
+
+/// Real time on tokio, to some tens of microseconds. Use it inside a tokio runtime.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveRuntime {
+    clock: WallClock,
+}
+
+impl LiveRuntime {
+    /// A runtime whose origin is now.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            clock: WallClock::start(),
+        }
+    }
+}
+
+impl Runtime for LiveRuntime {
+    fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
+        let deadline = self.clock.to_system(deadline);
+        Box::pin(async move {
+            if let Some(nearly) = deadline.checked_sub(FINE) {
+                tokio::time::sleep_until(nearly.into()).await;
+            }
+            let left = deadline.saturating_duration_since(SystemInstant::now());
+            // A system without another descriptor to give still has tokio's timers.
+            if !left.is_zero() && wait_exactly(left).await.is_err() {
+                tokio::time::sleep_until(deadline.into()).await;
+            }
+        })
+    }
+
+    fn spawn(&self, task: BoxFuture<()>) {
+        tokio::spawn(task);
+    }
+}
+
+async fn wait_exactly(time: Duration) -> std::io::Result<()> {
+    let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+    let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+    let once = Itimerspec {
+        it_interval: Timespec::default(),
+        it_value: Timespec::try_from(time).map_err(std::io::Error::other)?,
+    };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
+    #[expect(
+        deprecated,
+        reason = "it trusts that the descriptor stays the same one, as an OwnedFd does; what it gave way to is unsafe"
+    )]
+    let timer = AsyncFd::new(timer)?;
+    timer.readable().await?.retain_ready();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::on_host::block_on;
+
+    #[test]
+    fn a_sleep_ends_at_its_deadline_or_later_and_a_past_one_at_once() {
+        let ended = block_on(async {
+            let runtime = LiveRuntime::start();
+            runtime.sleep_until(Instant::ZERO).await;
+            let deadlines = [100, 1_500, 2_000, 5_300].map(Instant::from_micros);
+            for deadline in deadlines {
+                runtime.sleep_until(deadline).await;
+                let now = runtime.now();
+                assert!(now >= deadline, "{now} before {deadline}");
+            }
+            Ok(())
+        });
+        ended.expect("tokio starts");
+    }
+}

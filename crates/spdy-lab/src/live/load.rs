@@ -1,0 +1,158 @@
+//! One page load in real time, as [`browser::load`](crate::browser::load) is one in virtual time.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use spdy::runtime::SharedRuntime;
+use spdy_client::client::Client;
+use spdy_tun::cpu::CpuTime;
+use spdy_tun::error::RealTimeError;
+use spdy_tun::host::SERVER;
+use spdy_tun::measured::Measured;
+use spdy_tun::network::RealNetwork;
+
+use crate::browser::Page;
+use crate::live::addresses;
+use crate::live::clock::LiveRuntime;
+use crate::live::far_side::FarSide;
+use crate::live::names::{self, Names};
+use crate::live::on_host::block_on;
+use crate::live::sockets::LiveNetwork;
+use crate::measure::Load;
+use crate::options::{Options, RaceProtocol};
+use crate::sim::traffic::Traffic;
+use crate::tab::Tab;
+
+/// For how long nothing must be sent before a load is over.
+const SILENCE: Duration = Duration::from_millis(20);
+/// Longest wait for that.
+const REST_WITHIN: Duration = Duration::from_secs(30);
+
+/// Which load.
+#[derive(Clone, Debug)]
+pub struct Which {
+    /// What is spoken.
+    pub protocol: RaceProtocol,
+    /// Name of the network, for the result.
+    pub network: String,
+    /// Seed that the link was begun with, for the result.
+    pub seed: u64,
+    /// Everything else; TCP is the kernel's, whatever is chosen here.
+    pub options: Options,
+    /// A load that takes longer is given up, and is not whole.
+    pub patience: Duration,
+}
+
+/// A load, and what it was under.
+#[derive(Clone, Debug)]
+pub struct LiveLoad {
+    /// What it came to. `packets_*` and `bytes_*` are those that the link carried; `time_on_wire_ms` is 0: it is not
+    /// measured.
+    pub load: Load,
+    /// What the link was.
+    pub measured: Measured,
+    /// It took longer than its patience.
+    pub was_given_up: bool,
+    /// Time that the client and the servers computed, and waited for a core; `None` where the system does not tell.
+    pub hosts: Option<CpuTime>,
+}
+
+/// Loads `page` over `network`, whose link the caller has [begun](RealNetwork::begin).
+///
+/// # Errors
+///
+/// The link broke, or a host gives no sockets. A load that is not whole is no error; its failures tell.
+pub fn load(
+    network: &mut RealNetwork,
+    page: &Arc<Page>,
+    which: &Which,
+) -> Result<LiveLoad, RealTimeError> {
+    let (protocol, options) = (which.protocol, &which.options);
+    let reached = addresses::reached(page.hosts(protocol, options));
+    let server = |(host, address): (&String, &Ipv4Addr)| {
+        let spoken = page.spoken(protocol, options, host);
+        (*address, page.serve_config(protocol, spoken, options))
+    };
+    let servers = reached.iter().map(server).collect();
+    let names = Names::new(reached);
+    let far_side = FarSide {
+        site: page.site().clone(),
+        ports: page.ports(protocol.is_secure()),
+        servers,
+        names: names.clone(),
+    };
+    let sockets = |what| move |source| RealTimeError::Start { what, source };
+    let serving = far_side
+        .start(&network.server)
+        .map_err(sockets("the servers"))?;
+    let (page, which) = (page.clone(), which.clone());
+    let loaded = network.client.run(move || near_side(&page, &which, names));
+    network.wait_until_quiet(SILENCE, REST_WITHIN)?;
+    let measured = network.measure()?;
+    let served = serving.stop().map_err(sockets("the servers"))?;
+    let Near {
+        mut load,
+        was_given_up,
+        computed,
+    } = loaded.map_err(sockets("the client"))?;
+    (load.packets_up, load.packets_down) = (measured.up.offered, measured.down.packets);
+    (load.bytes_up, load.bytes_down) = (measured.up.bytes, measured.down.bytes);
+    Ok(LiveLoad {
+        was_given_up,
+        load,
+        measured,
+        hosts: computed
+            .zip(served)
+            .map(|(client, servers)| client + servers),
+    })
+}
+
+/// What the client's thread tells of a load.
+struct Near {
+    load: Load,
+    was_given_up: bool,
+    computed: Option<CpuTime>,
+}
+
+/// On the client's thread: the load, and what it computed.
+fn near_side(page: &Page, which: &Which, names: Names) -> io::Result<Near> {
+    let before = CpuTime::of_this_thread();
+    let loaded = block_on(async {
+        let clock = LiveRuntime::start();
+        let runtime = SharedRuntime::new(clock);
+        let connections = Arc::new(AtomicU64::new(0));
+        let network = LiveNetwork {
+            runtime: runtime.clone(),
+            resolver: SocketAddr::from((SERVER, names::PORT)),
+            names,
+            name_lookups: which.options.name_lookups,
+            connections: connections.clone(),
+        };
+        let config = page.client_config(which.protocol, &which.options);
+        let client = Client::new(runtime, Arc::new(network), config);
+        let tab = Tab::new(page, which.protocol, &which.options, &client, &clock);
+        let whole = async {
+            tab.run().await;
+            client.close().await;
+        };
+        let ended = tokio::time::timeout(which.patience, whole).await;
+        let ended = ended.map_err(|_| format!("it was given up after {:?}", which.patience));
+        let traffic = Traffic {
+            connections: connections.load(Ordering::Relaxed),
+            ..Traffic::default()
+        };
+        let was_given_up = ended.is_err();
+        let load = tab.into_load(&which.network, which.seed, ended, &traffic);
+        Ok((load, was_given_up))
+    });
+    let computed = CpuTime::of_this_thread().zip(before);
+    let (load, was_given_up) = loaded?;
+    Ok(Near {
+        load,
+        was_given_up,
+        computed: computed.map(|(after, before)| after - before),
+    })
+}
