@@ -50,6 +50,7 @@ fn all() -> Vec<Seed> {
     text::profiles(&mut seeds);
     page::recordings(&mut seeds);
     page::texts(&mut seeds);
+    page::logs(&mut seeds);
     capture::files(&mut seeds);
     capture::sealed(&mut seeds);
     capture::streams(&mut seeds);

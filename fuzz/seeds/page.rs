@@ -7,6 +7,7 @@ use spdy_page::coding::gzip_member;
 use spdy_page::open::{ImportOptions, read};
 
 use crate::Seeds;
+use crate::support::netlog::NetLog;
 
 const HAR: &[u8] = include_bytes!("../../crates/spdy-page/tests/data/small.har");
 const WARC: &[u8] = include_bytes!("../../crates/spdy-page/tests/data/small.warc");
@@ -65,4 +66,53 @@ pub(crate) fn texts(seeds: &mut Seeds) {
             Choices::join(&[kind, kind * 2], text.as_bytes()),
         );
     }
+}
+
+pub(crate) fn logs(seeds: &mut Seeds) {
+    let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 18\r\n\r\n";
+    let chunked = "HTTP/1.1 404 x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut log = NetLog::default();
+    let socket = log.socket("192.0.2.7:80");
+    log.exchange("http://a.test/", true, socket, html, "<script src=/b.js>");
+    let body = "2;x=1\r\nhi\r\n0\r\nT: x\r\n\r\n";
+    log.exchange("http://a.test/b.js", false, socket, chunked, body);
+    let failed = log.start("GET", "http://a.test/c", false);
+    log.end(failed, -3);
+    let text = log.text();
+    seeds.push("netlog", "http/1.1", &text[..]);
+    seeds.push("netlog", "cut", &text[..text.len() - 40]);
+
+    // What was sent is not what was asked: a connection to a proxy.
+    let mut log = NetLog::default();
+    let socket = log.socket("192.0.2.7:80");
+    log.bytes(
+        "SOCKET_BYTES_SENT",
+        socket,
+        b"CONNECT a.test:80 HTTP/1.1\r\n\r\n",
+    );
+    log.exchange("http://a.test/", true, socket, html, "<script src=/b.js>");
+    seeds.push("netlog", "proxy", log.text());
+
+    let mut log = NetLog::default();
+    let frames = [
+        &[0, 0, 0, 4, 0, 0, 0, 0, 0][..],
+        &[0, 0, 4, 0, 0x9, 0, 0, 0, 1, 1, b'h', b'i', 0],
+    ];
+    let answers: [&[&str]; 2] = [&[":status: 200", "content-type: text/html"], &["t: x"]];
+    log.http2("https://a.test/", true, &answers, &frames.concat());
+    seeds.push("netlog", "http/2", log.text());
+
+    let told = [
+        r#"{"method":"Network.requestWillBeSent","params":{"requestId":"1","request":{"url":"http://a.test/","method":"GET","initialPriority":"VeryHigh"},"timestamp":1.0,"wallTime":1370340000,"type":"Document"}}"#,
+        r#"{"method":"Network.responseReceived","params":{"requestId":"1","response":{"timing":{"requestTime":1.001,"dnsStart":0,"dnsEnd":1,"connectStart":1,"connectEnd":3,"sslStart":-1,"sslEnd":-1,"sendStart":3,"receiveHeadersEnd":9}}}}"#,
+        r#"{"method":"Network.requestWillBeSent","params":{"requestId":"2","request":{"url":"http://a.test/b.js","method":"GET"},"timestamp":1.01,"initiator":{"stack":{"callFrames":[{"url":"http://a.test/"}]}},"type":"Script"}}"#,
+        r#"{"method":"Network.loadingFailed","params":{"requestId":"2","timestamp":1.02,"errorText":"net::ERR_ABORTED","blockedReason":"csp"}}"#,
+        r#"{"method":"Page.loadEventFired","params":{"timestamp":1.1}}"#,
+        r#"{"method":"Tracing.dataCollected","params":{"value":[{"name":"EvaluateScript","dur":7,"args":{"data":{"url":"http://a.test/b.js"}}}]}}"#,
+    ];
+    let watched = std::iter::once(&text[..])
+        .chain(told)
+        .collect::<Vec<_>>()
+        .join("\0");
+    seeds.push("netlog", "watched", watched);
 }

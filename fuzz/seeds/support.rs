@@ -1,9 +1,11 @@
-//! The writers of captures that the tests of `spdy-inspect` have.
+//! The writers of captures that the tests of `spdy-inspect` have, and the writer of NetLogs of `spdy-page`.
 
 #[path = "../../crates/spdy-inspect/tests/all/support/file.rs"]
 pub(crate) mod file;
 #[path = "../../crates/spdy-inspect/tests/all/support/frames.rs"]
 pub(crate) mod frames;
+#[path = "../../crates/spdy-page/tests/support/netlog.rs"]
+pub(crate) mod netlog;
 #[path = "../../crates/spdy-inspect/tests/all/support/tcp.rs"]
 pub(crate) mod tcp;
 #[path = "../../crates/spdy-inspect/tests/all/support/tls.rs"]

@@ -1,4 +1,5 @@
-//! The doors of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, and the text of pages.
+//! The doors of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, NetLogs with what their
+//! browser told beside them, and the text of pages.
 //!
 //! - A recording that is taken is sound: heads are whole, indices point at something, limits are kept.
 //! - Its graph is a tree over all of its exchanges, and the same each time.
@@ -7,9 +8,11 @@
 use bytes::Bytes;
 use spdy_page::archive;
 use spdy_page::check::check as findings;
+use spdy_page::devtools::Observations;
 use spdy_page::graph::{MAX_DELAY, PageGraph, Trigger};
 use spdy_page::head::head_len;
 use spdy_page::limits::Limits;
+use spdy_page::netlog;
 use spdy_page::open::{ImportOptions, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_page::summary::Summary;
@@ -51,6 +54,25 @@ pub fn check_file(input: &[u8]) {
     });
 }
 
+/// Takes the input for a NetLog and, after a NUL each, messages of the browser that wrote it.
+pub fn check_netlog(input: &[u8]) {
+    let mut parts = input.split(|&byte| byte == 0);
+    let log = parts.next().unwrap_or_default();
+    check_file(log);
+    memory::at_most(HELD, || {
+        let mut observations = Observations::new(&LIMITS);
+        for (number, message) in parts.enumerate() {
+            // Every other one is of a frame in the page.
+            observations.take(&String::from_utf8_lossy(message), number % 2 == 0);
+            assert!(observations.in_flight() <= observations.requests());
+            assert!(observations.requests() <= LIMITS.records);
+        }
+        if let Ok(recorded) = netlog::record(log, "log", "a fuzzer", &observations, &LIMITS) {
+            check_replica(&recorded.replica);
+        }
+    });
+}
+
 /// Takes the input for the text of a page, a frame and a style sheet.
 pub fn check_markup(input: &[u8]) {
     let (mut choices, text) = Choices::split(input);
@@ -88,6 +110,7 @@ pub fn check_markup(input: &[u8]) {
             recorded: None,
             dom_content_loaded: None,
             load: None,
+            failures: Vec::new(),
         };
         check_graph(&replica);
         findings(&replica);

@@ -2,6 +2,8 @@
 
 use clap::{ColorChoice, Parser, Subcommand};
 
+#[cfg(unix)]
+use crate::commands::record;
 use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
 use crate::help::examples;
 
@@ -91,6 +93,15 @@ pub(crate) enum Command {
     /// every load.
     #[command(after_help = lab::EXAMPLES)]
     Lab(lab::Args),
+    /// Record pages from a live browser, byte for byte
+    ///
+    /// Chromium loads each page in a fresh profile; its own log has the bytes of every connection, and what it tells of
+    /// the page has initiators, priorities and times. Heads of HTTP/1.1 and all bodies are kept as the server sent them;
+    /// what is not kept, docs/recording.md tells. Requests without an answer and errors like 404 are kept and told, and
+    /// are no failure of the recording: the exit code is 1 if a page itself did not come.
+    #[cfg(unix)]
+    #[command(after_help = record::EXAMPLES)]
+    Record(record::Args),
     /// Make recorded pages, and look into them
     #[command(after_help = replica::EXAMPLES)]
     Replica(replica::Args),

@@ -130,6 +130,7 @@ impl StandIn {
             recorded: None,
             dom_content_loaded: None,
             load: None,
+            failures: Vec::new(),
         }
     }
 

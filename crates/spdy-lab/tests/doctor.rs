@@ -44,6 +44,7 @@ fn page() -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     }
 }
 

@@ -81,6 +81,7 @@ fn odd_page() -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     }
 }
 

@@ -15,6 +15,7 @@ use std::path::Path;
 use spdy_page::coding;
 use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head;
+use spdy_page::observed::Observed;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use url::Url;
 
@@ -183,6 +184,7 @@ fn finish(name: &str, source: &str, exchanges: Vec<Exchange>) -> Replica {
         recorded: Some(recorded),
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     };
     let graph = PageGraph::of(&replica);
     for node in &graph.nodes {
@@ -305,6 +307,7 @@ fn exchange(
         queued: None,
         wait: None,
         receive: None,
+        observed: Observed::default(),
         url,
     }
 }

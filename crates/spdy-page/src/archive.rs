@@ -23,6 +23,7 @@ use url::Url;
 
 use crate::head::{self, Head};
 use crate::limits::Limits;
+use crate::observed::{Failure, Observed};
 use crate::open::OpenError;
 use crate::record::{self, Record, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
@@ -44,6 +45,18 @@ struct PageFields {
     dom_content_loaded_ns: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     load_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<FailureFields>,
+}
+
+/// One of the requests that got no answer.
+#[derive(Debug, Deserialize, Serialize)]
+struct FailureFields {
+    method: String,
+    url: String,
+    error: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    started_ns: Option<u64>,
 }
 
 /// The block of a `metadata` record.
@@ -62,6 +75,62 @@ struct ExchangeFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     receive_ns: Option<u64>,
     body_is_real: bool,
+    #[serde(default, skip_serializing_if = "ObservedFields::is_empty")]
+    observed: ObservedFields,
+}
+
+/// What a live browser told; the body of the request stands in its own record.
+#[derive(Debug, Default, Deserialize, PartialEq, Serialize)]
+struct ObservedFields {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    protocol: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    priority: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connection: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    dns_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    connect_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tls_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    compute_ns: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<String>,
+}
+
+impl ObservedFields {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn of(observed: &Observed) -> Self {
+        Self {
+            protocol: observed.protocol.clone(),
+            priority: observed.priority.clone(),
+            connection: observed.connection,
+            dns_ns: observed.dns.map(nanoseconds),
+            connect_ns: observed.connect.map(nanoseconds),
+            tls_ns: observed.tls.map(nanoseconds),
+            compute_ns: observed.compute.map(nanoseconds),
+            refused: observed.refused.clone(),
+        }
+    }
+
+    fn with_request_body(self, request_body: Bytes) -> Observed {
+        Observed {
+            protocol: self.protocol,
+            priority: self.priority,
+            connection: self.connection,
+            dns: self.dns_ns.map(Duration::from_nanos),
+            connect: self.connect_ns.map(Duration::from_nanos),
+            tls: self.tls_ns.map(Duration::from_nanos),
+            compute: self.compute_ns.map(Duration::from_nanos),
+            request_body,
+            refused: self.refused,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -113,6 +182,7 @@ pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
         recorded: replica.recorded.map(|recorded| recorded.to_string()),
         dom_content_loaded_ns: replica.dom_content_loaded.map(nanoseconds),
         load_ns: replica.load.map(nanoseconds),
+        failures: replica.failures.iter().map(failure_fields).collect(),
     };
     let conforms = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
     let block = format!(
@@ -134,6 +204,15 @@ pub fn encode(replica: &Replica, gzip: bool) -> Vec<u8> {
         push_exchange(&mut writer, &info_id, replica.recorded, index, exchange);
     }
     writer.finish()
+}
+
+fn failure_fields(failure: &Failure) -> FailureFields {
+    FailureFields {
+        method: failure.method.clone(),
+        url: failure.url.clone(),
+        error: failure.error.clone(),
+        started_ns: failure.started.map(nanoseconds),
+    }
 }
 
 fn push_exchange(
@@ -167,11 +246,16 @@ fn push_exchange(
         wait_ns: exchange.wait.map(nanoseconds),
         receive_ns: exchange.receive.map(nanoseconds),
         body_is_real: exchange.body_is_real,
+        observed: ObservedFields::of(&exchange.observed),
     });
     let date = date(recorded, exchange.started);
     let number = index.to_string();
     let blocks: [(&str, &str, &[&[u8]]); 3] = [
-        ("request", "application/http;msgtype=request", &[&request]),
+        (
+            "request",
+            "application/http;msgtype=request",
+            &[&request, &exchange.observed.request_body],
+        ),
         (
             "response",
             "application/http;msgtype=response",
@@ -335,7 +419,17 @@ pub(crate) fn decode(records: &[Record], limits: &Limits) -> Result<Replica, Ope
         recorded: recorded.transpose()?,
         dom_content_loaded: page.dom_content_loaded_ns.map(Duration::from_nanos),
         load: page.load_ns.map(Duration::from_nanos),
+        failures: page.failures.into_iter().map(failure).collect(),
     })
+}
+
+fn failure(fields: FailureFields) -> Failure {
+    Failure {
+        method: fields.method,
+        url: fields.url,
+        error: fields.error,
+        started: fields.started_ns.map(Duration::from_nanos),
+    }
 }
 
 fn decode_exchange(
@@ -402,11 +496,19 @@ fn decode_exchange(
     {
         return Err(format!("initiator {index}, want an index below {count}"));
     }
+    let (request_head, request_body) = split(&request.block, limits)?;
+    if request_body.len() > limits.body_bytes {
+        return Err(format!(
+            "request body of {} bytes, want at most {}",
+            request_body.len(),
+            limits.body_bytes
+        ));
+    }
     Ok(Exchange {
         url,
         method,
         address: address.transpose()?,
-        request_head: split(&request.block, limits)?.0,
+        request_head,
         response_head,
         body,
         body_is_real: fields.body_is_real,
@@ -416,6 +518,7 @@ fn decode_exchange(
         queued: fields.queued_ns.map(Duration::from_nanos),
         wait: fields.wait_ns.map(Duration::from_nanos),
         receive: fields.receive_ns.map(Duration::from_nanos),
+        observed: fields.observed.with_request_body(request_body),
     })
 }
 

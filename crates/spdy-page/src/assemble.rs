@@ -15,6 +15,7 @@ use crate::graph::location;
 use crate::head::{self, Head};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
+use crate::observed::Observed;
 use crate::open::{OpenError, Opened};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
@@ -134,6 +135,7 @@ pub(crate) fn assemble(
         recorded: origin,
         dom_content_loaded: within_a_file(page.dom_content_loaded),
         load: within_a_file(page.load),
+        failures: Vec::new(),
     };
     Ok(Opened { replica, notes })
 }
@@ -164,6 +166,7 @@ fn exchange(
         queued: within_a_file(told.queued),
         wait: within_a_file(told.wait),
         receive: within_a_file(told.receive),
+        observed: Observed::default(),
     })
 }
 

@@ -12,8 +12,8 @@
 //! **Rules of time.** What a parser names is asked for with no delay. What a script or a recorded initiator asked for
 //! waits as long as the recording did between the end of one and the start of the other, at most
 //! [`MAX_DELAY`]: the rest was somebody's timer. Scripts and style sheets take [`SCRIPT_COST_PER_KB`] and
-//! [`STYLESHEET_COST_PER_KB`] of transferred kilobytes to evaluate, a laptop's pace of 2013, since no recording says;
-//! other kinds take nothing.
+//! [`STYLESHEET_COST_PER_KB`] of transferred kilobytes to evaluate, a laptop's pace of 2013, unless the recording says
+//! how long it took; other kinds take nothing.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -477,8 +477,12 @@ impl<'a> Plan<'a> {
             _ => Duration::ZERO,
         };
         let transferred = exchange.body.len() as u64;
-        let compute =
+        let guessed =
             Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
+        let compute = match exchange.observed.compute {
+            Some(seen) if !cost.is_zero() => seen,
+            _ => guessed,
+        };
         Node {
             exchange: index,
             kind: exchange.kind,

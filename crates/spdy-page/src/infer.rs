@@ -155,12 +155,17 @@ impl Guess<'_> {
         self.placed(plan, index, cause, delay)
     }
 
-    /// The time between the end of `parent` and the request of `index`, within reason.
+    /// The time between the end of `parent` and the request of `index`, within reason; less what it took to evaluate
+    /// `parent`, if that was recorded, since the graph has it there.
     fn gap(&self, index: usize, parent: usize) -> Duration {
         let [child, parent] = [index, parent].map(|index| &self.replica.exchanges[index]);
         match (child.started, parent.finished()) {
             (Some(started), Some(end)) if self.has_times => {
-                started.saturating_sub(end).min(MAX_DELAY)
+                let evaluated = parent.observed.compute.unwrap_or_default();
+                started
+                    .saturating_sub(end)
+                    .saturating_sub(evaluated)
+                    .min(MAX_DELAY)
             }
             _ => Duration::ZERO,
         }

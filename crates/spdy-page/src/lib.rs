@@ -1,10 +1,10 @@
 //! A recorded page: what was exchanged, what needs what, and the file that keeps it.
 //!
 //! ```text
-//!  .har .warc .json, each also .gz; or a shipped name
-//!        │ open.rs (sniffs)
-//!        ▼
-//!  archive.rs  warc.rs  har.rs  speedreport.rs      bytes -> Replica, and notes on what was lost
+//!  .har .warc .json, each also .gz; or a shipped name       messages of a live browser
+//!        │ open.rs (sniffs)                                        ▼
+//!        ▼                                                     devtools.rs
+//!  archive.rs  warc.rs  har.rs  speedreport.rs  netlog/ ◄──────────┘     bytes -> Replica, and notes on what was lost
 //!        │
 //!        ▼
 //!  replica.rs ──► graph.rs (html.rs, css.rs, infer.rs)    what needs what, for a page load
@@ -20,12 +20,15 @@ pub mod archive;
 pub mod builtin;
 pub mod check;
 pub mod coding;
+pub mod devtools;
 pub mod graph;
 pub mod head;
 pub mod kind;
 pub mod limits;
 pub mod named;
+pub mod netlog;
 pub mod notes;
+pub mod observed;
 pub mod open;
 pub mod replica;
 pub mod summary;

@@ -6,7 +6,8 @@
 //! | --- | --- |
 //! | `1f 8b` | gzip: inflated, then looked at again |
 //! | `WARC/` | a replica of ours if its first record says so, else any WARC |
-//! | `{` | JSON: a HAR if it has `log`, a speedreport if it has `assets` |
+//! | `{"constants"` | a NetLog of Chromium |
+//! | `{` | other JSON: a HAR if it has `log`, a speedreport if it has `assets` |
 //!
 //! [`read`] is pure and takes bytes; [`open`] alone touches the disk.
 
@@ -16,7 +17,7 @@ use crate::coding::{self, CodingError};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::replica::Replica;
-use crate::{archive, builtin, har, record, speedreport, warc};
+use crate::{archive, builtin, har, netlog, record, speedreport, warc};
 
 /// What is asked of an import.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -66,7 +67,9 @@ pub enum OpenError {
     #[error("the file does not inflate: {0}")]
     Gzip(#[source] CodingError),
     /// None of the forms that we read.
-    #[error("starts with {seen:?}, want a WARC, a HAR or a speedreport (each also gzipped)")]
+    #[error(
+        "starts with {seen:?}, want a WARC, a HAR, a NetLog or a speedreport (each also gzipped)"
+    )]
     Unrecognised {
         /// The first bytes, as text.
         seen: String,
@@ -90,7 +93,7 @@ pub enum OpenError {
     /// JSON that is not what its form promises.
     #[error("{form}: {what}")]
     Json {
-        /// `HAR` or `speedreport`.
+        /// `HAR`, `speedreport` or `NetLog`.
         form: &'static str,
         /// What was wanted and what came.
         what: String,
@@ -182,11 +185,20 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<Opened, 
         }
         return warc::import(&records, stem(hint), options);
     }
+    if is_netlog(text) {
+        return netlog::import(text, stem(hint), options);
+    }
     if text.starts_with(b"{") {
         return read_json(text, stem(hint), options);
     }
     let seen = String::from_utf8_lossy(&text[..text.len().min(24)]).into_owned();
     Err(OpenError::Unrecognised { seen })
+}
+
+/// Whether `text` begins as Chromium begins its logs: they may be cut off, and are not looked through.
+fn is_netlog(text: &[u8]) -> bool {
+    let first = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    first.is_some_and(|first| first.starts_with(b"\"constants\""))
 }
 
 /// Which of the JSON forms it is, by the fields at the top.

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::head;
+use crate::observed::{Failure, Observed};
 
 /// What a resource is to the page: it decides priority and what it blocks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -99,6 +100,8 @@ pub struct Exchange {
     pub wait: Option<Duration>,
     /// From the first to the last byte of the response, as recorded.
     pub receive: Option<Duration>,
+    /// What else a recorder in a live browser saw of it.
+    pub observed: Observed,
 }
 
 impl Exchange {
@@ -131,6 +134,7 @@ impl Exchange {
             queued: None,
             wait: None,
             receive: None,
+            observed: Observed::default(),
         }
     }
 
@@ -196,6 +200,8 @@ pub struct Replica {
     pub dom_content_loaded: Option<Duration>,
     /// From the start of the load to the load event, as recorded.
     pub load: Option<Duration>,
+    /// Requests of the recorded load that got no answer, in the order in which they were made.
+    pub failures: Vec<Failure>,
 }
 
 impl Replica {

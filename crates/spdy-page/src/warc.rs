@@ -25,6 +25,7 @@ use crate::graph::{frames_in, location, named_by};
 use crate::head::{self, Head};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
 use crate::notes::ImportNotes;
+use crate::observed::Observed;
 use crate::open::{ImportOptions, OpenError, Opened};
 use crate::record::{self, Record};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
@@ -99,6 +100,7 @@ pub(crate) fn import(
         recorded,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     };
     Ok(Opened { replica, notes })
 }
@@ -281,6 +283,7 @@ fn exchange(
         queued: None,
         wait: None,
         receive: None,
+        observed: Observed::default(),
     }))
 }
 

@@ -343,7 +343,7 @@ fn what_cannot_be_imported_says_why_in_one_sentence() {
     };
     assert_eq!(
         why(b"PK\x03\x04"),
-        "starts with \"PK\\u{3}\\u{4}\", want a WARC, a HAR or a speedreport (each also gzipped)"
+        "starts with \"PK\\u{3}\\u{4}\", want a WARC, a HAR, a NetLog or a speedreport (each also gzipped)"
     );
     assert_eq!(
         why(b"{}"),
@@ -527,6 +527,7 @@ fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     };
     let graph = PageGraph::of(&replica);
     common::assert_lawful(&replica, &graph, "redirected script");

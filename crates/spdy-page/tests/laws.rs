@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use spdy_page::archive;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
+use spdy_page::observed::{Failure, Observed};
 use spdy_page::open::{ImportOptions, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 
@@ -51,6 +52,37 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
 }
 
 prop_compose! {
+    fn any_observed()(
+        words in (option::of(".{0,9}"), option::of("[A-Z]?[a-z]{1,8}"), option::of("net::ERR_[A-Z]{1,9}")),
+        connection in any::<Option<u32>>(),
+        times in (any_duration(), any_duration(), any_duration(), any_duration()),
+        request_body in vec(any::<u8>(), 0..40),
+    ) -> Observed {
+        Observed {
+            protocol: words.0,
+            priority: words.1,
+            refused: words.2,
+            connection,
+            dns: times.0,
+            connect: times.1,
+            tls: times.2,
+            compute: times.3,
+            request_body: request_body.into(),
+        }
+    }
+}
+
+prop_compose! {
+    fn any_failure()(
+        texts in ("[A-Z]{1,7}", any::<String>(), any::<String>()),
+        started in any_duration(),
+    ) -> Failure {
+        let (method, url, error) = texts;
+        Failure { method, url, error, started }
+    }
+}
+
+prop_compose! {
     fn any_exchange()(
         path in any_path(),
         kind in any_kind(),
@@ -65,6 +97,7 @@ prop_compose! {
         address in option::of(any::<std::net::IpAddr>()),
         initiator in (0..4u8, 0..MAX, option::of(0..300u64)),
         times in (any_duration(), any_duration(), any_duration(), any_duration()),
+        observed in any_observed(),
     ) -> Exchange {
         let mut request = vec![("Host", "a.test".to_owned())];
         request.extend(referer.map(|path| ("Referer", format!("http://a.test{path}"))));
@@ -97,6 +130,7 @@ prop_compose! {
             queued: times.1,
             wait: times.2,
             receive: times.3,
+            observed,
         }
     }
 }
@@ -110,6 +144,7 @@ prop_compose! {
         recorded in option::of(-1_000_000_000i64..4_000_000_000),
         dom_content_loaded in any_duration(),
         load in any_duration(),
+        failures in vec(any_failure(), 0..3),
     ) -> Replica {
         let count = exchanges.len();
         for exchange in &mut exchanges {
@@ -118,7 +153,7 @@ prop_compose! {
             }
         }
         let recorded = recorded.map(|second| jiff::Timestamp::from_second(second).unwrap());
-        Replica { name, source, start: start.index(count), exchanges, recorded, dom_content_loaded, load }
+        Replica { name, source, start: start.index(count), exchanges, recorded, dom_content_loaded, load, failures }
     }
 }
 
@@ -198,6 +233,7 @@ proptest! {
                 recorded: None,
                 dom_content_loaded: None,
                 load: None,
+                failures: Vec::new(),
             };
             PageGraph::of(&replica);
         }
@@ -228,6 +264,7 @@ fn a_hundred_thousand_exchanges_in_a_backward_chain_are_placed_at_once() {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     };
     common::assert_lawful(&replica, &PageGraph::of(&replica), "chain");
 }

@@ -34,6 +34,7 @@ fn site() -> Arc<Site> {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     }))
 }
 

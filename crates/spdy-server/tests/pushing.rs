@@ -80,6 +80,7 @@ fn replica(headers: &[(&str, &str)]) -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     }
 }
 

@@ -31,6 +31,7 @@ fn replica(exchanges: Vec<Exchange>) -> Replica {
         recorded: None,
         dom_content_loaded: None,
         load: None,
+        failures: Vec::new(),
     }
 }
 

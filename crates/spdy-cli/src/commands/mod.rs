@@ -18,6 +18,10 @@ mod outcome;
 mod output;
 pub(crate) mod race;
 mod race_table;
+#[cfg(unix)]
+pub(crate) mod record;
+#[cfg(unix)]
+mod record_view;
 pub(crate) mod replica;
 mod replica_check;
 mod replica_show;

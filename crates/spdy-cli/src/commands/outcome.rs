@@ -1,6 +1,8 @@
 //! How a command ends, and the one place that picks it.
 
 use crate::cli::Command;
+#[cfg(unix)]
+use crate::commands::record;
 use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
 use crate::printer::Printer;
 
@@ -41,6 +43,8 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> anyhow::Result<Outcom
         Command::Bench(args) => bench::run(args, printer),
         Command::Inspect(args) => inspect::run(args, printer),
         Command::Lab(args) => lab::run(args, printer),
+        #[cfg(unix)]
+        Command::Record(args) => record::run(args, printer),
         Command::Replica(args) => replica::run(args, printer),
         Command::Completions(args) => completions::run(args, printer),
     }

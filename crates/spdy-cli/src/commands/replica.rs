@@ -24,7 +24,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a replica of a recording (HAR or WARC, each also as .gz)
+    /// Make a replica of a recording (HAR, WARC or NetLog, each also as .gz)
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
     /// Tell what is in a replica
@@ -38,7 +38,7 @@ enum Command {
 /// What `spdy replica import` is asked.
 #[derive(Debug, clap::Args)]
 struct ImportArgs {
-    /// The recording: .har or .warc, also gzipped; its first bytes tell which
+    /// The recording: .har, .warc or a NetLog, also gzipped; its first bytes tell which
     #[arg(value_name = "FILE")]
     recording: String,
 

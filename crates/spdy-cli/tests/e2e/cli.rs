@@ -62,6 +62,7 @@ fn help_is_as_it_was() {
         "lab calibrate",
         "lab shape",
         "lab reproduce",
+        "record",
         "replica",
         "replica import",
         "replica show",

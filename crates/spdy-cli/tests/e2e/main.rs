@@ -17,6 +17,7 @@ mod interop_node;
 mod lab;
 mod push;
 mod real_time;
+mod record;
 mod reports;
 mod support;
 mod sweep;

@@ -69,6 +69,7 @@ impl Objects {
             recorded: None,
             dom_content_loaded: None,
             load: None,
+            failures: Vec::new(),
         }
     }
 }

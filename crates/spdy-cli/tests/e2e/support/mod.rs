@@ -8,4 +8,5 @@ pub(crate) mod lab;
 pub(crate) mod peers;
 pub(crate) mod postgres;
 pub(crate) mod program;
+pub(crate) mod raw_origin;
 pub(crate) mod site;

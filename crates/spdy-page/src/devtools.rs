@@ -1,0 +1,375 @@
+//! What a browser tells over its DevTools protocol while it loads a page: who asked for what, when, and how it ended.
+//!
+//! ```text
+//! Network.requestWillBeSent ─► responseReceived ─► loadingFinished | loadingFailed     by requestId
+//!     │  initiator, priority      timing              the last byte    why not
+//!     └─ once more, with the answer that redirected, for each redirect
+//! Page.domContentEventFired, loadEventFired          of the page's own frame
+//! Tracing.dataCollected                              how long scripts and sheets took
+//! ```
+//!
+//! Bytes are not taken from here: the protocol gives bodies decoded. `netlog/` has them. Times are seconds
+//! of the clock that the NetLog tells in milliseconds.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use crate::limits::Limits;
+
+/// Everything that was told of one load of one page.
+#[derive(Clone, Debug, Default)]
+pub struct Observations {
+    most: usize,
+    /// In the order in which they were made; a redirect that is followed is another.
+    pub(crate) requests: Vec<Seen>,
+    /// The last request of an id.
+    last_of: BTreeMap<String, usize>,
+    /// Requests that have not ended.
+    in_flight: BTreeSet<usize>,
+    pub(crate) dom_content_loaded: Option<f64>,
+    pub(crate) load: Option<f64>,
+    /// Seconds of evaluation by URL.
+    pub(crate) compute: BTreeMap<String, f64>,
+    /// Requests past the limit.
+    pub(crate) left_out: usize,
+}
+
+/// One request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) url: String,
+    pub(crate) method: String,
+    /// The browser's word for what it is: `Stylesheet`, `XHR`.
+    pub(crate) kind: String,
+    pub(crate) priority: String,
+    pub(crate) asked_by: AskedBy,
+    /// When the page wanted it, seconds.
+    pub(crate) wanted: f64,
+    /// Seconds since 1970 at that moment.
+    pub(crate) wall: f64,
+    pub(crate) timing: Option<Timing>,
+    pub(crate) finished: Option<f64>,
+    pub(crate) error: Option<String>,
+    /// It never left the browser.
+    pub(crate) is_cached: bool,
+}
+
+/// What made the page ask.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) enum AskedBy {
+    #[default]
+    Unknown,
+    /// Named in the text at this URL, or asked for by the script there.
+    Text(String),
+    /// A redirect.
+    Redirect,
+}
+
+/// Moments of a request: milliseconds after `request_time`, -1 for those that did not come.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Timing {
+    /// Seconds.
+    pub(crate) request_time: f64,
+    pub(crate) dns_start: f64,
+    pub(crate) dns_end: f64,
+    pub(crate) connect_start: f64,
+    pub(crate) connect_end: f64,
+    pub(crate) ssl_start: f64,
+    pub(crate) ssl_end: f64,
+    pub(crate) send_start: f64,
+    pub(crate) receive_headers_start: Option<f64>,
+    pub(crate) receive_headers_end: f64,
+}
+
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow, default)]
+    method: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct With<P> {
+    params: P,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WillBeSent {
+    request_id: String,
+    request: RequestFields,
+    timestamp: f64,
+    #[serde(default)]
+    wall_time: f64,
+    #[serde(default)]
+    initiator: InitiatorFields,
+    redirect_response: Option<ResponseFields>,
+    #[serde(default, rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestFields {
+    url: String,
+    method: String,
+    #[serde(default)]
+    initial_priority: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct InitiatorFields {
+    url: Option<String>,
+    stack: Option<Stack>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Stack {
+    call_frames: Vec<CallFrame>,
+    parent: Option<Box<Stack>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CallFrame {
+    url: String,
+}
+
+impl InitiatorFields {
+    /// The text that named it: what the parser read, or the script on top of the stack that has a URL.
+    fn text(self) -> Option<String> {
+        let mut stack = self.stack;
+        while let Some(Stack {
+            call_frames,
+            parent,
+        }) = stack
+        {
+            let mut urls = call_frames.into_iter().map(|frame| frame.url);
+            if let Some(url) = urls.find(|url| url.starts_with("http")) {
+                return Some(url);
+            }
+            stack = parent.map(|parent| *parent);
+        }
+        self.url
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Received {
+    request_id: String,
+    response: ResponseFields,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ResponseFields {
+    from_disk_cache: bool,
+    from_prefetch_cache: bool,
+    from_service_worker: bool,
+    timing: Option<Timing>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    request_id: String,
+    #[serde(default)]
+    timestamp: f64,
+    #[serde(default)]
+    error_text: String,
+    blocked_reason: Option<String>,
+    cors_error_status: Option<CorsError>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CorsError {
+    cors_error: String,
+}
+
+#[derive(Deserialize)]
+struct Fired {
+    timestamp: f64,
+}
+
+#[derive(Deserialize)]
+struct Collected {
+    value: Vec<TraceEvent>,
+}
+
+#[derive(Deserialize)]
+#[serde(default)]
+#[derive(Default)]
+struct TraceEvent {
+    name: String,
+    /// Microseconds.
+    dur: f64,
+    args: TraceArgs,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TraceArgs {
+    data: TraceData,
+    file_name: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct TraceData {
+    url: Option<String>,
+    style_sheet_url: Option<String>,
+}
+
+impl Observations {
+    /// Nothing seen yet; no more requests are kept than `limits` has records.
+    pub fn new(limits: &Limits) -> Self {
+        Self {
+            most: limits.records,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a message of the browser; `is_page` if it is of the page's own frame, and not of a frame or worker in it.
+    ///
+    /// Messages of other kinds, and what is no message, change nothing.
+    pub fn take(&mut self, message: &str, is_page: bool) {
+        let Ok(Named { method }) = serde_json::from_str(message) else {
+            return;
+        };
+        match &method[..] {
+            "Network.requestWillBeSent" => self.sent(parse(message)),
+            "Network.responseReceived" => self.received(parse(message)),
+            "Network.requestServedFromCache" => {
+                if let Some(seen) = self.of(parse(message)) {
+                    seen.is_cached = true;
+                }
+            }
+            "Network.loadingFinished" | "Network.loadingFailed" => self.ended(parse(message)),
+            "Page.domContentEventFired" if is_page => {
+                let fired: Option<Fired> = parse(message);
+                self.dom_content_loaded = self.dom_content_loaded.or(fired.map(|f| f.timestamp));
+            }
+            "Page.loadEventFired" if is_page => {
+                let fired: Option<Fired> = parse(message);
+                self.load = self.load.or(fired.map(|fired| fired.timestamp));
+            }
+            "Tracing.dataCollected" => self.collected(parse(message)),
+            _ => {}
+        }
+    }
+
+    /// Whether the page's load event came.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.load.is_some()
+    }
+
+    /// Requests that were made so far.
+    #[must_use]
+    pub fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Requests that have not ended yet.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    fn sent(&mut self, event: Option<WillBeSent>) {
+        let Some(event) = event else { return };
+        let mut asked_by = event
+            .initiator
+            .text()
+            .map_or(AskedBy::Unknown, AskedBy::Text);
+        if let (Some(redirect), Some(&last)) =
+            (event.redirect_response, self.last_of.get(&event.request_id))
+        {
+            asked_by = AskedBy::Redirect;
+            let before = &mut self.requests[last];
+            before.is_cached |= redirect.from_disk_cache;
+            before.timing = before.timing.or(redirect.timing);
+            self.in_flight.remove(&last);
+        }
+        if self.requests.len() >= self.most {
+            self.left_out += 1;
+            return;
+        }
+        let index = self.requests.len();
+        self.last_of.insert(event.request_id, index);
+        // What the browser has already takes no time to come.
+        if event.request.url.starts_with("http") {
+            self.in_flight.insert(index);
+        }
+        self.requests.push(Seen {
+            url: event.request.url,
+            method: event.request.method,
+            kind: event.kind,
+            priority: event.request.initial_priority,
+            asked_by,
+            wanted: event.timestamp,
+            wall: event.wall_time,
+            ..Seen::default()
+        });
+    }
+
+    fn received(&mut self, event: Option<Received>) {
+        let Some(event) = event else { return };
+        let Some(&last) = self.last_of.get(&event.request_id) else {
+            return;
+        };
+        let (seen, response) = (&mut self.requests[last], event.response);
+        seen.timing = response.timing;
+        seen.is_cached |= response.from_disk_cache || response.from_prefetch_cache;
+        seen.is_cached |= response.from_service_worker;
+    }
+
+    fn of(&mut self, event: Option<Ended>) -> Option<&mut Seen> {
+        let last = self.last_of.get(&event?.request_id)?;
+        self.requests.get_mut(*last)
+    }
+
+    fn ended(&mut self, event: Option<Ended>) {
+        let Some(event) = event else { return };
+        let Some(&last) = self.last_of.get(&event.request_id) else {
+            return;
+        };
+        self.in_flight.remove(&last);
+        let seen = &mut self.requests[last];
+        seen.finished = Some(event.timestamp);
+        seen.error = match (event.blocked_reason, event.cors_error_status) {
+            (Some(reason), _) => Some(format!("blocked: {reason}")),
+            (None, Some(cors)) => Some(format!("CORS: {}", cors.cors_error)),
+            (None, None) => Some(event.error_text).filter(|text| !text.is_empty()),
+        };
+    }
+
+    fn collected(&mut self, event: Option<Collected>) {
+        for event in event.into_iter().flat_map(|event| event.value) {
+            let data = event.args.data;
+            let url = match &event.name[..] {
+                "EvaluateScript" => data.url,
+                "v8.evaluateModule" => event.args.file_name,
+                "ParseAuthorStyleSheet" => data.style_sheet_url,
+                _ => continue,
+            };
+            let Some(url) = url.filter(|url| url.starts_with("http")) else {
+                continue;
+            };
+            if event.dur.is_finite() && self.compute.len() < self.most {
+                *self.compute.entry(url).or_default() += event.dur.max(0.0) / 1e6;
+            }
+        }
+    }
+}
+
+fn parse<'a, P: Deserialize<'a>>(message: &'a str) -> Option<P> {
+    let with: With<P> = serde_json::from_str(message).ok()?;
+    Some(with.params)
+}

@@ -1,0 +1,250 @@
+//! The JSON of a NetLog, one event at a time.
+//!
+//! What an event says depends on its type, and Chromium changes that between versions: every parameter is read as
+//! whatever it is, and who wants a text or a number asks for one.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::log::Log;
+
+/// What tells sources apart; those of other processes of the browser count down.
+pub(super) type Id = i64;
+
+/// One parameter, whatever it is.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Loose<'a> {
+    /// Absent, or of a form that nothing here needs.
+    #[default]
+    Nothing,
+    Text(Cow<'a, str>),
+    Number(f64),
+    /// The texts of a list.
+    Texts(Vec<Cow<'a, str>>),
+    /// An object with a number `id`: another source.
+    Source(Id),
+}
+
+impl<'a> Loose<'a> {
+    pub(super) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(super) fn texts(&self) -> &[Cow<'a, str>] {
+        match self {
+            Self::Texts(texts) => texts,
+            _ => &[],
+        }
+    }
+
+    /// A number, or a text that is one.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn source(&self) -> Option<Id> {
+        match self {
+            Self::Source(id) => Some(*id),
+            _ => None,
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Anything;
+        impl<'de> Visitor<'de> for Anything {
+            type Value = Loose<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("anything")
+            }
+
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Loose<'de>, E> {
+                Ok(Loose::Nothing)
+            }
+
+            fn visit_unit<E: de::Error>(self) -> Result<Loose<'de>, E> {
+                Ok(Loose::Nothing)
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Loose<'de>, E> {
+                Ok(Loose::Number(value as f64))
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Loose<'de>, E> {
+                Ok(Loose::Number(value as f64))
+            }
+
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Loose<'de>, E> {
+                Ok(Loose::Number(value))
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, value: &'de str) -> Result<Loose<'de>, E> {
+                Ok(Loose::Text(Cow::Borrowed(value)))
+            }
+
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<Loose<'de>, E> {
+                Ok(Loose::Text(Cow::Owned(value.to_owned())))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Loose<'de>, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(value) = seq.next_element::<Loose<'de>>()? {
+                    if let Loose::Text(text) = value {
+                        texts.push(text);
+                    }
+                }
+                Ok(Loose::Texts(texts))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Loose<'de>, A::Error> {
+                let mut found = Loose::Nothing;
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    if key != "id" {
+                        map.next_value::<IgnoredAny>()?;
+                    } else if let Loose::Number(id) = map.next_value::<Loose<'de>>()? {
+                        // Beyond what a float holds there are no ids: the cast saturates.
+                        found = Loose::Source(id as Id);
+                    }
+                }
+                Ok(found)
+            }
+        }
+        deserializer.deserialize_any(Anything)
+    }
+}
+
+/// What is wanted of the parameters of any event.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Params<'a> {
+    #[serde(borrow, default)]
+    pub(super) bytes: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) headers: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) line: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) method: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) net_error: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) network_isolation_key: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) priority: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) remote_address: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) request_type: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) source_dependency: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) stream_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) url: Loose<'a>,
+}
+
+/// Who an event is about.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Source {
+    pub(super) id: Id,
+}
+
+/// One line of `events`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, default)]
+    pub(super) params: Params<'a>,
+    #[serde(default)]
+    pub(super) phase: u64,
+    #[serde(default)]
+    pub(super) source: Source,
+    /// Milliseconds.
+    #[serde(borrow, default)]
+    pub(super) time: Loose<'a>,
+    #[serde(default, rename = "type")]
+    pub(super) kind: u64,
+}
+
+/// The names behind the numbers, and the distance of the log's clock from the calendar.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Constants {
+    pub(super) log_event_types: BTreeMap<String, u64>,
+    pub(super) log_event_phase: BTreeMap<String, u64>,
+    pub(super) net_error: BTreeMap<String, i64>,
+    /// Milliseconds from 1970 to the zero of the log's clock.
+    pub(super) time_tick_offset: f64,
+}
+
+/// Reads `text` into `log`; whether the log ends before its end.
+///
+/// # Errors
+///
+/// It is no JSON, or an event is of another form than all events.
+pub(super) fn read(text: &[u8], log: &mut Log) -> Result<bool, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    match deserializer.deserialize_map(Top(log)) {
+        Ok(()) => Ok(false),
+        Err(fault) if fault.is_eof() => Ok(true),
+        Err(fault) => Err(fault),
+    }
+}
+
+struct Top<'l>(&'l mut Log);
+
+impl<'de> Visitor<'de> for Top<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a NetLog")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            match &key[..] {
+                "constants" => self.0.learn(map.next_value()?),
+                "events" => map.next_value_seed(Events(self.0))?,
+                _ => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Events<'l>(&'l mut Log);
+
+impl<'de> DeserializeSeed<'de> for Events<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Events<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of events")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while let Some(event) = seq.next_element::<Event<'de>>()? {
+            self.0.take(&event);
+        }
+        Ok(())
+    }
+}

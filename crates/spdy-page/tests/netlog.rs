@@ -1,0 +1,404 @@
+//! What is made of Chromium's logs: of a real one, and of small ones with every trouble that is known.
+
+mod common;
+#[path = "support/netlog.rs"]
+mod support;
+
+use std::time::Duration;
+
+use spdy_page::devtools::Observations;
+use spdy_page::graph::PageGraph;
+use spdy_page::limits::Limits;
+use spdy_page::netlog;
+use spdy_page::open::{ImportOptions, OpenError, Opened, read};
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use support::NetLog;
+
+/// Chromium 156 on a page of four hosts; only the events that are looked at, and only of their parameters.
+const LOG: &str = include_str!("data/chromium.netlog.json");
+/// What it told of the same load by the DevTools protocol, a message a line.
+const TOLD: &str = include_str!("data/chromium.devtools");
+
+fn observations() -> Observations {
+    let mut observations = Observations::new(&Limits::default());
+    TOLD.lines()
+        .for_each(|message| observations.take(message, true));
+    observations
+}
+
+fn open(log: &str) -> Result<Opened, OpenError> {
+    open_with(log, ImportOptions::default())
+}
+
+fn open_with(log: &str, options: ImportOptions) -> Result<Opened, OpenError> {
+    let opened = read(log.as_bytes().to_vec().into(), "log.json", &options)?;
+    let replica = &opened.replica;
+    common::assert_sound(replica, "log");
+    common::assert_lawful(replica, &PageGraph::of(replica), "log");
+    Ok(opened)
+}
+
+fn one<'a>(replica: &'a Replica, path: &str, status: u16) -> &'a Exchange {
+    let mut all = replica.exchanges.iter();
+    let found =
+        all.find(|exchange| exchange.url.path() == path && exchange.status() == Some(status));
+    found.unwrap_or_else(|| panic!("no {path} with {status}"))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("it is text")
+}
+
+/// A page of one exchange, and its socket.
+fn page(head: &str, body: &str) -> (NetLog, u64) {
+    let mut log = NetLog::default();
+    let socket = log.socket("192.0.2.7:80");
+    log.exchange("http://a.test/", true, socket, head, body);
+    (log, socket)
+}
+
+const HTML: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r\n";
+
+#[test]
+fn a_log_of_chromium_has_every_byte_of_heads_and_bodies() {
+    let Opened { replica, notes } = open(LOG).unwrap();
+    let statuses: Vec<_> = replica
+        .exchanges
+        .iter()
+        .filter_map(Exchange::status)
+        .collect();
+    assert_eq!(statuses, [200, 200, 200, 302, 404, 200, 200, 304, 206, 404]);
+    assert_eq!(
+        text(&one(&replica, "/", 200).response_head),
+        "HTTP/1.1 200 Fine thanks\r\ncontent-TYPE:   text/html; charset=utf-8  \r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\n\
+         X-Dup: 1\r\nx-dup: 2\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    // gzip with an extra name and a comment, under chunks with extensions.
+    assert_eq!(one(&replica, "/", 200).body[..4], [0x1f, 0x8b, 8, 0x18]);
+    // Chromium follows a redirect without a look at its body.
+    assert_eq!(&one(&replica, "/r.png", 302).body[..], b"bye");
+    assert!(text(&one(&replica, "/a.css", 200).response_head).contains("X-Folded: a\r\n  b\r\n"));
+    assert_eq!(one(&replica, "/a.css", 304).body, "");
+    let post = one(&replica, "/post", 200);
+    assert_eq!(&post.observed.request_body[..], b"x=1");
+    assert!(text(&post.request_head).contains("\r\nCookie: a=1; b=2\r\n"));
+    assert_eq!(post.address, Some([127, 0, 0, 1].into()));
+    assert_eq!(replica.failures[0].error, "net::ERR_NAME_NOT_RESOLVED");
+    assert_eq!(replica.failures[0].url, "http://x.nowhere.test/z.png");
+    assert_eq!(notes.skipped["that the browser made for itself"], 2);
+    assert!(
+        notes
+            .remarks
+            .iter()
+            .all(|remark| remark.contains("trailer fields")),
+        "{notes}"
+    );
+}
+
+#[test]
+fn what_the_browser_told_beside_its_log_gives_initiators_priorities_and_fine_times() {
+    let observations = observations();
+    let recorded = netlog::record(
+        LOG.as_bytes(),
+        "four",
+        "a test",
+        &observations,
+        &Limits::default(),
+    );
+    let replica = recorded.unwrap().replica;
+    common::assert_sound(&replica, "recorded");
+    let at = |path: &str| {
+        let mut all = replica.exchanges.iter();
+        all.position(|exchange| exchange.url.path() == path)
+            .expect("it is there")
+    };
+    let by = |index| Initiator::Resource {
+        index,
+        at_byte: None,
+    };
+    assert_eq!(one(&replica, "/", 200).initiator, Initiator::Navigation);
+    assert_eq!(one(&replica, "/s.js", 200).initiator, by(at("/")));
+    assert_eq!(one(&replica, "/post", 200).initiator, by(at("/s.js")));
+    assert_eq!(
+        one(&replica, "/real.png", 200).initiator,
+        Initiator::Redirect {
+            index: at("/r.png")
+        }
+    );
+    assert_eq!(one(&replica, "/big", 206).kind, Kind::Fetch);
+    let script = &one(&replica, "/s.js", 200);
+    assert_eq!(script.observed.priority.as_deref(), Some("High"));
+    assert_eq!(script.observed.compute, Some(Duration::from_micros(1495)));
+    assert_eq!(script.started, Some(Duration::from_nanos(20_680_000)));
+    assert_eq!(replica.load, Some(Duration::from_nanos(60_437_000)));
+    assert_eq!(
+        replica.recorded.unwrap().to_string(),
+        "2026-11-21T10:00:59.167152Z"
+    );
+    let graph = PageGraph::of(&replica);
+    let node = graph
+        .nodes
+        .iter()
+        .find(|node| node.exchange == at("/s.js"))
+        .unwrap();
+    assert_eq!(node.compute, Duration::from_micros(1495));
+    assert_eq!((observations.requests(), observations.in_flight()), (11, 0));
+}
+
+#[test]
+fn a_log_that_ends_anywhere_is_read_as_far_as_it_goes() {
+    let cut = open(&LOG[..LOG.len() - 30]).unwrap();
+    assert_eq!(cut.replica.exchanges.len(), 10);
+    assert!(cut.notes.to_string().contains("cut off"), "{}", cut.notes);
+    let mut least = usize::MAX;
+    for end in (1..LOG.len()).rev().step_by(97) {
+        let exchanges = open(&LOG[..end]).map_or(0, |opened| opened.replica.exchanges.len());
+        assert!(
+            exchanges <= least,
+            "{exchanges} exchanges in {end} bytes, {least} in more"
+        );
+        least = exchanges;
+    }
+    assert_eq!(least, 0);
+}
+
+#[test]
+fn bytes_that_do_not_fit_what_was_asked_give_way_to_what_chromium_read() {
+    let mut log = NetLog::default();
+    let socket = log.socket("192.0.2.7:3128");
+    // A proxy that was asked for a tunnel first.
+    log.bytes(
+        "SOCKET_BYTES_SENT",
+        socket,
+        b"CONNECT a.test:80 HTTP/1.1\r\n\r\n",
+    );
+    log.bytes(
+        "SOCKET_BYTES_RECEIVED",
+        socket,
+        b"HTTP/1.1 200 Connected\r\n\r\n",
+    );
+    log.exchange("http://a.test/", true, socket, HTML, "hi");
+    let Opened { replica, notes } = open(&log.text()).unwrap();
+    assert_eq!(text(&replica.document().response_head), HTML);
+    assert_eq!(&replica.document().body[..], b"hi");
+    assert!(
+        notes.to_string().contains("as Chromium read them"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_one_exchange() {
+    let mut log = NetLog::default();
+    let (dead, alive) = (log.socket("192.0.2.7:80"), log.socket("192.0.2.7:80"));
+    let id = log.start("GET", "http://a.test/", true);
+    let head = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    log.send(id, dead, head);
+    log.send(id, alive, head);
+    log.answer(
+        id,
+        alive,
+        format!("{HTML}hi").as_bytes(),
+        &["HTTP/1.1 200 OK"],
+        b"hi",
+    );
+    let replica = open(&log.text()).unwrap().replica;
+    assert_eq!(replica.exchanges.len(), 1);
+    assert_eq!(text(&replica.document().response_head), HTML);
+}
+
+#[test]
+fn a_body_that_was_cut_and_a_request_that_came_to_nothing_are_told() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\n\r\n";
+    let (mut log, _) = page(head, "half");
+    let id = log.start("GET", "http://a.test/gone", false);
+    log.end(id, -3);
+    let other = log.start("GET", "http://a.test/unknown", false);
+    log.end(other, -4711);
+    let cached = log.start("GET", "http://a.test/cached", false);
+    log.end(cached, 0);
+    let Opened { replica, notes } = open(&log.text()).unwrap();
+    let refused = replica.document().observed.refused.as_deref();
+    assert_eq!(refused, Some("the body ended before its announced end"));
+    let errors: Vec<_> = replica
+        .failures
+        .iter()
+        .map(|failure| &failure.error[..])
+        .collect();
+    assert_eq!(errors, ["net::ERR_ABORTED", "net error -4711"]);
+    assert_eq!(notes.skipped["from the browser's cache"], 1);
+}
+
+#[test]
+fn http_2_keeps_fields_in_order_and_bodies_out_of_frames() {
+    let mut log = NetLog::default();
+    let frames = [
+        &[0, 0, 0, 4, 0, 0, 0, 0, 0][..],
+        &[0, 0, 4, 0, 0x8, 0, 0, 0, 1, 1, b'h', b'i', 0],
+        &[0, 0, 1, 0, 0, 0, 0, 0, 1, b'!'],
+        &[0, 0, 2, 1, 0x5, 0, 0, 0, 1, 0, 0],
+    ];
+    let answers: [&[&str]; 3] = [
+        &[":status: 103", "link: </a.css>"],
+        &[
+            ":status: 200",
+            "b: 2",
+            "content-type: text/html",
+            "set-cookie: x=1\0y=2",
+            "empty:",
+            "a: 1",
+        ],
+        &["trailer: 1"],
+    ];
+    log.http2("https://a.test/", true, &answers, &frames.concat());
+    let Opened { replica, notes } = open(&log.text()).unwrap();
+    let document = replica.document();
+    assert_eq!(
+        text(&document.response_head),
+        "HTTP/1.1 200 OK\r\nb: 2\r\ncontent-type: text/html\r\nset-cookie: x=1\r\nset-cookie: y=2\r\nempty: \r\na: 1\r\n\r\n"
+    );
+    assert_eq!(
+        text(&document.request_head),
+        "GET / HTTP/1.1\r\nHost: a.test\r\naccept: */*\r\n\r\n"
+    );
+    assert_eq!(&document.body[..], b"hi!");
+    assert_eq!(document.observed.protocol.as_deref(), Some("h2"));
+    assert_eq!(document.observed.refused, None);
+    assert_eq!(document.address, Some("::1".parse().unwrap()));
+    assert!(notes.to_string().contains("trailer fields"), "{notes}");
+}
+
+#[test]
+fn one_page_of_several_is_taken_by_its_number() {
+    let (mut log, socket) = page(HTML, "hi");
+    log.exchange("http://a.test/x.png", false, socket, HTML, "no");
+    log.exchange("http://a.test/two", true, socket, HTML, "me");
+    log.exchange("http://a.test/y.png", false, socket, HTML, "no");
+    let of_page = |page| {
+        let options = ImportOptions {
+            page,
+            ..ImportOptions::default()
+        };
+        let opened = open_with(&log.text(), options)?;
+        let paths = opened
+            .replica
+            .exchanges
+            .iter()
+            .map(|exchange| exchange.url.path().to_owned());
+        Ok::<Vec<String>, OpenError>(paths.collect())
+    };
+    assert_eq!(of_page(None).unwrap(), ["/", "/x.png"]);
+    assert_eq!(of_page(Some(2)).unwrap(), ["/two", "/y.png"]);
+    assert!(matches!(
+        of_page(Some(3)),
+        Err(OpenError::NoSuchPage {
+            wanted: 3,
+            pages: 2
+        })
+    ));
+}
+
+#[test]
+fn what_is_no_log_of_a_page_says_why() {
+    let why = |log: &str| open(log).unwrap_err().to_string();
+    assert_eq!(
+        why("{\"constants\":{},\"events\":[]}"),
+        "NetLog: no event types among its constants"
+    );
+    assert!(why("{\"constants\":{},\"events\":[7]}").starts_with("NetLog: invalid type: integer"));
+    let mut log = NetLog::default();
+    assert_eq!(
+        why(&log.text()),
+        "no page load in it: the log has no request for a page"
+    );
+    let id = log.start("GET", "http://a.test/", true);
+    log.end(id, -3);
+    assert_eq!(
+        why(&log.text()),
+        "no page load in it: http://a.test/: net::ERR_ABORTED"
+    );
+}
+
+#[test]
+fn one_exchange_or_one_byte_past_a_limit_is_refused() {
+    let (log, _) = page(HTML, "hi");
+    let with = |limits: Limits| {
+        let options = ImportOptions { page: None, limits };
+        open_with(&log.text(), options).map(|opened| opened.replica.exchanges.len())
+    };
+    let usual = Limits::default();
+    let head_bytes = HTML.len();
+    for (fits, past) in [
+        (
+            Limits {
+                body_bytes: 2,
+                ..usual
+            },
+            Limits {
+                body_bytes: 1,
+                ..usual
+            },
+        ),
+        (
+            Limits {
+                head_bytes,
+                ..usual
+            },
+            Limits {
+                head_bytes: head_bytes - 1,
+                ..usual
+            },
+        ),
+        (
+            Limits {
+                records: 4,
+                ..usual
+            },
+            Limits {
+                records: 3,
+                ..usual
+            },
+        ),
+    ] {
+        assert_eq!(with(fits).unwrap(), 1);
+        assert!(
+            matches!(with(past), Err(OpenError::Limit { .. })),
+            "{past:?}"
+        );
+    }
+}
+
+#[test]
+fn no_more_requests_are_watched_than_a_recording_keeps() {
+    let limits = Limits {
+        records: 10,
+        ..Limits::default()
+    };
+    let mut observations = Observations::new(&limits);
+    TOLD.lines()
+        .for_each(|message| observations.take(message, true));
+    assert_eq!(observations.requests(), 10);
+    let recorded = netlog::record(LOG.as_bytes(), "x", "x", &observations, &Limits::default());
+    let notes = recorded.unwrap().notes.to_string();
+    assert!(
+        notes.contains("more requests were made than a recording keeps"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn messages_that_are_none_change_nothing() {
+    let mut observations = observations();
+    let before = format!("{observations:?}");
+    for message in [
+        "",
+        "{",
+        "[]",
+        "{\"method\":7}",
+        "{\"method\":\"Network.requestWillBeSent\"}",
+        "{\"method\":\"Network.loadingFinished\",\"params\":{\"requestId\":\"nobody\"}}",
+    ] {
+        observations.take(message, true);
+    }
+    assert_eq!(format!("{observations:?}"), before);
+}

@@ -1,0 +1,257 @@
+//! A browser of its own for one recording: started in a fresh profile, and gone afterwards whatever happened.
+//!
+//! The DevTools protocol goes over pipes and not over a port: nobody else can speak to the browser, and when we are
+//! gone, however that came, the pipes close and the browser ends by itself.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, Uid};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::error::RecordError;
+use crate::options::RecordOptions;
+use crate::pipe::Pipe;
+
+/// What the browser is called where it is installed.
+const NAMES: [&str; 5] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+];
+
+/// How long a browser that was asked to end may take to write its log.
+const END: Duration = Duration::from_secs(20);
+
+/// How long to wait after each attempt to remove a profile that somebody still writes to.
+const REMOVALS: [Duration; 5] = [
+    Duration::from_millis(20),
+    Duration::from_millis(50),
+    Duration::from_millis(200),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+];
+
+/// Says nothing of its own to anybody, and writes down everything.
+const ARGUMENTS: [&str; 19] = [
+    "--headless",
+    "--remote-debugging-pipe",
+    "--net-log-capture-mode=Everything",
+    "--disable-background-networking",
+    "--disable-breakpad",
+    "--disable-client-side-phishing-detection",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-extensions",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--disable-features=Translate,OptimizationHints,MediaRouter,AutofillServerCommunication",
+    "--no-default-browser-check",
+    "--no-first-run",
+    "--no-pings",
+    "--no-startup-window",
+    "--window-size=1366,768",
+];
+
+/// Its shell moves our pipes to where the browser wants them, 3 and 4, and becomes the browser.
+const SHELL: &str = r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
+
+/// A browser that runs.
+#[derive(Debug)]
+pub(crate) struct Browser {
+    child: Child,
+    /// Its process group: the browser has many processes.
+    group: Option<Pid>,
+    profile: Option<TempDir>,
+}
+
+impl Browser {
+    /// Starts one.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::NoBrowser`] and [`RecordError::Start`].
+    pub(crate) fn start(options: &RecordOptions) -> Result<(Self, Pipe), RecordError> {
+        let program = match &options.browser {
+            Some(program) => program.clone(),
+            None => find()?,
+        };
+        let fault = |cause| RecordError::Start {
+            program: program.display().to_string(),
+            cause,
+        };
+        if program.components().count() > 1 && !program.is_file() {
+            return Err(fault(std::io::ErrorKind::NotFound.into()));
+        }
+        let profile = tempfile::Builder::new()
+            .prefix("spdy-record-")
+            .tempdir()
+            .map_err(fault)?;
+        let stderr = File::create(stderr_of(profile.path())).map_err(fault)?;
+        let scratch = profile.path().join("t");
+        std::fs::create_dir(&scratch).map_err(fault)?;
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", SHELL, "sh"])
+            .arg(&program)
+            .args(ARGUMENTS)
+            .arg(format!(
+                "--user-data-dir={}",
+                profile.path().join("profile").display()
+            ))
+            .arg(format!(
+                "--log-net-log={}",
+                log_of(profile.path()).display()
+            ));
+        if Uid::effective().is_root() {
+            // Chromium refuses to run as root with its sandbox.
+            command.arg("--no-sandbox");
+        }
+        if options.insecure {
+            command.arg("--ignore-certificate-errors");
+        }
+        if !options.resolve.is_empty() {
+            let rules: Vec<String> = options.resolve.iter().map(ToString::to_string).collect();
+            command.arg(format!("--host-resolver-rules={}", rules.join(", ")));
+        }
+        command.args(&options.browser_arguments);
+        let mut child = command
+            // What it leaves there when it is killed goes with its profile.
+            .env("TMPDIR", scratch)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            // Out of reach of Ctrl-C: how it ends is ours to decide.
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(fault)?;
+        let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both were asked to be pipes")
+        };
+        let group = child.id().and_then(|id| i32::try_from(id).ok());
+        let browser = Self {
+            child,
+            group: group.map(Pid::from_raw),
+            profile: Some(profile),
+        };
+        Ok((browser, Pipe::new(to, from, options.message_bytes)))
+    }
+
+    /// The last line of its stderr.
+    pub(crate) fn last_words(&self) -> String {
+        let path = self
+            .profile
+            .as_ref()
+            .map(|profile| stderr_of(profile.path()));
+        let said = path
+            .and_then(|path| std::fs::read(path).ok())
+            .unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        last.unwrap_or("and said nothing").to_owned()
+    }
+
+    /// Asks it to end and reads what it logged, of which it writes the end only now.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Log`] if there is no log, or a longer one than `limit`.
+    pub(crate) async fn finish(
+        mut self,
+        mut pipe: Pipe,
+        limit: usize,
+    ) -> Result<Vec<u8>, RecordError> {
+        pipe.send(None, "Browser.close", &serde_json::json!({}))
+            .await;
+        let heard_out = async {
+            // It may not end before somebody has read what it says.
+            while let Ok(Some(_)) = pipe.next().await {}
+            self.child.wait().await
+        };
+        if timeout(END, heard_out).await.is_err() {
+            tracing::warn!("the browser does not end, and is killed: its log is cut off");
+        }
+        let log = self
+            .profile
+            .as_ref()
+            .map(|profile| read_log(profile.path(), limit));
+        self.end().await;
+        log.unwrap_or_else(|| unreachable!("a browser has its profile until it ends"))
+    }
+
+    /// Ends it, now, and removes its profile.
+    pub(crate) async fn end(&mut self) {
+        self.kill();
+        // Whoever was killed is gone soon.
+        let _ = timeout(END, self.child.wait()).await;
+        let Some(profile) = self.profile.take() else {
+            return;
+        };
+        let path = profile.keep();
+        // Helpers that die a moment later may write once more.
+        for pause in REMOVALS {
+            match std::fs::remove_dir_all(&path) {
+                Err(fault) if fault.kind() != std::io::ErrorKind::NotFound => {
+                    tracing::debug!(%fault, "the browser's profile cannot be removed yet");
+                    tokio::time::sleep(pause).await;
+                }
+                _ => return,
+            }
+        }
+        tracing::warn!(path = %path.display(), "the browser's profile cannot be removed");
+    }
+
+    fn kill(&mut self) {
+        if let Some(group) = self.group.take() {
+            // The first of the group may be gone and its helpers not.
+            let _ = killpg(group, Signal::SIGKILL);
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn log_of(folder: &Path) -> PathBuf {
+    folder.join("netlog.json")
+}
+
+fn stderr_of(folder: &Path) -> PathBuf {
+    folder.join("stderr.txt")
+}
+
+fn read_log(folder: &Path, limit: usize) -> Result<Vec<u8>, RecordError> {
+    let path = log_of(folder);
+    let length = std::fs::metadata(&path).map_err(RecordError::Log)?.len();
+    if usize::try_from(length).map_or(true, |length| length > limit) {
+        let what = "bytes in the browser's log";
+        return Err(spdy_page::open::OpenError::Limit { what, limit }.into());
+    }
+    std::fs::read(path).map_err(RecordError::Log)
+}
+
+/// The first browser in PATH.
+fn find() -> Result<PathBuf, RecordError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut candidates = NAMES
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    let tried = NAMES.to_vec();
+    candidates
+        .find(|candidate| candidate.is_file())
+        .ok_or(RecordError::NoBrowser { tried })
+}

@@ -1,0 +1,70 @@
+//! Why there is no recording.
+
+use spdy_page::open::OpenError;
+
+/// Why a page was not recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// No browser was named, and none of the usual names is to be found.
+    #[error("no browser: none of {} is in PATH", .tried.join(", "))]
+    NoBrowser {
+        /// The names that were looked for.
+        tried: Vec<&'static str>,
+    },
+    /// The browser, or the room for its profile, could not be had.
+    #[error("cannot start {program}: {cause}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// The browser ended, or stopped listening, in the middle of something.
+    #[error("the browser left while {during}: {last_words}")]
+    Left {
+        /// What it was to do.
+        during: &'static str,
+        /// The last line that it wrote to its stderr.
+        last_words: String,
+    },
+    /// The browser did not do in time what takes no time.
+    #[error("the browser was silent for {seconds} s while {during}")]
+    Silent {
+        /// What it was to do.
+        during: &'static str,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// The browser refused a command.
+    #[error("the browser refuses {method}: {why}")]
+    Refused {
+        /// The command.
+        method: String,
+        /// The browser's words.
+        why: String,
+    },
+    /// A message of the browser was longer than it may be.
+    #[error("the browser sent more than {limit} bytes in one message")]
+    Message {
+        /// How much is allowed.
+        limit: usize,
+    },
+    /// The page itself did not come.
+    #[error("cannot load {url}: {why}")]
+    Navigation {
+        /// The page.
+        url: String,
+        /// The browser's words: `net::ERR_NAME_NOT_RESOLVED`.
+        why: String,
+    },
+    /// The browser's log cannot be read from disk.
+    #[error("cannot read the browser's log: {0}")]
+    Log(#[source] std::io::Error),
+    /// The browser's log makes no replica.
+    #[error("the browser's log is no recording: {0}")]
+    Replica(#[from] OpenError),
+    /// Somebody asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}

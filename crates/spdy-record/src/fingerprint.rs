@@ -1,0 +1,116 @@
+//! What a load fetched, in one number: whether two recordings are of the same page.
+//!
+//! A set, and not a list: the order in which answers come is the network's. Heads are left out, which say
+//! when they were written.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use spdy_page::replica::Replica;
+
+/// One thing that was fetched.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Fetched {
+    /// What was asked for.
+    pub url: String,
+    /// The method of the request.
+    pub method: String,
+    /// The status of the answer; 0 if there was none.
+    pub status: u16,
+    /// SHA-256 of the body as it was transferred, in hexadecimal; of nothing if there was none.
+    pub body_sha256: String,
+}
+
+impl fmt::Display for Fetched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            url,
+            method,
+            status,
+            body_sha256,
+        } = self;
+        write!(f, "{method} {url} {status} {}", &body_sha256[..12])
+    }
+}
+
+/// Everything that a load fetched.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Fingerprint {
+    fetched: BTreeSet<Fetched>,
+}
+
+impl Fingerprint {
+    /// Of the exchanges of `replica`, and of the requests that got no answer.
+    #[must_use]
+    pub fn of(replica: &Replica) -> Self {
+        let exchanges = replica.exchanges.iter().map(|exchange| Fetched {
+            url: exchange.url.to_string(),
+            method: exchange.method.to_string(),
+            status: exchange.status().unwrap_or(0),
+            body_sha256: sha256(&exchange.body),
+        });
+        let failures = replica.failures.iter().map(|failure| Fetched {
+            url: failure.url.clone(),
+            method: failure.method.clone(),
+            status: 0,
+            body_sha256: sha256(b""),
+        });
+        Self {
+            fetched: exchanges.chain(failures).collect(),
+        }
+    }
+
+    /// SHA-256 over the whole set, in hexadecimal.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        let mut text = String::new();
+        for fetched in &self.fetched {
+            let Fetched {
+                url,
+                method,
+                status,
+                body_sha256,
+            } = fetched;
+            text.push_str(&format!("{method} {url} {status} {body_sha256}\n"));
+        }
+        sha256(text.as_bytes())
+    }
+
+    /// What only this load fetched, and what only `other` did.
+    pub fn against<'a>(&'a self, other: &'a Self) -> (Vec<&'a Fetched>, Vec<&'a Fetched>) {
+        let only =
+            |one: &'a Self, other: &'a Self| one.fetched.difference(&other.fetched).collect();
+        (only(self, other), only(other, self))
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_exchanges_changes_nothing_and_a_byte_of_a_body_does() {
+        let replica = spdy_page::builtin::portal();
+        let mut other = replica.clone();
+        other.exchanges.reverse();
+        let fingerprint = Fingerprint::of(&replica);
+        assert_eq!(fingerprint, Fingerprint::of(&other));
+        assert_eq!(fingerprint.sha256(), Fingerprint::of(&other).sha256());
+
+        let body = [&replica.exchanges[0].body[..], b"x"].concat();
+        other = replica;
+        other.exchanges[0].body = body.into();
+        other.exchanges.truncate(40);
+        let changed = Fingerprint::of(&other);
+        assert_ne!(fingerprint.sha256(), changed.sha256());
+        let (only_first, only_second) = fingerprint.against(&changed);
+        assert_eq!((only_first.len(), only_second.len()), (5, 1));
+        assert_eq!(only_second[0].url, "http://www.portal.test/");
+    }
+}

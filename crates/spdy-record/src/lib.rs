@@ -1,0 +1,25 @@
+//! Records a page from a live browser, byte for byte.
+//!
+//! ```text
+//!            ┌─ fresh profile, removed in the end
+//!  browser.rs│ chromium --headless --log-net-log=… --remote-debugging-pipe
+//!            │      │ 3, 4: pipe.rs                   │
+//!            └──────┼─────────────────────────────────┼──────
+//!  load.rs     navigate, watch until it is quiet   NetLog, whole once the browser has ended
+//!                   ▼                                 ▼
+//!              Observations ──────► spdy_page::netlog::record ──► Replica
+//!              who asked, when          bytes
+//! ```
+//!
+//! The one crate that starts a browser. What its logs mean, `spdy-page` knows, which does no I/O.
+//! What is kept and what is not, `docs/recording.md` tells.
+
+pub mod error;
+pub mod fingerprint;
+pub mod options;
+pub mod record;
+
+mod browser;
+mod load;
+mod pin;
+mod pipe;

@@ -1,0 +1,285 @@
+//! One load of one page, over the DevTools protocol: attach, navigate, watch until nothing moves.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use spdy_page::devtools::Observations;
+use tokio::time::{Instant, timeout_at};
+
+use crate::browser::Browser;
+use crate::error::RecordError;
+use crate::options::RecordOptions;
+use crate::pin;
+use crate::pipe::{Message, Pipe};
+
+/// How long the browser may take for what is no work: to start, to open a page, to hand over a trace.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a load stands.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Progress {
+    /// Requests that were made so far.
+    pub requests: usize,
+    /// Those of them that have not ended.
+    pub in_flight: usize,
+    /// The load event has come.
+    pub is_loaded: bool,
+}
+
+/// What came of a load.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) observations: Observations,
+    /// Name and version of the browser.
+    pub(crate) product: String,
+}
+
+/// The browser and what it told so far.
+pub(crate) struct Load<'a> {
+    pub(crate) browser: &'a Browser,
+    pub(crate) pipe: &'a mut Pipe,
+    pub(crate) options: &'a RecordOptions,
+    pub(crate) progress: &'a mut dyn FnMut(Progress),
+    pub(crate) observations: Observations,
+    /// The session of the page's own frame, once there is one.
+    page: Option<String>,
+    /// The trace is handed over.
+    is_traced: bool,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    #[serde(default)]
+    result: Value,
+    error: Option<Refusal>,
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+impl<'a> Load<'a> {
+    pub(crate) fn new(
+        browser: &'a Browser,
+        pipe: &'a mut Pipe,
+        options: &'a RecordOptions,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Self {
+        Self {
+            browser,
+            pipe,
+            options,
+            progress,
+            observations: Observations::new(&options.limits),
+            page: None,
+            is_traced: false,
+        }
+    }
+
+    /// Loads `url` and watches it.
+    ///
+    /// # Errors
+    ///
+    /// The browser failed, or the page did not come. A page that does not get quiet in time is no error.
+    pub(crate) async fn run(mut self, url: &str) -> Result<Loaded, RecordError> {
+        let version = self.call(None, "Browser.getVersion", json!({})).await?;
+        let product = version["product"].as_str().unwrap_or_default().to_owned();
+        let target = self
+            .call(None, "Target.createTarget", json!({"url": "about:blank"}))
+            .await?;
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let attached = self.call(None, "Target.attachToTarget", attach).await?;
+        let session = attached["sessionId"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        self.page = Some(session.clone());
+        self.prepare(&session, "page").await;
+        let categories = json!({"includedCategories": ["devtools.timeline"]});
+        let trace = json!({"transferMode": "ReportEvents", "traceConfig": categories});
+        self.call(None, "Tracing.start", trace).await?;
+
+        let deadline = Instant::now() + self.options.timeout;
+        let page = self.page.clone();
+        let navigated = self.call_until(
+            page.as_deref(),
+            "Page.navigate",
+            json!({"url": url}),
+            deadline,
+        );
+        let fault = |why: &str| RecordError::Navigation {
+            url: url.to_owned(),
+            why: why.to_owned(),
+        };
+        let navigated = match navigated.await {
+            Err(RecordError::Silent { .. }) => return Err(fault("nothing came in time")),
+            navigated => navigated?,
+        };
+        if let Some(why) = navigated["errorText"].as_str() {
+            return Err(fault(why));
+        }
+        self.watch(deadline).await?;
+        self.call(None, "Tracing.end", json!({})).await?;
+        let patience = Instant::now() + PATIENCE;
+        while !self.is_traced
+            && self
+                .event(patience, "handing over its trace")
+                .await?
+                .is_some()
+        {}
+        Ok(Loaded {
+            observations: self.observations,
+            product,
+        })
+    }
+
+    /// Until the page is quiet, or `deadline`.
+    async fn watch(&mut self, deadline: Instant) -> Result<(), RecordError> {
+        let mut moved = Instant::now();
+        let mut known = Progress::default();
+        loop {
+            let now = Progress {
+                requests: self.observations.requests(),
+                in_flight: self.observations.in_flight(),
+                is_loaded: self.observations.is_loaded(),
+            };
+            if now != known {
+                (known, moved) = (now, Instant::now());
+                (self.progress)(now);
+            }
+            let is_settling = now.is_loaded && now.in_flight == 0;
+            let until = if is_settling {
+                deadline.min(moved + self.options.settle)
+            } else {
+                deadline
+            };
+            if self.event(until, "loading the page").await?.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a page, a frame of another site, or a worker must be told before it runs. Answers are not waited for.
+    async fn prepare(&mut self, session: &str, kind: &str) {
+        let session = Some(session);
+        // Bodies come from elsewhere: the browser need not keep them for us.
+        let network = json!({"maxTotalBufferSize": 0, "maxResourceBufferSize": 0});
+        self.pipe.send(session, "Network.enable", &network).await;
+        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
+        self.pipe
+            .send(session, "Target.setAutoAttach", &attach)
+            .await;
+        let is_document = matches!(kind, "page" | "iframe");
+        if is_document {
+            self.pipe.send(session, "Page.enable", &json!({})).await;
+        }
+        if self.options.pin {
+            let (method, params) = match is_document {
+                true => (
+                    "Page.addScriptToEvaluateOnNewDocument",
+                    json!({"source": pin::SCRIPT}),
+                ),
+                // A worker has no documents, and waits before its first line.
+                false => ("Runtime.evaluate", json!({"expression": pin::SCRIPT})),
+            };
+            self.pipe.send(session, method, &params).await;
+        }
+        let go = "Runtime.runIfWaitingForDebugger";
+        self.pipe.send(session, go, &json!({})).await;
+    }
+
+    async fn call(
+        &mut self,
+        session: Option<&str>,
+        method: &'static str,
+        params: Value,
+    ) -> Result<Value, RecordError> {
+        let patience = Instant::now() + PATIENCE;
+        self.call_until(session, method, params, patience).await
+    }
+
+    /// The answer to a command; whatever else comes before it is taken.
+    async fn call_until(
+        &mut self,
+        session: Option<&str>,
+        method: &'static str,
+        params: Value,
+        deadline: Instant,
+    ) -> Result<Value, RecordError> {
+        let Some(id) = self.pipe.send(session, method, &params).await else {
+            return Err(self.left(method));
+        };
+        loop {
+            let Some(message) = self.event(deadline, method).await? else {
+                return Err(RecordError::Silent {
+                    during: method,
+                    seconds: PATIENCE.as_secs(),
+                });
+            };
+            if message.head.id != Some(id) {
+                continue;
+            }
+            let refused = |why: String| RecordError::Refused {
+                method: method.to_owned(),
+                why,
+            };
+            let answer: Answer =
+                serde_json::from_str(&message.text).map_err(|fault| refused(fault.to_string()))?;
+            return match answer.error {
+                Some(refusal) => Err(refused(refusal.message)),
+                None => Ok(answer.result),
+            };
+        }
+    }
+
+    /// The next message, taken; `None` if it does not come before `deadline`.
+    async fn event(
+        &mut self,
+        deadline: Instant,
+        during: &'static str,
+    ) -> Result<Option<Message>, RecordError> {
+        let message = match timeout_at(deadline, self.pipe.next()).await {
+            Err(_) => return Ok(None),
+            Ok(message) => message?.ok_or_else(|| self.left(during))?,
+        };
+        self.take(&message, during).await?;
+        Ok(Some(message))
+    }
+
+    async fn take(&mut self, message: &Message, during: &'static str) -> Result<(), RecordError> {
+        let is_page = self.page.is_some() && message.head.session_id == self.page;
+        self.observations.take(&message.text, is_page);
+        let session = message.head.session_id.as_deref();
+        match message.head.method.as_deref() {
+            Some("Target.attachedToTarget") => {
+                let event: Value = serde_json::from_str(&message.text).unwrap_or_default();
+                let params = &event["params"];
+                let kind = params["targetInfo"]["type"].as_str().unwrap_or_default();
+                // The page's own comes as the answer to a command.
+                if let (Some(child), Some(_)) = (params["sessionId"].as_str(), session) {
+                    self.prepare(child, kind).await;
+                }
+            }
+            Some("Page.javascriptDialogOpening") => {
+                // A page that waits for an answer does not go on.
+                let refuse = json!({"accept": false});
+                self.pipe
+                    .send(session, "Page.handleJavaScriptDialog", &refuse)
+                    .await;
+            }
+            Some("Tracing.tracingComplete") => self.is_traced = true,
+            Some("Inspector.targetCrashed") if is_page => return Err(self.left(during)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn left(&self, during: &'static str) -> RecordError {
+        RecordError::Left {
+            during,
+            last_words: self.browser.last_words(),
+        }
+    }
+}
