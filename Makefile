@@ -16,12 +16,15 @@ demo:
 	@mkdir -p demo
 	@$(CARGO) run --release --locked --quiet -p spdy-cli -- race --report demo/race.html
 
+# What is off by default, and tested all the same.
+FEATURES = --features spdy-cli/parquet
+
 # In the order in which it would fail soonest. `scripts/setup-peers` installs what the tests talk to.
 test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) test --workspace --locked
+	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
+	$(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	scripts/fuzz 60
 

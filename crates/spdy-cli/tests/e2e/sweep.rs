@@ -632,3 +632,28 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
         "{case}: the files differ"
     );
 }
+
+#[test]
+fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
+    let lab = Lab::new(SMALL);
+    said(&lab, &["cell", "small.toml", "1", "2", "--store", "a.db"]);
+    let export = ["export", "a.db", "--parquet", "a.parquet"];
+    if cfg!(feature = "parquet") {
+        assert_eq!(said(&lab, &export), "a.parquet: 4 loads\n");
+        let bytes = lab.bytes("a.parquet");
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let export = ["export", "a.db", "--parquet", "-"];
+        let written = ended_with(0, &mut lab.command(&export)).stdout;
+        assert!(written == bytes, "stdout is another file");
+    } else {
+        let told = text(&ended_with(2, &mut lab.command(&export)).stderr);
+        assert!(told.contains("--features parquet"), "{told}");
+        assert!(!lab.path("a.parquet").exists(), "a file of nothing");
+    }
+    for words in [
+        &["export", "a.db"][..],
+        &["export", "a.db", "--csv", "-", "--parquet", "-"],
+    ] {
+        ended_with(2, &mut lab.command(words));
+    }
+}

@@ -1,22 +1,11 @@
 //! A store as CSV (RFC 4180, with line ends of one byte): a line of names, then a line a load.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use crate::store::column::COLUMNS;
-use crate::store::error::StoreError;
+use crate::store::export::ExportError;
 use crate::store::results::Store;
 use crate::store::value::Value;
-
-/// Why a store is no CSV yet.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// It cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The CSV cannot be written.
-    #[error("cannot write the CSV: {0}")]
-    Write(#[from] io::Error),
-}
 
 /// Writes every row of `store` to `out`; gives their number.
 ///

@@ -19,9 +19,12 @@ pub mod compare;
 pub mod csv;
 pub mod database;
 pub mod error;
+pub mod export;
 pub mod import;
 pub mod location;
 pub mod merge;
+#[cfg(feature = "parquet")]
+pub mod parquet;
 pub mod postgres_url;
 pub mod results;
 pub mod row;

@@ -57,7 +57,12 @@ impl PostgresUrl {
 
     /// What it says, without asking the environment.
     fn read(&self) -> Result<Target, String> {
-        let (base, query) = self.0.split_once('?').unwrap_or((&self.0, ""));
+        // A password may have a question mark.
+        let user = self.0.find('@').unwrap_or(0);
+        let mark = self.0[user..]
+            .find('?')
+            .map_or(self.0.len(), |at| user + at);
+        let (base, query) = (&self.0[..mark], self.0.get(mark + 1..).unwrap_or_default());
         let (mut encryption, mut roots) = (Encryption::default(), None);
         let mut rest = Vec::new();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
@@ -191,7 +196,10 @@ mod tests {
                 "postgres://ann@/run/pg:7/sweep",
             ),
             ("postgres://a:hush@db.test:port/sweep", "postgres://..."),
-            ("postgres://a:hu?sh@db.test/sweep", "postgres://..."),
+            (
+                "postgres://a:hu?sh@db.test/sweep",
+                "postgres://a@db.test:5432/sweep",
+            ),
             (
                 "postgres://a:hush@db.test/sweep?sslmode=maybe",
                 "postgres://...",
@@ -235,6 +243,8 @@ mod tests {
                 .then(|| PathBuf::from("my roots.pem"));
             assert_eq!(target.roots, roots);
         }
+        let odd = url("postgres://a:b?c@db.test/sweep?sslmode=require").target();
+        assert!(odd.is_ok_and(|target| target.encryption == Encryption::Require));
         let told = url("postgres:///sweep").target().err();
         assert!(told.is_some_and(|why| why.contains("names no host")));
     }

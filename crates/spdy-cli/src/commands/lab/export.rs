@@ -2,13 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::store::csv;
+use spdy_lab::store::export::ExportError;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 
+#[cfg(not(feature = "parquet"))]
+use crate::commands::Usage;
 use crate::commands::{Outcome, output};
 use crate::help::examples;
 use crate::printer::Printer;
@@ -20,24 +23,63 @@ pub(super) struct Args {
     #[arg(value_name = "STORE")]
     store: Location,
 
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// What is written, and where to.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct OutputArgs {
     /// Write CSV to this file, a line a load; - is stdout
-    #[arg(long, value_name = "FILE", required = true)]
-    csv: PathBuf,
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Write Parquet to this file; - is stdout. Only if the program was built with it
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
 }
 
 pub(super) const EXAMPLES: &str = examples! {
     "spdy lab export lulic.db --csv lulic.csv"
     "spdy lab export lulic.db --csv - | head"
+    "spdy lab export postgres://lab@db.example/loss --parquet loss.parquet"
 };
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    match (&args.output.csv, &args.output.parquet) {
+        (Some(path), _) => export(args, path, printer, |store, out| csv::write(store, out)),
+        #[cfg(feature = "parquet")]
+        (None, Some(path)) => export(args, path, printer, |store, out| {
+            spdy_lab::store::parquet::write(store, out)
+        }),
+        #[cfg(not(feature = "parquet"))]
+        (None, Some(_)) => Err(Usage(
+            "this program was built without Parquet; want one built with `--features parquet`"
+                .to_owned(),
+        )
+        .into()),
+        (None, None) => unreachable!("clap wants one of them"),
+    }
+}
+
+/// What is written to.
+type Out<'a> = BufWriter<Box<dyn Write + Send + 'a>>;
+
+/// Opens the store and what is at `path`, and lets `write` do the rest.
+fn export(
+    args: &Args,
+    path: &Path,
+    printer: &Printer,
+    write: impl Fn(&mut Store, &mut Out<'_>) -> Result<usize, ExportError>,
+) -> anyhow::Result<Outcome> {
     let mut store = Store::open(&args.store)?;
-    if args.csv.as_os_str() == "-" {
+    if path.as_os_str() == "-" {
         let mut out = Stdout {
             printer,
             closed: None,
         };
-        let written = csv::write(&mut store, &mut BufWriter::new(&mut out));
+        let written = write(&mut store, &mut BufWriter::new(Box::new(&mut out)));
         // Why stdout takes no more says more than that it does not.
         return match (out.closed, written) {
             (Some(error), _) => Err(error),
@@ -45,12 +87,11 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         };
     }
     if let Some(store) = args.store.file() {
-        output::is_not(store, &args.csv)?;
+        output::is_not(store, path)?;
     }
-    let file =
-        File::create(&args.csv).with_context(|| format!("cannot write {}", args.csv.display()))?;
-    let loads = csv::write(&mut store, &mut BufWriter::new(file))?;
-    printer.line(format_args!("{}: {loads} loads", args.csv.display()))?;
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let loads = write(&mut store, &mut BufWriter::new(Box::new(file)))?;
+    printer.line(format_args!("{}: {loads} loads", path.display()))?;
     Ok(Outcome::Done)
 }
 
