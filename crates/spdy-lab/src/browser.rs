@@ -128,7 +128,12 @@ impl Page {
                 },
                 ..PushConfig::default()
             };
-            Pushing::new(config, Needs::of_replica(&self.replica), &self.site).map(Arc::new)
+            Pushing::new(
+                config,
+                Needs::of_graph(&self.replica, &self.graph),
+                &self.site,
+            )
+            .map(Arc::new)
         });
         made.clone()
     }

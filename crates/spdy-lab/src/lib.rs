@@ -18,8 +18,8 @@ pub mod doctor;
 mod ends;
 mod expected;
 pub mod experiment;
-mod folded;
 pub mod hints;
+pub mod hosts;
 #[cfg(target_os = "linux")]
 pub mod live;
 pub mod lulic;

@@ -19,6 +19,7 @@ use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
+use crate::hosts::Hosts;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::sim::network::NetworkConfig;
@@ -77,6 +78,8 @@ pub struct Race {
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
+    /// Where the pages' resources lie.
+    pub hosts: Hosts,
     /// Everything else.
     pub options: Options,
     /// Threads; `None` for one a core.
@@ -114,6 +117,7 @@ impl Race {
             protocols,
             runs: 1,
             seed: 1,
+            hosts: Hosts::Recorded,
             options,
             threads: None,
         }
@@ -161,7 +165,7 @@ impl Race {
     ///
     /// As [`run`](Self::run).
     pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
-        let pages: Vec<Page> = self.replicas.iter().cloned().map(Page::new).collect();
+        let pages: Vec<Page> = self.replicas.iter().map(|it| self.hosts.page(it)).collect();
         let total = self.total();
         // Done before one that comes before them.
         let mut early = BTreeMap::new();

@@ -33,7 +33,16 @@ impl Needs {
     /// If [`Replica::start`] is no index of an exchange.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
-        let graph = PageGraph::of(replica);
+        Self::of_graph(replica, &PageGraph::of(replica))
+    }
+
+    /// The same by another graph over the exchanges of `replica`: its resources may lie elsewhere than its texts say.
+    ///
+    /// # Panics
+    ///
+    /// If a node of `graph` names no exchange of `replica`.
+    #[must_use]
+    pub fn of_graph(replica: &Replica, graph: &PageGraph) -> Self {
         let mut needs = Self::default();
         // The document that each node belongs to; a parent stands before its children.
         let mut documents: Vec<usize> = Vec::with_capacity(graph.nodes.len());

@@ -1,12 +1,13 @@
 //! `spdy race`: the same pages over the same networks by every protocol, in virtual time.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_frame::compress::Compression;
 use spdy_lab::deployment::Deployment;
+use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
@@ -62,6 +63,14 @@ pub(crate) struct Args {
     /// Write times and waterfalls to this file, as HTML that needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+
+    /// Spread what each page has on its own host over N hosts of one address, itself among them
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
+    shard: u32,
+
+    /// Let each page's own host serve what other hosts do
+    #[arg(long)]
+    fold: bool,
 
     #[command(flatten)]
     choices: Choices,
@@ -225,6 +234,8 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         }
         replicas.push(replica);
     }
+    let shards = NonZeroU32::new(args.shard).expect("clap lets none below 1 through");
+    let hosts = Hosts::of(args.fold, shards).map_err(Usage)?;
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);
     Ok(Race {
@@ -233,6 +244,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         protocols,
         runs: args.runs,
         seed: args.seed,
+        hosts,
         options: args.choices.options()?,
         threads: args.choices.threads,
     })
@@ -382,6 +394,11 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
     let hints = options
         .hints
         .then_some("at what the document's text does not name");
+    let hosts = match race.hosts {
+        Hosts::Recorded => None,
+        Hosts::Folded => Some("everything on the page's own".to_owned()),
+        Hosts::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
+    };
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
@@ -412,6 +429,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         .chain(deployed.map(|hosts| ("protocol spoken by".to_owned(), hosts.to_owned())))
         .chain(priorities.map(|what| ("priorities".to_owned(), what.to_owned())))
         .chain(hints.map(|what| ("hints".to_owned(), what.to_owned())))
+        .chain(hosts.map(|hosts| ("hosts".to_owned(), hosts)))
         .chain(networks)
         .collect()
 }

@@ -13,7 +13,7 @@ use spdy_page::replica::Replica;
 use crate::browser::{self, Page};
 use crate::claims::claim::{Measured, Point};
 use crate::claims::corpus::Corpus;
-use crate::folded::folded;
+use crate::hosts::folded;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;

@@ -7,7 +7,7 @@ use spdy_page::replica::Replica;
 use super::examination::Case;
 use super::remedy::{Remedy, own_host};
 use crate::browser::Page;
-use crate::folded::folded;
+use crate::hosts::folded;
 use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
 

@@ -1,10 +1,13 @@
-//! What a cell's levels come to: a network, the choices of a load, and whether its page is folded.
+//! What a cell's levels come to: a network, the choices of a load, and the hosts of its page.
+
+use std::num::NonZeroU32;
 
 use spdy_netem::profile::{Era, Profile};
 
 use crate::experiment::cell::Cell;
 use crate::experiment::error::PlanError;
-use crate::experiment::factor::Factor;
+use crate::experiment::factor::{self, Factor};
+use crate::hosts::Hosts;
 use crate::options::Options;
 use crate::race::RaceNetwork;
 
@@ -15,8 +18,8 @@ pub struct Conditions {
     pub network: RaceNetwork,
     /// The choices of a load.
     pub options: Options,
-    /// Whether the page's own host serves what other hosts do.
-    pub fold: bool,
+    /// Where the page's resources lie.
+    pub hosts: Hosts,
 }
 
 impl Conditions {
@@ -35,6 +38,9 @@ impl Conditions {
         for (factor, level) in cell.levels() {
             factor.choose(level, &mut options).map_err(conflict)?;
         }
+        let shards = level(cell, Factor::Shard).and_then(factor::shards);
+        let fold = level(cell, Factor::Fold) == Some("yes");
+        let hosts = Hosts::of(fold, shards.unwrap_or(NonZeroU32::MIN)).map_err(conflict)?;
         let profile = profile(cell).map_err(conflict)?;
         let network = RaceNetwork {
             name: profile.settings(),
@@ -43,7 +49,7 @@ impl Conditions {
         Ok(Self {
             network,
             options,
-            fold: level(cell, Factor::Fold) == Some("yes"),
+            hosts,
         })
     }
 

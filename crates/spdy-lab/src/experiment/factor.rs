@@ -4,13 +4,14 @@
 //! and [`spdy_netem::profile`] spell it, so that an experiment has no second language for either.
 
 use std::fmt;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
 use crate::deployment::Deployment;
+use crate::hosts::MAX_SHARDS;
 use crate::options::Options;
 use crate::sim::dns::NameLookups;
 
@@ -77,6 +78,8 @@ pub enum Factor {
     Priorities,
     /// Whether the head of the document hints at what its text does not name.
     Hints,
+    /// How many hosts the page's own resources are spread over.
+    Shard,
 }
 
 /// Where a factor acts.
@@ -94,7 +97,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -125,6 +128,7 @@ impl Factor {
         Self::Deploy,
         Self::Priorities,
         Self::Hints,
+        Self::Shard,
     ];
 
     /// Its name in an experiment and in keys.
@@ -161,6 +165,7 @@ impl Factor {
             Self::Deploy => "deploy",
             Self::Priorities => "priorities",
             Self::Hints => "hints",
+            Self::Shard => "shard",
         }
     }
 
@@ -201,7 +206,8 @@ impl Factor {
             | Self::Fold
             | Self::Deploy
             | Self::Priorities
-            | Self::Hints => Kind::Choice,
+            | Self::Hints
+            | Self::Shard => Kind::Choice,
         }
     }
 
@@ -294,7 +300,10 @@ impl Factor {
                 options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
             }
             Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
-            // Of the page, and no option of a load: `Conditions` has it.
+            // Of the page, and no options of a load: `Conditions` has them.
+            Self::Shard => shards(level)
+                .map(|_| ())
+                .ok_or_else(|| want(&format!("hosts from 1 to {MAX_SHARDS}")))?,
             Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
             _ => {}
         }
@@ -316,6 +325,11 @@ fn yes_or_no(level: &str) -> Option<bool> {
         "no" => Some(false),
         _ => None,
     }
+}
+
+/// Hosts that a page's own resources are spread over.
+pub(super) fn shards(level: &str) -> Option<NonZeroU32> {
+    count(level, MAX_SHARDS).and_then(NonZeroU32::new)
 }
 
 /// A whole number from 1 to `most`, in digits alone.
@@ -392,6 +406,7 @@ mod tests {
             ("deploy", "first-party"),
             ("priorities", "no"),
             ("hints", "yes"),
+            ("shard", "4"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

@@ -1,20 +1,20 @@
 //! Doing it: a plan with its pages opened, the loads of one cell, and many cells on all cores.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 use spdy_page::archive;
-use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
 use crate::experiment::cell::Cell;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
-use crate::experiment::factor::Factor;
 use crate::experiment::plan::{Plan, hex};
-use crate::folded::folded;
+use crate::hosts::Hosts;
 use crate::measure::Load;
 use crate::workers;
 
@@ -26,9 +26,9 @@ pub struct Runner {
 
 /// A page, as its levels may want it.
 struct Opened {
-    page: Page,
-    /// With all hosts folded into its own, if the plan has such cells.
-    folded: Option<Page>,
+    replica: Replica,
+    /// By where its resources lie, once a cell wants it so.
+    ready: Mutex<BTreeMap<Hosts, Arc<Page>>>,
     fingerprint: Fingerprint,
 }
 
@@ -61,6 +61,16 @@ pub struct CellLoads<'a> {
     pub loads: Vec<Load>,
 }
 
+impl Opened {
+    /// The page with its resources where `hosts` says, made ready once.
+    fn page(&self, hosts: Hosts) -> Arc<Page> {
+        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let page = ready.entry(hosts);
+        page.or_insert_with(|| Arc::new(hosts.page(&self.replica)))
+            .clone()
+    }
+}
+
 impl Runner {
     /// A runner of `plan`; `replicas` are its pages, in its order.
     ///
@@ -74,20 +84,13 @@ impl Runner {
             replicas.len(),
             "a replica for each page"
         );
-        let folds = plan.factors.get(&Factor::Fold);
-        let folds = folds.is_some_and(|levels| levels.iter().any(|level| level == "yes"));
         let opened = |(name, mut replica): (&String, Replica)| {
             // Results tell pages apart by the plan's names.
             replica.name.clone_from(name);
             let fingerprint = Fingerprint::of(&replica);
-            let folded = folds.then(|| {
-                // What the text names stays where it was named, so the graph does too.
-                let graph = PageGraph::of(&replica);
-                Page::with_graph(folded(&replica, &replica.hosts()), graph)
-            });
             Opened {
-                page: Page::new(replica),
-                folded,
+                replica,
+                ready: Mutex::default(),
                 fingerprint,
             }
         };
@@ -101,7 +104,7 @@ impl Runner {
         &self.plan
     }
 
-    /// The fingerprint of the page of `cell`, as it was before any folding.
+    /// The fingerprint of the page of `cell`, as it was before it was folded or sharded.
     #[must_use]
     pub fn fingerprint(&self, cell: &Cell<'_>) -> &Fingerprint {
         &self.pages[cell.page].fingerprint
@@ -148,9 +151,8 @@ impl Runner {
 
     fn load_under(&self, conditions: &Conditions, cell: &Cell<'_>, run: u32) -> Load {
         let opened = &self.pages[cell.page];
-        let folded = opened.folded.as_ref().filter(|_| conditions.fold);
         browser::load(
-            folded.unwrap_or(&opened.page),
+            &opened.page(conditions.hosts),
             cell.protocol(),
             &conditions.network.name,
             &conditions.network.config(&conditions.options),

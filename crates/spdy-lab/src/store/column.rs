@@ -9,6 +9,7 @@ use spdy_netem::rate::Bitrate;
 
 use crate::experiment::cell::Cell;
 use crate::experiment::conditions::Conditions;
+use crate::hosts::Hosts;
 use crate::measure::Load;
 use crate::sim::dns::NameLookups;
 use crate::store::value::Value;
@@ -70,7 +71,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 50] = [
+pub const COLUMNS: [Column; 51] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -158,7 +159,9 @@ pub const COLUMNS: [Column; 50] = [
         it.conditions.options.ip_pooling.into()
     }),
     column("push", "INT", |it| it.conditions.options.push.into()),
-    column("fold", "INT", |it| it.conditions.fold.into()),
+    column("fold", "INT", |it| {
+        (it.conditions.hosts == Hosts::Folded).into()
+    }),
     later("deploy", "TEXT", "'all'", |it| {
         Value::text(it.conditions.options.deployment)
     }),
@@ -166,6 +169,9 @@ pub const COLUMNS: [Column; 50] = [
         it.conditions.options.priorities.into()
     }),
     later("hints", "INT", "0", |it| it.conditions.options.hints.into()),
+    later("shard", "INT", "1", |it| {
+        it.conditions.hosts.shards().into()
+    }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {
         Value::Real(it.load.dom_content_loaded_ms)
