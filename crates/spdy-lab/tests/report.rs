@@ -49,6 +49,30 @@ fn contents(runner: &Runner) -> Contents {
 }
 
 #[test]
+fn cells_that_are_not_there_are_listed_by_their_keys() {
+    let (runner, mut rows) = loaded(PLAN);
+    let heading = "Cells that are not there";
+    let page = |rows: &[Row]| render(&contents(&runner), rows, &[]);
+    assert!(!page(&rows).contains(heading), "nothing is missing");
+    let gone = |row: &Row| {
+        row.value("cell").as_str()
+            == Some("page=portal,protocol=spdy,rate=1mbit,rtt=20ms,loss=1%25")
+    };
+    rows.retain(|row| !gone(row));
+    let told = page(&rows);
+    assert!(
+        told.contains(heading) && told.contains("1 of 48 cells of the plan have not been loaded")
+    );
+    assert!(told.contains(
+        "<th scope=\"row\">page=portal,protocol=spdy,rate=1mbit,rtt=20ms,loss=1%25</th>"
+    ));
+    // A store of nothing but a plan: as many as fit, and how many more there are.
+    let told = page(&[]);
+    assert!(told.contains("48 of 48 cells") && told.contains("And 8 more"));
+    assert_eq!(told.matches("<th scope=\"row\">page=").count(), 40);
+}
+
+#[test]
 fn every_figure_of_the_page_is_a_file_of_its_own() {
     let (runner, rows) = loaded(PLAN);
     let again = again(&runner, &rows, None);

@@ -64,6 +64,17 @@ impl Contents {
         }
     }
 
+    /// Keys of the cells of the plan that are not among `there`, in the plan's order; none if it is no plan that this program
+    /// can read.
+    #[must_use]
+    pub fn missing(&self, there: &BTreeSet<&str>) -> Vec<String> {
+        let Ok(plan) = Plan::parse(&self.plan) else {
+            return Vec::new();
+        };
+        let keys = plan.cells().map(|cell| cell.key());
+        keys.filter(|key| !there.contains(&key[..])).collect()
+    }
+
     /// What is another in `self` than in `wanted`, as that has it and as this has it.
     fn other_than(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
         let named = |name: &str, hash: &str| format!("{name} ({})", short(hash));
@@ -278,25 +289,6 @@ impl Store {
     /// Whatever keeps the database from it.
     pub fn finished(&mut self) -> Result<BTreeSet<String>, StoreError> {
         Ok(self.keys()?.into_iter().collect())
-    }
-
-    /// Keys of the cells that its plan has and it has not, in the order of the plan; none if it is of no plan of this program.
-    ///
-    /// # Errors
-    ///
-    /// Whatever keeps the database from it; a plan that this version cannot read.
-    pub fn missing(&mut self) -> Result<Vec<String>, StoreError> {
-        let contents = self.contents()?;
-        if contents.plan.is_empty() {
-            return Ok(Vec::new());
-        }
-        let plan = Plan::parse(&contents.plan).map_err(|error| StoreError::Foreign {
-            store: self.location.clone(),
-            what: format!("its plan is not understood: {error}"),
-        })?;
-        let finished = self.finished()?;
-        let keys = plan.cells().map(|cell| cell.key());
-        Ok(keys.filter(|key| !finished.contains(key)).collect())
     }
 
     /// Whether it holds that cell.

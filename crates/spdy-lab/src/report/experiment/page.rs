@@ -6,6 +6,7 @@ use std::fmt::{self, Write};
 use super::again::Again;
 use super::data::Data;
 use super::sections::{self, Body, Section};
+use super::tables;
 use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
 use crate::report::text::{Count, Text, Whole};
@@ -18,7 +19,10 @@ use crate::store::row::Row;
 #[must_use]
 pub fn render(contents: &Contents, rows: &[Row], again: &[Again]) -> String {
     let mut out = String::new();
-    write_page(&mut out, contents, &Data::of(rows), rows.len(), again)
+    let there = rows.iter().filter_map(|row| row.value("cell").as_str());
+    let missing = contents.missing(&there.collect());
+    let data = Data::of(rows);
+    write_page(&mut out, contents, &data, rows.len(), again, &missing)
         .expect("a String takes every write");
     out
 }
@@ -64,6 +68,7 @@ fn write_page(
     data: &Data,
     loads: usize,
     again: &[Again],
+    missing: &[String],
 ) -> fmt::Result {
     let title = format!("Experiment: {}", contents.name);
     let cells: usize = data.trials.iter().map(|trial| trial.cells.len()).sum();
@@ -94,6 +99,15 @@ fn write_page(
         for (number, section) in sections::of(data).iter().enumerate() {
             write_section(out, number, section, data, again)?;
         }
+    }
+    if !missing.is_empty() {
+        let (count, cells) = (Count(missing.len() as u64), Count(contents.cells));
+        write!(
+            out,
+            "<section><h2>Cells that are not there</h2><p>{count} of {cells} cells of the plan have not been loaded, and count nowhere above.</p>"
+        )?;
+        tables::missing(out, missing)?;
+        write!(out, "</section>")?;
     }
     writeln!(out, "</main></body></html>")
 }

@@ -4,11 +4,11 @@ use std::fmt::{self, Write};
 
 use super::data::{Cell, Data, Trial};
 use crate::report::tables::{close, open};
-use crate::report::text::{Bytes, Count, Millis, Ratio, Text};
+use crate::report::text::{Bytes, Count, Millis, Ratio, Text, Whole};
 use crate::report::times::class_of;
 use crate::stats::median;
 
-/// Rows of what is not to be trusted.
+/// Rows of what is not to be trusted, or not there.
 const MOST: usize = 40;
 
 /// For each page and protocol: how the loads of all trials compare with the first protocol's.
@@ -169,6 +169,22 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
         write!(
             out,
             "<p>And {more} more; <code>spdy lab export</code> has every run.</p>"
+        )?;
+    }
+    Ok(())
+}
+
+/// Cells that the plan has and the store has not, by their keys.
+pub(super) fn missing(out: &mut String, keys: &[String]) -> fmt::Result {
+    open(out, "Cells that are not there", &["cell"])?;
+    for key in keys.iter().take(MOST) {
+        write!(out, "<tr><th scope=\"row\">{}</th></tr>", Whole(key))?;
+    }
+    close(out)?;
+    if let more @ 1.. = keys.len().saturating_sub(MOST) {
+        write!(
+            out,
+            "<p>And {more} more; <code>spdy lab cells</code> lists them with <code>--store</code>.</p>"
         )?;
     }
     Ok(())
