@@ -10,7 +10,8 @@
 //!  replica.rs ──► graph.rs (html.rs, css.rs, infer.rs)    what needs what, for a page load
 //!        │
 //!        ├──────► check.rs     what a player would trip over
-//!        └──────► summary.rs   what a person wants to know first
+//!        ├──────► summary.rs   what a person wants to know first
+//!        └──────► har_export.rs   a view of it for other tools
 //! ```
 //!
 //! Nothing here touches a socket or a clock; the one function that reads a file is
@@ -22,6 +23,7 @@ pub mod check;
 pub mod coding;
 pub mod devtools;
 pub mod graph;
+pub mod har_export;
 pub mod head;
 pub mod kind;
 pub mod limits;

@@ -1,10 +1,11 @@
-//! `spdy replica import|show|check`: pages on disk.
+//! `spdy replica import|show|check|export`: pages on disk.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Serialize;
 use spdy_page::archive;
+use spdy_page::har_export;
 use spdy_page::notes::ImportNotes;
 use spdy_page::open::ImportOptions;
 
@@ -33,6 +34,30 @@ enum Command {
     /// Look for what would get in a player's way; ends with 1 if something would
     #[command(after_help = CHECK_EXAMPLES)]
     Check(replica_check::Args),
+    /// Write a replica in another form, for other tools
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
+}
+
+/// What `spdy replica export` is asked.
+#[derive(Debug, clap::Args)]
+struct ExportArgs {
+    /// The form: har (HAR 1.2; bodies decoded, times to the microsecond, TLS as a part of the connect)
+    #[arg(value_name = "FORM", hide_possible_values = true)]
+    form: Form,
+
+    /// A shipped name (flags, portal), a replica, or any recording that can be imported
+    #[arg(value_name = "REPLICA")]
+    replica: String,
+
+    /// Write to this file [default: to stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Form {
+    Har,
 }
 
 /// What `spdy replica import` is asked.
@@ -59,6 +84,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy replica import page.har -o page.replica"
     "spdy replica show portal"
     "spdy replica check page.replica"
+    "spdy replica export har page.replica -o page.har"
 };
 
 const IMPORT_EXAMPLES: &str = examples! {
@@ -77,12 +103,34 @@ const CHECK_EXAMPLES: &str = examples! {
     "spdy replica check page.har --json"
 };
 
+const EXPORT_EXAMPLES: &str = examples! {
+    "spdy replica export har page.replica -o page.har"
+    "spdy replica export har portal | less"
+};
+
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
         Command::Import(args) => import(args, printer),
         Command::Show(args) => replica_show::run(args, printer),
         Command::Check(args) => replica_check::run(args, printer),
+        Command::Export(args) => export(args, printer),
     }
+}
+
+fn export(args: &ExportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
+    let opened = open_replica(&args.replica, &ImportOptions::default())?;
+    let text = match args.form {
+        Form::Har => har_export::export(&opened.replica),
+    };
+    match &args.output {
+        None => printer.bytes(&text)?,
+        Some(output) => {
+            is_not(Path::new(&args.replica), output)?;
+            std::fs::write(output, &text)
+                .with_context(|| format!("cannot write {}", output.display()))?;
+        }
+    }
+    Ok(Outcome::Done)
 }
 
 fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::observed::{Failure, Observed};
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_page::summary::{HostSummary, Summary};
 
 use crate::commands::Outcome;
 use crate::commands::race::open_replica;
-use crate::printer::{BOLD, DIM, Printer};
+use crate::printer::{BOLD, DIM, Printer, WARN};
 use crate::table::{Cell, Table, bar};
 
 /// Columns of the bars.
@@ -53,6 +54,15 @@ struct Shown {
     hosts: Vec<Host>,
     kinds: Vec<OfKind>,
     resources: Vec<Resource>,
+    /// Requests of the recorded load that got no answer.
+    failures: Vec<Failed>,
+}
+
+#[derive(Serialize)]
+struct Failed {
+    method: String,
+    url: String,
+    error: String,
 }
 
 #[derive(Serialize)]
@@ -80,6 +90,12 @@ struct Resource {
     body_is_real: bool,
     /// When a browser asks for it, in words; nothing if the page load does not need it.
     asked: Option<String>,
+    /// What a live browser told of it, where one was watched.
+    protocol: Option<String>,
+    priority: Option<String>,
+    connection: Option<u32>,
+    compute_ms: Option<f64>,
+    refused: Option<String>,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -146,12 +162,30 @@ impl Shown {
             hosts: hosts.collect(),
             kinds: kinds.collect(),
             resources: resources.collect(),
+            failures: replica.failures.iter().map(Failed::of).collect(),
         }
+    }
+}
+
+impl Failed {
+    fn of(failure: &Failure) -> Self {
+        let Failure {
+            method, url, error, ..
+        } = failure.clone();
+        Self { method, url, error }
     }
 }
 
 impl Resource {
     fn of(exchange: &Exchange, asked: Option<String>) -> Self {
+        let Observed {
+            protocol,
+            priority,
+            connection,
+            compute,
+            refused,
+            ..
+        } = exchange.observed.clone();
         Self {
             method: exchange.method.to_string(),
             url: exchange.url.to_string(),
@@ -160,6 +194,11 @@ impl Resource {
             body_bytes: exchange.body.len(),
             body_is_real: exchange.body_is_real,
             asked,
+            protocol,
+            priority,
+            connection,
+            compute_ms: compute.map(|time| time.as_secs_f64() * 1e3),
+            refused,
         }
     }
 }
@@ -233,6 +272,12 @@ fn print(shown: &Shown, resources: bool, printer: &Printer) -> anyhow::Result<()
         );
     }
     printer.line(kinds)?;
+    for Failed { method, url, error } in &shown.failures {
+        let [url, error] = [url, error].map(|text| clean(text));
+        printer.line(format_args!(
+            "{WARN}no answer{WARN:#}: {method} {url}: {error}"
+        ))?;
+    }
     if resources {
         printer.line(format_args!("\n{}", resource_table(shown)))?;
     }

@@ -67,6 +67,7 @@ fn help_is_as_it_was() {
         "replica import",
         "replica show",
         "replica check",
+        "replica export",
         "completions",
     ] {
         let arguments: Vec<_> = command.split_whitespace().chain(["--help"]).collect();
@@ -453,4 +454,16 @@ fn the_doctor_says_what_saves_how_much_twice_the_same() {
         (saved - ms(&fold["saved_load_ms"])).abs() < 1e-6 && saved > 0.0,
         "{fold}"
     );
+}
+
+#[test]
+fn a_replica_is_exported_as_har_to_stdout_or_a_file_and_read_again() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("portal.har");
+    let file = file.to_str().expect("the path is UTF-8");
+    let text = stdout_of(0, &["replica", "export", "har", "portal"]);
+    stdout_of(0, &["replica", "export", "har", "portal", "-o", file]);
+    assert_eq!(fs::read_to_string(file).expect("it was written"), text);
+    let shown = stdout_of(0, &["replica", "show", file]);
+    assert!(shown.contains("44 exchanges with 7 hosts"), "{shown}");
 }
