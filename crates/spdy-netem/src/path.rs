@@ -151,6 +151,13 @@ impl PathConfig {
             topology: Topology::TwoPipes,
         }
     }
+
+    /// Whether chance decides anything here: loss or jitter. Without, every run is like the first.
+    #[must_use]
+    pub fn has_chance(&self) -> bool {
+        let lossless = [self.loss_up, self.loss_down] == [LossModel::None; 2];
+        !(lossless && self.jitter.is_zero())
+    }
 }
 
 /// What befalls packets of one direction behind the pipes.

@@ -15,6 +15,7 @@ use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::bench_view::{self, Watcher};
+use crate::commands::count::at_least_one;
 use crate::commands::fetch::parse_seconds;
 use crate::commands::header_args::HeaderArgs;
 use crate::commands::request_args::RequestArgs;
@@ -59,11 +60,11 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Load")]
 struct LoadArgs {
     /// Sessions (connections)
-    #[arg(short = 'c', long, value_name = "N", default_value = "1")]
+    #[arg(short = 'c', long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     sessions: NonZeroUsize,
 
     /// Requests in flight on each session; more than 1 over http/1.1 is pipelining [default: 100, http/1.1: 1]
-    #[arg(short = 'm', long, value_name = "N")]
+    #[arg(short = 'm', long, value_name = "N", value_parser = at_least_one)]
     streams: Option<NonZeroUsize>,
 
     /// Seconds to measure
@@ -83,7 +84,7 @@ struct LoadArgs {
     rate: Option<f64>,
 
     /// Threads that share the sessions [default: one a session, up to the cores there are]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     threads: Option<NonZeroUsize>,
 }
 

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use spdy_lab::doctor::examination::{Case, Examination};
 use spdy_lab::options::RaceProtocol;
+use spdy_lab::stats::LEAST_RUNS;
 use spdy_page::open::ImportOptions;
 
 use crate::commands::race::{Choices, networks, open_replica};
@@ -73,6 +74,14 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             runs: args.runs,
             seed: args.seed,
         };
+        if case.network.profile.path.has_chance() && (args.runs as usize) < LEAST_RUNS {
+            let (name, runs) = (&case.network.name, args.runs);
+            let them = if runs == 1 { "run" } else { "runs" };
+            printer.note(format_args!(
+                "{WARN}chance{WARN:#}: {name} loses or delays packets by chance, and {runs} {them} of each change may save by chance alone; \
+                 --runs 9 tells more"
+            ));
+        }
         let examination = examine(&case, args, printer);
         if args.json {
             printer.json(&examination)?;

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;
+mod count;
 pub(crate) mod doctor;
 mod doctor_table;
 pub(crate) mod fetch;

@@ -19,6 +19,7 @@ use spdy_page::builtin;
 use spdy_page::open::{self, ImportOptions};
 use spdy_page::replica::Replica;
 
+use crate::commands::count::at_least_one;
 use crate::commands::header_args::{BlockArgs, parse_compression};
 use crate::commands::{Outcome, Usage, race_table};
 use crate::help::examples;
@@ -102,7 +103,7 @@ pub(crate) struct Choices {
     dns: Option<Dns>,
 
     /// HTTP/1.1 connections to one host at a time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     connections: Option<NonZeroUsize>,
 
     /// Streams that a server allows at once on one session
@@ -142,7 +143,7 @@ pub(crate) struct Choices {
     no_resumption: bool,
 
     /// Threads to load pages on; changes no result [default: one a core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     threads: Option<NonZeroUsize>,
 }
 

@@ -100,6 +100,10 @@ fn a_wrong_command_line_ends_with_2() {
     ] {
         ended_with(2, &mut spdy(wrong));
     }
+    for none in ["0", "-1", "x"] {
+        let said = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
+        assert!(said.contains("want a whole number from 1 on"), "{said}");
+    }
 }
 
 #[test]
@@ -429,6 +433,19 @@ fn what_is_no_recording_is_told_with_its_first_bytes() {
     let path = file.to_str().expect("the path is UTF-8");
     let said = stderr_of(1, &["replica", "import", path, "-o", "nothing.replica"]);
     assert!(said.contains("PNG") && said.contains("HAR"), "{said}");
+}
+
+#[test]
+fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
+    let warning = "may save by chance alone";
+    let said = |network: &str, runs: &str| {
+        let doctor = ["doctor", "portal", "--network", network, "--runs", runs];
+        stderr_of(0, &doctor)
+    };
+    let lossy = "down=5mbit,up=1mbit,rtt=20ms,loss=0.5%";
+    assert!(said(lossy, "1").contains(warning), "one run");
+    assert!(!said(lossy, "6").contains(warning), "six runs");
+    assert!(!said("cable", "1").contains(warning), "no chance");
 }
 
 #[test]

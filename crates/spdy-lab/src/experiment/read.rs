@@ -44,7 +44,7 @@ impl Visitor<'_> for LevelVisitor {
     type Value = Level;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a level: text, a whole number, true or false")
+        f.write_str("a level: text as \"0.5%\", a whole number, true or false")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Level, E> {
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for LevelsVisitor {
     type Value = Levels;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a level (text, a whole number, true or false), or a list of them")
+        f.write_str("a level (text as \"0.5%\", a whole number, true or false), or a list of them as [\"0\", \"0.5%\"]")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Levels, E> {
@@ -200,6 +200,17 @@ impl Reader<'_> {
     }
 }
 
+/// What serde says of a text, and where that is of no help, how a whole experiment looks.
+fn with_example(error: &toml::de::Error) -> String {
+    let what = error.message();
+    match what.starts_with("missing field") || what.starts_with("unknown field") {
+        true => format!(
+            "{what}; an experiment is at least: name = \"loss\", pages = [\"portal\"], and under [factors] network = \"dsl\""
+        ),
+        false => what.to_owned(),
+    }
+}
+
 /// The plan that `text` writes down. Whether its levels go together is not looked at here.
 ///
 /// # Errors
@@ -208,7 +219,7 @@ impl Reader<'_> {
 pub(crate) fn plan(text: &str) -> Result<Plan, PlanError> {
     let reader = Reader(text);
     let document: Document = toml::from_str(text)
-        .or_else(|error| reader.fault(&error.span().unwrap_or(0..0), error.message()))?;
+        .or_else(|error| reader.fault(&error.span().unwrap_or(0..0), with_example(&error)))?;
     let name = document.name.get_ref();
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
@@ -268,6 +279,20 @@ mod tests {
 
     fn told(text: &str) -> String {
         Plan::parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn whoever_leaves_out_what_is_needed_is_shown_a_whole_experiment() {
+        for text in ["", "name = \"a\"\n", "factor = 1\n"] {
+            let told = told(text);
+            for word in [
+                "name = \"loss\"",
+                "pages = [\"portal\"]",
+                "network = \"dsl\"",
+            ] {
+                assert!(told.contains(word), "{text:?}: {told}");
+            }
+        }
     }
 
     #[test]
@@ -336,7 +361,7 @@ mod tests {
             (
                 "name = \"a\"\npages = [\"p\"]\n[factors]\nloss = [\"0\", 0.5]\n",
                 "line 4, column 14",
-                "a level: text, a whole number",
+                "a level: text as \"0.5%\", a whole number",
             ),
             (
                 "name = \"a\"\npages = [\"p\"]\n[factors]\nstreams = -1\n",

@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Profile;
 
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
@@ -237,9 +236,6 @@ fn compare(
 /// Whether nothing random happens on the network of a load, so that every run of it is the same.
 fn is_without_chance(row: &Row) -> bool {
     let network = row.value("network").as_str().unwrap_or_default();
-    network.parse::<Profile>().is_ok_and(|profile| {
-        let path = profile.path;
-        let lossless = [path.loss_up, path.loss_down] == [LossModel::None; 2];
-        lossless && path.jitter.is_zero()
-    })
+    let profile = network.parse::<Profile>();
+    profile.is_ok_and(|profile| !profile.path.has_chance())
 }

@@ -14,6 +14,7 @@ use spdy_lab::options::RaceProtocol;
 use spdy_tun::enclosure::{self, Place, Typed};
 
 use crate::commands::Outcome;
+use crate::commands::count::at_least_one;
 use crate::commands::lab::{calibrate_link, calibrate_pages};
 use crate::help::examples;
 use crate::printer::{BAD, DIM, GOOD, Printer};
@@ -63,7 +64,7 @@ pub(crate) struct Args {
     seed: u64,
 
     /// Links at a time; more make each other late
-    #[arg(long, value_name = "N", default_value = "4")]
+    #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one)]
     lanes: NonZeroUsize,
 
     /// Print one JSON object instead of the tables

@@ -14,6 +14,7 @@ use spdy_lab::store::summary::CellSummary;
 
 use super::experiment::Experiment;
 use super::{PROGRAM, show};
+use crate::commands::count::at_least_one;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -38,7 +39,7 @@ pub(super) struct Args {
     store: Option<Location>,
 
     /// Threads to load pages on; changes no result [default: one a core]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
     /// Print one JSON object a load, with the columns of a store, instead of the table; with --store, one of what was kept

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use spdy_lab::claims::{self, Bench, Claim, Corpus, Finding, Paper, Verdict};
 
 use crate::commands::Outcome;
+use crate::commands::count::at_least_one;
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN};
 
@@ -26,7 +27,7 @@ pub(super) struct Args {
     runs: u32,
 
     /// Threads to load pages on; changes no result [default: one a core]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
     /// See that it works: every eighth page of the corpus, and no search for what explains a failure

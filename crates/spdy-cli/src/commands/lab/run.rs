@@ -15,6 +15,7 @@ use spdy_lab::store::row::Rows;
 use super::experiment::Experiment;
 use super::{PROGRAM, show};
 use crate::commands::Outcome;
+use crate::commands::count::at_least_one;
 use crate::commands::signals::Signals;
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -31,7 +32,7 @@ pub(super) struct Args {
     store: Option<Location>,
 
     /// Threads to load pages on; changes no result [default: one a core]
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
     /// Print one JSON object a cell instead of the table

@@ -201,7 +201,8 @@ impl Figure {
                     row.path(Ink::Line(*tone), format!("M{left} {middle}h14"), "");
                     row.path(*ink, tone.mark(left + 7.0, middle, 3.2), "");
                 }
-                Ink::Dcl | Ink::Load | Ink::Midline => {
+                Ink::Midline => row.path(*ink, format!("M{left} {middle}h14"), ""),
+                Ink::Dcl | Ink::Load => {
                     row.path(*ink, format!("M{} {}v10", left + 7.0, middle - 5.0), "");
                 }
                 _ => row.rect(*ink, [left, middle - 4.0, 14.0, 8.0], ""),

@@ -36,8 +36,7 @@ pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
             "" => page.to_owned(),
             caption => format!("{page}, {caption}"),
         };
-        let about = (Moment::Load, &[Moment::Load][..]);
-        figure.push(panel(data, factor, &trials, about, &caption));
+        figure.push(panel(data, factor, &trials, Moment::Load, &caption));
     }
     if figure.panels.len() == 4 {
         figure.columns = 2;
@@ -59,8 +58,7 @@ pub(super) fn moments(data: &Data, page: &str, factor: &Factor) -> Figure {
                 "" => format!("{page}: {}", moment.name()),
                 caption => format!("{page}, {caption}: {}", moment.name()),
             };
-            let about = (moment, &Moment::ALL[..]);
-            figure.push(panel(data, factor, &trials, about, &caption));
+            figure.push(panel(data, factor, &trials, moment, &caption));
         }
     }
     figure
@@ -123,15 +121,8 @@ fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
         panel.text(Letters::Before, LEFT - 4.0, y, tick_label(mark, end));
     }
     panel.text(Letters::After, 0.0, 6.0, upright);
-    // Labels that would stand on one another are left out.
-    let mut free = f64::NEG_INFINITY;
-    for (level, number) in &factor.levels {
+    for (level, number) in labelled(factor, &place) {
         let x = place.x(*number);
-        let half = level.chars().count() as f64 * 2.6 + 3.0;
-        if x - half < free {
-            continue;
-        }
-        free = x + half;
         panel.path(Ink::Grid, format!("M{x:.1} {BOTTOM}v3"), "");
         panel.text(Letters::Axis, x, BOTTOM + 11.0, level.clone());
     }
@@ -140,20 +131,32 @@ fn frame(factor: &Factor, upright: &str, end: f64) -> Panel {
     panel
 }
 
-/// Times of `moment`, on an axis that reaches to the latest of all that are `shared`, so that they can be compared.
-fn panel(
-    data: &Data,
-    factor: &Factor,
-    trials: &[&Trial],
-    (moment, shared): (Moment, &[Moment]),
-    caption: &str,
-) -> Panel {
-    let cells = trials.iter().flat_map(|trial| &trial.cells);
-    let times = || {
-        cells
-            .clone()
-            .flat_map(|cell| shared.iter().map(|moment| cell.moment(*moment)))
+/// The levels that get a label: the last, and of the others those whose labels stand free.
+fn labelled<'a>(factor: &'a Factor, place: &Place) -> Vec<&'a (String, f64)> {
+    let half = |level: &str| level.chars().count() as f64 * 2.6 + 3.0;
+    let span = |(level, number): &(String, f64)| {
+        let x = place.x(*number);
+        (x - half(level), x + half(level))
     };
+    let Some((last, others)) = factor.levels.split_last() else {
+        return Vec::new();
+    };
+    let (before_last, mut free) = (span(last).0, f64::NEG_INFINITY);
+    let mut labelled = Vec::new();
+    for level in others {
+        let (from, to) = span(level);
+        if from >= free && to <= before_last {
+            free = to;
+            labelled.push(level);
+        }
+    }
+    labelled.push(last);
+    labelled
+}
+
+fn panel(data: &Data, factor: &Factor, trials: &[&Trial], moment: Moment, caption: &str) -> Panel {
+    let cells = trials.iter().flat_map(|trial| &trial.cells);
+    let times = || cells.clone().map(|cell| cell.moment(moment));
     let end = end(times());
     let apart = match factor.is_numeric {
         false => ASIDE,

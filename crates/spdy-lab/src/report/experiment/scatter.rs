@@ -8,7 +8,7 @@ use crate::report::drawing::panel::Panel;
 use crate::report::text::Millis;
 
 const WIDTH: f64 = 320.0;
-const HEIGHT: f64 = 312.0;
+const HEIGHT: f64 = 304.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 312.0;
 const TOP: f64 = 8.0;
@@ -134,7 +134,7 @@ fn panel(data: &Data, protocol: &str, scale: &Scale) -> Panel {
     panel.text(
         Letters::Axis,
         f64::midpoint(LEFT, RIGHT),
-        HEIGHT - 10.0,
+        HEIGHT - 9.0,
         across,
     );
     panel.upwards(7.0, f64::midpoint(TOP, BOTTOM), up);
