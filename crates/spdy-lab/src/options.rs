@@ -13,6 +13,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
+use crate::cache::Cache;
 use crate::deployment::Deployment;
 use crate::sim::dns::NameLookups;
 
@@ -149,6 +150,8 @@ pub struct Options {
     /// Whether the head of the document hints at what load waits for and its text does not name
     /// ([`hints::late`](crate::hints::late)).
     pub hints: bool,
+    /// What the client has before the load.
+    pub cache: Cache,
 }
 
 impl Default for Options {
@@ -171,6 +174,7 @@ impl Default for Options {
             deployment: Deployment::All,
             priorities: true,
             hints: false,
+            cache: Cache::Cold,
         }
     }
 }
@@ -212,6 +216,7 @@ impl Options {
             deployment: Deployment::All,
             priorities: true,
             hints: false,
+            cache: Cache::Cold,
         }
     }
 }

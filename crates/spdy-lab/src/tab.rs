@@ -27,6 +27,7 @@ use spdy_frame::priority::Priority;
 use spdy_page::replica::Exchange;
 
 use crate::browser::Page;
+use crate::cache::{self, Cache, Held};
 use crate::expected::Expected;
 use crate::hints;
 use crate::measure::{Load, Row};
@@ -198,6 +199,13 @@ impl<'a> Tab<'a> {
     async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
         let node = &self.page.graph().nodes[request.node];
         let exchange = &self.page.replica().exchanges[node.exchange];
+        let (asked, held) = self.ask(exchange);
+        if let Held::Fresh(bytes) = held {
+            let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
+            machine.handle_head(now, request.node);
+            machine.handle_bytes(now, request.node, bytes);
+            return machine.handle_done(now, request.node);
+        }
         let mut row = Row {
             url: exchange.url.to_string(),
             kind: node.kind,
@@ -213,7 +221,9 @@ impl<'a> Tab<'a> {
             first_byte: request.wanted,
             done: request.wanted,
         };
-        let fetched = self.fetch(request, exchange, &mut row, machine).await;
+        let fetched = self
+            .fetch(request, exchange, asked, held, &mut row, machine)
+            .await;
         let now = self.runtime.now();
         row.done = now;
         let mut record = self.record();
@@ -227,17 +237,38 @@ impl<'a> Tab<'a> {
         }
     }
 
+    /// The request for `exchange`, and what the cache has for it.
+    fn ask(&self, exchange: &Exchange) -> (Result<http::Request<Body>, String>, Held) {
+        let mut asked = request_of(exchange, self.protocol.is_secure());
+        let (Ok(request), Cache::Warm { after }) = (&mut asked, self.options.cache) else {
+            return (asked, Held::Nothing);
+        };
+        for name in cache::OF_THE_CACHE {
+            request.headers_mut().remove(name);
+        }
+        // Of several answers the site gives the first that is one.
+        let mut answers = self.page.answers_to(exchange);
+        let stored = answers.find(|it| it.status() != Some(304));
+        let stored = stored.unwrap_or(exchange);
+        let held = cache::held(self.page.replica(), stored, request, after);
+        if let Held::Stale(_, validators) = &held {
+            request.headers_mut().extend(validators.clone());
+        }
+        (asked, held)
+    }
+
     async fn fetch(
         &self,
         request: Request,
         exchange: &Exchange,
+        asked: Result<http::Request<Body>, String>,
+        held: Held,
         row: &mut Row,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<(), String> {
-        let asked = request_of(exchange, self.protocol.is_secure())?;
         let response = self
             .client
-            .send(asked, request.priority)
+            .send(asked?, request.priority)
             .await
             .map_err(|error| error.to_string())?;
         let (head, body) = response.into_parts();
@@ -253,6 +284,11 @@ impl<'a> Tab<'a> {
         machine
             .borrow_mut()
             .handle_head(self.runtime.now(), request.node);
+        if let (Held::Stale(bytes, _), 304) = (held, row.status) {
+            let now = self.runtime.now();
+            machine.borrow_mut().handle_bytes(now, request.node, bytes);
+            return Ok(());
+        }
         let mut expected = Expected::of(self.page.answers_to(exchange), exchange);
         let mut body = pin!(body);
         while let Some(piece) = next_piece(body.as_mut()).await {

@@ -307,3 +307,109 @@ fn a_page_that_is_folded_is_not_sharded() {
     let folded = run(&portal, RaceProtocol::Spdy, "fold = true\nshard = 1");
     assert_eq!(folded[0].connections, 1);
 }
+
+/// `exchange` with these header fields in its answer.
+fn saying(fields: &str, exchange: Exchange) -> Exchange {
+    let mut head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n".to_vec();
+    head.extend_from_slice(fields.as_bytes());
+    head.extend_from_slice(b"\r\n\r\n");
+    Exchange {
+        response_head: head.into(),
+        ..exchange
+    }
+}
+
+#[test]
+fn a_second_view_asks_for_what_is_stale_and_gets_what_has_changed_or_was_not_kept() {
+    let image = |path, fields| {
+        let image = own(path, Kind::Image, "image/png", vec![0; 50_000]);
+        saying(fields, image)
+    };
+    let page = page(
+        "<img src=/a><img src=/b><img src=/c><img src=/d>",
+        vec![
+            image("a", "Cache-Control: max-age=7200\r\nETag: \"a\""),
+            image(
+                "b",
+                "Cache-Control: max-age=60\r\nLast-Modified: Mon, 03 Jun 2013 10:00:00 GMT",
+            ),
+            image("c", "Cache-Control: max-age=60"),
+            image("d", "Cache-Control: no-store, max-age=60\r\nETag: \"d\""),
+        ],
+    );
+    // The document says nothing, so it is asked for each time.
+    let asked: [(&str, &[(&str, u16)]); 4] = [
+        (
+            "cold",
+            &[
+                ("/", 200),
+                ("/a", 200),
+                ("/b", 200),
+                ("/c", 200),
+                ("/d", 200),
+            ],
+        ),
+        ("warm", &[("/", 200), ("/d", 200)]),
+        (
+            "warm:1h",
+            &[("/", 200), ("/b", 304), ("/c", 200), ("/d", 200)],
+        ),
+        (
+            "warm:1d",
+            &[
+                ("/", 200),
+                ("/a", 304),
+                ("/b", 304),
+                ("/c", 200),
+                ("/d", 200),
+            ],
+        ),
+    ];
+    for protocol in RaceProtocol::NAMED {
+        for (level, want) in asked {
+            let options = Options {
+                cache: level.parse().unwrap(),
+                ..Options::default()
+            };
+            let load = load(&page, protocol, &options);
+            let got: Vec<_> = load
+                .waterfall
+                .iter()
+                .map(|row| (Url::parse(&row.url).unwrap().path().to_owned(), row.status))
+                .collect();
+            let got: Vec<_> = got
+                .iter()
+                .map(|(path, status)| (&path[..], *status))
+                .collect();
+            assert_eq!(got, want, "{protocol} {level}");
+            assert_eq!(load.requests, want.len() as u64, "{protocol} {level}");
+        }
+        let loads = run(
+            &page,
+            protocol,
+            "cache = ['cold', 'warm', 'warm:1h', 'warm:1d']",
+        );
+        let bytes: Vec<_> = loads.iter().map(|load| load.bytes_down / 50_000).collect();
+        assert_eq!(bytes, [4, 1, 2, 2], "{protocol}");
+        assert!(loads[1].load_ms < loads[0].load_ms, "{protocol}");
+    }
+    assert!(told("cache = 'hot'").contains("want cold, warm"));
+}
+
+#[test]
+fn a_page_that_is_fresh_as_a_whole_needs_no_network() {
+    let fresh = |exchange| saying("Cache-Control: max-age=60", exchange);
+    let mut page = page(
+        "<img src=/a>",
+        vec![own("a", Kind::Image, "image/png", "a")],
+    );
+    page.exchanges = page.exchanges.into_iter().map(fresh).collect();
+    for protocol in RaceProtocol::NAMED {
+        let load = run(&page, protocol, "cache = 'warm'").remove(0);
+        assert_eq!(
+            (load.requests, load.connections, load.packets_up),
+            (0, 0, 0)
+        );
+        assert_eq!((load.load_ms, load.time_on_wire_ms), (0.0, 0.0));
+    }
+}

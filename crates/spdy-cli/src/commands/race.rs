@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_frame::compress::Compression;
+use spdy_lab::cache::Cache;
 use spdy_lab::deployment::Deployment;
 use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
@@ -137,6 +138,11 @@ pub(crate) struct Choices {
     /// Let the head of each document hint at what load waits for and its text does not name, as its graph says
     #[arg(long)]
     hints: bool,
+
+    /// What the client has before a load: cold, nothing; warm, what a first view left that was a moment ago, or as long as
+    /// warm:30s, warm:2min, warm:1h or warm:7d says
+    #[arg(long, value_name = "STATE")]
+    cache: Option<Cache>,
 
     /// Make a full TLS handshake on every connection
     #[arg(long)]
@@ -335,6 +341,7 @@ impl Choices {
         options.deployment = self.deploy.unwrap_or(options.deployment);
         options.priorities &= !self.no_priorities;
         options.hints |= self.hints;
+        options.cache = self.cache.unwrap_or(options.cache);
         Ok(options)
     }
 }
@@ -400,6 +407,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         Hosts::Folded => Some("everything on the page's own".to_owned()),
         Hosts::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
     };
+    let cache = (options.cache != Cache::Cold).then(|| options.cache.to_string());
     let notes = [
         ("seed", seeds),
         ("preset", choices.preset.clone()),
@@ -431,6 +439,7 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         .chain(priorities.map(|what| ("priorities".to_owned(), what.to_owned())))
         .chain(hints.map(|what| ("hints".to_owned(), what.to_owned())))
         .chain(hosts.map(|hosts| ("hosts".to_owned(), hosts)))
+        .chain(cache.map(|cache| ("cache".to_owned(), cache)))
         .chain(networks)
         .collect()
 }

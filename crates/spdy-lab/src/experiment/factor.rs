@@ -10,6 +10,7 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
+use crate::cache::UnknownCache;
 use crate::deployment::Deployment;
 use crate::hosts::MAX_SHARDS;
 use crate::options::Options;
@@ -80,6 +81,8 @@ pub enum Factor {
     Hints,
     /// How many hosts the page's own resources are spread over.
     Shard,
+    /// What the client has before a load.
+    Cache,
 }
 
 /// Where a factor acts.
@@ -97,7 +100,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 32] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -129,6 +132,7 @@ impl Factor {
         Self::Priorities,
         Self::Hints,
         Self::Shard,
+        Self::Cache,
     ];
 
     /// Its name in an experiment and in keys.
@@ -166,6 +170,7 @@ impl Factor {
             Self::Priorities => "priorities",
             Self::Hints => "hints",
             Self::Shard => "shard",
+            Self::Cache => "cache",
         }
     }
 
@@ -207,7 +212,8 @@ impl Factor {
             | Self::Deploy
             | Self::Priorities
             | Self::Hints
-            | Self::Shard => Kind::Choice,
+            | Self::Shard
+            | Self::Cache => Kind::Choice,
         }
     }
 
@@ -300,6 +306,10 @@ impl Factor {
                 options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
             }
             Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Cache => {
+                let cache = level.parse();
+                options.cache = cache.map_err(|unknown: UnknownCache| unknown.to_string())?;
+            }
             // Of the page, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
@@ -407,6 +417,7 @@ mod tests {
             ("priorities", "no"),
             ("hints", "yes"),
             ("shard", "4"),
+            ("cache", "warm:1h"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

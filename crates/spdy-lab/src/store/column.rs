@@ -71,7 +71,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 51] = [
+pub const COLUMNS: [Column; 52] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -171,6 +171,9 @@ pub const COLUMNS: [Column; 51] = [
     later("hints", "INT", "0", |it| it.conditions.options.hints.into()),
     later("shard", "INT", "1", |it| {
         it.conditions.hosts.shards().into()
+    }),
+    later("cache", "TEXT", "'cold'", |it| {
+        Value::text(it.conditions.options.cache)
     }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {

@@ -1,0 +1,301 @@
+//! The cache of the client: empty, or with everything in it that the page's first view left there.
+//!
+//! ```text
+//!   first view, loaded whole          `after` later: second view
+//!   no-store, or no cache may ──────► asked for as ever
+//!   fresh by its own headers  ──────► there at once, nothing is asked
+//!   stale, with a validator   ──────► asked for with If-None-Match, If-Modified-Since: 304, or all of it
+//!   stale, without            ──────► asked for as ever
+//! ```
+//!
+//! Freshness is RFC 9111's for a private cache, as the crate `http-cache-semantics` reckons it, heuristics for what says nothing
+//! but when it was changed included. The clock stands where the page was recorded. What else a browser keeps, names, TLS
+//! sessions, connections, is not of the cache: other choices have it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, SystemTime};
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
+use spdy_page::head::{self, Head};
+use spdy_page::replica::{Exchange, Replica};
+
+use crate::tls;
+
+/// What the client has before a load.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Cache {
+    /// Nothing.
+    #[default]
+    Cold,
+    /// What a load of the same page left there.
+    Warm {
+        /// How long ago that was, at most [`LONGEST`].
+        after: Duration,
+    },
+}
+
+/// Longest time between two views: ten years.
+pub const LONGEST: Duration = Duration::from_secs(3_650 * DAY);
+
+const DAY: u64 = 24 * 3600;
+/// Units of time, longest first.
+const UNITS: [(&str, u64); 4] = [("d", DAY), ("h", 3600), ("min", 60), ("s", 1)];
+
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cold => f.write_str("cold"),
+            Self::Warm { after } if after.is_zero() => f.write_str("warm"),
+            Self::Warm { after } => {
+                let seconds = after.as_secs();
+                let fits = |(_, unit): &&(&str, u64)| seconds % unit == 0;
+                let (name, unit) = UNITS.iter().find(fits).expect("a second fits");
+                write!(f, "warm:{}{name}", seconds / unit)
+            }
+        }
+    }
+}
+
+/// A text that is no [`Cache`].
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error(
+    "a cache cannot be {0:?}: want cold, warm, or warm with the time since the first view, as warm:30s, warm:1h or warm:7d, at most 3650d"
+)]
+pub struct UnknownCache(pub String);
+
+impl FromStr for Cache {
+    type Err = UnknownCache;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCache> {
+        let warm = |text: &str| {
+            let digits = text.trim_end_matches(|char: char| !char.is_ascii_digit());
+            let (_, unit) = UNITS
+                .iter()
+                .find(|(name, _)| *name == &text[digits.len()..])?;
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            let count: u64 = digits.parse().ok().filter(|_| is_number)?;
+            let after = Duration::from_secs(count.checked_mul(*unit)?);
+            (after <= LONGEST).then_some(Self::Warm { after })
+        };
+        let cache = match text.split_once(':') {
+            None if text == "cold" => Some(Self::Cold),
+            None if text == "warm" => Some(Self::Warm {
+                after: Duration::ZERO,
+            }),
+            Some(("warm", after)) => warm(after),
+            _ => None,
+        };
+        cache.ok_or_else(|| UnknownCache(text.to_owned()))
+    }
+}
+
+/// What the cache has for a request.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Held {
+    /// Nothing that helps.
+    Nothing,
+    /// All of it, this many bytes of body.
+    Fresh(u64),
+    /// This many bytes of body, good if the server says so when it is asked with these.
+    Stale(u64, HeaderMap),
+}
+
+/// Headers of a request that are about a cache: whoever recorded the page may have loaded it anew on purpose.
+pub(crate) const OF_THE_CACHE: [HeaderName; 2] = [header::CACHE_CONTROL, header::PRAGMA];
+
+/// What the cache has for `asked`, `after` the time at which it was answered with `stored`.
+pub(crate) fn held<B>(
+    replica: &Replica,
+    stored: &Exchange,
+    asked: &Request<B>,
+    after: Duration,
+) -> Held {
+    let Some(response) = response_of(stored) else {
+        return Held::Nothing;
+    };
+    let stored_at = recorded_at(replica);
+    let options = CacheOptions {
+        shared: false,
+        ..CacheOptions::default()
+    };
+    let asked = bare(asked);
+    let policy = CachePolicy::new_options(&asked, &response, stored_at, options);
+    if !policy.is_storable() {
+        return Held::Nothing;
+    }
+    let has_body = head::has_body(&stored.method, response.status().as_u16());
+    let bytes = if has_body {
+        stored.body.len() as u64
+    } else {
+        0
+    };
+    match policy.before_request(&asked, stored_at + after) {
+        BeforeRequest::Fresh(_) => Held::Fresh(bytes),
+        BeforeRequest::Stale { mut request, .. } => {
+            let validators = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
+            let validators: HeaderMap = validators
+                .into_iter()
+                .filter_map(|name| Some((name.clone(), request.headers.remove(name)?)))
+                .collect();
+            match validators.is_empty() {
+                true => Held::Nothing,
+                false => Held::Stale(bytes, validators),
+            }
+        }
+    }
+}
+
+/// The head of `asked`.
+fn bare<B>(asked: &Request<B>) -> Request<()> {
+    let mut head = Request::new(());
+    head.method_mut().clone_from(asked.method());
+    head.uri_mut().clone_from(asked.uri());
+    head.headers_mut().clone_from(asked.headers());
+    head
+}
+
+/// The recorded head of a response, as far as it can be read.
+fn response_of(stored: &Exchange) -> Option<Response<()>> {
+    let recorded = Head::parse(&stored.response_head)?;
+    let mut response = Response::new(());
+    *response.status_mut() = StatusCode::from_u16(recorded.status()?).ok()?;
+    for (name, value) in recorded.fields() {
+        let name = HeaderName::from_bytes(name);
+        let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) else {
+            continue; // recordings hold what no server should send
+        };
+        // More seconds than 2^31 are 2^31 (RFC 9111 §1.2.2), and no more than nonsense.
+        let age = || value.to_str().ok()?.trim().parse::<i32>().ok();
+        if name != header::AGE || age().is_some() {
+            response.headers_mut().append(name, value);
+        }
+    }
+    Some(response)
+}
+
+/// When the page was recorded, if that is an hour that dates are written for.
+fn recorded_at(replica: &Replica) -> SystemTime {
+    let recorded = replica.recorded.map(SystemTime::from);
+    let since = recorded.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+    let since = since.filter(|since| *since <= Duration::from_secs(130 * 365 * DAY));
+    SystemTime::UNIX_EPOCH + since.unwrap_or(tls::HOUR)
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+    use spdy_page::replica::Kind;
+    use url::Url;
+
+    use super::*;
+
+    #[test]
+    fn a_cache_is_written_as_it_is_read() {
+        let warm = |seconds| Cache::Warm {
+            after: Duration::from_secs(seconds),
+        };
+        for (text, cache, shortest) in [
+            ("cold", Cache::Cold, "cold"),
+            ("warm", warm(0), "warm"),
+            ("warm:0s", warm(0), "warm"),
+            ("warm:90s", warm(90), "warm:90s"),
+            ("warm:120s", warm(120), "warm:2min"),
+            ("warm:24h", warm(DAY), "warm:1d"),
+            ("warm:3650d", warm(LONGEST.as_secs()), "warm:3650d"),
+        ] {
+            assert_eq!(text.parse(), Ok(cache), "{text}");
+            assert_eq!(cache.to_string(), shortest);
+        }
+        for wrong in [
+            "",
+            "hot",
+            "cold:1h",
+            "warm:",
+            "warm:1",
+            "warm:h",
+            "warm:-1h",
+            "warm:+1h",
+            "warm:1.5h",
+            "warm:1hh",
+            "warm:3651d",
+            "warm:99999999999999999999d",
+            "warm:9999999999999999d",
+            "warm:1é",
+        ] {
+            let told = wrong.parse::<Cache>().expect_err(wrong).to_string();
+            assert!(told.contains("warm:1h"), "{told}");
+        }
+    }
+
+    /// What is held of an answer with `fields`, so many seconds after it was given.
+    fn after(seconds: u64, fields: &str) -> Held {
+        let url = Url::parse("http://a.test/x").unwrap();
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        let stored = Exchange {
+            response_head: head.into(),
+            ..Exchange::synthetic(url, Kind::Image, "image/png", "four")
+        };
+        let asked = Request::get("http://a.test/x").body(()).unwrap();
+        let replica = builtin::portal(); // recorded on 4 June 2013, 10:00
+        held(&replica, &stored, &asked, Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn freshness_is_reckoned_from_the_answer_s_own_headers() {
+        for (fields, fresh_until) in [
+            ("Cache-Control: max-age=60\r\n", 60),
+            ("Cache-Control: private, max-age=60\r\n", 60),
+            ("Cache-Control: max-age=60\r\nAge: 20\r\n", 40),
+            (
+                "Cache-Control: max-age=60\r\nAge: 18446744073709551615\r\n",
+                60,
+            ),
+            ("Expires: Tue, 04 Jun 2013 10:01:00 GMT\r\n", 60),
+            (
+                "Date: Tue, 04 Jun 2013 09:00:00 GMT\r\nExpires: Tue, 04 Jun 2013 10:00:00 GMT\r\n",
+                3600,
+            ),
+            // A tenth of the age that it had.
+            ("Last-Modified: Sat, 25 May 2013 10:00:00 GMT\r\n", DAY),
+            ("Cache-Control: s-maxage=60\r\n", 0),
+            ("Cache-Control: no-cache\r\n", 0),
+            ("Cache-Control: no-store\r\n", 0),
+            (
+                "Pragma: no-cache\r\nExpires: Tue, 04 Jun 2013 10:01:00 GMT\r\n",
+                0,
+            ),
+            ("Expires: 0\r\n", 0),
+            ("Cache-Control: max-age=60\r\nVary: *\r\n", 0),
+            ("Cache-Control: max-age=60\r\nVary: Accept\r\n", 60),
+            ("", 0),
+        ] {
+            if fresh_until > 0 {
+                assert_eq!(after(fresh_until - 1, fields), Held::Fresh(4), "{fields}");
+            }
+            assert_ne!(after(fresh_until, fields), Held::Fresh(4), "{fields}");
+        }
+    }
+
+    #[test]
+    fn what_is_stale_is_asked_for_with_its_validators_and_what_is_not_stored_without() {
+        let modified = "Last-Modified: Mon, 03 Jun 2013 10:00:00 GMT\r\n";
+        let Held::Stale(4, validators) = after(DAY, &format!("ETag: \"v1\"\r\n{modified}")) else {
+            panic!("it has validators");
+        };
+        assert_eq!(validators[header::IF_NONE_MATCH], "\"v1\"");
+        assert_eq!(
+            validators[header::IF_MODIFIED_SINCE],
+            "Mon, 03 Jun 2013 10:00:00 GMT"
+        );
+        for nothing in [
+            format!("Cache-Control: no-store\r\nETag: \"v1\"\r\n{modified}"),
+            "Cache-Control: max-age=60\r\n".to_owned(),
+            "no head at all".to_owned(),
+        ] {
+            assert_eq!(after(DAY, &nothing), Held::Nothing, "{nothing}");
+        }
+    }
+}
