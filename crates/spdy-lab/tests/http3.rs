@@ -1,13 +1,32 @@
 //! HTTP/3 in virtual time: real QUIC over modelled links, held to what can be worked out by hand.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{Runtime, SharedRuntime};
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
 use spdy_lab::measure::Load;
+use spdy_lab::options::Options;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::sim::dns::NameLookups;
-use spdy_net::tls::TlsVersion;
+use spdy_lab::sim::executor::{Executor, Limits};
+use spdy_lab::sim::network::SimNetwork;
+use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::latch::Latch;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::protocol::Protocol;
+use spdy_net::quic::{self, QuicEndpoint};
+use spdy_net::serve::{ServerOptions, serve_quic};
+use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions, TlsVersion};
+use spdy_net::verify::Trust;
 use spdy_page::builtin;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use url::Url;
@@ -151,4 +170,141 @@ fn connections_packets_and_bytes_are_counted_as_of_tcp() {
     assert!(load.response_header_bytes_wire < load.response_header_bytes);
     // Each connection ends with one packet, and nothing follows it.
     assert!(load.time_on_wire_ms < load.load_ms + 100.0);
+}
+
+/// What a server told of its connection, and when it ended.
+type Ended = Arc<Mutex<Option<(bool, Instant)>>>;
+
+/// A server of 5 MB at every URL, 40 ms away over 10 Mbit/s, and a client's connection to it, for `with`. The queue
+/// holds a round trip's worth: quinn's slow start would fill any other to the windows of the client.
+fn connected<F: Future>(
+    options: ServerOptions,
+    with: impl FnOnce(Connection, SharedRuntime, Latch, Ended) -> F,
+) -> F::Output {
+    let executor = Executor::new(Limits::default());
+    let (sim, runtime) = (executor.runtime(), SharedRuntime::new(executor.runtime()));
+    let links = RaceNetwork::parse("rate=10mbit,rtt=40ms,queue=33p").unwrap();
+    let network = SimNetwork::new(sim.clone(), links.config(&Options::default()), 1);
+    let ca = LocalCa::generate(KeyKind::Ed25519).unwrap();
+    let tls_options = TlsOptions {
+        key_log: KeyLogTo::Nowhere,
+        ..TlsOptions::default()
+    };
+    let identity = ca.issue(&["a.test".to_owned()], &[]).unwrap();
+    let tls = ServerTls::new(&identity, &Protocol::ALL, &tls_options).unwrap();
+    let address = SocketAddr::from(([198, 18, 0, 1], 443));
+    let socket = network.bind(address).unwrap();
+    let endpoint = QuicEndpoint::new(socket, &tls, &options, &runtime).unwrap();
+    let (ended, stop) = (Ended::default(), Latch::new());
+    let (end, until, clock) = (ended.clone(), stop.clone(), runtime.clone());
+    sim.spawn(Box::pin(async move {
+        let incoming = endpoint.accept().await.expect("a client comes");
+        let answer = |_: Request<Body>| async { Response::new(Body::full(vec![0; 5_000_000])) };
+        let served = serve_quic(incoming, Arc::new(answer), &options, &clock, &until).await;
+        *end.lock().unwrap() = Some((served.is_ok(), clock.now()));
+        endpoint.accept().await; // nobody comes, and the socket stays
+    }));
+    let trust = Trust::only(vec![ca.certificate().clone()]);
+    let tls = ClientTls::new(&trust, &tls_options).unwrap();
+    let root = async {
+        let options = ClientOptions::default();
+        let connecting = quic::connect(&network, address, "a.test", &tls, 0, &options, &runtime);
+        let (quic, ..) = connecting.await.expect("the server is there");
+        let connection = Connection::start_http3(quic, 0, &options, &runtime);
+        with(connection, runtime.clone(), stop, ended).await
+    };
+    executor.run(root).expect("it ends")
+}
+
+fn get() -> Request<Body> {
+    Request::get("https://a.test/").body(Body::empty()).unwrap()
+}
+
+#[test]
+fn a_connection_without_requests_is_ended_in_order() {
+    let options = ServerOptions {
+        idle_timeout: Duration::from_secs(20),
+        ..ServerOptions::default()
+    };
+    connected(options, |connection, runtime, _stop, ended| async move {
+        let response = connection.send(get(), Priority::HIGHEST).await.unwrap();
+        response.into_body().collect_up_to(1 << 30).await.unwrap();
+        let idle_from = runtime.now();
+        connection.closed().await;
+        let idle = runtime.now() - idle_from;
+        let seconds = idle.as_secs_f64();
+        assert!((19.9..20.2).contains(&seconds), "{seconds} s");
+        runtime
+            .sleep_until(runtime.now() + Duration::from_millis(200))
+            .await;
+        let (is_fair, _) = ended.lock().unwrap().expect("it ended");
+        assert!(is_fair);
+    });
+}
+
+#[test]
+fn an_answer_that_nobody_reads_is_given_up_and_counted() {
+    let hits = LimitHits::default();
+    let options = ServerOptions {
+        hits: hits.clone(),
+        ..ServerOptions::default()
+    };
+    connected(options, |connection, runtime, _stop, _ended| async move {
+        let unread = connection.send(get(), Priority::HIGHEST).await.unwrap();
+        // The client's window for a stream is 1 MiB: that takes a second, and then nothing moves.
+        runtime.sleep_until(Instant::from_millis(59_000)).await;
+        assert_eq!(hits.of(ConnectionLimit::WriteTimeout), 0);
+        runtime.sleep_until(Instant::from_millis(63_000)).await;
+        assert_eq!(hits.of(ConnectionLimit::WriteTimeout), 1);
+        assert!(unread.into_body().collect_up_to(1 << 30).await.is_err());
+        assert!(!connection.is_closing(), "it was one exchange's fault");
+    });
+}
+
+#[test]
+fn a_stopped_server_sends_what_it_has_begun_and_rejects_what_comes_later_for_another_try() {
+    connected(
+        ServerOptions::default(),
+        |connection, runtime, stop, ended| async move {
+            let begun = connection.send(get(), Priority::HIGHEST).await.unwrap();
+            stop.set();
+            // This one crosses GOAWAY.
+            let late = connection.send(get(), Priority::HIGHEST).await.unwrap_err();
+            assert_eq!(late.retry, spdy_net::error::Retry::Always);
+            let body = begun.into_body().collect_up_to(1 << 30).await.unwrap();
+            assert_eq!(body.len(), 5_000_000);
+            connection.closed().await;
+            assert!(runtime.now() < Instant::from_millis(5_000));
+            runtime
+                .sleep_until(runtime.now() + Duration::from_millis(200))
+                .await;
+            assert!(ended.lock().unwrap().expect("it ended").0);
+        },
+    );
+}
+
+#[test]
+fn the_urgent_overtakes_what_was_asked_for_before() {
+    connected(
+        ServerOptions::default(),
+        |connection, runtime, _stop, _ended| async move {
+            let done = |priority| {
+                let (asked, runtime) = (connection.send(get(), priority), runtime.clone());
+                async move {
+                    let body = asked.await.unwrap().into_body();
+                    body.collect_up_to(1 << 30).await.unwrap();
+                    runtime.now()
+                }
+            };
+            let (later, urgent) = futures_util::future::join(done(Priority::LOWEST), async {
+                runtime.sleep_until(Instant::from_millis(500)).await;
+                done(Priority::HIGHEST).await
+            })
+            .await;
+            // 5 MB take 4.2 s. The first had 0.4 s of them, and waits for the other.
+            let (later, urgent) = (later.as_millis_f64(), urgent.as_millis_f64());
+            assert!((4_600.0..5_400.0).contains(&urgent), "{urgent} ms");
+            assert!((8_200.0..9_000.0).contains(&later), "{later} ms");
+        },
+    );
 }

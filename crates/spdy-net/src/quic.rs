@@ -35,9 +35,9 @@ use crate::tls::{Agreed, ClientTls, ServerTls, Shown};
 
 /// Bytes of a datagram before its path is known to bear more (RFC 9000 §14.1); windows count in these.
 pub const DATAGRAM_BYTES: u32 = 1200;
-/// Bytes that a connection holds of what is sent and not acknowledged, or not sent yet: 170 Mbit/s at 100 ms.
-/// Past it a stream waits, whatever its priority; and it is what a client that takes nothing can make us hold.
-const SEND_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+/// Bytes of bodies that a connection holds of what is sent and not acknowledged, or not sent yet: 170 Mbit/s at 100 ms.
+/// It is what a client that takes nothing can make us hold, unless it is in memory anyhow.
+pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
 /// Receive window of a server's stream, bytes, as over HTTP/2.
 const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
 /// How long a client hears nothing of its server before the connection counts as lost.
@@ -110,9 +110,10 @@ impl QuicOptions {
             // A period that is too long for the wire is none.
             .max_idle_timeout(IdleTimeout::try_from(idle).ok())
             .max_concurrent_uni_streams(VarInt::from_u32(MAX_UNI_STREAMS))
-            .send_window(SEND_WINDOW_BYTES)
-            // Of equal priority the older response goes first (RFC 9218 §10).
-            .send_fairness(false)
+            // Bounded, and shared out by urgency, in http3/room.rs.
+            .send_window(u64::from(u32::MAX))
+            // Without it a stream that was begun would go on, whatever is more urgent.
+            .send_fairness(true)
             .datagram_receive_buffer_size(None);
         transport
     }

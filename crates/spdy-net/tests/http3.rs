@@ -13,12 +13,14 @@ use http::{Request, Response};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::error::ConnectionError;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic;
@@ -26,7 +28,7 @@ use spdy_net::quic_listen::QuicListener;
 use spdy_net::serve::{ServerOptions, serve_quic};
 use spdy_net::tls::{ClientTls, ServerTls};
 use spdy_net::verify::Trust;
-use support::{echo, get, pattern, post, quiet, read, runtime};
+use support::{PushedTime, echo, get, pattern, post, quiet, read, runtime};
 use tokio::sync::mpsc;
 
 /// A server at some port of loopback, and what it takes to reach it.
@@ -44,10 +46,14 @@ const LOOPBACK: SocketAddr =
 
 impl World {
     fn serve(handler: impl Handler, options: ServerOptions) -> Self {
+        Self::serve_in(runtime(), handler, options)
+    }
+
+    /// In the time of `runtime`.
+    fn serve_in(runtime: SharedRuntime, handler: impl Handler, options: ServerOptions) -> Self {
         let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
         let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
         let tls = ServerTls::new(&identity, &Protocol::ALL, &quiet()).unwrap();
-        let runtime = runtime();
         let listener = QuicListener::bind(LOOPBACK, &tls, &options, &runtime).unwrap();
         let (address, stop) = (listener.address(), Latch::new());
         let (told, ends) = mpsc::unbounded_channel();
@@ -569,4 +575,30 @@ async fn no_more_streams_are_open_at_once_than_the_server_allows() {
     send.write_all(&headers(b"")).await.unwrap();
     send.finish().unwrap();
     fourth.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_given_up_when_its_time_is_over() {
+    let (time, hits) = (PushedTime::default(), LimitHits::default());
+    let options = ServerOptions {
+        hits: hits.clone(),
+        ..ServerOptions::default()
+    };
+    let world = World::serve_in(SharedRuntime::new(time.clone()), echo, options);
+    let raw = world.raw().await;
+    let (mut send, mut recv) = raw.open_bi().await.unwrap();
+    send.write_all(&headers(b"")[..7]).await.unwrap();
+    let mut reset = Box::pin(recv.received_reset());
+    for second in 0.. {
+        // Real datagrams take real time over loopback, and only the server's clock is pushed.
+        let pause = Duration::from_millis(10);
+        if let Ok(code) = tokio::time::timeout(pause, &mut reset).await {
+            let code = code.unwrap().map(quinn::VarInt::into_inner);
+            assert_eq!(code, Some(code::REQUEST_INCOMPLETE));
+            assert!(second >= 30, "after {second} s");
+            break;
+        }
+        time.push(Duration::from_secs(1));
+    }
+    assert_eq!(hits.of(ConnectionLimit::HeadTimeout), 1);
 }

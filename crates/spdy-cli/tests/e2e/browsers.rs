@@ -18,12 +18,12 @@ use crate::support::program::{Served, ended_with};
 /// Resources of the page that ships as `portal`.
 const RESOURCES: usize = 44;
 
-fn serve_portal() -> Served {
+fn serve_portal(more: &[&str]) -> Served {
     let paths = [&CERTIFICATE.chain, &CERTIFICATE.key]
         .map(|path| path.to_str().expect("the path is UTF-8"));
     Served::start(
         Path::new("portal"),
-        &["--cert", paths[0], "--key", paths[1]],
+        &[&["--cert", paths[0], "--key", paths[1]], more].concat(),
     )
 }
 
@@ -69,7 +69,7 @@ fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
         return;
     }
     require("curl", is_installed("curl"));
-    let served = serve_portal();
+    let served = serve_portal(&[]);
     let address = if scheme == "https" {
         served.tls
     } else {
@@ -114,7 +114,7 @@ fn curl_believes_the_certificate_that_serve_was_given() {
         return;
     }
     require("curl", is_installed("curl"));
-    let served = serve_portal();
+    let served = serve_portal(&[]);
     let mut curl = Command::new("curl");
     curl.args([
         "--silent",
@@ -136,11 +136,38 @@ fn curl_believes_the_certificate_that_serve_was_given() {
 
 #[test]
 fn chromium_loads_the_whole_page_by_http_2() {
+    chromium_loads(
+        &[],
+        &["--disable-quic".to_owned()],
+        "HTTP2_SESSION_SEND_HEADERS",
+        "HTTP2_SESSION_RECV_HEADERS",
+    );
+}
+
+#[test]
+fn chromium_loads_the_whole_page_by_http_3() {
+    let hosts: BTreeSet<_> = resources()
+        .into_keys()
+        .map(|(host, _)| format!("{host}:443"))
+        .collect();
+    let hosts: Vec<_> = hosts.into_iter().collect();
+    let forced = format!("--origin-to-force-quic-on={}", hosts.join(","));
+    let protocols = ["--protocols", "h3,h2,http/1.1"];
+    chromium_loads(
+        &protocols,
+        &["--enable-quic".to_owned(), forced],
+        "HTTP3_HEADERS_SENT",
+        "HTTP3_HEADERS_DECODED",
+    );
+}
+
+/// The page by a server with `serving` and a Chromium with `browsing`, whose log calls headers `sent` and `received`.
+fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &str) {
     if !wanted() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let served = serve_portal();
+    let served = serve_portal(serving);
     let folder = tempfile::tempdir().expect("a folder can be made");
     let log = folder.path().join("net.json");
     let chain = fs::read(&CERTIFICATE.chain).expect("it was just written");
@@ -154,7 +181,6 @@ fn chromium_loads_the_whole_page_by_http_2() {
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
-        "--disable-quic",
         "--no-first-run",
     ]);
     chromium.args([
@@ -174,6 +200,7 @@ fn chromium_loads_the_whole_page_by_http_2() {
         pin.trim_start_matches("sha256//")
     ));
     chromium.arg(format!("--host-resolver-rules=MAP * {}", served.tls));
+    chromium.args(browsing);
     let output = ended_with(0, chromium.args(["--dump-dom", "https://www.portal.test/"]));
 
     let dom = String::from_utf8_lossy(&output.stdout);
@@ -181,29 +208,24 @@ fn chromium_loads_the_whole_page_by_http_2() {
         dom.matches("<img").count() >= RESOURCES - 2,
         "a page without its images: {dom}"
     );
-    let answered = answered_by_http_2(&fs::read_to_string(&log).expect("Chromium wrote its log"));
+    let log = fs::read_to_string(&log).expect("Chromium wrote its log");
+    let answered = answered(&log, sent, received);
     let missing: Vec<_> = resources()
         .into_keys()
         .filter(|resource| !answered.contains(resource))
         .collect();
-    assert!(
-        missing.is_empty(),
-        "not answered with 200 by HTTP/2: {missing:?}"
-    );
+    assert!(missing.is_empty(), "no {received} with 200 of {missing:?}");
 }
 
-/// Host and path of every request that Chromium's log shows answered with 200 on an HTTP/2 session.
-fn answered_by_http_2(log: &str) -> BTreeSet<(String, String)> {
+/// Host and path of every request that Chromium's log shows answered with 200, by the names of its events.
+fn answered(log: &str, sent: &str, received: &str) -> BTreeSet<(String, String)> {
     let log: Value = serde_json::from_str(log).expect("Chromium's log is JSON");
     let kind = |name: &str| {
         log["constants"]["logEventTypes"][name]
             .as_u64()
             .expect("Chromium knows the event")
     };
-    let (sent, received) = (
-        kind("HTTP2_SESSION_SEND_HEADERS"),
-        kind("HTTP2_SESSION_RECV_HEADERS"),
-    );
+    let (sent, received) = (kind(sent), kind(received));
     let field = |event: &Value, name: &str| {
         let headers = event["params"]["headers"].as_array()?;
         headers

@@ -8,6 +8,7 @@ mod bench;
 mod browsers;
 mod cli;
 mod header_blocks;
+mod http3;
 mod inspect;
 mod interop;
 mod interop_jvm;

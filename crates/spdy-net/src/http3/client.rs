@@ -21,13 +21,14 @@ use super::frame::{Frames, Place};
 use super::opening::{Opening, Openings};
 use super::qpack;
 use super::receiving::{Received, head as read_head};
+use super::room::Room;
 use super::sending::{Sending, watch_of};
 use crate::byte_count::{Counters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
 use crate::http2::PRIORITY;
 use crate::latch::Latch;
-use crate::quic::Quic;
+use crate::quic::{Quic, SEND_WINDOW_BYTES};
 use crate::tap::ConnectionTap;
 use crate::turns::Precedence;
 
@@ -41,6 +42,7 @@ const PARTING_STEPS: u32 = 100;
 pub(crate) struct Http3Client {
     shared: Arc<Shared>,
     openings: Openings,
+    room: Room,
     counters: Arc<Counters>,
     tap: Option<ConnectionTap>,
     runtime: SharedRuntime,
@@ -184,6 +186,7 @@ impl Http3Client {
             _handle: Arc::new(Handle(shared.clone())),
             shared,
             openings: Openings::default(),
+            room: Room::new(SEND_WINDOW_BYTES),
             counters: Arc::default(),
             tap,
             runtime: runtime.clone(),
@@ -257,10 +260,11 @@ impl Http3Client {
 
         let sent = sending.headers(&list).await;
         sent.map_err(|fault| lost(&fault))?;
+        let room = self.room.clone();
         let upload = async move {
             let sent = match is_empty {
                 true => sending.finish(),
-                false => sending.body(body, || None, None).await,
+                false => sending.body(body, &room, || precedence, None).await,
             };
             if let Err(fault) = sent {
                 // It may have its answer all the same: servers stop what they will not read.

@@ -30,7 +30,7 @@ const SETTINGS_OF_HTTP2: [u64; 4] = [0x2, 0x3, 0x4, 0x5];
 /// Unidirectional streams a peer may have open: it needs three, and may grease with another.
 pub(crate) const MAX_UNI_STREAMS: u32 = 8;
 /// Before all requests: what is said of the connection must not wait behind bodies.
-const CONTROL_PRIORITY: i32 = 100;
+const CONTROL_PRIORITY: i32 = i32::MAX;
 
 /// Which side of the connection this is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,7 +3,7 @@
 //! ```text
 //!   client.rs                      server.rs            an exchange a stream, both directions of it
 //!      |  opening.rs: whose turn      |
-//!   sending.rs, receiving.rs       the same             bodies, heads, trailers; RESET_STREAM, STOP_SENDING
+//!   sending.rs, receiving.rs       the same             bodies, heads, trailers; RESET_STREAM, STOP_SENDING (room.rs)
 //!      |  fields.rs, qpack.rs         |                 heads <-> fields <-> header blocks
 //!      |  frame.rs                    |                 frames <-> bytes of a stream
 //!   control.rs                     the same             SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
@@ -24,6 +24,7 @@ mod frame;
 mod opening;
 mod qpack;
 mod receiving;
+mod room;
 mod sending;
 pub(crate) mod server;
 mod static_table;

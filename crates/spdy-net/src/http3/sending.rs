@@ -18,9 +18,13 @@ use super::fault::Fault;
 use super::fields;
 use super::frame::{frame, kind, put_head};
 use super::qpack::{self, Field};
+use super::room::Room;
 use super::watch::StreamWatch;
 use crate::stall::Stall;
 use crate::turns::Precedence;
+
+/// The most of a body that is handed to QUIC at once, bytes; a frame each.
+const PIECE_BYTES: usize = 32 * 1024;
 
 /// The sending side of a stream. Dropped before its end, it is reset: quinn would end it, and half a body pass for a
 /// whole one.
@@ -33,9 +37,18 @@ pub(super) struct Sending {
     parting: Option<Code>,
 }
 
-/// What QUIC gives a stream of this urgency: it knows more as more urgent.
-pub(super) fn quic_priority(precedence: Precedence) -> i32 {
-    7 - i32::from(precedence.urgency)
+/// Streams of one urgency that have a place of their own in its order.
+const PLACES: i32 = 1 << 26;
+
+/// What a stream has with quinn, which sends what has more first, and shares among equals: an urgency is a range, and
+/// in it the older goes first, and those that are useful in part share what is left (RFC 9218 §10).
+fn quic_priority(precedence: Precedence, stream_id: u64) -> i32 {
+    let level = (7 - i32::from(precedence.urgency)) * PLACES;
+    if precedence.incremental {
+        return level;
+    }
+    let age = i32::try_from(stream_id / 4).unwrap_or(PLACES);
+    level + PLACES - 1 - age.min(PLACES - 2)
 }
 
 impl Sending {
@@ -61,7 +74,9 @@ impl Sending {
 
     /// From now on the stream goes before and behind others so.
     pub(super) fn set_precedence(&self, precedence: Precedence) {
-        let _ = self.stream.set_priority(quic_priority(precedence)); // one that is gone needs none
+        let _ = self
+            .stream
+            .set_priority(quic_priority(precedence, self.id())); // one that is gone needs none
     }
 
     /// Sends a header block, or queues it before what comes next.
@@ -127,11 +142,13 @@ impl Sending {
     /// Writes `body`, and ends the stream. `precedence` is asked before each piece, for it may change.
     pub(super) async fn body(
         &mut self,
-        body: Body,
-        mut precedence: impl FnMut() -> Option<Precedence>,
+        mut body: Body,
+        room: &Room,
+        mut precedence: impl FnMut() -> Precedence,
         mut stall: Option<Stall>,
     ) -> Result<(), Fault> {
-        let mut body = body;
+        let (mut queue, mut data) = (room.queue(), Bytes::new());
+        let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
             loop {
                 if !self.is_queue_empty() {
@@ -147,6 +164,27 @@ impl Sending {
                     stall.iter_mut().for_each(|stall| stall.moved(taken));
                     continue;
                 }
+                if !data.is_empty() {
+                    let precedence = precedence();
+                    let taken = queue.poll_take(cx, precedence.urgency, &mut data, PIECE_BYTES);
+                    if let Poll::Ready(piece) = taken {
+                        self.set_precedence(precedence);
+                        self.queue_data(piece);
+                        continue;
+                    }
+                    // Whatever the peer takes of the connection, it is not standing still.
+                    let so_far = room.released_bytes();
+                    let moved = usize::try_from(so_far - released).unwrap_or(usize::MAX);
+                    released = so_far;
+                    let Some(stall) = &mut stall else {
+                        return Poll::Pending;
+                    };
+                    if moved > 0 {
+                        stall.moved(moved);
+                    }
+                    let slow = |error: std::io::Error| Err(Fault::Slow(error.to_string()));
+                    return stall.poll(cx).map(slow);
+                }
                 if body.is_end_stream() {
                     return Poll::Ready(Ok(None));
                 }
@@ -158,13 +196,7 @@ impl Sending {
                 };
                 let next = next.transpose().map_err(|error| internal(&error))?;
                 match next.map(Frame::into_data) {
-                    Some(Ok(data)) if data.is_empty() => {}
-                    Some(Ok(data)) => {
-                        if let Some(precedence) = precedence() {
-                            self.set_precedence(precedence);
-                        }
-                        self.queue_data(data);
-                    }
+                    Some(Ok(more)) => data = more,
                     Some(Err(frame)) => return Poll::Ready(Ok(frame.into_trailers().ok())),
                     None => return Poll::Ready(Ok(None)),
                 }
@@ -220,5 +252,34 @@ pub(super) fn watch_of(
         stream_id: stream.id().into(),
         counters: counters.clone(),
         tap,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urgency_goes_before_age_and_age_before_those_that_share() {
+        let of = |urgency, incremental, id| {
+            let precedence = Precedence {
+                urgency,
+                incremental,
+            };
+            quic_priority(precedence, id)
+        };
+        let last = 4 * ((1 << 60) - 1);
+        let order = [
+            of(0, false, 400),
+            of(0, false, 404),
+            of(0, false, last),
+            of(0, true, 0),
+            of(1, false, 0),
+            of(7, false, last),
+            of(7, true, 0),
+        ];
+        assert!(order.is_sorted_by(|a, b| a > b), "{order:?}");
+        assert_eq!(of(3, true, 0), of(3, true, 4));
+        assert_eq!(of(7, true, 0), 0);
     }
 }

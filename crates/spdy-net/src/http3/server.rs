@@ -29,6 +29,7 @@ use super::fault::{Fault, is_orderly};
 use super::fields;
 use super::frame::{Frames, Place};
 use super::receiving::{Received, head};
+use super::room::Room;
 use super::sending::{Sending, delivered};
 use crate::connection::drop_connection_headers;
 use crate::error::ConnectionError;
@@ -37,6 +38,7 @@ use crate::http2::PRIORITY;
 use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::protocol::Protocol;
+use crate::quic::SEND_WINDOW_BYTES;
 use crate::serve::{ServerOptions, Terms};
 use crate::stall::Stall;
 use crate::turns::Precedence;
@@ -89,7 +91,7 @@ pub(crate) async fn serve(
         stop,
         ..
     } = terms;
-    let priorities = Priorities::default();
+    let (priorities, room) = (Priorities::default(), Room::new(SEND_WINDOW_BYTES));
     let (goaway, say_goaway) = oneshot::channel();
     let mut goaway = Some(goaway);
     let told = priorities.clone();
@@ -143,6 +145,7 @@ pub(crate) async fn serve(
                         runtime: runtime.clone(),
                         connection: connection.clone(),
                         priorities: priorities.clone(),
+                        room: room.clone(),
                     };
                     let priorities = priorities.clone();
                     answers.push(async move {
@@ -207,6 +210,7 @@ struct Answering {
     runtime: SharedRuntime,
     connection: quinn::Connection,
     priorities: Priorities,
+    room: Room,
 }
 
 impl Answering {
@@ -301,8 +305,10 @@ impl Answering {
                 return sending.finish();
             }
             let stall = Stall::of_writing(self.runtime.clone(), &self.options);
-            let precedence = || self.priorities.of(id);
-            sending.body(body, precedence, Some(stall)).await
+            let precedence = || self.priorities.of(id).unwrap_or(precedence);
+            sending
+                .body(body, &self.room, precedence, Some(stall))
+                .await
         };
         match sent.await {
             Ok(()) => {

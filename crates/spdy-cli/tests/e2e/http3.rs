@@ -1,0 +1,79 @@
+//! `spdy serve` and `spdy fetch` over HTTP/3.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::certificate::CERTIFICATE;
+use crate::support::files::FILES;
+use crate::support::program::{Served, ended_with, spdy};
+
+fn serve(more: &[&str]) -> Served {
+    let paths = [&CERTIFICATE.chain, &CERTIFICATE.key]
+        .map(|path| path.to_str().expect("the path is UTF-8"));
+    let certificate = ["--cert", paths[0], "--key", paths[1]];
+    Served::start(&FILES.folder, &[&certificate, more].concat())
+}
+
+fn fetch(protocol: &str, more: &[&str]) -> std::process::Command {
+    let mut fetch = spdy(&["fetch", "--protocol", protocol, "--cacert"]);
+    fetch.arg(&CERTIFICATE.authority).args(more);
+    fetch
+}
+
+#[test]
+fn files_of_every_length_come_whole_over_one_connection() {
+    let served = serve(&["--protocols", "h3,http/1.1"]);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let names = ["0", "128", "10k", "1m"];
+    let urls = names.map(|name| format!("https://localhost:{}/{name}", served.tls.port()));
+    let mut fetch = fetch("h3", &["--json", "--output-dir"]);
+    let output = ended_with(0, fetch.arg(folder.path()).args(&urls));
+    for name in names {
+        let (want, got) = (FILES.folder.join(name), folder.path().join(name));
+        assert!(fs::read(want).unwrap() == fs::read(got).unwrap(), "{name}");
+    }
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let told: Value = serde_json::from_str(line).expect("a JSON object a line");
+        assert_eq!(told["protocol"], "h3", "{line}");
+    }
+}
+
+#[test]
+fn answers_over_tls_tell_where_http_3_is_spoken_and_plain_ones_do_not() {
+    let served = serve(&["--protocols", "h3,http/1.1"]);
+    let head = |url: String, protocol| {
+        let output = ended_with(0, &mut fetch(protocol, &["--head", &url]));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let port = served.tls.port();
+    let told = format!("alt-svc: h3=\":{port}\"; ma=3600");
+    let secure = head(format!("https://localhost:{port}/128"), "http/1.1");
+    assert!(secure.contains(&told), "{secure}");
+    let plain = head(
+        format!("http://localhost:{}/128", served.plain.port()),
+        "http/1.1",
+    );
+    assert!(!plain.contains("alt-svc"), "{plain}");
+    let without = serve(&[]);
+    let secure = head(
+        format!("https://localhost:{}/128", without.tls.port()),
+        "http/1.1",
+    );
+    assert!(!secure.contains("alt-svc"), "{secure}");
+}
+
+#[test]
+fn http_3_without_tls_is_refused_on_both_sides() {
+    let output = ended_with(1, &mut fetch("h3", &["http://localhost:1/"]));
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(why.contains("HTTP/3 wants https"), "{why}");
+    for more in [&["--protocols", "h3"][..], &["--protocols", "h3,h2"]] {
+        let mut serve = spdy(&["serve", "portal", "--plain", "127.0.0.1:0"]);
+        let output = ended_with(2, serve.args(more));
+        let why = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(why.contains("h3 has no plain form"), "{why}");
+    }
+    let bench = ["bench", "--protocol", "h3", "https://localhost:1/"];
+    ended_with(2, &mut spdy(&bench));
+}
