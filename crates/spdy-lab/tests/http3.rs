@@ -40,13 +40,11 @@ fn document(len: usize) -> Replica {
         name: "document".to_owned(),
         source: "made by a test".to_owned(),
         start: 0,
-        recorded: None,
-        dom_content_loaded: None,
-        load: None,
         exchanges: vec![Exchange {
             initiator: Initiator::Navigation,
             ..document
         }],
+        ..builtin::flags()
     }
 }
 

@@ -1,15 +1,19 @@
 //! The servers' host: a page's site behind every address, and the resolver that knows them.
 //!
 //! The host has every address itself, so that one listener a port, at no address in particular, is a server at each.
+//! Those that speak HTTP/3 have a UDP socket of their own.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc;
 
 use spdy::runtime::SharedRuntime;
-use spdy_server::serve::{ServeConfig, serve_connection};
+use spdy_net::network::{Network, SystemNetwork};
+use spdy_net::protocol::Protocol;
+use spdy_net::quic::QuicEndpoint;
+use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::{Host, SERVER};
@@ -72,7 +76,8 @@ impl FarSide {
         let resolver = UdpSocket::bind((SERVER, names::PORT)).await?;
         tokio::spawn(self.names.serve(resolver));
         let servers = Arc::new(self.servers);
-        for port in self.ports {
+        let ports = self.ports;
+        for &port in &ports {
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
             let accepting = accept(
                 listener,
@@ -81,6 +86,17 @@ impl FarSide {
                 runtime.clone(),
             );
             tokio::spawn(accepting);
+        }
+        let by_quic = |config: &&ServeConfig| config.protocols.contains(&Protocol::Http3);
+        for (address, config) in servers.iter().filter(|(_, config)| by_quic(config)) {
+            for &port in &ports {
+                let address = SocketAddr::from((*address, port));
+                let tls = config.tls.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
+                let socket = SystemNetwork.datagrams(address)?;
+                let endpoint = QuicEndpoint::new(socket, tls, &config.options, &runtime)?;
+                let (site, config) = (self.site.clone(), config.clone());
+                tokio::spawn(accept_quic(endpoint, site, config, runtime.clone()));
+            }
         }
         let _ = ready.send(()); // whoever waits for it outlives us
         let _ = stopped.await; // told to stop, or forgotten
@@ -110,6 +126,18 @@ async fn accept(
             let serving = serve_connection(io, site.clone(), config.clone(), runtime.clone());
             tokio::spawn(serving);
         }
+    }
+}
+
+async fn accept_quic(
+    endpoint: QuicEndpoint,
+    site: Arc<Site>,
+    config: ServeConfig,
+    runtime: SharedRuntime,
+) {
+    while let Some(incoming) = endpoint.accept().await {
+        let serving = serve_quic(incoming, site.clone(), config.clone(), runtime.clone());
+        tokio::spawn(serving);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_net::network::{BoxIo, Network};
+use spdy_net::network::{BoxIo, DatagramSocket, Network, SystemNetwork};
 use tokio::net::TcpStream;
 
 use crate::live::names::{self, Names};
@@ -45,5 +45,10 @@ impl Network for LiveNetwork {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as BoxIo)
         })
+    }
+
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        self.connections.fetch_add(1, Ordering::Relaxed); // one a socket
+        SystemNetwork.datagrams(local)
     }
 }
