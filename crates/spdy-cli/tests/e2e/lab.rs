@@ -744,6 +744,22 @@ fn a_report_of_a_store_needs_no_network_and_takes_no_name_for_markup() {
     assert!(html.contains("&lt;script&gt;alert(1)") && html.contains("&lt;b onload=x&gt;"));
     assert!(!html.contains("<script") && !html.contains("<b "));
     ended_with(1, &mut lab.command(&["report", "nowhere.db"]));
+    let hostile = "UPDATE results SET cell = replace(cell, 'page=', 'page=../../x/')";
+    let connection = Connection::open(lab.path("small.db")).expect("a store");
+    connection.execute(hostile, []).expect("rows");
+    drop(connection);
+    ended_with(
+        0,
+        &mut lab.command(&["report", "small.db", "--svg", "figures"]),
+    );
+    let figures = fs::read_dir(lab.path("figures")).expect("they were made");
+    let mut count = 0;
+    for figure in figures {
+        let svg = fs::read_to_string(figure.expect("a file").path()).expect("text");
+        assert!(!svg.contains("<b ") && !svg.contains("onload=x>"), "{svg}");
+        count += 1;
+    }
+    assert_eq!(count, 9);
 
     // A report is not written over what it is of, nor is a table.
     let before = lab.bytes("small.db");

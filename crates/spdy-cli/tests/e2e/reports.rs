@@ -23,7 +23,7 @@ const EXPERIMENTS: [(&str, &str); 3] = [
     ),
     (
         "names",
-        "name = 'names'\npages = ['flags']\nprotocols = ['http', 'spdy-plain']\n[factors]\nnetwork = ['dsl', '3g', 'cable']\n",
+        "name = 'names'\npages = ['portal']\nprotocols = ['http', 'spdy-plain', 'h3']\n[factors]\nnetwork = ['dsl', '3g', 'cable']\n",
     ),
     (
         "alone",

@@ -108,7 +108,7 @@ pub(super) fn class_of(protocol: &str) -> &'static str {
 pub(super) fn tick_label(mark: f64, end: f64) -> String {
     if mark == 0.0 {
         "0".to_owned()
-    } else if end >= 2_000.0 {
+    } else if end >= 1_000.0 {
         format!("{}\u{202f}s", (mark / 10.0).round() / 100.0)
     } else {
         format!("{}\u{202f}ms", (mark * 100.0).round() / 100.0)
@@ -122,6 +122,7 @@ mod tests {
     #[test]
     fn long_axes_are_marked_in_seconds() {
         assert_eq!(tick_label(2_500.0, 10_000.0), "2.5\u{202f}s");
+        assert_eq!(tick_label(500.0, 1_000.0), "0.5\u{202f}s");
         assert_eq!(tick_label(20.0, 90.0), "20\u{202f}ms");
     }
 }

@@ -72,6 +72,13 @@ impl Figure {
         }
     }
 
+    /// Lays four panels out as two by two.
+    pub(crate) fn balance(&mut self) {
+        if self.panels.len() == 4 {
+            self.columns = 2;
+        }
+    }
+
     /// The figure as part of a page; `id` is nobody else's there.
     pub(crate) fn on_page(&self, out: &mut String, id: &str) -> fmt::Result {
         let columns = match self.columns {

@@ -38,6 +38,7 @@ pub(super) fn times(data: &Data) -> Figure {
                 tick_label(ms, most)
             }));
     }
+    figure.balance();
     figure
 }
 
@@ -66,6 +67,7 @@ pub(super) fn ratios(data: &Data) -> Figure {
                 format!("×{ratio}")
             }));
     }
+    figure.balance();
     figure
 }
 

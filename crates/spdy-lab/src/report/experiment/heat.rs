@@ -21,7 +21,7 @@ pub(super) fn ratios(data: &Data, page: &str, across: &Factor, down: &Factor) ->
         down.name, across.name
     );
     let words = ["ratio", "over", &down.name, &across.name, page];
-    let mut figure = Figure::new(&words, title, 3.min(data.protocols.len() - 1));
+    let mut figure = Figure::new(&words, title, 4.min(data.protocols.len() - 1));
     figure.class = "heat";
     figure.legend = [0.5, 0.7, 0.9, 1.1, 1.4, 2.0]
         .map(|ratio| (ink(ratio), format!("×{ratio}")))

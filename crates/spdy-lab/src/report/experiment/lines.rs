@@ -38,9 +38,7 @@ pub(super) fn loads(data: &Data, page: &str, factor: &Factor) -> Figure {
         };
         figure.push(panel(data, factor, &trials, Moment::Load, &caption));
     }
-    if figure.panels.len() == 4 {
-        figure.columns = 2;
-    }
+    figure.balance();
     figure
 }
 

@@ -40,6 +40,7 @@ pub(super) fn against_first(data: &Data) -> Figure {
     for protocol in data.protocols.iter().skip(1) {
         figure.push(panel(data, protocol, &scale));
     }
+    figure.balance();
     figure.legend = vec![(Ink::Midline, "as fast as the other".to_owned())];
     figure
 }
