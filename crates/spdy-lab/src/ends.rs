@@ -46,6 +46,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
             compression: options.spdy_compression,
             secrets: options.spdy_secrets.clone(),
             compression_window_bits: options.spdy_window_bits,
+            max_frame_bytes: options.data_frame_bytes,
             frame_timeout: PATIENCE,
             pushes: options.push.then(|| PushLimits {
                 unclaimed_for: PATIENCE,
@@ -74,6 +75,7 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             min_rate: 0,
             frame_timeout: PATIENCE,
             max_streams: options.max_concurrent_streams,
+            data_frame_bytes: options.data_frame_bytes as usize,
             compression: options.spdy_compression,
             secrets: options.spdy_secrets.clone(),
             compression_window_bits: options.spdy_window_bits,

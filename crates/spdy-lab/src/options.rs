@@ -111,6 +111,11 @@ impl FromStr for RaceProtocol {
     }
 }
 
+/// The smallest value of [`Options::data_frame_bytes`]: below, heads outweigh what they carry in no time.
+pub const MIN_FRAME_BYTES: u32 = 64;
+/// The largest: as much as a client lets a stream send unasked.
+pub const MAX_FRAME_BYTES: u32 = 1024 * 1024;
+
 /// Every choice of a load but page, protocol, network and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -152,6 +157,9 @@ pub struct Options {
     pub hints: bool,
     /// What the client has before the load.
     pub cache: Cache,
+    /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2, whose client
+    /// then takes such frames).
+    pub data_frame_bytes: u32,
 }
 
 impl Default for Options {
@@ -175,6 +183,7 @@ impl Default for Options {
             priorities: true,
             hints: false,
             cache: Cache::Cold,
+            data_frame_bytes: 16_384,
         }
     }
 }
@@ -217,6 +226,7 @@ impl Options {
             priorities: true,
             hints: false,
             cache: Cache::Cold,
+            data_frame_bytes: 16_384,
         }
     }
 }

@@ -413,3 +413,47 @@ fn a_page_that_is_fresh_as_a_whole_needs_no_network() {
         assert_eq!((load.load_ms, load.time_on_wire_ms), (0.0, 0.0));
     }
 }
+
+#[test]
+fn small_frames_cost_a_head_each_and_large_ones_hold_up_what_is_urgent() {
+    let image = own("i.png", Kind::Image, "image/png", vec![0; 1_000_000]);
+    let sheet = own(
+        "a.css",
+        Kind::Stylesheet,
+        "text/css",
+        "@import url(/b.css);",
+    );
+    let imported = own("b.css", Kind::Stylesheet, "text/css", "p { color: red }");
+    let script = own("s.js", Kind::Script, "text/javascript", " ");
+    // The script waits for a sheet that is asked for when the image is on its way.
+    let html = "<html><body><img src=/i.png><link rel=stylesheet href=/a.css><script src=/s.js></script></body></html>";
+    let page = page(html, vec![image, sheet, imported, script]);
+    for (protocol, head) in [
+        (RaceProtocol::Spdy, 8.0),
+        (RaceProtocol::Spdy2, 8.0),
+        // Each in a TLS record of its own, which is 22 bytes more.
+        (RaceProtocol::H2, 9.0 + 22.0),
+    ] {
+        let loads = run(
+            &page,
+            protocol,
+            "rate = '100mbit'\nframe = [256, 16384, 1048576]",
+        );
+        let [small, usual, large] = &loads[..] else {
+            panic!("three levels");
+        };
+        // A million bytes are 3,907 frames, or 62: the rest of the difference is packets for them.
+        let heads = head * (1_000_000.0 / 256.0 - 1_000_000.0 / 16_384.0);
+        let more = small.bytes_down as f64 - usual.bytes_down as f64;
+        assert!(
+            more > 0.95 * heads && more < 1.3 * heads,
+            "{protocol}: {more} bytes, {heads} of heads"
+        );
+        assert!(large.bytes_down < usual.bytes_down, "{protocol}");
+        let [small, usual, large] = [small, usual, large].map(|load| load.dom_content_loaded_ms);
+        assert!(small <= usual, "{protocol}: {small} {usual}");
+        assert!(usual + 50.0 < large, "{protocol}: {usual} {large}");
+    }
+    assert!(told("frame = 63").contains("want bytes from 64 to 1048576"));
+    assert!(told("frame = 1048577").contains("want bytes from 64 to 1048576"));
+}

@@ -26,7 +26,7 @@ use spdy_session::observe::Direction;
 use crate::byte_count::HeaderBytes;
 use crate::error::{ConnectionError, ExchangeError};
 use crate::http1::Http1Client;
-use crate::http2::Http2Client;
+use crate::http2::{Http2Client, MIN_MAX_FRAME_BYTES};
 use crate::http3::client::Http3Client;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
@@ -43,6 +43,8 @@ pub struct ClientOptions {
     pub session_window_bytes: u32,
     /// The largest response head taken, bytes.
     pub max_head_bytes: usize,
+    /// The largest HTTP/2 frame taken, bytes: 16,384 to 2^24 - 1.
+    pub max_frame_bytes: u32,
     /// How long a SPDY control frame may stay unfinished.
     pub frame_timeout: Duration,
     /// How SPDY's header blocks are compressed.
@@ -78,6 +80,7 @@ impl Default for ClientOptions {
             stream_window_bytes: 1024 * 1024,
             session_window_bytes: 10 * 1024 * 1024,
             max_head_bytes: 64 * 1024,
+            max_frame_bytes: MIN_MAX_FRAME_BYTES,
             frame_timeout: Duration::from_secs(30),
             compression: Compression::Masked,
             secrets: Secrets::default(),

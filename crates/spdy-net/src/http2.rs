@@ -45,13 +45,15 @@ const ASSUMED_STREAMS: usize = 100;
 const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
 /// The greatest window there is (RFC 9113 §6.9.1).
 const MAX_WINDOW: u32 = (1 << 31) - 1;
-/// Bytes of one stream that h2 holds unsent: what lies there can no longer be overtaken.
+/// Bytes of one stream that h2 holds unsent, where no frame is larger: what lies there can no longer be overtaken.
 const SEND_BUFFER_BYTES: usize = 32 * 1024;
-/// The most handed to h2 at once, bytes: one frame of the default size.
+/// The most of an upload that is handed to h2 at once, bytes: one frame of the default size.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// The largest frame taken, bytes: the least that a peer may count on (RFC 9113 §4.2).
-const MAX_FRAME_BYTES: u32 = 16 * 1024;
+/// The largest frame that a peer may always count on, bytes (RFC 9113 §4.2); servers take no other.
+pub(crate) const MIN_MAX_FRAME_BYTES: u32 = 16 * 1024;
+/// The largest that there is (RFC 9113 §4.2).
+const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
 /// Requests reset by the client before the server looked at them; one more ends the connection
 /// (rapid reset, CVE-2023-44487).
 const MAX_UNSEEN_RESETS: usize = 20;
@@ -85,12 +87,15 @@ impl Http2Client {
     ) -> Result<Self, ConnectionError> {
         let counters = Arc::new(Counters::default());
         let io = Watched::new(io, Http2Watch::new(counters.clone(), tap.clone()));
+        let max_frame = options
+            .max_frame_bytes
+            .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
         let (sender, connection) = h2::client::Builder::new()
             .enable_push(false)
             .initial_window_size(options.stream_window_bytes)
             .initial_connection_window_size(options.session_window_bytes)
             .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
-            .max_frame_size(MAX_FRAME_BYTES)
+            .max_frame_size(max_frame)
             .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
             .max_concurrent_reset_streams(REMEMBERED_RESETS)
             .initial_max_send_streams(ASSUMED_STREAMS)
@@ -210,7 +215,7 @@ impl Http2Client {
             );
         }
         let upload = (!body.is_end_stream()).then(|| {
-            let sending = send_body(stream, body, None, None);
+            let sending = send_body(stream, body, CHUNK_BYTES, None, None);
             sending.map(|_sent| ()).boxed()
         });
         Ok((response, upload))
@@ -344,11 +349,12 @@ impl http_body::Body for Received {
     }
 }
 
-/// Writes `body` to `stream` as the windows, the socket and `turn` allow, then ends the stream; `false` if it
-/// was not sent to its end.
+/// Writes `body` to `stream` as the windows, the socket and `turn` allow, at most `chunk_bytes` (at least 1) a frame, then ends
+/// the stream; `false` if it was not sent to its end.
 pub(crate) async fn send_body(
     mut stream: SendStream<Bytes>,
     body: Body,
+    chunk_bytes: usize,
     turn: Option<Turn>,
     mut stall: Option<Stall>,
 ) -> bool {
@@ -392,9 +398,9 @@ pub(crate) async fn send_body(
                 stall.iter_mut().for_each(|stall| stall.moved(0)); // the client is not at fault
                 return Poll::Pending;
             }
-            stream.reserve_capacity(chunk.len().min(CHUNK_BYTES));
+            stream.reserve_capacity(chunk.len().min(chunk_bytes));
             let room = match stream.poll_capacity(cx) {
-                Poll::Ready(Some(room)) => room?.min(chunk.len()).min(CHUNK_BYTES),
+                Poll::Ready(Some(room)) => room?.min(chunk.len()).min(chunk_bytes),
                 Poll::Ready(None) => {
                     return Poll::Ready(Err("the stream can no longer send".into()));
                 }
@@ -447,11 +453,11 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         .initial_connection_window_size(connection_window)
         .max_concurrent_streams(options.max_streams)
         .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
-        .max_frame_size(MAX_FRAME_BYTES)
+        .max_frame_size(MIN_MAX_FRAME_BYTES)
         .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
         .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
         .max_concurrent_reset_streams(REMEMBERED_RESETS)
-        .max_send_buffer_size(SEND_BUFFER_BYTES)
+        .max_send_buffer_size(SEND_BUFFER_BYTES.max(options.data_frame_bytes))
         .handshake::<_, Bytes>(io);
     let patience = options.handshake_timeout;
     let deadline = runtime.sleep_until(runtime.now() + patience);
@@ -503,7 +509,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     if let Some(pushers) = &pushers {
                         pushers.offer(&mut request, &respond, &turns);
                     }
-                    let answer = answer(request, respond, secure, handler, turns, stall);
+                    let frame = options.data_frame_bytes.max(1);
+                    let answer = answer(request, respond, secure, handler, turns, stall, frame);
                     answers.push(async move {
                         answer.await;
                         drop(busy);
@@ -532,6 +539,7 @@ async fn answer(
     handler: Arc<dyn Handler>,
     turns: Turns,
     stall: Stall,
+    data_frame_bytes: usize,
 ) {
     let (mut head, stream) = request.into_parts();
     let field = head
@@ -567,7 +575,7 @@ async fn answer(
     match sent {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
-            send_body(stream, body, Some(turn), Some(stall)).await;
+            send_body(stream, body, data_frame_bytes, Some(turn), Some(stall)).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the client left before its answer"),

@@ -112,8 +112,9 @@ impl Http2Pusher {
         let turn = self.turns.open(stream.stream_id().as_u32(), precedence);
         let Patience { runtime, options } = &*self.patience;
         let stall = Stall::of_writing(runtime.clone(), options);
+        let frame = options.data_frame_bytes.max(1);
         Ok(Box::pin(async move {
-            empty || send_body(stream, body, Some(turn), Some(stall)).await
+            empty || send_body(stream, body, frame, Some(turn), Some(stall)).await
         }))
     }
 }

@@ -61,6 +61,8 @@ pub struct ServerOptions {
     pub secrets: Secrets,
     /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
     pub compression_window_bits: Option<u8>,
+    /// The largest DATA frame sent, bytes of body: 1 to 2^24 - 1 (SPDY; HTTP/2, where clients must allow what is over 16,384).
+    pub data_frame_bytes: usize,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
     /// A SPDY session, or a QUIC connection, that is silent for so long gets a PING, and ends when it stays silent;
@@ -96,6 +98,7 @@ impl Default for ServerOptions {
             compression: Compression::Masked,
             secrets: Secrets::default(),
             compression_window_bits: None,
+            data_frame_bytes: 16 * 1024,
             flow_control: true,
             keepalive: None,
             metrics: None,

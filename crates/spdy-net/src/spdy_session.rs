@@ -198,6 +198,8 @@ pub(crate) async fn serve(
     config.compression_window_bits = options.compression_window_bits;
     config.keepalive_interval = options.keepalive;
     config.detect_session_window = may_be_31;
+    config.data_frame_bytes = options.data_frame_bytes;
+    config.send_buffer_bytes = config.send_buffer_bytes.max(options.data_frame_bytes);
     config.idle_timeout = Some(options.idle_timeout);
     config.write_timeout = Some(options.write_timeout);
     config.frame_timeout = Some(options.frame_timeout);

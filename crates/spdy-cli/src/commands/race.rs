@@ -10,7 +10,7 @@ use spdy_lab::cache::Cache;
 use spdy_lab::deployment::Deployment;
 use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
-use spdy_lab::options::{Options, RaceProtocol};
+use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::report::{self, Standings};
 use spdy_lab::sim::dns::NameLookups;
@@ -143,6 +143,10 @@ pub(crate) struct Choices {
     /// warm:30s, warm:2min, warm:1h or warm:7d says
     #[arg(long, value_name = "STATE")]
     cache: Option<Cache>,
+
+    /// Largest DATA frame that servers send, bytes (SPDY, h2) [default: 16384]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(i64::from(MIN_FRAME_BYTES)..=i64::from(MAX_FRAME_BYTES)))]
+    frame: Option<u32>,
 
     /// Make a full TLS handshake on every connection
     #[arg(long)]
@@ -342,6 +346,7 @@ impl Choices {
         options.priorities &= !self.no_priorities;
         options.hints |= self.hints;
         options.cache = self.cache.unwrap_or(options.cache);
+        options.data_frame_bytes = self.frame.unwrap_or(options.data_frame_bytes);
         Ok(options)
     }
 }
@@ -421,6 +426,10 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         ),
         ("streams a session", streams),
         ("SPDY headers", compression),
+        (
+            "largest DATA frame",
+            format!("{} bytes", options.data_frame_bytes),
+        ),
         ("program", format!("spdy {}", env!("CARGO_PKG_VERSION"))),
     ];
     let networks = race.networks.iter().map(|network| {

@@ -13,7 +13,7 @@ use spdy_netem::profile::{Era, Profile};
 use crate::cache::UnknownCache;
 use crate::deployment::Deployment;
 use crate::hosts::MAX_SHARDS;
-use crate::options::Options;
+use crate::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
 use crate::sim::dns::NameLookups;
 
 /// Something that an experiment may vary, in the order in which a cell's key names them.
@@ -83,6 +83,8 @@ pub enum Factor {
     Shard,
     /// What the client has before a load.
     Cache,
+    /// The largest DATA frame that servers send.
+    Frame,
 }
 
 /// Where a factor acts.
@@ -100,7 +102,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -133,6 +135,7 @@ impl Factor {
         Self::Hints,
         Self::Shard,
         Self::Cache,
+        Self::Frame,
     ];
 
     /// Its name in an experiment and in keys.
@@ -171,6 +174,7 @@ impl Factor {
             Self::Hints => "hints",
             Self::Shard => "shard",
             Self::Cache => "cache",
+            Self::Frame => "frame",
         }
     }
 
@@ -213,7 +217,8 @@ impl Factor {
             | Self::Priorities
             | Self::Hints
             | Self::Shard
-            | Self::Cache => Kind::Choice,
+            | Self::Cache
+            | Self::Frame => Kind::Choice,
         }
     }
 
@@ -309,6 +314,11 @@ impl Factor {
             Self::Cache => {
                 let cache = level.parse();
                 options.cache = cache.map_err(|unknown: UnknownCache| unknown.to_string())?;
+            }
+            Self::Frame => {
+                let bytes = count(level, MAX_FRAME_BYTES).filter(|bytes| *bytes >= MIN_FRAME_BYTES);
+                let range = format!("bytes from {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}");
+                options.data_frame_bytes = bytes.ok_or_else(|| want(&range))?;
             }
             // Of the page, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
@@ -418,6 +428,7 @@ mod tests {
             ("hints", "yes"),
             ("shard", "4"),
             ("cache", "warm:1h"),
+            ("frame", "4096"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

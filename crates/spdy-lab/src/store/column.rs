@@ -71,7 +71,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 52] = [
+pub const COLUMNS: [Column; 53] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -174,6 +174,9 @@ pub const COLUMNS: [Column; 52] = [
     }),
     later("cache", "TEXT", "'cold'", |it| {
         Value::text(it.conditions.options.cache)
+    }),
+    later("frame", "INT", "16384", |it| {
+        it.conditions.options.data_frame_bytes.into()
     }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {
