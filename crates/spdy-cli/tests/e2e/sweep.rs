@@ -4,8 +4,9 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rusqlite::Connection;
 use serde_json::Value;
@@ -91,10 +92,15 @@ fn a_store_in_postgresql_is_the_same_as_one_in_a_file_to_whoever_reads_it() {
         };
         assert_eq!(of(&url), of("a.db"), "{words:?}");
     }
-    // Carried to a file it is that file, to the last byte.
+    said(&lab, &["report", &url]);
+    assert!(
+        lab.path("small.html").is_file(),
+        "a report is named after the experiment"
+    );
+    // Carried to a file it is that file.
     said(&lab, &["merge", &url, "--store", "copy.db"]);
     assert!(
-        lab.bytes("copy.db") == lab.bytes("a.db"),
+        content(lab.bytes("copy.db")) == content(lab.bytes("a.db")),
         "the files differ"
     );
     // And back.
@@ -628,9 +634,104 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
     );
     said(&lab, &["merge", &url, "--store", "swept.db"]);
     assert!(
-        lab.bytes("swept.db") == lab.bytes("alone.db"),
+        content(lab.bytes("swept.db")) == content(lab.bytes("alone.db")),
         "{case}: the files differ"
     );
+}
+
+#[test]
+fn whoever_waits_for_a_task_that_has_stopped_gives_up_and_says_so() {
+    if !wanted() {
+        return;
+    }
+    let server = PostgresServer::start();
+    let lab = Lab::new(SMALL);
+    let url = server.database("stopped");
+    said(&lab, &["cell", "small.toml", "1", "--store", &url]);
+    // It has added the next cell, and neither commits nor goes away.
+    let held = server.hold(
+        "stopped",
+        "INSERT INTO results (id, plan, cell, run) SELECT 3, plan, replace(cell, 'http', 'spdy'), 1 FROM results WHERE id = 1",
+    );
+    let impatient = format!("{url}&options=-clock_timeout%3D100ms");
+    let cell = ["cell", "small.toml", "2", "--store", &impatient];
+    let told = text(&ended_with(1, &mut command(&lab, &cell)).stderr);
+    assert!(told.contains("due to lock timeout"), "{told}");
+    // Its end takes its part back.
+    drop(held);
+    let cell = ["cell", "small.toml", "2", "--store", &url];
+    let added = said(&lab, &cell);
+    assert!(
+        added.ends_with(": 1 cells added, 0 there already\n"),
+        "{added}"
+    );
+}
+
+#[test]
+fn a_run_whose_server_goes_away_fails_and_says_which() {
+    if !wanted() {
+        return;
+    }
+    let server = PostgresServer::start();
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 200"));
+    let url = server.database("lost");
+    let run = ["run", "small.toml", "--store", &url, "--jobs", "1"];
+    let child = command(&lab, &run)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = child.expect("the program can be started");
+    let (_never, tick) = mpsc::channel::<()>();
+    while server
+        .sql("lost", "SELECT to_regclass('spdy_store')")
+        .trim()
+        .is_empty()
+    {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    drop(server);
+    let output = child.wait_with_output().expect("it was ours");
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("postgres://lab@") && told.contains("/lost: "),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
+    if !wanted() {
+        return;
+    }
+    let server = PostgresServer::start();
+    let lab = Lab::new(SMALL);
+    let url = server.database("earlier");
+    said(&lab, &["run", "small.toml", "--store", &url]);
+    let today = said(&lab, &["export", &url, "--csv", "-"]);
+    let names = server.sql(
+        "earlier",
+        "SELECT column_name FROM information_schema.columns \
+         WHERE table_schema = 'public' AND table_name = 'results' ORDER BY ordinal_position",
+    );
+    let later = names.lines().skip_while(|name| *name != "fold").skip(1);
+    for name in later.take_while(|name| *name != "dom_content_loaded_ms") {
+        server.sql(
+            "earlier",
+            &format!("ALTER TABLE results DROP COLUMN {name}"),
+        );
+    }
+    server.sql("earlier", "UPDATE spdy_store SET version = 1");
+    assert_eq!(said(&lab, &["export", &url, "--csv", "-"]), today);
+    let run = ["run", "small.toml", "--store", &url];
+    let refused = text(&ended_with(1, &mut command(&lab, &run)).stderr);
+    assert!(
+        refused.contains("is a store of version 1, want "),
+        "{refused}"
+    );
+    // Merged into another it is one of today.
+    said(&lab, &["merge", &url, "--store", "today.db"]);
+    assert_eq!(lab.csv("today.db"), today);
 }
 
 #[test]

@@ -3,6 +3,10 @@
 use crate::store::error::StoreError;
 use crate::store::location::Location;
 use crate::store::results::{Added, Store};
+use crate::store::row::Row;
+
+/// Rows that are added in one transaction, at least, until the part is at its end: each costs the disk a round.
+const ROWS_AT_ONCE: usize = 2_000;
 
 /// What a part brought.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -24,19 +28,32 @@ pub fn merge(part: &Location, into: &Location) -> Result<Merged, StoreError> {
     let mut part = Store::open(part)?;
     let mut into = Store::open_or_create(into, &part.contents()?)?;
     let (mut merged, mut fault) = (Merged::default(), None);
+    let (mut cells, mut held) = (Vec::<Vec<Row>>::new(), 0);
+    let mut add = |cells: &mut Vec<Vec<Row>>| -> Result<(), StoreError> {
+        for added in into.add_all(cells)? {
+            match added {
+                Added::New => merged.new += 1,
+                Added::Before => merged.before += 1,
+            }
+        }
+        cells.clear();
+        Ok(())
+    };
     part.each_cell(|rows| {
         if fault.is_some() {
             return;
         }
-        match into.add(rows) {
-            Ok(Added::New) => merged.new += 1,
-            Ok(Added::Before) => merged.before += 1,
-            Err(error) => fault = Some(error),
+        cells.push(rows.to_vec());
+        held += rows.len();
+        if held >= ROWS_AT_ONCE {
+            held = 0;
+            fault = add(&mut cells).err();
         }
     })?;
     if let Some(error) = fault {
         return Err(error);
     }
+    add(&mut cells)?;
     into.finish()?;
     Ok(merged)
 }

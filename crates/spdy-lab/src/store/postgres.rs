@@ -5,7 +5,9 @@
 //!
 //! Transactions are of the default kind (READ COMMITTED). Whoever adds a row that another is about to add waits for the
 //! other's end: if that one commits, the row is there already; if it dies, the server takes its part back and the row is
-//! added after all. Rows are added in the order of their ids, so that no two wait for each other.
+//! added after all. If it does neither, the server ends it after half a minute. Rows are added in the order of their ids, so that no two wait for each other.
+
+use std::time::Duration;
 
 use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator as _;
@@ -17,6 +19,10 @@ use crate::store::postgres_tls::Tls;
 use crate::store::postgres_url::{PostgresUrl, chain};
 use crate::store::schema::{self, APPLICATION};
 use crate::store::value::Value;
+
+/// How long to wait for another program that writes the same rows, and how long the server waits for one that has stopped in
+/// the middle of that before it takes its part back.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A connection to a server.
 pub(crate) struct Postgres {
@@ -40,8 +46,13 @@ impl Postgres {
         let target = url.target().map_err(DatabaseError::Postgres)?;
         let tls = Tls::new(&target).map_err(|error| DatabaseError::Postgres(chain(&error)))?;
         let mut client = target.config.connect(tls)?;
-        // Dates and numbers are read in binary; texts are UTF-8 whatever the database keeps them in.
-        client.batch_execute("SET client_encoding = 'UTF8'")?;
+        // Texts are UTF-8 whatever the database keeps them in. What the URL or the database sets stays.
+        client.batch_execute(&format!(
+            "SET client_encoding = 'UTF8';
+             SELECT set_config(name, '{ms}', false) FROM pg_catalog.pg_settings
+             WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout') AND setting = '0'",
+            ms = PATIENCE.as_millis()
+        ))?;
         Ok(Self { client })
     }
 
@@ -177,6 +188,7 @@ impl<'a> FromSql<'a> for Value {
     ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
         Ok(match *of {
             Type::INT8 => Self::Integer(i64::from_sql(of, raw)?),
+            Type::INT4 => Self::Integer(i32::from_sql(of, raw)?.into()),
             Type::FLOAT8 => Self::Real(f64::from_sql(of, raw)?),
             _ => Self::Text(String::from_sql(of, raw)?),
         })
@@ -187,6 +199,7 @@ impl<'a> FromSql<'a> for Value {
     }
 
     fn accepts(of: &Type) -> bool {
-        <Self as ToSql>::accepts(of)
+        // A number that stands in a query is of the smaller kind.
+        *of == Type::INT4 || <Self as ToSql>::accepts(of)
     }
 }

@@ -15,8 +15,11 @@ use postgres::config::{Host, SslMode};
 
 use crate::experiment::cell::unescaped;
 
-/// How long a server may take to answer a wish to connect, unless `connect_timeout` says otherwise.
-const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+/// How long a server may take to answer a wish to connect, to acknowledge what was sent, and to say nothing until it is asked
+/// whether it is still there, unless `connect_timeout`, `tcp_user_timeout` and `keepalives_idle` say otherwise.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is asked then, and how far apart.
+const PROBES: (u32, Duration) = (3, Duration::from_secs(10));
 
 /// Where a password stands that is not to be seen in a list of processes.
 const PASSWORD_FROM: &str = "PGPASSWORD";
@@ -115,7 +118,15 @@ impl PostgresUrl {
             );
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_WITHIN);
+            config.connect_timeout(PATIENCE);
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(PATIENCE);
+        }
+        if config.get_keepalives_idle() == Config::new().get_keepalives_idle() {
+            config.keepalives_idle(PATIENCE);
+            config.keepalives_retries(PROBES.0);
+            config.keepalives_interval(PROBES.1);
         }
         if config.get_application_name().is_none() {
             config.application_name("spdy lab");

@@ -310,11 +310,42 @@ impl Store {
     ///
     /// [`StoreError::Differs`], or whatever keeps the database from it.
     pub fn add(&mut self, rows: &[Row]) -> Result<Added, StoreError> {
-        let added = self.with(|database| in_transaction(database, |it| insert(it, rows)))?;
-        if added == rows.len() as u64 {
-            return Ok(Added::New);
+        let added = self.add_all(&[rows])?;
+        Ok(added[0])
+    }
+
+    /// Adds the rows of many cells in one transaction; says of each what became of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add) has them. If one cell differs, the others are there all the same.
+    pub(crate) fn add_all(
+        &mut self,
+        cells: &[impl AsRef<[Row]>],
+    ) -> Result<Vec<Added>, StoreError> {
+        let insert = |database: &mut dyn Database| {
+            let cells = cells.iter();
+            cells
+                .map(|rows| insert(database, rows.as_ref()))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        let inserted = self.with(|database| in_transaction(database, insert))?;
+        let mut added = Vec::with_capacity(cells.len());
+        for (rows, inserted) in cells.iter().zip(inserted) {
+            let rows = rows.as_ref();
+            if inserted == rows.len() as u64 {
+                added.push(Added::New);
+            } else {
+                self.check_has(rows)?;
+                added.push(Added::Before);
+            }
         }
-        // Somebody was faster: it is the same cell of the same plan, and ought to be the same to the last digit.
+        Ok(added)
+    }
+
+    /// Finds fault with it unless it has just these rows of their cell. Somebody else has added them: it is the same cell of
+    /// the same plan, and ought to be the same to the last digit.
+    fn check_has(&mut self, rows: &[Row]) -> Result<(), StoreError> {
         let key = rows[0].value("cell").to_string();
         let there = self.rows_of(&key)?;
         if there.len() != rows.len() {
@@ -342,7 +373,7 @@ impl Store {
                 });
             }
         }
-        Ok(Added::Before)
+        Ok(())
     }
 
     /// The rows of the cell of this key, in the order of its runs; none if it is not there.

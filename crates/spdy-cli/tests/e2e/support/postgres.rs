@@ -1,10 +1,10 @@
 //! A PostgreSQL server of a test's own: made anew, reached over a socket of its folder and over TLS, gone with the test.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 
 use super::certificate::CERTIFICATE;
@@ -30,6 +30,19 @@ impl Drop for PostgresServer {
         let _ = Command::new("kill")
             .args(["-INT", &self.child.id().to_string()])
             .status();
+        let _ = self.child.wait();
+    }
+}
+
+/// A transaction that is open.
+pub(crate) struct Held {
+    child: Child,
+    _stdin: ChildStdin,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
@@ -112,15 +125,37 @@ impl PostgresServer {
         )
     }
 
-    /// What `psql` prints of `sql`, a row a line.
-    pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
+    fn psql(&self, database: &str) -> Command {
         let mut psql = Command::new(programs().join("psql"));
         psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet"])
             .args(["--set", "ON_ERROR_STOP=1", "--dbname"])
             .arg(self.url(database))
-            .args(["--command", sql])
             .env("PGPASSWORD", PASSWORD);
-        String::from_utf8_lossy(&ended_with(0, &mut psql).stdout).into_owned()
+        psql
+    }
+
+    /// What `psql` prints of `sql`, a row a line.
+    pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
+        let mut psql = self.psql(database);
+        let output = ended_with(0, psql.args(["--command", sql]));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Does `sql` in a transaction that stays open until the test lets go of it.
+    pub(crate) fn hold(&self, database: &str, sql: &str) -> Held {
+        let mut psql = self.psql(database);
+        let psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = psql.spawn().expect("psql can be started");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        writeln!(stdin, "BEGIN; {sql};\n\\echo held").expect("it reads");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("text");
+        assert_eq!(line, "held\n", "{sql}");
+        Held {
+            child,
+            _stdin: stdin,
+        }
     }
 
     /// A new database; gives its URL.
