@@ -51,6 +51,7 @@ fn all() -> Vec<Seed> {
     page::recordings(&mut seeds);
     page::texts(&mut seeds);
     page::logs(&mut seeds);
+    page::folders(&mut seeds);
     capture::files(&mut seeds);
     capture::sealed(&mut seeds);
     capture::streams(&mut seeds);

@@ -116,3 +116,36 @@ pub(crate) fn logs(seeds: &mut Seeds) {
         .join("\0");
     seeds.push("netlog", "watched", watched);
 }
+
+pub(crate) fn folders(seeds: &mut Seeds) {
+    let field = |number: u8, bytes: &[u8]| {
+        let len = u8::try_from(bytes.len()).expect("a short field");
+        assert!(len < 0x80, "a length of one byte");
+        [&[number << 3 | 2, len], bytes].concat()
+    };
+    let message = |line: &str, name: &str, value: &str, body: &[u8]| {
+        let header = [field(1, name.as_bytes()), field(2, value.as_bytes())].concat();
+        [field(1, line.as_bytes()), field(2, &header), field(3, body)].concat()
+    };
+    let exchange = |line: &str, kind: &str, body: &[u8]| {
+        let request = field(4, &message(line, "Host", "a.test", b""));
+        let response = field(5, &message("HTTP/1.1 200 OK", "Content-Type", kind, body));
+        let file = [
+            &field(1, b"192.0.2.7")[..],
+            &[0x10, 80, 0x18, 1],
+            &request,
+            &response,
+        ]
+        .concat();
+        let len = u16::try_from(file.len()).expect("a short file");
+        [&len.to_be_bytes()[..], &file].concat()
+    };
+    let page = exchange("GET / HTTP/1.1", "text/html", b"<img src=/b.png>");
+    let image = exchange("GET /b.png HTTP/1.1", "image/png", b"b");
+    seeds.push(
+        "mahimahi",
+        "two files",
+        [page.clone(), image.clone()].concat(),
+    );
+    seeds.push("mahimahi", "twice", [image, page.clone(), page].concat());
+}

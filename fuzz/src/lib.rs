@@ -53,6 +53,7 @@ pub const DOORS: &[Door] = &[
     door("warc", page::check_file),
     door("speedreport", page::check_file),
     door("netlog", page::check_netlog),
+    door("mahimahi", page::check_folder),
     door("markup", page::check_markup),
     door("capture", capture::check_file),
     door("raw_streams", capture::check_streams),

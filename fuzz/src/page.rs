@@ -13,7 +13,7 @@ use spdy_page::graph::{MAX_DELAY, PageGraph, Trigger};
 use spdy_page::head::head_len;
 use spdy_page::limits::Limits;
 use spdy_page::netlog;
-use spdy_page::open::{ImportOptions, read};
+use spdy_page::open::{ImportOptions, read, read_folder};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_page::summary::Summary;
 
@@ -69,6 +69,34 @@ pub fn check_netlog(input: &[u8]) {
         }
         if let Ok(recorded) = netlog::record(log, "log", "a fuzzer", &observations, &LIMITS) {
             check_replica(&recorded.replica);
+        }
+    });
+}
+
+/// Takes the input for files of a folder: two bytes of length before each.
+pub fn check_folder(input: &[u8]) {
+    memory::at_most(HELD, || {
+        let (mut files, mut rest) = (Vec::new(), input);
+        while let Some((length, after)) = rest.split_first_chunk::<2>() {
+            let length = usize::from(u16::from_be_bytes(*length)).min(after.len());
+            let (file, left) = after.split_at(length);
+            files.push((files.len().to_string(), Bytes::copy_from_slice(file)));
+            rest = left;
+        }
+        let options = ImportOptions {
+            page: None,
+            limits: LIMITS,
+        };
+        let backwards = files.iter().rev().zip(0..);
+        let backwards: Vec<(String, Bytes)> = backwards
+            .map(|((_, file), number)| (format!("{number}"), file.clone()))
+            .collect();
+        if let Ok(opened) = read_folder(files, "a/folder/", &options) {
+            check_replica(&opened.replica);
+            match read_folder(backwards, "a/folder/", &options) {
+                Ok(again) => assert_eq!(again.replica, opened.replica, "names of files matter"),
+                Err(error) => panic!("under other names: {error}"),
+            }
         }
     });
 }

@@ -52,8 +52,8 @@ pub(crate) struct Seen {
     pub(crate) timing: Option<Timing>,
     pub(crate) finished: Option<f64>,
     pub(crate) error: Option<String>,
-    /// It never left the browser.
-    pub(crate) is_cached: bool,
+    /// It was answered before it reached the network stack, and the NetLog does not know of it.
+    pub(crate) is_inside: bool,
 }
 
 /// What made the page ask.
@@ -168,7 +168,6 @@ struct Received {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct ResponseFields {
-    from_disk_cache: bool,
     from_prefetch_cache: bool,
     from_service_worker: bool,
     timing: Option<Timing>,
@@ -246,8 +245,9 @@ impl Observations {
             "Network.requestWillBeSent" => self.sent(parse(message)),
             "Network.responseReceived" => self.received(parse(message)),
             "Network.requestServedFromCache" => {
+                // The memory's: the disk's belongs to the network stack.
                 if let Some(seen) = self.of(parse(message)) {
-                    seen.is_cached = true;
+                    seen.is_inside = true;
                 }
             }
             "Network.loadingFinished" | "Network.loadingFailed" => self.ended(parse(message)),
@@ -293,7 +293,6 @@ impl Observations {
         {
             asked_by = AskedBy::Redirect;
             let before = &mut self.requests[last];
-            before.is_cached |= redirect.from_disk_cache;
             before.timing = before.timing.or(redirect.timing);
             self.in_flight.remove(&last);
         }
@@ -326,8 +325,7 @@ impl Observations {
         };
         let (seen, response) = (&mut self.requests[last], event.response);
         seen.timing = response.timing;
-        seen.is_cached |= response.from_disk_cache || response.from_prefetch_cache;
-        seen.is_cached |= response.from_service_worker;
+        seen.is_inside |= response.from_prefetch_cache || response.from_service_worker;
     }
 
     fn of(&mut self, event: Option<Ended>) -> Option<&mut Seen> {

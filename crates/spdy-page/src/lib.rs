@@ -5,6 +5,7 @@
 //!        │ open.rs (sniffs)                                        ▼
 //!        ▼                                                     devtools.rs
 //!  archive.rs  warc.rs  har.rs  speedreport.rs  netlog/ ◄──────────┘     bytes -> Replica, and notes on what was lost
+//!  mahimahi.rs (a folder)
 //!        │
 //!        ▼
 //!  replica.rs ──► graph.rs (html.rs, css.rs, infer.rs)    what needs what, for a page load
@@ -43,5 +44,6 @@ mod har;
 mod har_model;
 mod html;
 mod infer;
+mod mahimahi;
 mod record;
 mod speedreport;

@@ -9,7 +9,7 @@
 //! | `{"constants"` | a NetLog of Chromium |
 //! | `{` | other JSON: a HAR if it has `log`, a speedreport if it has `assets` |
 //!
-//! [`read`] is pure and takes bytes; [`open`] alone touches the disk.
+//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] alone touches the disk.
 
 use bytes::Bytes;
 
@@ -17,7 +17,7 @@ use crate::coding::{self, CodingError};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::replica::Replica;
-use crate::{archive, builtin, har, netlog, record, speedreport, warc};
+use crate::{archive, builtin, har, mahimahi, netlog, record, speedreport, warc};
 
 /// What is asked of an import.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -114,7 +114,7 @@ pub enum OpenError {
     },
 }
 
-/// Opens a shipped replica by its name, or the file at that path.
+/// Opens a shipped replica by its name, or the file or folder at that path.
 ///
 /// # Errors
 ///
@@ -141,7 +141,12 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<Opened, 
             cause,
         },
     };
-    let length = std::fs::metadata(name_or_path).map_err(read_fault)?.len();
+    let about = std::fs::metadata(name_or_path).map_err(read_fault)?;
+    if about.is_dir() {
+        let files = files_in(name_or_path, &options.limits, &read_fault)?;
+        return read_folder(files, name_or_path, options);
+    }
+    let length = about.len();
     let limit = options.limits.file_bytes;
     if usize::try_from(length).map_or(true, |length| length > limit) {
         return Err(OpenError::Limit {
@@ -151,6 +156,53 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<Opened, 
     }
     let bytes = std::fs::read(name_or_path).map_err(read_fault)?;
     read(bytes.into(), name_or_path, options)
+}
+
+/// The files of a folder with their names, and nothing of folders in it.
+fn files_in(
+    path: &str,
+    limits: &Limits,
+    read_fault: &dyn Fn(std::io::Error) -> OpenError,
+) -> Result<Vec<(String, Bytes)>, OpenError> {
+    let mut files = Vec::new();
+    let mut bytes_left = limits.file_bytes;
+    for entry in std::fs::read_dir(path).map_err(read_fault)? {
+        let entry = entry.map_err(read_fault)?;
+        let about = entry.metadata().map_err(read_fault)?;
+        if !about.is_file() {
+            continue;
+        }
+        let length = usize::try_from(about.len()).unwrap_or(usize::MAX);
+        bytes_left = bytes_left.checked_sub(length).ok_or(OpenError::Limit {
+            what: "bytes in the folder",
+            limit: limits.file_bytes,
+        })?;
+        if files.len() == limits.records {
+            return Err(OpenError::Limit {
+                what: "files in the folder",
+                limit: limits.records,
+            });
+        }
+        let bytes = std::fs::read(entry.path()).map_err(read_fault)?;
+        files.push((
+            entry.file_name().to_string_lossy().into_owned(),
+            bytes.into(),
+        ));
+    }
+    Ok(files)
+}
+
+/// The replica in a folder of these files, each with its name: a recording of mahimahi.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_folder(
+    files: Vec<(String, Bytes)>,
+    hint: &str,
+    options: &ImportOptions,
+) -> Result<Opened, OpenError> {
+    mahimahi::import(files, stem(hint.trim_end_matches('/')), options)
 }
 
 /// The replica in the bytes of a file; `hint` (a path or a name) names it where the file does not.

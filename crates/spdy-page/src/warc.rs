@@ -299,7 +299,7 @@ fn split(block: &Bytes, limits: &Limits) -> Result<Option<(Bytes, Bytes)>, OpenE
 }
 
 /// The body as it crossed the wire but for its chunks, and the head, adapted where it was not true of any body.
-fn body(
+pub(crate) fn body(
     method: &http::Method,
     status: u16,
     response_head: Bytes,

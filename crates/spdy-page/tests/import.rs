@@ -553,3 +553,44 @@ fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
         ]
     );
 }
+
+#[test]
+fn a_folder_of_mahimahi_is_a_page_with_its_bodies_out_of_their_chunks() {
+    let (replica, notes) = sound(open(&data("mahimahi")).unwrap());
+    assert_eq!(replica.name, "mahimahi");
+    let document = exchange(&replica, "/");
+    assert_eq!(document.url.as_str(), "http://a.test:8080/");
+    assert_eq!(
+        &document.body[..],
+        b"<!doctype html><title>t</title><img src=/b.png>"
+    );
+    assert_eq!(exchange(&replica, "/b.png").body.len(), 200);
+    assert_eq!(
+        PageGraph::of(&replica).nodes[1].trigger,
+        Trigger::Bytes {
+            parent: 0,
+            at_byte: 47
+        }
+    );
+    assert_eq!((notes.exchanges, notes.skipped.len()), (2, 0), "{notes}");
+
+    let limits = |file_bytes, records| {
+        let limits = Limits {
+            file_bytes,
+            records,
+            ..Limits::default()
+        };
+        open_with(&data("mahimahi"), &ImportOptions { page: None, limits })
+    };
+    let bytes: u64 = std::fs::read_dir(data("mahimahi"))
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    let bytes = usize::try_from(bytes).unwrap();
+    assert!(limits(bytes, 2).is_ok());
+    assert!(matches!(limits(bytes - 1, 2), Err(OpenError::Limit { .. })));
+    assert!(matches!(
+        limits(bytes, 1),
+        Err(OpenError::Limit { limit: 1, .. })
+    ));
+}

@@ -188,6 +188,46 @@ fn bytes_that_do_not_fit_what_was_asked_give_way_to_what_chromium_read() {
 }
 
 #[test]
+fn a_body_that_chromium_read_is_the_coded_one_and_told_if_it_is_cut() {
+    let coded = spdy_page::coding::encode(b"<p>some text</p>", "gzip", None).unwrap();
+    for (came, refused) in [
+        (coded.len(), None),
+        (
+            coded.len() - 9,
+            Some("the body ended before its announced end"),
+        ),
+    ] {
+        let mut log = NetLog::default();
+        let id = log.start("GET", "http://a.test/", true);
+        // A connection that the log knows nothing of.
+        log.bind(id, 4711);
+        let params = serde_json::json!({"line": "GET / HTTP/1.1\r\n", "headers": ["Host: a.test"]});
+        log.event("HTTP_TRANSACTION_SEND_REQUEST_HEADERS", 0, id, &params);
+        let fields = [
+            "HTTP/1.1 200 OK",
+            "Content-Type: text/html",
+            "Content-Encoding: gzip",
+        ];
+        log.event(
+            "HTTP_TRANSACTION_READ_RESPONSE_HEADERS",
+            0,
+            id,
+            &serde_json::json!({"headers": fields}),
+        );
+        log.bytes("URL_REQUEST_JOB_BYTES_READ", id, &coded[..came]);
+        log.bytes(
+            "URL_REQUEST_JOB_FILTERED_BYTES_READ",
+            id,
+            b"<p>some text</p>",
+        );
+        log.end(id, 0);
+        let replica = open(&log.text()).unwrap().replica;
+        assert_eq!(replica.document().body[..], coded[..came]);
+        assert_eq!(replica.document().observed.refused.as_deref(), refused);
+    }
+}
+
+#[test]
 fn a_request_that_is_sent_again_is_one_exchange() {
     let mut log = NetLog::default();
     let (dead, alive) = (log.socket("192.0.2.7:80"), log.socket("192.0.2.7:80"));
@@ -384,6 +424,65 @@ fn no_more_requests_are_watched_than_a_recording_keeps() {
         notes.contains("more requests were made than a recording keeps"),
         "{notes}"
     );
+}
+
+/// What the browser tells of a request by script, from its memory or not.
+fn told(number: usize, url: &str, priority: &str, from_memory: bool) -> String {
+    let kind = if number == 1 { "Document" } else { "Image" };
+    let params = format!(
+        r#"{{"requestId":"{number}","request":{{"url":"{url}","method":"GET","initialPriority":"{priority}"}},"timestamp":{number},"type":"{kind}"}}"#
+    );
+    let sent = format!(r#"{{"method":"Network.requestWillBeSent","params":{params}}}"#);
+    let served = format!(
+        r#"{{"method":"Network.requestServedFromCache","params":{{"requestId":"{number}"}}}}"#
+    );
+    if from_memory {
+        format!("{sent}\n{served}")
+    } else {
+        sent
+    }
+}
+
+#[test]
+fn what_was_asked_for_again_and_again_finds_its_own_observation() {
+    let (mut log, socket) = page(HTML, "hi");
+    let url = "http://a.test/x.png";
+    log.exchange(url, false, socket, HTML, "1!");
+    let cached = log.start("GET", url, false);
+    log.end(cached, 0);
+    log.exchange(url, false, socket, HTML, "2!");
+    let mut observations = Observations::new(&Limits::default());
+    let messages = [
+        told(1, "http://a.test/", "VeryHigh", false),
+        told(2, url, "Low", false),
+        told(3, url, "memory", true),
+        told(4, url, "disk", false),
+        told(5, url, "High", false),
+    ];
+    messages
+        .iter()
+        .flat_map(|message| message.lines())
+        .for_each(|message| observations.take(message, true));
+    let recorded = netlog::record(
+        log.text().as_bytes(),
+        "x",
+        "x",
+        &observations,
+        &Limits::default(),
+    );
+    let Opened { replica, notes } = recorded.unwrap();
+    let seen: Vec<_> = replica
+        .exchanges
+        .iter()
+        .map(|exchange| {
+            (
+                text(&exchange.body),
+                exchange.observed.priority.as_deref().unwrap_or_default(),
+            )
+        })
+        .collect();
+    assert_eq!(seen, [("hi", "VeryHigh"), ("1!", "Low"), ("2!", "High")]);
+    assert_eq!(notes.skipped["from the browser's cache"], 1);
 }
 
 #[test]

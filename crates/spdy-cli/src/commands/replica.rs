@@ -25,7 +25,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a replica of a recording (HAR, WARC or NetLog, each also as .gz)
+    /// Make a replica of a recording (HAR, WARC or NetLog, each also as .gz, or a folder of mahimahi)
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
     /// Tell what is in a replica
@@ -63,8 +63,8 @@ enum Form {
 /// What `spdy replica import` is asked.
 #[derive(Debug, clap::Args)]
 struct ImportArgs {
-    /// The recording: .har, .warc or a NetLog, also gzipped; its first bytes tell which
-    #[arg(value_name = "FILE")]
+    /// The recording: .har, .warc or a NetLog, also gzipped (its first bytes tell which), or a folder that mm-webrecord wrote
+    #[arg(value_name = "FILE|DIR")]
     recording: String,
 
     /// Where the replica goes; gzipped if the name ends in .gz

@@ -25,7 +25,7 @@ impl<'a> Watched<'a> {
             .requests
             .iter()
             .enumerate()
-            .filter(|(_, seen)| !seen.is_cached)
+            .filter(|(_, seen)| !seen.is_inside)
         {
             waiting
                 .entry(key(&seen.method, &seen.url))

@@ -1,0 +1,5 @@
+//! The laws of [`spdy_fuzz::page`] for folders of mahimahi, for libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spdy_fuzz::page::check_folder(input));
