@@ -7,7 +7,7 @@ use spdy_lab::experiment::runner::Runner;
 use spdy_lab::experiment::shipped;
 use spdy_lab::report;
 use spdy_lab::report::experiment::{again, figures, render};
-use spdy_lab::store::results::Contents;
+use spdy_lab::store::contents::Contents;
 use spdy_lab::store::row::{Row, Rows};
 
 const PLAN: &str = r#"

@@ -16,6 +16,7 @@ mod interop_moby;
 mod interop_netty;
 mod interop_node;
 mod lab;
+mod lab_postgres;
 mod push;
 mod real_time;
 mod record;

@@ -16,6 +16,7 @@
 
 pub mod column;
 pub mod compare;
+pub mod contents;
 pub mod csv;
 pub mod database;
 pub mod error;

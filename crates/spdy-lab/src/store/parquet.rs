@@ -21,8 +21,9 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 
 use crate::store::column::{COLUMNS, Column};
+use crate::store::contents::Contents;
 use crate::store::export::ExportError;
-use crate::store::results::{Contents, Store};
+use crate::store::results::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use rusqlite::OpenFlags;
 
-use crate::experiment::plan::Plan;
-use crate::experiment::runner::Runner;
 use crate::store::column::{COLUMNS, Column};
+use crate::store::contents::Contents;
 use crate::store::database::{Database, DatabaseError, Found, in_transaction};
 use crate::store::error::{RowDifference, StoreError};
 use crate::store::location::Location;
@@ -24,74 +23,6 @@ pub struct Store {
     location: Location,
     database: Box<dyn Database>,
     version: i64,
-}
-
-/// Whose results a store holds.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Contents {
-    /// Name of the experiment.
-    pub name: String,
-    /// Hash of its plan; of imported results, of the file they came from.
-    pub hash: String,
-    /// The version of the program that made them; empty if it was no version of this one.
-    pub program: String,
-    /// Loads of each cell.
-    pub runs: u64,
-    /// Cells when all are done.
-    pub cells: u64,
-    /// The plan in its canonical form; empty if it was none of this program.
-    pub plan: String,
-    /// Name and fingerprint of each page, in the plan's order.
-    pub pages: Vec<(String, String)>,
-}
-
-impl Contents {
-    /// What `runner` loads with the version `program`.
-    #[must_use]
-    pub fn of(runner: &Runner, program: &str) -> Self {
-        let plan = runner.plan();
-        let pages = plan.pages().iter().zip(runner.fingerprints());
-        Self {
-            name: plan.name().to_owned(),
-            hash: plan.hash(),
-            program: program.to_owned(),
-            runs: plan.runs().into(),
-            cells: plan.len() as u64,
-            plan: plan.canonical(),
-            pages: pages
-                .map(|(name, fingerprint)| (name.clone(), fingerprint.as_str().to_owned()))
-                .collect(),
-        }
-    }
-
-    /// Keys of the cells of the plan that are not among `there`, in the plan's order; none if it is no plan that this program
-    /// can read.
-    #[must_use]
-    pub fn missing(&self, there: &BTreeSet<&str>) -> Vec<String> {
-        let Ok(plan) = Plan::parse(&self.plan) else {
-            return Vec::new();
-        };
-        let keys = plan.cells().map(|cell| cell.key());
-        keys.filter(|key| !there.contains(&key[..])).collect()
-    }
-
-    /// What is another in `self` than in `wanted`, as that has it and as this has it.
-    fn other_than(&self, wanted: &Self) -> Option<(&'static str, String, String)> {
-        let named = |name: &str, hash: &str| format!("{name} ({})", short(hash));
-        if self.hash != wanted.hash {
-            let plan = |it: &Self| named(&it.name, &it.hash);
-            return Some(("the plan", plan(self), plan(wanted)));
-        }
-        let mut ours = self.pages.iter();
-        for (name, fingerprint) in &wanted.pages {
-            let got = ours.next().map_or("", |(_, fingerprint)| fingerprint);
-            if got != fingerprint {
-                return Some(("the page", named(name, got), named(name, fingerprint)));
-            }
-        }
-        let version = |it: &Self| it.program.clone();
-        (self.program != wanted.program).then(|| ("the version", version(self), version(wanted)))
-    }
 }
 
 /// What became of a cell that was to be added.
@@ -537,9 +468,4 @@ fn insert(database: &mut dyn Database, rows: &[Row]) -> Result<u64, DatabaseErro
         inserted += database.execute(&insert, &values)?;
     }
     Ok(inserted)
-}
-
-/// As much of a hash as people compare.
-fn short(hash: &str) -> &str {
-    hash.get(..12).unwrap_or(hash)
 }

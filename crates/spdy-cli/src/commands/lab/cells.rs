@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use spdy_lab::store::contents::Contents;
 use spdy_lab::store::error::StoreError;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::{Contents, Store};
+use spdy_lab::store::results::Store;
 
 use super::PROGRAM;
 use super::experiment::Experiment;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use spdy_lab::report;
 use spdy_lab::report::experiment::{self, Again, Drawn};
+use spdy_lab::store::contents::Contents;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::{Contents, Store};
+use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Row;
 
 use super::experiment::Experiment;

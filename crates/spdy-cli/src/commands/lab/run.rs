@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use spdy_lab::experiment::runner::Runner;
+use spdy_lab::store::contents::Contents;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::{Contents, Store};
+use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Rows;
 
 use super::experiment::Experiment;

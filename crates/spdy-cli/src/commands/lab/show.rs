@@ -1,7 +1,8 @@
 //! `spdy lab show`: what is in a store.
 
+use spdy_lab::store::contents::Contents;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::{Contents, Store};
+use spdy_lab::store::results::Store;
 use spdy_lab::store::summary::{self, CellSummary};
 
 use super::summary_table;

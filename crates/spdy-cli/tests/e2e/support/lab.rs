@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use rusqlite::Connection;
 
+use super::postgres::PASSWORD;
 use super::program::{ended_with, spdy};
 
 /// 2 x 3 x 2 = 12 cells of 2 loads, with chance in two thirds of them.
@@ -42,6 +43,18 @@ impl Lab {
         let mut command = spdy(&["lab"]);
         command.args(arguments).current_dir(self.folder.path());
         command
+    }
+
+    /// The same, who knows the password of the databases of tests.
+    pub(crate) fn knowing(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(arguments);
+        command.env("PGPASSWORD", PASSWORD);
+        command
+    }
+
+    /// What it printed, knowing the password; it must have ended well.
+    pub(crate) fn said(&self, arguments: &[&str]) -> String {
+        text(&ended_with(0, &mut self.knowing(arguments)).stdout)
     }
 
     pub(crate) fn run(&self, store: &str, more: &[&str]) -> Output {

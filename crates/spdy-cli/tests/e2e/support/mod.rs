@@ -3,6 +3,8 @@
 pub(crate) mod capture;
 pub(crate) mod certificate;
 pub(crate) mod chromium;
+#[cfg(unix)]
+pub(crate) mod dask;
 pub(crate) mod files;
 pub(crate) mod lab;
 pub(crate) mod peers;

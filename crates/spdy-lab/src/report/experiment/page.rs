@@ -11,7 +11,7 @@ use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
 use crate::report::text::{Count, Text, Whole};
 use crate::report::waterfall;
-use crate::store::results::Contents;
+use crate::store::contents::Contents;
 use crate::store::row::Row;
 
 /// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has
