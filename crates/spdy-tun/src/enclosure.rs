@@ -18,7 +18,8 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::net::Ipv4Addr;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
@@ -27,7 +28,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, Signal};
-use nix::unistd::{Gid, Uid, getegid, geteuid};
+use nix::unistd::{Gid, Uid, getegid, geteuid, mkstemp};
 
 use crate::error::RealTimeError;
 
@@ -188,7 +189,31 @@ fn own_proc() {
     }
 }
 
+/// Where programs read who resolves names.
+const RESOLVERS: &str = "/etc/resolv.conf";
+
 impl Inside {
+    /// Has every program in here ask `resolver` for names: its file of resolvers is another one than outside, until the
+    /// last of them ends.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file, or none may lie over it.
+    pub fn resolve_by(&self, resolver: Ipv4Addr) -> Result<(), RealTimeError> {
+        let kernel = |source| RealTimeError::Kernel {
+            what: RESOLVERS.to_owned(),
+            source,
+        };
+        let template = env::temp_dir().join("spdy-resolv-XXXXXX");
+        let (file, path) = mkstemp(&template).map_err(|error| kernel(error.into()))?;
+        let written = fs::File::from(file).write_all(format!("nameserver {resolver}\n").as_bytes());
+        let nothing: Option<&Path> = None;
+        let laid = mount(Some(&path), RESOLVERS, nothing, MsFlags::MS_BIND, nothing);
+        // What is mounted needs no name.
+        fs::remove_file(&path).and(written).map_err(kernel)?;
+        laid.map_err(|error| kernel(error.into()))
+    }
+
     /// A process that will be the command of this `number`. Start it on the thread of its host.
     #[must_use]
     pub fn command(&self, number: usize) -> Command {

@@ -59,6 +59,7 @@ fn help_is_as_it_was() {
         "lab merge",
         "lab import",
         "lab export",
+        "lab browse",
         "lab calibrate",
         "lab shape",
         "lab reproduce",

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{ended_with, spdy};
 
 /// Runs on a busy machine that may be late before one counts.
@@ -230,4 +231,69 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
         said.push(found);
     }
     panic!("too far from Linux three times: {said:#?}");
+}
+
+/// What `spdy lab browse` says of the page in `replica` over a fast network.
+fn browsed(replica: &str, protocols: &str) -> Value {
+    let mut browse = spdy(&["lab", "browse", replica, "--network", "lte", "--runs", "1"]);
+    browse.args(["--repeats", "0", "--protocols", protocols, "--json", "-q"]);
+    let output = browse.output().expect("spdy starts");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Whether the link was on time is another question, and not asked here.
+#[test]
+fn chromium_behind_a_link_finds_a_recorded_page_whole() {
+    if skips() || !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let found = browsed("portal", "http,h2");
+    let cells = found["cells"].as_array().expect("a list");
+    assert_eq!(cells.len(), 2, "{found}");
+    for (cell, least) in cells.iter().zip([8, 7]) {
+        let visit = &cell["visits"][0];
+        // 44 of the page, and the icon that Chromium looks for by itself.
+        assert_eq!(visit["exchanges"], 45, "{visit}");
+        assert_eq!(visit["asked_in_vain"], serde_json::json!([]));
+        assert!(visit["connections"].as_u64() >= Some(least), "{visit}");
+        assert!(
+            visit["link"]["down"]["bytes"].as_u64() > Some(300_000),
+            "{visit}"
+        );
+        let (ready, loaded) = (
+            visit["dom_content_loaded_ms"].as_f64(),
+            visit["load_ms"].as_f64(),
+        );
+        assert!(ready > Some(0.0) && ready < loaded, "{visit}");
+    }
+}
+
+#[test]
+fn a_load_that_asks_for_what_was_not_recorded_does_not_count() {
+    if skips() || !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let mut page = spdy_page::builtin::portal();
+    let is_image = |it: &spdy_page::replica::Exchange| it.kind == spdy_page::replica::Kind::Image;
+    let image = page.exchanges.iter_mut().find(|it| is_image(it));
+    let image = image.expect("it has images");
+    let gone = image.url.clone();
+    image.url.set_path("/nobody-asks-for-this.png");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("page.warc.gz");
+    std::fs::write(&file, spdy_page::archive::encode(&page, true))
+        .expect("the folder can be written to");
+    let found = browsed(&file.to_string_lossy(), "http");
+    let cell = &found["cells"][0];
+    let asked = cell["visits"][0]["asked_in_vain"][0]
+        .as_str()
+        .unwrap_or_default();
+    assert!(
+        asked.contains(gone.path()) && asked.contains("(404)"),
+        "{found}"
+    );
+    assert_eq!(cell["virtual_ms"], serde_json::json!([]), "it was averaged");
 }

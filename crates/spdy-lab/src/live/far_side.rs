@@ -3,10 +3,11 @@
 //! The host has every address itself, so that one listener a port, at no address in particular, is a server at each.
 //! Those that speak HTTP/3 have a UDP socket of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 use spdy::runtime::SharedRuntime;
@@ -29,10 +30,8 @@ use crate::live::on_host::block_on;
 pub struct FarSide {
     /// What is served.
     pub site: Arc<Site>,
-    /// Where connections are taken.
-    pub ports: Vec<u16>,
-    /// How, at each address; nobody is at any other.
-    pub servers: BTreeMap<Ipv4Addr, ServeConfig>,
+    /// How each address and port is served; nobody is at any other.
+    pub servers: BTreeMap<SocketAddrV4, ServeConfig>,
     /// The resolver.
     pub names: Names,
 }
@@ -42,6 +41,16 @@ pub struct FarSide {
 pub struct Serving {
     stop: oneshot::Sender<()>,
     ended: mpsc::Receiver<io::Result<Option<CpuTime>>>,
+    accepted: Arc<AtomicU64>,
+}
+
+/// What a far side was.
+#[derive(Clone, Copy, Debug)]
+pub struct Served {
+    /// TCP connections that were accepted.
+    pub connections: u64,
+    /// What its thread computed, where the system tells.
+    pub computed: Option<CpuTime>,
 }
 
 impl FarSide {
@@ -53,15 +62,21 @@ impl FarSide {
     pub fn start(self, host: &Host) -> io::Result<Serving> {
         let (stop, stopped) = oneshot::channel();
         let (ready, listening) = mpsc::channel();
+        let accepted = Arc::new(AtomicU64::new(0));
+        let count = accepted.clone();
         let work = move || {
             let before = CpuTime::of_this_thread();
-            block_on(self.serve_until(stopped, ready))?;
+            block_on(self.serve_until(stopped, ready, count))?;
             let computed = CpuTime::of_this_thread().zip(before);
             Ok(computed.map(|(after, before)| after - before))
         };
         let ended = host.start_job(work);
         if listening.recv().is_ok() {
-            return Ok(Serving { stop, ended });
+            return Ok(Serving {
+                stop,
+                ended,
+                accepted,
+            });
         }
         let ended = ended.recv().expect("the server's job ends");
         Err(ended.err().unwrap_or(io::ErrorKind::BrokenPipe.into()))
@@ -71,60 +86,59 @@ impl FarSide {
         self,
         stopped: oneshot::Receiver<()>,
         ready: mpsc::Sender<()>,
+        accepted: Arc<AtomicU64>,
     ) -> io::Result<()> {
         let runtime = SharedRuntime::new(LiveRuntime::start());
         let resolver = UdpSocket::bind((SERVER, names::PORT)).await?;
-        tokio::spawn(self.names.serve(resolver));
-        let servers = Arc::new(self.servers);
-        let ports = self.ports;
-        for &port in &ports {
+        tokio::spawn(self.names.clone().serve(resolver));
+        let ports: BTreeSet<u16> = self.servers.keys().map(SocketAddrV4::port).collect();
+        let far_side = Arc::new(self);
+        for port in ports {
             let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await?;
-            let accepting = accept(
-                listener,
-                self.site.clone(),
-                servers.clone(),
-                runtime.clone(),
-            );
-            tokio::spawn(accepting);
+            let (far_side, runtime) = (far_side.clone(), runtime.clone());
+            tokio::spawn(far_side.accept(listener, runtime, accepted.clone()));
         }
         let by_quic = |config: &&ServeConfig| config.protocols.contains(&Protocol::Http3);
-        for (address, config) in servers.iter().filter(|(_, config)| by_quic(config)) {
-            for &port in &ports {
-                let address = SocketAddr::from((*address, port));
-                let tls = config.tls.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
-                let socket = SystemNetwork.datagrams(address)?;
-                let endpoint = QuicEndpoint::new(socket, tls, &config.options, &runtime)?;
-                let (site, config) = (self.site.clone(), config.clone());
-                tokio::spawn(accept_quic(endpoint, site, config, runtime.clone()));
-            }
+        for (address, config) in far_side
+            .servers
+            .iter()
+            .filter(|(_, config)| by_quic(config))
+        {
+            let tls = config.tls.as_ref().ok_or(io::ErrorKind::InvalidInput)?;
+            let socket = SystemNetwork.datagrams((*address).into())?;
+            let endpoint = QuicEndpoint::new(socket, tls, &config.options, &runtime)?;
+            let (site, config) = (far_side.site.clone(), config.clone());
+            tokio::spawn(accept_quic(endpoint, site, config, runtime.clone()));
         }
         let _ = ready.send(()); // whoever waits for it outlives us
         let _ = stopped.await; // told to stop, or forgotten
         Ok(())
     }
-}
 
-async fn accept(
-    listener: TcpListener,
-    site: Arc<Site>,
-    servers: Arc<BTreeMap<Ipv4Addr, ServeConfig>>,
-    runtime: SharedRuntime,
-) {
-    loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
-            Err(error) => {
-                tracing::warn!(%error, "no connection is accepted any more");
-                return;
+    async fn accept(
+        self: Arc<Self>,
+        listener: TcpListener,
+        runtime: SharedRuntime,
+        accepted: Arc<AtomicU64>,
+    ) {
+        loop {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(error) => {
+                    tracing::warn!(%error, "no connection is accepted any more");
+                    return;
+                }
+            };
+            accepted.fetch_add(1, Ordering::Relaxed);
+            // It fails only on a connection that is gone already, which its first read will tell.
+            let _ = stream.set_nodelay(true);
+            let config = address_of(&stream).and_then(|address| self.servers.get(&address));
+            if let Some(config) = config {
+                let (site, config) = (self.site.clone(), config.clone());
+                let serving = serve_connection(Box::new(stream), site, config, runtime.clone());
+                tokio::spawn(serving);
             }
-        };
-        // It fails only on a connection that is gone already, which its first read will tell.
-        let _ = stream.set_nodelay(true);
-        if let Some(config) = local_address(&stream).and_then(|address| servers.get(&address)) {
-            let io = Box::new(stream);
-            let serving = serve_connection(io, site.clone(), config.clone(), runtime.clone());
-            tokio::spawn(serving);
         }
     }
 }
@@ -141,22 +155,26 @@ async fn accept_quic(
     }
 }
 
-/// The address that the client connected to.
-fn local_address(stream: &TcpStream) -> Option<Ipv4Addr> {
-    match stream.local_addr().ok()?.ip() {
-        IpAddr::V4(address) => Some(address),
-        IpAddr::V6(_) => None,
+/// What the client connected to.
+fn address_of(stream: &TcpStream) -> Option<SocketAddrV4> {
+    match stream.local_addr().ok()? {
+        SocketAddr::V4(address) => Some(address),
+        SocketAddr::V6(_) => None,
     }
 }
 
 impl Serving {
-    /// Ends it, with every connection that is still open; what its thread computed, where the system tells.
+    /// Ends it, with every connection that is still open.
     ///
     /// # Errors
     ///
     /// It had failed.
-    pub fn stop(self) -> io::Result<Option<CpuTime>> {
+    pub fn stop(self) -> io::Result<Served> {
         let _ = self.stop.send(()); // it may have failed meanwhile, as we see next
-        self.ended.recv().expect("the server's job ends")
+        let computed = self.ended.recv().expect("the server's job ends")?;
+        Ok(Served {
+            connections: self.accepted.load(Ordering::Relaxed),
+            computed,
+        })
     }
 }

@@ -1,7 +1,8 @@
 //! One page load in real time, as [`browser::load`](crate::browser::load) is one in virtual time.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -72,15 +73,17 @@ pub fn load(
 ) -> Result<LiveLoad, RealTimeError> {
     let (protocol, options) = (which.protocol, &which.options);
     let reached = addresses::reached(page.hosts(protocol, options));
-    let server = |(host, address): (&String, &Ipv4Addr)| {
+    let ports = page.ports(protocol.is_secure());
+    let mut servers = BTreeMap::new();
+    for (host, &address) in &reached {
         let spoken = page.spoken(protocol, options, host);
-        (*address, page.serve_config(protocol, spoken, options))
-    };
-    let servers = reached.iter().map(server).collect();
+        let config = page.serve_config(protocol, spoken, options);
+        let at = |&port: &u16| (SocketAddrV4::new(address, port), config.clone());
+        servers.extend(ports.iter().map(at));
+    }
     let names = Names::new(reached);
     let far_side = FarSide {
         site: page.site().clone(),
-        ports: page.ports(protocol.is_secure()),
         servers,
         names: names.clone(),
     };
@@ -105,7 +108,7 @@ pub fn load(
         load,
         measured,
         hosts: computed
-            .zip(served)
+            .zip(served.computed)
             .map(|(client, servers)| client + servers),
     })
 }

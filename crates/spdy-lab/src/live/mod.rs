@@ -14,9 +14,12 @@
 //! here; [`load`] says how much that was.
 
 pub mod addresses;
+pub mod browsed;
 pub mod clock;
 pub mod far_side;
 pub mod load;
 pub mod names;
 pub(crate) mod on_host;
 mod sockets;
+pub mod stage;
+pub mod visit;

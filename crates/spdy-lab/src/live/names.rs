@@ -56,6 +56,12 @@ impl Names {
         unknown.iter().cloned().collect()
     }
 
+    /// Forgets them.
+    pub(crate) fn forget_unknown(&self) {
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        unknown.clear();
+    }
+
     /// The answer to `question`; `None` if that is no question.
     fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
         let asked = Message::from_vec(question).ok()?;

@@ -71,7 +71,7 @@ fn cells(args: &Args) -> anyhow::Result<Vec<PageCell>> {
 }
 
 /// In real time TCP is the kernel's.
-fn is_the_kernels(network: &RaceNetwork) -> Result<(), Usage> {
+pub(super) fn is_the_kernels(network: &RaceNetwork) -> Result<(), Usage> {
     let profile = &network.profile;
     if profile.era == Era::Today && profile.initial_window.is_none() {
         return Ok(());

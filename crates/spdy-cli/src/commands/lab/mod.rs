@@ -1,6 +1,8 @@
 //! `spdy lab ...`: a file for each of its commands.
 
 #[cfg(target_os = "linux")]
+mod browse;
+#[cfg(target_os = "linux")]
 mod calibrate;
 #[cfg(target_os = "linux")]
 mod calibrate_link;
@@ -106,6 +108,15 @@ enum Command {
     #[cfg(target_os = "linux")]
     #[command(after_help = calibrate::EXAMPLES)]
     Calibrate(calibrate::Args),
+    /// Load a recorded page in Chromium behind a link, and hold our own loads of the same against it
+    ///
+    /// At the far end of the link is the page: a server at each recorded address, under certificates of the names recorded
+    /// there, and a resolver. A load counts if its link was what was asked for, nothing was asked for that was not recorded, and it fetched
+    /// what most did. What it recorded is then loaded by our client in virtual time over the same network. The exit code
+    /// is 1 if fewer loads count than asked for. Needs what `spdy lab shape` needs, and Chromium or Chrome.
+    #[cfg(target_os = "linux")]
+    #[command(after_help = browse::EXAMPLES)]
+    Browse(browse::Args),
     /// Run a program behind a link: the kernel's own TCP, in real time
     ///
     /// The program finds one network, whose only way out is the link; at its far end is what --server starts, at
@@ -143,6 +154,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Command::Export(args) => export::run(args, printer),
         #[cfg(target_os = "linux")]
         Command::Calibrate(args) => calibrate::run(args, printer),
+        #[cfg(target_os = "linux")]
+        Command::Browse(args) => browse::run(args, printer),
         #[cfg(target_os = "linux")]
         Command::Shape(args) => shape::run(args, printer),
     }

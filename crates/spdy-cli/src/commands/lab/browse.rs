@@ -1,0 +1,270 @@
+//! `spdy lab browse`: a real browser behind a link, and a recorded page at the other end.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy_lab::live::browsed::{Browsed, Ratio};
+use spdy_lab::live::stage::Stage;
+use spdy_lab::live::visit::{Visit, Visitor};
+use spdy_lab::options::{Options, RaceProtocol};
+use spdy_lab::race::RaceNetwork;
+use spdy_page::archive;
+use spdy_page::open::ImportOptions;
+use spdy_page::replica::Replica;
+use spdy_tun::enclosure::{self, Inside, Place, Typed};
+use spdy_tun::host::SERVER;
+use spdy_tun::network::{NetworkConfig, RealNetwork};
+
+use crate::commands::lab::calibrate::{load_average, told_error, told_ms};
+use crate::commands::lab::calibrate_pages::is_the_kernels;
+use crate::commands::race::{networks, open_replica};
+use crate::commands::{Outcome, Usage};
+use crate::help::examples;
+use crate::printer::{DIM, Printer, WARN};
+use crate::table::{Cell, Table};
+
+/// What `spdy lab browse` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The page: a shipped name (flags, portal), a replica, .har or .warc file
+    #[arg(value_name = "REPLICA")]
+    replica: String,
+
+    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms"; may be repeated
+    #[arg(
+        short,
+        long = "network",
+        value_name = "NAME|SPEC",
+        default_value = "cable"
+    )]
+    networks: Vec<String>,
+
+    /// Protocols, of http, https and h2; ratios are told against the first
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "https,h2"
+    )]
+    protocols: Vec<RaceProtocol>,
+
+    /// Loads of each that are to count
+    #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
+
+    /// Loads of each that may be repeated because they do not count
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    repeats: u32,
+
+    /// Seed of the first load; the second has the next number
+    #[arg(short, long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// The browser, if not Chromium or Chrome as PATH has it
+    #[arg(long, value_name = "PATH")]
+    browser: Option<PathBuf>,
+
+    /// Longest time until the page is quiet, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    timeout: u64,
+
+    /// Write what the first load of all recorded as a replica: the page as this browser asks for it, with its 404s
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy lab browse portal"
+    "spdy lab browse page.warc --network 3g,cable --protocols http,https,h2 --runs 5"
+    "spdy lab browse page.warc --runs 1 --keep whole.warc.gz    what the browser misses in it is a recorded 404 from then on"
+    "spdy lab browse page.warc --network \"down=2mbit,up=500kbit,rtt=100ms\" --json > page.json"
+};
+
+/// What a series came to.
+#[derive(Debug, Serialize)]
+struct Series {
+    replica: String,
+    load_before: Option<f64>,
+    load_after: Option<f64>,
+    cells: Vec<Browsed>,
+    ratios: Vec<Ratio>,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    for protocol in &args.protocols {
+        if !matches!(
+            protocol,
+            RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2
+        ) {
+            let why =
+                format!("--protocols {protocol}: want those of browsers over TCP: http, https, h2");
+            return Err(Usage(why).into());
+        }
+    }
+    match enclosure::enter(Typed::ForAll)? {
+        Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+        Place::Command(_) => anyhow::bail!("no command is run here"),
+        Place::Inside(inside) => browse(args, inside, printer),
+    }
+}
+
+fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outcome> {
+    let replica = open_replica(&args.replica, &ImportOptions::default())?.replica;
+    let networks = networks(&args.networks)?;
+    networks.iter().try_for_each(is_the_kernels)?;
+    inside.resolve_by(SERVER)?;
+    let first = networks.first().expect("there is a default");
+    let mut link = RealNetwork::start(&NetworkConfig::new(first.profile.path.clone()))?;
+    let load_before = load_average();
+    let cells = networks.len() * args.protocols.len();
+    let bar = printer.progress(cells as u64 * u64::from(args.runs), "browsing");
+    let mut done = Vec::with_capacity(cells);
+    for network in &networks {
+        for &protocol in &args.protocols {
+            let visits = args.visits(&mut link, &replica, network, protocol, || bar.inc(1))?;
+            // Its certificates let a browser share connections where the recorded ones could have.
+            let options = Options {
+                ip_pooling: true,
+                ..Options::default()
+            };
+            done.push(Browsed::new(network, protocol, visits, &options, args.seed));
+        }
+    }
+    bar.finish_and_clear();
+    let first = done.first().and_then(|cell| cell.visits.first());
+    if let (Some(path), Some(visit)) = (&args.keep, first) {
+        let gzip = path.extension().is_some_and(|extension| extension == "gz");
+        let bytes = archive::encode(&visit.recording, gzip);
+        fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let series = Series {
+        replica: replica.name,
+        load_before,
+        load_after: load_average(),
+        ratios: Ratio::all(&done),
+        cells: done,
+    };
+    if args.json {
+        printer.json(&series)?;
+    } else {
+        series.tell(printer)?;
+    }
+    let whole = |cell: &Browsed| cell.counted().count() >= args.runs as usize;
+    Ok(if series.cells.iter().all(whole) {
+        Outcome::Done
+    } else {
+        Outcome::Failed
+    })
+}
+
+impl Args {
+    /// Loads until as many count as were asked for, or too many do not.
+    fn visits(
+        &self,
+        link: &mut RealNetwork,
+        replica: &Replica,
+        network: &RaceNetwork,
+        protocol: RaceProtocol,
+        mut counts: impl FnMut(),
+    ) -> anyhow::Result<Vec<Visit>> {
+        let stage = Stage::set(replica, protocol).context("the page cannot be served")?;
+        let visitor = Visitor {
+            browser: self.browser.clone(),
+            patience: Duration::from_secs(self.timeout),
+        };
+        let mut visits = Vec::new();
+        let mut left = self.runs;
+        for number in 0..u64::from(self.runs + self.repeats) {
+            link.begin(&network.profile.path, self.seed.wrapping_add(number))?;
+            let visit = visitor.visit(link, &stage)?;
+            let does_count = visit.why_not().is_none();
+            visits.push(visit);
+            if does_count {
+                counts();
+                left -= 1;
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(visits)
+    }
+}
+
+impl Series {
+    fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
+        let words = ["network", "protocol"].map(Cell::word);
+        let figures = [
+            "load ms",
+            "DCL ms",
+            "ours, virtual",
+            "differs",
+            "requests",
+            "connections",
+            "kB down",
+            "count",
+            "left out",
+        ];
+        let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
+        for cell in &self.cells {
+            let whole = |figure: &dyn Fn(&Visit) -> f64| {
+                let median = cell.median(|visit| Some(figure(visit)));
+                Cell::number(median.map_or("–".to_owned(), |median| format!("{median:.0}")))
+            };
+            table.row([
+                Cell::word(&cell.network),
+                Cell::word(cell.protocol),
+                told_ms(cell.load_ms()),
+                told_ms(cell.median(|visit| visit.dom_content_loaded_ms)),
+                told_ms(cell.virtual_load_ms()),
+                told_error(cell.error()),
+                whole(&|visit| visit.exchanges as f64),
+                whole(&|visit| visit.connections as f64),
+                whole(&|visit| visit.link.down.bytes as f64 / 1e3),
+                Cell::number(cell.counted().count()),
+                Cell::number(cell.left_out().len()),
+            ]);
+        }
+        printer.line(table)?;
+        for ratio in &self.ratios {
+            let Ratio {
+                network,
+                base,
+                protocol,
+                browser,
+                ours,
+            } = ratio;
+            let verdict = if ratio.agrees() { "agree" } else { "disagree" };
+            printer.line(format_args!(
+                "{network}: {protocol} over {base} is {browser:.3} by the browser and {ours:.3} by ours: they {verdict}"
+            ))?;
+        }
+        for cell in &self.cells {
+            let (network, protocol) = (&cell.network, cell.protocol);
+            for why in cell.left_out() {
+                printer.note(format_args!(
+                    "{WARN}left out{WARN:#} of {network} by {protocol}: {why}"
+                ));
+            }
+            if let Some(failure) = &cell.virtual_failure {
+                printer.note(format_args!(
+                    "{WARN}ours over {network} by {protocol} is not whole{WARN:#}: {failure}"
+                ));
+            }
+        }
+        let load = |load: Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.1}"));
+        let (before, after) = (load(self.load_before), load(self.load_after));
+        printer.line(format_args!(
+            "{DIM}{}; load {before} to {after}{DIM:#}",
+            self.replica
+        ))
+    }
+}

@@ -1,0 +1,251 @@
+//! What a browser that is not ours finds behind the link: the recorded page, at its own addresses, under certificates of
+//! ours.
+//!
+//! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). What is asked for and was not
+//!   recorded is answered with 404 (or 421), and remembered; but for an icon of the tab, which no page asks for.
+//! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
+//!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
+//!   its [pin](Stage::pin). ECDSA keys: browsers take no Ed25519.
+//! - **URLs** stay as they are. A page that was recorded over `http` is loaded in TLS from the same URL with another scheme,
+//!   and its documents ask for the same of what they name (`upgrade-insecure-requests`): one header more, and no byte of
+//!   a body less. A page that names `https` URLs gets them in TLS whatever is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::pins::Pin;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_net::tls_error::TlsSetupError;
+use spdy_page::graph::Trigger;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_server::serve::{ServeConfig, Served};
+use spdy_tun::host::Host;
+use url::Url;
+
+use crate::browser::Page;
+use crate::live::addresses;
+use crate::live::far_side::{FarSide, Serving};
+use crate::live::names::Names;
+use crate::options::{Options, RaceProtocol};
+
+/// What browsers ask for of their own accord, for the tab.
+const TAB_ICON: &str = "/favicon.ico";
+/// Unknown requests that are remembered.
+const MAX_UNKNOWN: usize = 1_000;
+
+/// A page set up for one protocol; it may be served many times.
+pub struct Stage {
+    start: Url,
+    pin: Pin,
+    far_side: FarSide,
+    /// Method, host and target of everything that was asked for and is not there.
+    unknown: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Stage {
+    /// Sets `replica` up to be loaded by `protocol`: `http`, `https` or `h2`.
+    ///
+    /// # Errors
+    ///
+    /// A host whose name no certificate can carry.
+    ///
+    /// # Panics
+    ///
+    /// If `protocol` is none that browsers speak over TCP.
+    pub fn set(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
+        let mut replica = replica.clone();
+        let start = start_of(&replica, protocol.is_secure());
+        if protocol.is_secure() {
+            replica.exchanges.iter_mut().for_each(upgrade);
+        }
+        let page = Page::new(replica);
+        let reached = addresses::reached(page.hosts(protocol, &Options::default()));
+        let mut names: BTreeMap<Ipv4Addr, Vec<String>> = BTreeMap::new();
+        for (host, &address) in &reached {
+            names.entry(address).or_default().push(host.clone());
+        }
+        let spoken = match protocol {
+            RaceProtocol::Http | RaceProtocol::Https => vec![Protocol::Http1],
+            RaceProtocol::H2 => vec![Protocol::Http2, Protocol::Http1],
+            other => panic!("browsers of today do not speak {other} over TCP"),
+        };
+        let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
+        let unknown = Arc::default();
+        let log = log(page.replica(), &unknown);
+        let mut servers = BTreeMap::new();
+        for (address, names) in &names {
+            let identity = authority.issue(names, &[(*address).into()])?;
+            let tls = ServerTls::new(&identity, &spoken, &TlsOptions::default())?;
+            let plain = ServeConfig {
+                protocols: vec![Protocol::Http1],
+                log: Some(log.clone()),
+                ..ServeConfig::default()
+            };
+            let secure = ServeConfig {
+                protocols: spoken.clone(),
+                tls: Some(tls),
+                ..plain.clone()
+            };
+            for (port, is_secure) in ports(page.replica()) {
+                let config = if is_secure { &secure } else { &plain };
+                servers.insert(SocketAddrV4::new(*address, port), config.clone());
+            }
+        }
+        Ok(Self {
+            start,
+            pin: Pin::of(authority.certificate())?,
+            far_side: FarSide {
+                site: page.site().clone(),
+                servers,
+                names: Names::new(reached),
+            },
+            unknown,
+        })
+    }
+
+    /// Where the load begins.
+    #[must_use]
+    pub fn start(&self) -> &Url {
+        &self.start
+    }
+
+    /// Of the authority that all certificates are of.
+    #[must_use]
+    pub fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    /// Serves it on `host`, and forgets what was unknown before.
+    ///
+    /// # Errors
+    ///
+    /// A port cannot be listened on.
+    pub fn serve(&self, host: &Host) -> io::Result<Serving> {
+        self.unknown().clear();
+        self.far_side.names.forget_unknown();
+        self.far_side.clone().start(host)
+    }
+
+    /// Requests for what is not there since [`serve`](Self::serve).
+    #[must_use]
+    pub fn asked_in_vain(&self) -> Vec<String> {
+        self.unknown().iter().cloned().collect()
+    }
+
+    /// Names that nobody has and somebody asked for since then: browsers have errands of their own.
+    #[must_use]
+    pub fn unknown_names(&self) -> Vec<String> {
+        self.far_side.names.unknown()
+    }
+
+    fn unknown(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The URL of the first exchange of the load, with the scheme that was asked for.
+fn start_of(replica: &Replica, secure: bool) -> Url {
+    let page = Page::new(replica.clone());
+    let nodes = &page.graph().nodes;
+    let first = nodes.iter().find(|node| node.trigger == Trigger::Start);
+    let first = first.map_or(replica.start, |node| node.exchange);
+    let mut url = replica.exchanges[first].url.clone();
+    // It fails for URLs that no browser would load over a network either.
+    let _ = url.set_scheme(if secure { "https" } else { "http" });
+    url
+}
+
+/// Makes a document that came over `http` ask for what it names in TLS.
+fn upgrade(exchange: &mut Exchange) {
+    const FIELD: &[u8] = b"Content-Security-Policy: upgrade-insecure-requests\r\n";
+    let first_line = exchange
+        .response_head
+        .iter()
+        .position(|&byte| byte == b'\n');
+    if let (Kind::Document, "http", Some(end)) = (exchange.kind, exchange.url.scheme(), first_line)
+    {
+        let (line, fields) = exchange.response_head.split_at(end + 1);
+        exchange.response_head = Bytes::from([line, FIELD, fields].concat());
+    }
+}
+
+/// Every port that a URL leads to, and whether it is one of TLS.
+fn ports(replica: &Replica) -> BTreeSet<(u16, bool)> {
+    let named = replica.exchanges.iter().filter_map(|exchange| {
+        let secure = exchange.url.scheme() == "https";
+        Some((exchange.url.port()?, secure))
+    });
+    [(80, false), (443, true)]
+        .into_iter()
+        .chain(named)
+        .collect()
+}
+
+/// Remembers what was asked for and was not recorded. A recorded 404 is none of that.
+fn log(replica: &Replica, unknown: &Arc<Mutex<BTreeSet<String>>>) -> spdy_server::serve::Log {
+    let missing = replica.exchanges.iter();
+    let missing = missing.filter(|exchange| exchange.status() == Some(404));
+    let missing: BTreeSet<String> = missing
+        .map(|exchange| head::target(&exchange.url))
+        .collect();
+    let unknown = unknown.clone();
+    Arc::new(move |served: &Served<'_>| {
+        let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let is_here = status == 404 && (missing.contains(target) || target == TAB_ICON);
+        if matches!(status, 404 | 405 | 421) && !is_here {
+            tracing::warn!(%method, %uri, status, "asked for, and not recorded");
+            let mut unknown = unknown.lock().unwrap_or_else(PoisonError::into_inner);
+            if unknown.len() < MAX_UNKNOWN {
+                unknown.insert(format!("{method} {uri} ({status})"));
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+
+    use super::*;
+
+    #[test]
+    fn every_address_has_a_server_on_both_ports_and_the_page_keeps_its_url_but_for_the_scheme() {
+        let replica = builtin::portal();
+        let hosts: BTreeSet<_> = replica.hosts().into_iter().collect();
+        for (protocol, start) in [
+            (RaceProtocol::Http, "http://www.portal.test/"),
+            (RaceProtocol::H2, "https://www.portal.test/"),
+        ] {
+            let stage = Stage::set(&replica, protocol).expect("names that certificates can carry");
+            assert_eq!(stage.start().as_str(), start);
+            assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
+            for (at, config) in &stage.far_side.servers {
+                assert_eq!(config.tls.is_some(), at.port() == 443, "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_document_that_came_in_plain_text_asks_for_the_rest_in_tls_and_is_else_the_same() {
+        let mut exchange = builtin::portal().document().clone();
+        let before = exchange.clone();
+        upgrade(&mut exchange);
+        let head = String::from_utf8_lossy(&exchange.response_head);
+        let (line, fields) = head.split_once("\r\n").expect("it has lines");
+        let added = "Content-Security-Policy: upgrade-insecure-requests\r\n";
+        let rest = fields.strip_prefix(added).expect("it comes first");
+        assert_eq!(format!("{line}\r\n{rest}").as_bytes(), before.response_head);
+        assert_eq!(exchange.body, before.body);
+        exchange = before.clone();
+        exchange.kind = Kind::Image;
+        upgrade(&mut exchange);
+        assert_eq!(exchange.response_head, before.response_head);
+    }
+}

@@ -1,0 +1,162 @@
+//! A load by a browser that is not ours: Chromium behind a link, and the page on a [`Stage`].
+//!
+//! Each load is a recording (`spdy-record`): so it is known what was fetched, byte for byte, and what asked for it when.
+//! Recording costs the browser a little: it writes its log meanwhile. That is also what our own client can load afterwards, with the order and the computation that the browser had.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_page::replica::Replica;
+use spdy_record::error::RecordError;
+use spdy_record::fingerprint::Fingerprint;
+use spdy_record::options::RecordOptions;
+use spdy_record::record::record;
+use spdy_tun::error::RealTimeError;
+use spdy_tun::limits::{Fault, Limits};
+use spdy_tun::measured::Measured;
+use spdy_tun::network::RealNetwork;
+
+use crate::live::on_host::block_on;
+use crate::live::stage::Stage;
+
+/// For how long nothing must be sent before a load is over.
+const SILENCE: Duration = Duration::from_millis(20);
+/// Longest wait for that.
+const REST_WITHIN: Duration = Duration::from_secs(30);
+
+/// Failures that are the browser's own doing, and of no network: it looked into its cache alone, or changed its mind.
+const OWN_DOING: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
+
+/// When the link of a load counts that took so long. A browser keeps the cores busy that the link's thread needs, and its own
+/// loads differ by a percent or two: so a packet may be late by 2 % of the load time, one in a hundred by 0.5 % and the mean by
+/// 0.1 %, and in any case by 20, 10 and 0.5 ms.
+#[must_use]
+pub fn limits(load: Duration) -> Limits {
+    let load_ms = load.as_secs_f64() * 1e3;
+    Limits {
+        late_max_ms: (load_ms * 0.02).clamp(20.0, 50.0),
+        late_p99_ms: (load_ms * 0.005).clamp(10.0, 20.0),
+        late_mean_ms: (load_ms * 0.001).clamp(0.5, 2.0),
+        ..Limits::default()
+    }
+}
+
+/// How it is loaded.
+#[derive(Clone, Debug)]
+pub struct Visitor {
+    /// The browser; without one, Chromium or Chrome is looked for in PATH.
+    pub browser: Option<PathBuf>,
+    /// The longest that a load may take until the page is quiet.
+    pub patience: Duration,
+}
+
+/// One load.
+#[derive(Clone, Debug, Serialize)]
+pub struct Visit {
+    /// From the start of the load to DOMContentLoaded, if that came.
+    pub dom_content_loaded_ms: Option<f64>,
+    /// From the start of the load to the load event, if that came.
+    pub load_ms: Option<f64>,
+    /// Exchanges, redirects among them.
+    pub exchanges: usize,
+    /// TCP connections that servers accepted, the speculative ones that browsers make among them.
+    pub connections: u64,
+    /// Of what was fetched: method, URL, status and body of each.
+    pub fingerprint: String,
+    /// The page's requests for what was not recorded, and those that got no answer.
+    pub asked_in_vain: Vec<String>,
+    /// Names that nobody has here, those of the browser's own errands among them.
+    pub unknown_names: Vec<String>,
+    /// How the link was not what was asked for, within [`limits`].
+    pub faults: Vec<Fault>,
+    /// What the link was, from the start of the browser until the page was quiet.
+    pub link: Measured,
+    /// What was fetched, and when.
+    #[serde(skip)]
+    pub recording: Replica,
+}
+
+impl Visit {
+    /// Why it is not averaged with others; nothing if it may be.
+    #[must_use]
+    pub fn why_not(&self) -> Option<String> {
+        if let Some(fault) = self.faults.first() {
+            return Some(fault.to_string());
+        }
+        if self.load_ms.is_none() {
+            return Some("the load event did not come".to_owned());
+        }
+        let first = self.asked_in_vain.first()?;
+        let more = match self.asked_in_vain.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        Some(format!("not recorded: {first}{more}"))
+    }
+}
+
+/// Why there was no load.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VisitError {
+    /// The link, or a host.
+    #[error("no network in real time")]
+    RealTime(#[from] RealTimeError),
+    /// The browser.
+    #[error("the browser did not load the page")]
+    Browser(#[from] RecordError),
+}
+
+impl Visitor {
+    /// Loads what is on `stage` over `network`, whose link the caller has [begun](RealNetwork::begin).
+    ///
+    /// # Errors
+    ///
+    /// The link broke, or the browser did.
+    pub fn visit(&self, network: &mut RealNetwork, stage: &Stage) -> Result<Visit, VisitError> {
+        let start = |what| move |source| RealTimeError::Start { what, source };
+        let serving = stage.serve(&network.server).map_err(start("the servers"))?;
+        let options = self.options(stage);
+        let url = stage.start().clone();
+        let work = move || {
+            let recorded =
+                async { Ok(record(&url, &options, |_| {}, std::future::pending()).await) };
+            block_on(recorded)
+        };
+        let recorded = network.client.run(work).map_err(start("the client"))?;
+        network.wait_until_quiet(SILENCE, REST_WITHIN)?;
+        let link = network.measure()?;
+        let served = serving.stop().map_err(start("the servers"))?;
+        let recording = recorded?.replica;
+        let failed = recording.failures.iter();
+        let failed = failed
+            .filter(|failure| !OWN_DOING.contains(&failure.error.as_str()))
+            .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
+        let asked_in_vain = stage.asked_in_vain().into_iter().chain(failed).collect();
+        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        Ok(Visit {
+            dom_content_loaded_ms: ms(recording.dom_content_loaded),
+            load_ms: ms(recording.load),
+            exchanges: recording.exchanges.len(),
+            connections: served.connections,
+            fingerprint: Fingerprint::of(&recording).sha256(),
+            asked_in_vain,
+            unknown_names: stage.unknown_names(),
+            faults: limits(recording.load.unwrap_or_default()).faults(&link),
+            link,
+            recording,
+        })
+    }
+
+    fn options(&self, stage: &Stage) -> RecordOptions {
+        let pin = stage.pin().to_string();
+        let believed = pin.trim_start_matches("sha256//");
+        RecordOptions {
+            browser: self.browser.clone(),
+            browser_arguments: vec![format!("--ignore-certificate-errors-spki-list={believed}")],
+            timeout: self.patience,
+            ..RecordOptions::default()
+        }
+    }
+}
