@@ -1,14 +1,15 @@
-//! What a race came to, as a page to look at: one HTML file that needs no network and no script.
+//! What a race or an experiment came to, as a page to look at: one HTML file that needs no network and no script.
 //!
 //! ```text
 //! Vec<Load> -> Standings -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
 //!                                    ├─ times.rs      load times, SVG
-//!                                    └─ waterfall.rs  when what travelled, SVG
+//!                                    └─ waterfall.rs  when what travelled          ─┐
+//! rows of a store ────────► experiment/               everything else that is drawn ┴► drawing/ ─► page, SVG file, PNG
 //! ```
 //!
-//! [`render`] is a pure function: the same loads give the same bytes. Names and URLs come from recorded
+//! [`render`] and its like are pure functions: the same loads give the same bytes. Names and URLs come from recorded
 //! pages and are hostile; every text goes through `text::Text`. Colours are CSS variables with a light and
-//! a dark value, and every picture has a title, a description and a table of the same numbers.
+//! a dark value, and every picture has a title and a description, or a table, of the same numbers.
 
 mod drawing;
 pub mod experiment;

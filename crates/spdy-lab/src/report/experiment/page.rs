@@ -74,10 +74,14 @@ fn write_page(
     let cells: usize = data.trials.iter().map(|trial| trial.cells.len()).sum();
     let reference = data.reference();
     let about = format!(
-        "{} page loads, {} of {} cells. Times are medians of the runs of a cell, in milliseconds of the simulated network; × is the ratio to {}: below 1 is faster.",
+        "{} page loads, {} of {} cells. Times are medians of the runs of a cell, in milliseconds{}; × is the ratio to {}: below 1 is faster.",
         Count(loads as u64),
         Count(cells as u64),
         Count(contents.cells),
+        match &contents.program[..] {
+            "" => "",
+            _ => " of the simulated network",
+        },
         Text(reference)
     );
     let program = match &contents.program[..] {
