@@ -28,14 +28,14 @@ use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_server::needs::Needs;
-use spdy_server::push_plan::Sources;
+use spdy_server::push_plan::{Budget, Sources};
 use spdy_server::pushing::{PushConfig, Pushing};
 use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
 use crate::ends;
 use crate::measure::Load;
-use crate::options::{Options, RaceProtocol};
+use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::executor::{Executor, Limits};
 use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
@@ -47,13 +47,21 @@ pub struct Page {
     graph: PageGraph,
     site: Arc<Site>,
     hosts: Vec<(String, IpAddr)>,
-    /// What is pushed, in loads with pushes; made when the first of them wants it.
-    pushing: OnceLock<Option<Arc<Pushing>>>,
+    /// What is pushed by the graph, and what if it is everything; each made when the first load wants it.
+    pushing: [OnceLock<Option<Arc<Pushing>>>; 2],
     /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
 }
+
+/// A budget that nothing is over.
+const EVERYTHING: Budget = Budget {
+    streams: usize::MAX,
+    bytes: usize::MAX,
+    hints: 0,
+    wishes: usize::MAX,
+};
 
 /// Method, authority and target.
 type RequestKey = (String, String, String);
@@ -84,7 +92,7 @@ impl Page {
             graph,
             site,
             hosts,
-            pushing: OnceLock::new(),
+            pushing: Default::default(),
             by_request,
             hints: Vec::new(),
         }
@@ -119,21 +127,24 @@ impl Page {
     }
 
     /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
-    fn pushing(&self) -> Option<Arc<Pushing>> {
-        let made = self.pushing.get_or_init(|| {
+    fn pushing(&self, push: Push) -> Option<Arc<Pushing>> {
+        let [by_graph, all] = &self.pushing;
+        let (made, needs, budget): (_, fn(&Replica, &PageGraph) -> Needs, _) = match push {
+            Push::No => return None,
+            Push::ByGraph => (by_graph, Needs::of_graph, Budget::default()),
+            Push::All => (all, Needs::all_of_graph, EVERYTHING),
+        };
+        let made = made.get_or_init(|| {
             let config = PushConfig {
                 sources: Sources {
                     graph: true,
                     ..Sources::default()
                 },
+                budget,
                 ..PushConfig::default()
             };
-            Pushing::new(
-                config,
-                Needs::of_graph(&self.replica, &self.graph),
-                &self.site,
-            )
-            .map(Arc::new)
+            let needs = needs(&self.replica, &self.graph);
+            Pushing::new(config, needs, &self.site).map(Arc::new)
         });
         made.clone()
     }
@@ -146,7 +157,7 @@ impl Page {
         options: &Options,
     ) -> ServeConfig {
         ServeConfig {
-            pushing: if options.push { self.pushing() } else { None },
+            pushing: self.pushing(options.push),
             ..ends::server(protocol, spoken, options)
         }
     }

@@ -15,7 +15,7 @@ use spdy_net::serve::ServerOptions;
 use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 
-use crate::options::{Options, RaceProtocol};
+use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::seed;
 use crate::tls;
 
@@ -48,10 +48,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
             compression_window_bits: options.spdy_window_bits,
             max_frame_bytes: options.data_frame_bytes,
             frame_timeout: PATIENCE,
-            pushes: options.push.then(|| PushLimits {
-                unclaimed_for: PATIENCE,
-                ..PushLimits::default()
-            }),
+            pushes: pushes(options.push),
             ..ClientOptions::default()
         },
         connect_timeout: None,
@@ -60,6 +57,23 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         dns_ttl: PATIENCE,
         close_timeout: PATIENCE,
         ..Config::default()
+    }
+}
+
+/// What the client takes of `push`.
+fn pushes(push: Push) -> Option<PushLimits> {
+    let limits = PushLimits {
+        unclaimed_for: PATIENCE,
+        ..PushLimits::default()
+    };
+    match push {
+        Push::No => None,
+        Push::ByGraph => Some(limits),
+        Push::All => Some(PushLimits {
+            streams: u32::MAX >> 1,
+            bytes: usize::MAX,
+            ..limits
+        }),
     }
 }
 

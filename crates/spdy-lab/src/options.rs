@@ -111,6 +111,58 @@ impl FromStr for RaceProtocol {
     }
 }
 
+/// What servers push along with a document, of their own host.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Push {
+    /// Nothing.
+    #[default]
+    No,
+    /// What the page's graph says that load waits for, in the order of a browser, as far as the budget of the server that ships
+    /// goes: 32 streams, 512 KiB.
+    ByGraph,
+    /// All that the page will fetch there, and the client takes it, however much.
+    All,
+}
+
+impl Push {
+    /// Every one that has a name, from the least to the most.
+    pub const NAMED: [Self; 3] = [Self::No, Self::ByGraph, Self::All];
+
+    /// The name on the command line and in experiments.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::ByGraph => "yes",
+            Self::All => "all",
+        }
+    }
+
+    /// Its place among [all](Self::NAMED), as stores keep it.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::No => 0,
+            Self::ByGraph => 1,
+            Self::All => 2,
+        }
+    }
+}
+
+/// A name of no [`Push`].
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("no way to push is called {0:?}; there are {names}", names = Push::NAMED.map(Push::name).join(", "))]
+pub struct UnknownPush(pub String);
+
+impl FromStr for Push {
+    type Err = UnknownPush;
+
+    fn from_str(name: &str) -> Result<Self, UnknownPush> {
+        let found = Self::NAMED.into_iter().find(|push| push.name() == name);
+        found.ok_or_else(|| UnknownPush(name.to_owned()))
+    }
+}
+
 /// The smallest value of [`Options::data_frame_bytes`]: below, heads outweigh what they carry in no time.
 pub const MIN_FRAME_BYTES: u32 = 64;
 /// The largest: as much as a client lets a stream send unasked.
@@ -143,9 +195,9 @@ pub struct Options {
     /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2). The lab's certificate
     /// covers every host; those of the recorded servers may not have.
     pub ip_pooling: bool,
-    /// Whether servers push what the page's graph says that it needs of its own host, and the client answers its
-    /// requests with that (SPDY; over h2 the client takes no pushes, as browsers of today).
-    pub push: bool,
+    /// What servers push, and the client answers its requests with (SPDY; over h2 the client takes no pushes, as browsers of
+    /// today).
+    pub push: Push,
     /// Which hosts speak the protocol under test. The client is one that has been there before: it knows what to expect
     /// of each, and opens connections accordingly.
     pub deployment: Deployment,
@@ -178,7 +230,7 @@ impl Default for Options {
             spdy_secrets: Secrets::default(),
             spdy_window_bits: None,
             ip_pooling: false,
-            push: false,
+            push: Push::No,
             deployment: Deployment::All,
             priorities: true,
             hints: false,
@@ -221,7 +273,7 @@ impl Options {
             spdy_secrets: Secrets::default(),
             spdy_window_bits: None,
             ip_pooling: false,
-            push: false,
+            push: Push::No,
             deployment: Deployment::All,
             priorities: true,
             hints: false,
@@ -244,6 +296,19 @@ mod tests {
         assert_eq!(
             unknown.to_string(),
             "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, spdy3, spdy2, h2, h3"
+        );
+    }
+
+    #[test]
+    fn every_way_to_push_has_a_name_that_reads_back_and_a_number() {
+        for (push, number) in Push::NAMED.into_iter().zip(0..) {
+            assert_eq!(push.name().parse(), Ok(push));
+            assert_eq!(push.number(), number);
+        }
+        let unknown = "some".parse::<Push>().unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "no way to push is called \"some\"; there are no, yes, all"
         );
     }
 

@@ -457,3 +457,32 @@ fn small_frames_cost_a_head_each_and_large_ones_hold_up_what_is_urgent() {
     assert!(told("frame = 63").contains("want bytes from 64 to 1048576"));
     assert!(told("frame = 1048577").contains("want bytes from 64 to 1048576"));
 }
+
+#[test]
+fn pushes_go_as_far_as_the_server_s_budget_or_to_everything_that_is_its_own() {
+    let flags = builtin::flags();
+    let requests = |page: &Replica, protocol| -> Vec<u64> {
+        let loads = run(page, protocol, "push = ['no', 'yes', 'all']");
+        loads.iter().map(|load| load.requests).collect()
+    };
+    for protocol in [RaceProtocol::Spdy, RaceProtocol::Spdy3, RaceProtocol::Spdy2] {
+        assert_eq!(requests(&flags, protocol), [197, 197 - 32, 1], "{protocol}");
+    }
+    // Its client takes none.
+    assert_eq!(requests(&flags, RaceProtocol::H2), [197; 3]);
+
+    // Over the budget of bytes, of a kind that is not pushed by the graph, and of another host.
+    let mut far = own("far", Kind::Image, "image/png", "far");
+    far.url.set_host(Some("img.page.test")).unwrap();
+    let page = page(
+        "<img src=/large><video src=/video></video><img src=http://img.page.test/far><img src=/small>",
+        vec![
+            own("large", Kind::Image, "image/png", vec![0; 600_000]),
+            own("video", Kind::Media, "video/webm", "video"),
+            far,
+            own("small", Kind::Image, "image/png", "small"),
+        ],
+    );
+    assert_eq!(requests(&page, RaceProtocol::Spdy), [5, 4, 2]);
+    assert!(told("push = 'some'").contains("want no, yes or all"));
+}

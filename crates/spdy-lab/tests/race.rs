@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use spdy_clock::Instant;
 use spdy_lab::measure::Load;
-use spdy_lab::options::RaceProtocol;
+use spdy_lab::options::{Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::report::Standings;
 use spdy_lab::sim::dns::NameLookups;
@@ -306,7 +306,7 @@ fn hosts_of_one_address_share_a_session_only_where_they_may_and_where_it_can_be_
 fn pushes_save_spdy_requests_and_change_nothing_else() {
     let without = both_pages(1).run(|_| ());
     let mut race = both_pages(1);
-    race.options.push = true;
+    race.options.push = Push::ByGraph;
     let with = race.run(|_| ());
     expect_no_failures(&with);
     assert_eq!(written(&with), written(&race.run(|_| ())), "and it repeats");

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
-use spdy_page::graph::PageGraph;
+use spdy_page::graph::{Node, PageGraph};
 use spdy_page::named::{in_css, in_html};
 use spdy_page::replica::{Kind, Replica};
 use url::Url;
@@ -43,6 +43,29 @@ impl Needs {
     /// If a node of `graph` names no exchange of `replica`.
     #[must_use]
     pub fn of_graph(replica: &Replica, graph: &PageGraph) -> Self {
+        Self::gather(replica, graph, NEEDS_PER_PAGE, |node| {
+            let hinted = [Kind::Stylesheet, Kind::Script, Kind::Font, Kind::Image];
+            hinted.contains(&node.kind) && node.before_load
+        })
+    }
+
+    /// Everything that the documents of `graph` fetch by GET, whatever it is, before load or after, and however much.
+    ///
+    /// # Panics
+    ///
+    /// As [`of_graph`](Self::of_graph).
+    #[must_use]
+    pub fn all_of_graph(replica: &Replica, graph: &PageGraph) -> Self {
+        Self::gather(replica, graph, usize::MAX, |_| true)
+    }
+
+    /// At most `most` nodes for each document, of those that are `wanted`.
+    fn gather(
+        replica: &Replica,
+        graph: &PageGraph,
+        most: usize,
+        wanted: impl Fn(&Node) -> bool,
+    ) -> Self {
         let mut needs = Self::default();
         // The document that each node belongs to; a parent stands before its children.
         let mut documents: Vec<usize> = Vec::with_capacity(graph.nodes.len());
@@ -54,14 +77,9 @@ impl Needs {
             documents.push(document);
             let page = &replica.exchanges[graph.nodes[document].exchange];
             let thing = &replica.exchanges[node.exchange];
-            let wanted = matches!(
-                node.kind,
-                Kind::Stylesheet | Kind::Script | Kind::Font | Kind::Image
-            );
             if document == index
-                || !wanted
+                || !wanted(node)
                 || node.is_redirect
-                || !node.before_load
                 || thing.method != Method::GET
                 || thing.status() != Some(200)
             {
@@ -75,7 +93,7 @@ impl Needs {
             };
             let host = page.url.host_str().unwrap_or_default();
             let target = spdy_page::head::target(&page.url);
-            needs.add(host, &target, url, Some(node.kind));
+            needs.add(host, &target, most, url, Some(node.kind));
         }
         needs
     }
@@ -113,7 +131,7 @@ impl Needs {
                 } else {
                     thing.to_string()
                 };
-                needs.add("", &target, written, None);
+                needs.add("", &target, NEEDS_PER_PAGE, written, None);
             }
         }
         needs
@@ -125,10 +143,10 @@ impl Needs {
         self.pages.is_empty()
     }
 
-    fn add(&mut self, host: &str, target: &str, url: String, kind: Option<Kind>) {
+    fn add(&mut self, host: &str, target: &str, most: usize, url: String, kind: Option<Kind>) {
         let pages = self.pages.entry(host.to_owned()).or_default();
         let wishes = pages.entry(target.to_owned()).or_default();
-        if wishes.len() < NEEDS_PER_PAGE {
+        if wishes.len() < most {
             wishes.push(Wish {
                 url,
                 kind,

@@ -10,7 +10,7 @@ use spdy_lab::cache::Cache;
 use spdy_lab::deployment::Deployment;
 use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
-use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, RaceProtocol};
+use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::report::{self, Standings};
 use spdy_lab::sim::dns::NameLookups;
@@ -122,9 +122,10 @@ pub(crate) struct Choices {
     #[arg(long)]
     ip_pooling: bool,
 
-    /// Push over SPDY what each page needs of its own host, as its graph says, and answer requests with that
-    #[arg(long)]
-    push: bool,
+    /// Push over SPDY what each page needs of its own host, as its graph says (yes, or nothing said), or all that it fetches
+    /// there (all), and answer requests with that
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_value = "no", default_missing_value = "yes", hide_default_value = true)]
+    push: Push,
 
     /// Which hosts speak the protocol: all, or first-party, those of the page's own site; the others speak HTTP/1.1, in
     /// TLS if the protocol is
@@ -341,7 +342,7 @@ impl Choices {
         options.spdy_window_bits = self.blocks.header_window;
         options.tls_resumption &= !self.no_resumption;
         options.ip_pooling |= self.ip_pooling;
-        options.push |= self.push;
+        options.push = self.push;
         options.deployment = self.deploy.unwrap_or(options.deployment);
         options.priorities &= !self.no_priorities;
         options.hints |= self.hints;
@@ -395,7 +396,11 @@ fn notes(race: &Race, choices: &Choices) -> Vec<(String, String)> {
         streams if fitted => format!("{streams}, fitted to Lulic's results and no setting of his"),
         streams => streams.to_string(),
     };
-    let pushes = options.push.then_some("by the page's graph, over SPDY");
+    let pushes = match options.push {
+        Push::No => None,
+        Push::ByGraph => Some("by the page's graph, over SPDY"),
+        Push::All => Some("all that the page fetches of its own host, over SPDY"),
+    };
     let pooling = options
         .ip_pooling
         .then_some("shared by hosts of one address");

@@ -8,7 +8,7 @@ use super::examination::Case;
 use super::remedy::{Remedy, own_host};
 use crate::browser::Page;
 use crate::hosts::folded;
-use crate::options::{Options, RaceProtocol};
+use crate::options::{Options, Push, RaceProtocol};
 use crate::race::RaceNetwork;
 
 /// Everything that a load needs.
@@ -37,7 +37,9 @@ impl Treated {
             Remedy::Fold { hosts, .. } => {
                 treated.page = Page::with_graph(folded(&case.replica, hosts), graph.clone());
             }
-            Remedy::Push => treated.options.push = true,
+            Remedy::Push => {
+                treated.options.push = treated.options.push.max(Push::ByGraph);
+            }
             Remedy::Hint { nodes, .. } => treated.page = treated.page.hinting_at(nodes.clone()),
             Remedy::Later { node, .. } => {
                 let mut graph = graph.clone();

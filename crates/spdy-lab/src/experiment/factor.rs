@@ -69,7 +69,7 @@ pub enum Factor {
     Compression,
     /// Whether hosts at one address share a session.
     IpPooling,
-    /// Whether servers push what the page's graph says.
+    /// What servers push.
     Push,
     /// Whether the page's own host serves what other hosts do.
     Fold,
@@ -302,7 +302,7 @@ impl Factor {
                 }
             }
             Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
-            Self::Push => options.push = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Push => options.push = level.parse().map_err(|_| want("no, yes or all"))?,
             Self::Deploy => {
                 let names = Deployment::NAMED.map(Deployment::name).join(" or ");
                 options.deployment = level.parse().map_err(|_| want(&names))?;

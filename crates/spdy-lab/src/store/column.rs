@@ -158,7 +158,9 @@ pub const COLUMNS: [Column; 53] = [
     column("ip_pooling", "INT", |it| {
         it.conditions.options.ip_pooling.into()
     }),
-    column("push", "INT", |it| it.conditions.options.push.into()),
+    column("push", "INT", |it| {
+        it.conditions.options.push.number().into()
+    }),
     column("fold", "INT", |it| {
         (it.conditions.hosts == Hosts::Folded).into()
     }),
