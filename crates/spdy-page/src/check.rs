@@ -97,6 +97,21 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
             ),
         );
     }
+    if !replica.failures.is_empty() {
+        let count = replica.failures.len();
+        of_all(
+            Severity::Note,
+            format!("{count} requests of the recorded load got no answer, and will get none"),
+        );
+    }
+    let refused = |exchange: &&Exchange| exchange.observed.refused.is_some();
+    let refused = replica.exchanges.iter().filter(refused).count();
+    if refused > 0 {
+        of_all(
+            Severity::Note,
+            format!("{refused} answers did not reach the page as it was recorded, or not whole"),
+        );
+    }
     let filler: Vec<_> = replica
         .exchanges
         .iter()
@@ -271,6 +286,24 @@ mod tests {
         assert!(
             findings(|replica| replica.exchanges[3].body_is_real = false)
                 .contains("note: 1 of 44 bodies")
+        );
+        let failed = findings(|replica| {
+            let failure = crate::observed::Failure {
+                method: "GET".to_owned(),
+                url: "http://a.test/".to_owned(),
+                error: "net::ERR_FAILED".to_owned(),
+                started: None,
+            };
+            replica.failures = vec![failure];
+            replica.exchanges[3].observed.refused = Some("blocked".to_owned());
+        });
+        assert!(
+            failed.contains("note: 1 requests of the recorded load got no answer"),
+            "{failed}"
+        );
+        assert!(
+            failed.contains("note: 1 answers did not reach the page"),
+            "{failed}"
         );
         assert!(
             findings(|replica| replica.exchanges[3].request_head =

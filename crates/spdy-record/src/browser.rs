@@ -255,3 +255,22 @@ fn find() -> Result<PathBuf, RecordError> {
         .find(|candidate| candidate.is_file())
         .ok_or(RecordError::NoBrowser { tried })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_of_one_byte_too_many_is_refused_and_one_that_is_not_there_is_told() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let missing = read_log(folder.path(), 5);
+        assert!(matches!(missing, Err(RecordError::Log(_))), "{missing:?}");
+        std::fs::write(log_of(folder.path()), "12345").expect("it can be written to");
+        assert_eq!(read_log(folder.path(), 5).unwrap(), b"12345");
+        let refused = read_log(folder.path(), 4).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "the browser's log is no recording: more than 4 bytes in the browser's log"
+        );
+    }
+}

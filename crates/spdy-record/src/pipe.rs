@@ -87,27 +87,88 @@ impl Pipe {
     /// [`RecordError::Message`] if it is too long.
     pub(crate) async fn next(&mut self) -> Result<Option<Message>, RecordError> {
         loop {
-            let end = self.buffer[self.scanned..]
-                .iter()
-                .position(|&byte| byte == 0);
-            if let Some(end) = end {
-                let message: Vec<u8> = self.buffer.drain(..=self.scanned + end).collect();
+            let unread = &self.buffer[self.scanned..];
+            let end = unread.iter().position(|&byte| byte == 0);
+            let len = self.scanned + end.unwrap_or(unread.len());
+            if len > self.message_bytes {
+                let limit = self.message_bytes;
+                return Err(RecordError::Message { limit });
+            }
+            if end.is_some() {
+                let message: Vec<u8> = self.buffer.drain(..=len).collect();
                 self.scanned = 0;
-                let text = String::from_utf8_lossy(&message[..message.len() - 1]).into_owned();
+                let text = String::from_utf8_lossy(&message[..len]).into_owned();
                 // What is no message has no head, and nobody looks at it.
                 let head = serde_json::from_str(&text).unwrap_or_default();
                 return Ok(Some(Message { text, head }));
             }
-            self.scanned = self.buffer.len();
-            if self.scanned > self.message_bytes {
-                let limit = self.message_bytes;
-                return Err(RecordError::Message { limit });
-            }
+            self.scanned = len;
             self.buffer.reserve(READ);
             match self.from.read_buf(&mut self.buffer).await {
                 Ok(0) | Err(_) => return Ok(None),
                 Ok(_) => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::process::{Child, Command};
+
+    use super::*;
+
+    /// A browser that says this, and then repeats what it hears.
+    fn browser(says: &str, message_bytes: usize) -> (Child, Pipe) {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", "printf \"$1\"; exec cat", "sh", says]);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.kill_on_drop(true).spawn().expect("a shell starts");
+        let (to, from) = (child.stdin.take(), child.stdout.take());
+        let (to, from) = (to.expect("it is piped"), from.expect("it is piped"));
+        (child, Pipe::new(to, from, message_bytes))
+    }
+
+    fn run<T>(future: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime can be made").block_on(future)
+    }
+
+    #[test]
+    fn messages_end_at_a_nul_and_a_command_has_its_own_number() {
+        run(async {
+            let says = r#"{"id":7}\0{"method":"A.b","sessionId":"s"}\0none\0"#;
+            let (_child, mut pipe) = browser(says, 100);
+            let mut next = async || pipe.next().await.unwrap().unwrap();
+            let (answer, event, none) = (next().await, next().await, next().await);
+            assert_eq!(answer.head.id, Some(7));
+            assert_eq!(event.head.method.as_deref(), Some("A.b"));
+            assert_eq!(event.head.session_id.as_deref(), Some("s"));
+            assert_eq!((&none.text[..], none.head.id), ("none", None));
+
+            for id in 1..3 {
+                let sent = pipe.send(Some("s"), "C.d", &json!({"e": 1})).await;
+                assert_eq!(sent, Some(id));
+                let heard = pipe.next().await.unwrap().unwrap();
+                let want = json!({"id": id, "method": "C.d", "params": {"e": 1}, "sessionId": "s"});
+                assert_eq!(serde_json::from_str::<Value>(&heard.text).unwrap(), want);
+            }
+        });
+    }
+
+    #[test]
+    fn a_message_of_one_byte_too_many_is_refused_whether_it_ends_or_not() {
+        run(async {
+            for (says, fits) in [("12345\\0", true), ("123456\\0", false), ("123456", false)] {
+                let (_child, mut pipe) = browser(says, 5);
+                let heard = pipe.next().await;
+                let refused = matches!(heard, Err(RecordError::Message { limit: 5 }));
+                assert_eq!(!refused, fits, "{says}");
+            }
+        });
     }
 }

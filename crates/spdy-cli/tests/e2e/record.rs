@@ -507,3 +507,62 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         assert!(!output.exists());
     }
 }
+
+#[test]
+fn a_page_that_never_gets_quiet_is_kept_as_far_as_it_came() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    // Ends with the test's process: whoever waits for /never waits for that long.
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            std::thread::spawn(move || answer_all_but_one(socket.expect("a browser comes")));
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("page.warc");
+    let output = output.to_str().expect("the path is UTF-8");
+    let url = format!("http://{address}/");
+    let command = ["record", &url, "-o", output, "--timeout", "4", "--json"];
+    let said = ended_with(0, &mut spdy(&command));
+    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    assert_eq!(told["load_ms"], Value::Null, "{told}");
+    assert!(
+        told["remarks"]
+            .to_string()
+            .contains("the load event did not come in time"),
+        "{told}"
+    );
+    let replica = open(output).expect("a replica was written").replica;
+    assert_eq!(replica.exchanges.len(), 1);
+    assert_eq!(replica.failures.len(), 1, "{:?}", replica.failures);
+    assert_eq!(replica.failures[0].url, format!("{url}never"));
+    assert_eq!(
+        replica.failures[0].error,
+        "under way when the recording ended"
+    );
+}
+
+/// A page with an image that never comes.
+fn answer_all_but_one(mut socket: TcpStream) {
+    let page = "<!doctype html><img src=/never>";
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while matches!(socket.read(&mut byte), Ok(1)) {
+        request.push(byte[0]);
+        if request.ends_with(b"\r\n\r\n") {
+            let is_page = request.starts_with(b"GET / ");
+            request.clear();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+                page.len()
+            );
+            if is_page && socket.write_all((head + page).as_bytes()).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -87,6 +87,9 @@ fn open(
     recording.finish(name, source)
 }
 
+/// Why there is no answer, or half of one, that nothing was wrong with.
+const UNDER_WAY: &str = "under way when the recording ended";
+
 /// One exchange, before it is known what asked for it.
 struct Found {
     exchange: Exchange,
@@ -180,20 +183,25 @@ impl Recording<'_> {
         if answered {
             return Ok(());
         }
-        match leg.net_error {
-            Some(error) => {
-                let name = self.log.errors.get(&error);
-                let error = name.map_or_else(
-                    || format!("net error {error}"),
-                    |name| format!("net::{name}"),
-                );
-                self.fail(leg, error, seen);
-            }
+        match self.error(leg, seen) {
+            Some(error) => self.fail(leg, error, seen),
             None if redirected => self.notes.skip("that the browser redirected by itself"),
             None if leg.transactions.is_empty() => self.notes.skip("from the browser's cache"),
-            None => self.fail(leg, "no answer when the recording ended".to_owned(), seen),
+            None => self.fail(leg, UNDER_WAY.to_owned(), seen),
         }
         Ok(())
+    }
+
+    /// How the request ended, if not well.
+    fn error(&self, leg: &Leg, seen: Option<usize>) -> Option<String> {
+        let error = leg.net_error?;
+        let seen = seen.and_then(|seen| self.seen(seen));
+        Some(match (seen, self.log.errors.get(&error)) {
+            // The browser aborts what it has not done when it ends.
+            (Some(seen), _) if seen.finished.is_none() => UNDER_WAY.to_owned(),
+            (_, Some(name)) => format!("net::{name}"),
+            (_, None) => format!("net error {error}"),
+        })
     }
 
     fn fail(&mut self, leg: &Leg, error: String, seen: Option<usize>) {
@@ -274,10 +282,8 @@ impl Recording<'_> {
         let head = Head::parse(&answer.response_head);
         let content_type = head.as_ref().and_then(|head| head.value("content-type"));
         let kind = Kind::of(content_type, url, told.map(|seen| &seen.kind[..]));
-        let refused = told.and_then(|seen| seen.error.clone()).or_else(|| {
-            let error = leg.net_error.and_then(|error| self.log.errors.get(&error));
-            error.map(|name| format!("net::{name}"))
-        });
+        let refused = told.and_then(|seen| seen.error.clone());
+        let refused = refused.or_else(|| self.error(leg, seen));
         let priority = told.map(|seen| seen.priority.clone());
         let mut observed = Observed {
             protocol: Some(answer.protocol.to_owned()),
