@@ -99,7 +99,13 @@ pub(crate) fn logs(seeds: &mut Seeds) {
         &[0, 0, 4, 0, 0x9, 0, 0, 0, 1, 1, b'h', b'i', 0],
     ];
     let answers: [&[&str]; 2] = [&[":status: 200", "content-type: text/html"], &["t: x"]];
-    log.http2("https://a.test/", true, &answers, &frames.concat());
+    log.http2(
+        "https://a.test/",
+        true,
+        &answers,
+        frames[0],
+        &frames.concat(),
+    );
     seeds.push("netlog", "http/2", log.text());
 
     let told = [

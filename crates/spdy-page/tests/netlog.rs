@@ -290,7 +290,17 @@ fn http_2_keeps_fields_in_order_and_bodies_out_of_frames() {
         ],
         &["trailer: 1"],
     ];
-    log.http2("https://a.test/", true, &answers, &frames.concat());
+    let sent = [
+        &[0, 0, 0, 4, 0, 0, 0, 0, 0][..],
+        &[0, 0, 3, 0, 0x1, 0, 0, 0, 1, b'x', b'=', b'1'],
+    ];
+    log.http2(
+        "https://a.test/",
+        true,
+        &answers,
+        &sent.concat(),
+        &frames.concat(),
+    );
     let Opened { replica, notes } = open(&log.text()).unwrap();
     let document = replica.document();
     assert_eq!(
@@ -302,6 +312,7 @@ fn http_2_keeps_fields_in_order_and_bodies_out_of_frames() {
         "GET / HTTP/1.1\r\nHost: a.test\r\naccept: */*\r\n\r\n"
     );
     assert_eq!(&document.body[..], b"hi!");
+    assert_eq!(&document.observed.request_body[..], b"x=1");
     assert_eq!(document.observed.protocol.as_deref(), Some("h2"));
     assert_eq!(document.observed.refused, None);
     assert_eq!(document.address, Some("::1".parse().unwrap()));

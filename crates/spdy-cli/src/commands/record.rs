@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required = true, value_parser = parse_url)]
     urls: Vec<Url>,
 
-    /// Where the replica goes; gzipped if the name ends in .gz. A replica is one page: for several, this is a folder
+    /// Where the replica goes; gzipped if the name ends in .gz. A replica is one page: for several, this is a folder, made if it is not there
     #[arg(short, long, value_name = "REPLICA|DIR")]
     output: PathBuf,
 
@@ -108,6 +108,11 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let outputs = outputs(&args.urls, &args.output)?;
+    if args.urls.len() > 1 {
+        let folder = &args.output;
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
     let options = RecordOptions {
         browser: args.browser.browser.clone(),
         browser_arguments: args.browser.browser_arg.clone(),
@@ -150,7 +155,7 @@ fn outputs(urls: &[Url], output: &Path) -> anyhow::Result<Vec<PathBuf>> {
     {
         return Ok(vec![output.to_owned()]);
     }
-    if !output.is_dir() {
+    if output.exists() && !output.is_dir() {
         let output = output.display();
         let why = format!("a replica is one page, and {output} is no folder for several");
         return Err(Usage(why).into());
@@ -266,8 +271,8 @@ mod tests {
                 "a.test-2.warc.gz"
             ]
         );
-        let no_folder = Path::new("no/such/folder");
-        assert!(outputs(&urls, no_folder).unwrap_err().is::<Usage>());
-        assert_eq!(outputs(&urls[..1], no_folder).unwrap(), [no_folder]);
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert!(outputs(&urls, &file).unwrap_err().is::<Usage>());
+        assert_eq!(outputs(&urls[..1], &file).unwrap(), [file]);
     }
 }

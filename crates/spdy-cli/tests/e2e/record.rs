@@ -566,3 +566,28 @@ fn answer_all_but_one(mut socket: TcpStream) {
         }
     }
 }
+
+#[test]
+fn several_pages_become_replicas_in_a_folder_and_one_that_fails_stops_no_other() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let served = Served::start(Path::new("flags"), &[]);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("pages");
+    let url = format!("{}/", served.origin(false));
+    let command = ["record", "http://127.0.0.1:1/", &url, "--json", "-o"];
+    let said = ended_with(1, spdy(&command).arg(&output));
+    let told = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(told.contains("cannot record http://127.0.0.1:1/"), "{told}");
+    let told: Value = serde_json::from_slice(&said.stdout).expect("one page was recorded");
+    let file = told["output"].as_str().expect("it is told where");
+    let replica = open(file).expect("a replica was written").replica;
+    assert_eq!(Path::new(file).parent(), Some(&*output));
+    let images = replica
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.kind == Kind::Image);
+    assert!(images.count() >= 196, "{told}");
+}

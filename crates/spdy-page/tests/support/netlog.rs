@@ -9,7 +9,7 @@ const END: u8 = 2;
 const NONE: u8 = 0;
 
 /// Names of the types; their numbers are their places.
-const TYPES: [&str; 17] = [
+const TYPES: [&str; 18] = [
     "REQUEST_ALIVE",
     "URL_REQUEST_START_JOB",
     "HTTP_STREAM_REQUEST_BOUND_TO_JOB",
@@ -24,6 +24,7 @@ const TYPES: [&str; 17] = [
     "SSL_CONNECT",
     "SOCKET_BYTES_SENT",
     "SOCKET_BYTES_RECEIVED",
+    "SSL_SOCKET_BYTES_SENT",
     "SSL_SOCKET_BYTES_RECEIVED",
     "HTTP2_SESSION_INITIALIZED",
     "HTTP2_SESSION_SEND_HEADERS",
@@ -178,8 +179,15 @@ impl NetLog {
         self.answer(id, socket, wire.as_bytes(), &fields, body.as_bytes());
     }
 
-    /// A session of HTTP/2 on a socket under TLS, and one exchange on it.
-    pub(crate) fn http2(&mut self, url: &str, is_page: bool, answers: &[&[&str]], frames: &[u8]) {
+    /// A session of HTTP/2 on a socket under TLS, and one exchange on it. The frames are those of either side.
+    pub(crate) fn http2(
+        &mut self,
+        url: &str,
+        is_page: bool,
+        answers: &[&[&str]],
+        sent: &[u8],
+        frames: &[u8],
+    ) {
         let socket = self.socket("[::1]:443");
         self.bytes("SOCKET_BYTES_SENT", socket, b"\x16\x03\x01 hello");
         self.event("SSL_CONNECT", BEGIN, socket, &json!({}));
@@ -211,6 +219,12 @@ impl NetLog {
         );
         let params = json!({"headers": fields, "stream_id": 1, "source_dependency": {"id": job}});
         self.event("HTTP2_SESSION_SEND_HEADERS", NONE, session, &params);
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+        self.bytes(
+            "SSL_SOCKET_BYTES_SENT",
+            socket,
+            &[&preface[..], sent].concat(),
+        );
         self.bytes("SSL_SOCKET_BYTES_RECEIVED", socket, frames);
         for answer in answers {
             let params = json!({"headers": answer, "stream_id": 1});
