@@ -103,9 +103,9 @@ fn a_large_object_fills_the_link() {
     for mbit in [1.0, 10.0, 100.0] {
         let network = format!("rate={mbit}mbit,rtt={RTT_MS}ms");
         let load = one(&race(document(5_000_000), &network, RaceProtocol::H3));
-        // Packets of 1,480 bytes, 1,452 of QUIC; a head, a tag and a frame leave some 1,410.
+        // Packets of 1,228 bytes, 1,200 of QUIC; a head, a tag and a frame leave some 1,165.
         assert!(
-            load.bytes_down < 5_000_000 * 105 / 100,
+            load.bytes_down < 5_000_000 * 106 / 100,
             "{}",
             load.bytes_down
         );

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     )]
     networks: Vec<String>,
 
-    /// How the page is loaded today: http, https, spdy or h2
+    /// How the page is loaded today: http, https, spdy, h2 or h3
     #[arg(short, long, value_name = "NAME", default_value = "spdy")]
     protocol: RaceProtocol,
 

@@ -186,6 +186,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy race portal --network 3g --network satellite --runs 5"
     "spdy race page.har --network \"down=2mbit,up=384kbit,rtt=100ms,loss=0.01\" --report page.html"
     "spdy race flags --protocols http,spdy --tls 1.2 --tcp 2013 --json"
+    "spdy race portal --network lte --protocols h2,h3"
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {

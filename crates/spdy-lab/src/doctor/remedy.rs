@@ -135,7 +135,7 @@ pub fn remedies(
         remedies.push(Remedy::Push);
     }
     remedies.extend(of_resources(replica, graph));
-    let others = RaceProtocol::ALL.into_iter();
+    let others = RaceProtocol::ALL.into_iter().chain([RaceProtocol::H3]);
     let others = others.filter(|other| *other != protocol);
     remedies.extend(others.map(|protocol| Remedy::Protocol { protocol }));
     let worse = Worse::ALL.into_iter();

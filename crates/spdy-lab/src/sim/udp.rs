@@ -6,8 +6,7 @@
 //! ```
 //!
 //! A socket takes what it is given and never says that it is full: what a link cannot carry, its queue drops, as a
-//! router would. There is no congestion mark (ECN). A packet larger than an Ethernet frame bears does not arrive, which
-//! is how QUIC would learn the path's limit; it looks no further than 1,480 bytes.
+//! router would. There is no congestion mark (ECN). A packet larger than an Ethernet frame bears does not arrive.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
