@@ -7,7 +7,8 @@ use spdy_lab::options::RaceProtocol;
 use spdy_lab::stats::LEAST_RUNS;
 use spdy_page::open::ImportOptions;
 
-use crate::commands::race::{Choices, networks, open_replica};
+use crate::commands::load_choices::Choices;
+use crate::commands::race::{networks, open_replica};
 use crate::commands::{Outcome, doctor_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};

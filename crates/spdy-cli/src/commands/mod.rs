@@ -15,6 +15,7 @@ mod header_args;
 pub(crate) mod inspect;
 mod inspect_view;
 pub(crate) mod lab;
+mod load_choices;
 mod outcome;
 mod output;
 pub(crate) mod race;

@@ -108,6 +108,45 @@ fn a_wrong_command_line_ends_with_2() {
 }
 
 #[test]
+fn choices_of_a_load_change_it_and_a_wrong_one_is_told_with_what_was_wanted() {
+    let race = |more: &[&str]| {
+        let mut command = spdy(&["race", "portal", "--network", "cable", "--json"]);
+        command.args(["--protocols", "spdy"]).args(more);
+        let output = ended_with(0, &mut command);
+        String::from_utf8(output.stdout).expect("JSON is text")
+    };
+    let usual = race(&[]);
+    for choice in [
+        &["--deploy", "first-party"][..],
+        &["--shard", "3"],
+        &["--fold"],
+        &["--cache", "warm:1h"],
+        &["--frame", "1024"],
+        &["--push"],
+        &["--push=all"],
+    ] {
+        assert_ne!(race(choice), usual, "{choice:?}");
+    }
+    assert_eq!(
+        race(&["--push=no", "--deploy", "all", "--cache", "cold"]),
+        usual
+    );
+    for (wrong, wanted) in [
+        (&["--deploy", "some"][..], "all, first-party"),
+        (&["--cache", "warm:1"], "warm:1h"),
+        (&["--frame", "63"], "64..=1048576"),
+        (&["--shard", "0"], "1..=100"),
+        (&["--push=some"], "no, yes, all"),
+        (&["--fold", "--shard", "2"], "want one of the two"),
+    ] {
+        let mut arguments = vec!["race"];
+        arguments.extend(wrong);
+        let said = stderr_of(2, &arguments);
+        assert!(said.contains(wanted), "{wrong:?}: {said}");
+    }
+}
+
+#[test]
 fn names_that_do_not_exist_get_the_list_of_those_that_do() {
     let cases: [(&[&str], &[&str]); 6] = [
         (&["race", "nowhere"], &["nowhere", "flags", "portal"]),
