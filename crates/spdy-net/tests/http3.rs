@@ -602,3 +602,35 @@ async fn a_head_that_does_not_come_is_given_up_when_its_time_is_over() {
     }
     assert_eq!(hits.of(ConnectionLimit::HeadTimeout), 1);
 }
+
+#[tokio::test]
+async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
+    let world = World::echo();
+    let raw = world.raw().await;
+    let mut open = Vec::new();
+    for _ in 0..8 {
+        // Not a byte: nobody can tell what it is, or that it is not wanted.
+        open.push(raw.open_uni().await.unwrap());
+    }
+    let patience = Duration::from_millis(50);
+    assert!(
+        tokio::time::timeout(patience, raw.open_uni())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn with_many_connections_open_the_next_must_prove_where_it_is_and_is_served_then() {
+    let world = World::echo();
+    let (mut open, mut hellos) = (Vec::new(), Vec::new());
+    for nth in 0..=128 {
+        let raw = world.raw().await;
+        assert_eq!(outcome(&raw, &headers(b"")).await, None, "connection {nth}");
+        hellos.push(raw.stats().frame_tx.crypto);
+        open.push(raw);
+    }
+    // Retry has the client say all of its first packet again.
+    let usual = hellos[..128].iter().min();
+    assert!(hellos.last() > usual, "{hellos:?}");
+}

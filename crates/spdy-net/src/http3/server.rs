@@ -340,3 +340,24 @@ struct Begun {
     len: Option<u64>,
     precedence: Precedence,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_priorities_told_too_early_the_oldest_is_forgotten() {
+        let priorities = Priorities::default();
+        let precedence = Precedence {
+            urgency: 1,
+            incremental: false,
+        };
+        let ids = (0..=MAX_EARLY_PRIORITIES as u64).map(|nth| nth * NEXT_STREAM);
+        ids.for_each(|id| priorities.tell(id, precedence));
+        assert_eq!(priorities.of(0), None);
+        assert_eq!(priorities.of(NEXT_STREAM), Some(precedence));
+        assert_eq!(priorities.lock().len(), MAX_EARLY_PRIORITIES);
+        priorities.forget(NEXT_STREAM);
+        assert_eq!(priorities.of(NEXT_STREAM), None);
+    }
+}
