@@ -327,21 +327,23 @@ fn serve_page(
             }));
         })
     };
-    let (tested, plain) = (acceptor(protocol.spoken()), acceptor(Protocol::Http1));
+    let mut acceptors: Vec<(Protocol, Acceptor)> = Vec::new();
     let mut by_quic = BTreeSet::new(); // two names of one address share its socket
     for (host, address) in page.hosts(protocol, options) {
         network.name(&host, vec![address]);
+        let addresses = ports.iter().map(|&port| SocketAddr::new(address, port));
         let spoken = page.spoken(protocol, options, &host);
         if spoken.is_over_quic() {
-            by_quic.extend(ports.iter().map(|&port| SocketAddr::new(address, port)));
+            by_quic.extend(addresses);
             continue;
         }
-        let acceptor = match spoken == protocol.spoken() {
-            true => &tested,
-            false => &plain,
-        };
-        for &port in &ports {
-            network.listen(SocketAddr::new(address, port), acceptor.clone());
+        let at = acceptors.iter().position(|(other, _)| *other == spoken);
+        let at = at.unwrap_or_else(|| {
+            acceptors.push((spoken, acceptor(spoken)));
+            acceptors.len() - 1
+        });
+        for address in addresses {
+            network.listen(address, acceptors[at].1.clone());
         }
     }
     if by_quic.is_empty() {
