@@ -209,6 +209,19 @@ fn whoever_waits_for_a_task_that_has_stopped_gives_up_and_says_so() {
         added.ends_with(": 1 cells added, 0 there already\n"),
         "{added}"
     );
+
+    // Nor do two make the tables at once: whoever is first holds a lock of the number of SQLite's application id.
+    let empty = server.database("made");
+    let held = server.hold(
+        "made",
+        "DO $$ BEGIN PERFORM pg_advisory_xact_lock(x'53504459'::int); END $$",
+    );
+    let impatient = format!("{empty}&options=-clock_timeout%3D100ms");
+    let cell = ["cell", "small.toml", "1", "--store", &impatient];
+    let told = text(&ended_with(1, &mut lab.knowing(&cell)).stderr);
+    assert!(told.contains("due to lock timeout"), "{told}");
+    drop(held);
+    lab.said(&["cell", "small.toml", "1", "--store", &empty]);
 }
 
 #[test]
