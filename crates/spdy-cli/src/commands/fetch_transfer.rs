@@ -80,7 +80,8 @@ pub(crate) struct Fetched {
 #[derive(Debug, Serialize)]
 struct Tls {
     version: String,
-    cipher: String,
+    /// `null` over QUIC, which does not tell.
+    cipher: Option<String>,
     resumed: bool,
 }
 
@@ -407,9 +408,7 @@ impl Fetched {
             version: tls
                 .version
                 .map_or_else(String::new, |version| format!("{version:?}")),
-            cipher: tls
-                .suite
-                .map_or_else(String::new, |suite| format!("{suite:?}")),
+            cipher: tls.suite.map(|suite| format!("{suite:?}")),
             resumed: tls.resumed,
         });
     }

@@ -36,6 +36,8 @@ fn files_of_every_length_come_whole_over_one_connection() {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let told: Value = serde_json::from_str(line).expect("a JSON object a line");
         assert_eq!(told["protocol"], "h3", "{line}");
+        assert_eq!(told["tls"]["version"], "TLSv1_3", "{line}");
+        assert_eq!(told["tls"]["cipher"], Value::Null, "{line}");
     }
 }
 
