@@ -17,6 +17,7 @@ mod interop_netty;
 mod interop_node;
 mod lab;
 mod lab_postgres;
+mod lab_view;
 mod push;
 mod real_time;
 mod record;

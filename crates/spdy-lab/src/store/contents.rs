@@ -6,7 +6,7 @@ use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
 
 /// Whose results a store holds.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Contents {
     /// Name of the experiment.
     pub name: String,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use spdy_lab::experiment::plan::Plan;
 use spdy_lab::report;
 use spdy_lab::report::experiment::{self, Again, Drawn};
 use spdy_lab::store::contents::Contents;
@@ -45,7 +46,7 @@ pub(super) struct Args {
 pub(super) struct WaterfallArgs {
     /// Show the trial of this cell, by its key [default: for each page the one in the middle of all factors]
     #[arg(long, value_name = "KEY")]
-    cell: Option<String>,
+    pub(super) cell: Option<String>,
 
     /// Where the paths of pages start [default: beside the store, if it is a file]
     #[arg(long, value_name = "DIR")]
@@ -88,6 +89,20 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 impl WaterfallArgs {
+    /// Finds fault with a cell that `plan` has not: it will never be there.
+    pub(super) fn check(&self, plan: &Plan) -> Result<(), Usage> {
+        match &self.cell {
+            Some(key) if !plan.cells().any(|cell| cell.key() == *key) => {
+                let name = plan.name();
+                Err(Usage(format!(
+                    "the plan {name} has no cell {key:?}; spdy lab cells lists its {}",
+                    plan.len()
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Loads again what is to be seen from within. Only a cell that is not there is a fault: a report without waterfalls is one too.
     pub(super) fn again(
         &self,

@@ -3,7 +3,7 @@
 
 const line = document.querySelector('#progress span');
 const bar = document.querySelector('#progress progress');
-let shown = -1;
+let shown = '';
 let notBefore = 0;
 
 const ago = seconds => seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
@@ -55,10 +55,10 @@ async function follow() {
     tell(state);
     // A report that takes long to make is asked for less often; and nothing is taken from under a selection.
     const reading = !getSelection().isCollapsed;
-    if (state.done !== shown && performance.now() >= notBefore && !reading) {
+    if (state.edition !== shown && performance.now() >= notBefore && !reading) {
       const from = performance.now();
       swap(await ask('report'));
-      shown = state.done;
+      shown = state.edition;
       notBefore = performance.now() + 10 * (performance.now() - from);
     }
   } catch (error) {

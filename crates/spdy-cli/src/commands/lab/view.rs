@@ -7,7 +7,7 @@
 //! ```
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,9 @@ use anyhow::Context;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use spdy::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_lab::experiment::plan::Plan;
 use spdy_lab::store::location::Location;
+use spdy_lab::store::results::Store;
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
@@ -27,8 +29,8 @@ use spdy_net::serve::{ServerOptions, serve_connection};
 use super::experiment::Experiment;
 use super::report::WaterfallArgs;
 use super::watch::{Asked, Watch};
-use crate::commands::Outcome;
 use crate::commands::signals::Signals;
+use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{BOLD, DIM, Printer};
 
@@ -70,7 +72,7 @@ const SCRIPT: &str = include_str!("view.js");
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    let store = store_of(args)?;
+    let store = opened(args)?;
     let watch = Watch::start(store.clone(), args.waterfalls.clone(), printer)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -79,28 +81,43 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Where the store is, or will be.
-fn store_of(args: &Args) -> anyhow::Result<Location> {
+/// Where the store is, or will be; its plan, as far as it is known by now, has the cell that was asked for.
+fn opened(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
+        if let Some(other) = &args.store {
+            let why = format!("{named} is a store, so --store {other} has no place");
+            return Err(Usage(why).into());
+        }
+        if args.waterfalls.cell.is_some()
+            && let Some(plan) = plan_in(&named)
+        {
+            args.waterfalls.check(&plan)?;
+        }
         return Ok(named);
     }
-    if let Some(store) = &args.store {
-        return Ok(store.clone());
-    }
-    let experiment = Experiment::open(&args.what)?;
-    let file = format!("{}.db", experiment.plan.name());
-    Ok(Location::File(file.into()))
+    let plan = Experiment::open(&args.what)?.plan;
+    args.waterfalls.check(&plan)?;
+    let by_name = || Location::File(format!("{}.db", plan.name()).into());
+    Ok(args.store.clone().unwrap_or_else(by_name))
 }
 
-/// Whether a store is there, or one will be by its ending.
+/// The plan in a store, if it is there and has one; why not is told to whoever looks at it.
+fn plan_in(store: &Location) -> Option<Plan> {
+    let contents = Store::open(store).ok()?.contents().ok()?;
+    Plan::parse(&contents.plan).ok()
+}
+
+/// Whether a store is there, or one will be by its ending: a run makes an empty file before it writes to it.
 fn is_store(path: &Path) -> bool {
-    if !path.exists() {
-        return path.extension().is_some_and(|ending| ending == "db");
+    let mut head = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(SQLITE.len() as u64).read_to_end(&mut head));
+    match read {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => false,
+        Err(_) | Ok(0) => path.extension().is_some_and(|ending| ending == "db"),
+        Ok(_) => head == SQLITE,
     }
-    let mut head = [0; SQLITE.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && head == *SQLITE
 }
 
 async fn serve(
@@ -151,11 +168,16 @@ async fn serve(
     Ok(())
 }
 
-/// Answers one request, if it is meant for us.
+/// Answers one request, if it is meant for us and comes from a page of ours or from the reader himself.
 async fn answer(watch: Arc<Watch>, address: SocketAddr, request: Request<Body>) -> Response<Body> {
     if !is_for_us(request.headers(), address) {
         let why = format!("want http://{address}/\n");
         return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", why);
+    }
+    let path = request.uri().path();
+    if path != "/" && comes_from_another_site(request.headers()) {
+        let why = format!("want a request of http://{address}/ itself\n");
+        return response(StatusCode::FORBIDDEN, "text/plain", why);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "");
@@ -163,7 +185,7 @@ async fn answer(watch: Arc<Watch>, address: SocketAddr, request: Request<Body>) 
         refused.headers_mut().insert(header::ALLOW, allow); // it must be said (RFC 9110 §15.5.6)
         return refused;
     }
-    let (kind, asked) = match request.uri().path() {
+    let (kind, asked) = match path {
         "/" => return response(StatusCode::OK, "text/html", SHELL),
         "/view.js" => return response(StatusCode::OK, "text/javascript", SCRIPT),
         "/state" => ("application/json", Asked::State),
@@ -184,9 +206,20 @@ fn is_for_us(headers: &HeaderMap, address: SocketAddr) -> bool {
     let host = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok());
+    let port = address.port();
     host.is_some_and(|host| {
-        host == address.to_string() || host == format!("localhost:{}", address.port())
+        [address.ip().to_string(), "localhost".to_owned()]
+            .into_iter()
+            // Browsers leave out the port that http has anyway.
+            .any(|name| host == format!("{name}:{port}") || (port == 80 && host == name))
     })
+}
+
+/// Whether a page of another site made the browser ask (Fetch Metadata §2.2). It could not read the answer, but make us work for it.
+/// What is no browser says nothing of it.
+fn comes_from_another_site(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
 fn response(status: StatusCode, kind: &'static str, text: impl Into<String>) -> Response<Body> {
@@ -221,23 +254,47 @@ fn response(status: StatusCode, kind: &'static str, text: impl Into<String>) -> 
 mod tests {
     use super::*;
 
+    fn with(name: header::HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
     #[test]
     fn only_our_own_name_is_answered() {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8000));
-        let is_ours = |host: &'static str| {
-            let headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static(host))]);
-            is_for_us(&headers, address)
+        let is_ours = |host, port| {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            is_for_us(&with(header::HOST, host), address)
         };
-        assert!(is_ours("127.0.0.1:8000") && is_ours("localhost:8000"));
+        assert!(is_ours("127.0.0.1:8000", 8000) && is_ours("localhost:8000", 8000));
         for other in [
             "evil.example:8000",
             "127.0.0.1",
+            "localhost",
             "127.0.0.1:8001",
             "localhost.evil:8000",
             "",
         ] {
-            assert!(!is_ours(other), "{other}");
+            assert!(!is_ours(other, 8000), "{other}");
         }
+        for bare in ["127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"] {
+            assert!(is_ours(bare, 80), "{bare}");
+        }
+        assert!(!is_ours("evil.example", 80) && !is_ours("localhost:8000", 80));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 80));
         assert!(!is_for_us(&HeaderMap::new(), address));
+    }
+
+    #[test]
+    fn what_another_site_asks_for_is_told_from_what_the_reader_does() {
+        let name = header::HeaderName::from_static("sec-fetch-site");
+        for other in ["cross-site", "same-site", "something-new"] {
+            assert!(
+                comes_from_another_site(&with(name.clone(), other)),
+                "{other}"
+            );
+        }
+        for own in ["same-origin", "none"] {
+            assert!(!comes_from_another_site(&with(name.clone(), own)), "{own}");
+        }
+        assert!(!comes_from_another_site(&HeaderMap::new()), "no browser");
     }
 }

@@ -3,13 +3,16 @@
 //! It is a plain thread, since waterfalls are loaded in virtual time, which must not run inside a runtime.
 
 use std::collections::VecDeque;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use serde::Serialize;
 use spdy_lab::report::experiment::{self, Again};
+use spdy_lab::store::contents::Contents;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 use tokio::sync::oneshot;
@@ -19,6 +22,9 @@ use crate::printer::Printer;
 
 /// What is reckoned of how fast cells come: those of so long.
 const WINDOW: Duration = Duration::from_secs(60);
+
+/// Most questions that wait for the thread: whoever asks and goes leaves his question behind.
+const MAX_QUESTIONS: usize = 64;
 
 /// What may be asked.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -30,10 +36,11 @@ pub(super) enum Asked {
 }
 
 type Answer = anyhow::Result<String>;
+type Question = (Asked, oneshot::Sender<Answer>);
 
 /// Questions to the thread.
 pub(super) struct Watch {
-    questions: mpsc::Sender<(Asked, oneshot::Sender<Answer>)>,
+    questions: mpsc::SyncSender<Question>,
 }
 
 impl Watch {
@@ -43,33 +50,55 @@ impl Watch {
         waterfalls: WaterfallArgs,
         printer: &Printer,
     ) -> anyhow::Result<Self> {
-        let (questions, asked) = mpsc::channel::<(Asked, oneshot::Sender<Answer>)>();
+        let (questions, asked) = mpsc::sync_channel(MAX_QUESTIONS);
         let mut watched = Watched {
             store,
             waterfalls,
             printer: printer.clone(),
+            last: None,
             seen: VecDeque::new(),
             report: None,
         };
         let thread = thread::Builder::new().name("watch".to_owned());
         thread.spawn(move || {
-            for (asked, reply) in asked {
-                let answer = match asked {
-                    Asked::State => watched.told(Instant::now()),
-                    Asked::Report => watched.report(),
-                };
-                let _ = reply.send(answer); // who asked may have gone
-            }
+            answer_each(&asked, |asked| match asked {
+                Asked::State => watched.told(Instant::now()),
+                Asked::Report => watched.report(),
+            });
         })?;
         Ok(Self { questions })
     }
 
+    /// The thread's answer.
+    ///
+    /// # Errors
+    ///
+    /// [`MAX_QUESTIONS`] wait already; what keeps the store from being read.
     pub(super) async fn ask(&self, asked: Asked) -> Answer {
-        let (reply, answer) = oneshot::channel();
-        self.questions
-            .send((asked, reply))
-            .context("the store is watched no more")?;
+        let answer = self.put(asked)?;
         answer.await.context("the store is watched no more")?
+    }
+
+    fn put(&self, asked: Asked) -> anyhow::Result<oneshot::Receiver<Answer>> {
+        let (reply, answer) = oneshot::channel();
+        match self.questions.try_send((asked, reply)) {
+            Ok(()) => Ok(answer),
+            Err(mpsc::TrySendError::Full(_)) => {
+                anyhow::bail!("{MAX_QUESTIONS} questions wait for an answer already, ask later")
+            }
+            Err(mpsc::TrySendError::Disconnected(_)) => {
+                anyhow::bail!("the store is watched no more")
+            }
+        }
+    }
+}
+
+/// Answers until nobody can ask any more. A report may take long: none is made for somebody who has gone.
+fn answer_each(questions: &mpsc::Receiver<Question>, mut answer: impl FnMut(Asked) -> Answer) {
+    for (asked, reply) in questions {
+        if !reply.is_closed() {
+            let _ = reply.send(answer(asked)); // he may have gone meanwhile
+        }
     }
 }
 
@@ -77,10 +106,52 @@ struct Watched {
     store: Location,
     waterfalls: WaterfallArgs,
     printer: Printer,
+    /// What was there when its state was told last.
+    last: Option<Edition>,
     /// Cells that were there, and when.
     seen: VecDeque<(Instant, usize)>,
-    /// The last report, and of how many cells it was.
-    report: Option<(usize, String)>,
+    /// The last report, and what it was of.
+    report: Option<(Edition, String)>,
+}
+
+/// What was found in a store: a report is made anew if this is another.
+///
+/// The number of cells alone would not do, for another store may be put in the place of the first with as many.
+#[derive(Debug, Eq, Hash, PartialEq)]
+struct Edition {
+    contents: Contents,
+    /// Cells that are there.
+    cells: usize,
+    /// How long the file is in bytes, and when it was written to last; none if it is no file.
+    file: Option<(u64, SystemTime)>,
+}
+
+impl Edition {
+    /// Opens the store at `location`, and says what is in it now. The file is looked at before all: what is put into it or in its place
+    /// meanwhile makes the next edition, at worst one too many.
+    fn open(location: &Location) -> anyhow::Result<(Self, Store)> {
+        let file = location.file().and_then(|path| fs::metadata(path).ok());
+        let file = file.and_then(|file| Some((file.len(), file.modified().ok()?)));
+        let mut store = Store::open(location)?;
+        let edition = Self {
+            contents: store.contents()?,
+            cells: store.finished()?.len(),
+            file,
+        };
+        Ok((edition, store))
+    }
+
+    /// A name for it, the same for every process of this program: a page may outlive the one that served it.
+    fn name(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
+    /// Whether the cells of `earlier` are among its own, as far as can be told.
+    fn goes_on_from(&self, earlier: &Self) -> bool {
+        self.contents == earlier.contents && self.cells >= earlier.cells
+    }
 }
 
 /// How far a store is.
@@ -105,6 +176,8 @@ struct State {
     runs: u64,
     /// Seconds until all are there, if cells came in the last minute.
     left_s: Option<u64>,
+    /// The report is another if this is.
+    edition: String,
 }
 
 impl Watched {
@@ -120,43 +193,48 @@ impl Watched {
     }
 
     fn state(&mut self, now: Instant) -> anyhow::Result<State> {
-        let mut store = Store::open(&self.store)?;
-        let (contents, done) = (store.contents()?, store.finished()?.len());
-        self.seen.push_back((now, done));
+        let (edition, _) = Edition::open(&self.store)?;
+        let last = self.last.as_ref();
+        if last.is_some_and(|last| !edition.goes_on_from(last)) {
+            self.seen.clear(); // the pace of another store tells nothing of this one
+        }
+        self.seen.push_back((now, edition.cells));
         while let Some((at, _)) = self.seen.front()
             && now.duration_since(*at) > WINDOW
         {
             self.seen.pop_front();
         }
-        Ok(State {
-            name: contents.name,
-            done,
+        let contents = &edition.contents;
+        let state = State {
+            name: contents.name.clone(),
+            done: edition.cells,
             cells: contents.cells,
             runs: contents.runs,
             left_s: left(&self.seen, contents.cells).map(|left| left.as_secs().max(1)),
-        })
+            edition: edition.name(),
+        };
+        self.last = Some(edition);
+        Ok(state)
     }
 
-    /// The report, made anew only if there are more cells.
+    /// The report, made anew only if something else is there. A cell to be loaded again that is not there costs the waterfalls alone.
     fn report(&mut self) -> Answer {
-        let mut store = Store::open(&self.store)?;
-        let (contents, rows) = (store.contents()?, store.rows()?);
-        let done = rows
-            .chunk_by(|a, b| a.value("cell") == b.value("cell"))
-            .count();
+        let (edition, mut store) = Edition::open(&self.store)?;
         if let Some((of, report)) = &self.report
-            && *of == done
+            && *of == edition
         {
             return Ok(report.clone());
         }
-        let again = match done as u64 >= contents.cells {
-            true => self
-                .waterfalls
-                .again(&self.store, &contents, &rows, &self.printer)?,
-            false => Again::none("Waterfalls come when all cells are there."),
+        let (contents, rows) = (&edition.contents, store.rows()?);
+        let again = if edition.cells as u64 >= contents.cells {
+            let (waterfalls, printer) = (&self.waterfalls, &self.printer);
+            let again = waterfalls.again(&self.store, contents, &rows, printer);
+            again.unwrap_or_else(|error| Again::none(&format!("{error:#}.")))
+        } else {
+            Again::none("Waterfalls come when all cells are there.")
         };
-        let report = experiment::render(&contents, &rows, &again);
-        self.report = Some((done, report.clone()));
+        let report = experiment::render(contents, &rows, &again);
+        self.report = Some((edition, report.clone()));
         Ok(report)
     }
 }
@@ -189,5 +267,66 @@ mod tests {
             Some(Duration::from_secs(3))
         );
         assert_eq!(left(&[at(0, 8), at(2, 10)], 10), None, "all are there");
+    }
+    #[test]
+    fn no_more_than_so_many_questions_wait_and_none_is_answered_to_nobody() {
+        let (questions, asked) = mpsc::sync_channel(MAX_QUESTIONS);
+        let watch = Watch { questions };
+        let mut waiting: Vec<_> = (0..MAX_QUESTIONS)
+            .map(|_| watch.put(Asked::State).expect("there is room"))
+            .collect();
+        let refused = watch.put(Asked::Report).expect_err("there is none");
+        assert!(refused.to_string().contains("64 questions"), "{refused}");
+
+        drop(watch);
+        waiting.truncate(1);
+        let mut answers = 0;
+        answer_each(&asked, |_| {
+            answers += 1;
+            Ok("far".to_owned())
+        });
+        assert_eq!(answers, 1);
+        let answer = waiting[0].try_recv().expect("an answer");
+        assert_eq!(answer.expect("no fault"), "far");
+    }
+
+    #[test]
+    fn an_edition_is_another_by_anything_that_a_report_is_of() {
+        let edition = || Edition {
+            contents: Contents {
+                name: "small".to_owned(),
+                hash: "00ff".to_owned(),
+                program: "0.1.0".to_owned(),
+                runs: 1,
+                cells: 4,
+                plan: String::new(),
+                pages: vec![("portal".to_owned(), "aa".to_owned())],
+            },
+            cells: 3,
+            file: Some((4_096, SystemTime::UNIX_EPOCH)),
+        };
+        let first = edition();
+        assert_eq!(first.name(), edition().name());
+        let changes: [fn(&mut Edition); 6] = [
+            |it| it.contents.hash.push('0'),
+            |it| it.contents.program.push('1'),
+            |it| it.contents.pages[0].1.push('b'),
+            |it| it.cells = 4,
+            |it| it.file = Some((4_097, SystemTime::UNIX_EPOCH)),
+            |it| it.file = Some((4_096, SystemTime::UNIX_EPOCH + Duration::from_nanos(1))),
+        ];
+        for (at, change) in changes.iter().enumerate() {
+            let mut other = edition();
+            change(&mut other);
+            assert_ne!(other, first, "{at}");
+            assert_ne!(other.name(), first.name(), "{at}");
+            // More cells, or a later time: the same store, further on.
+            assert_eq!(other.goes_on_from(&first), at >= 3, "{at}");
+        }
+        let fewer = Edition {
+            cells: 2,
+            ..edition()
+        };
+        assert!(!fewer.goes_on_from(&first));
     }
 }

@@ -1,0 +1,357 @@
+//! `spdy lab view`: who may ask what of it, what it makes of a store that is not there yet or another by now, and how a
+//! browser follows a run by it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::reports::FAULTS;
+use crate::support::chromium::{Chromium, Look};
+use crate::support::lab::{Lab, text};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{From, Running, ended_with, spdy};
+
+/// Four cells of one load.
+const ONE: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
+
+/// `spdy lab view` with these arguments in `folder`, and where it is.
+fn view(folder: &Path, arguments: &[&str]) -> (Running, String) {
+    let mut command = spdy(&["lab", "view"]);
+    command.args(arguments).current_dir(folder);
+    Running::start(command, From::Stderr, |line| {
+        let (_, rest) = line.split_once("http://")?;
+        rest.split('/').next().map(str::to_owned)
+    })
+}
+
+/// The answer to a question, asked under the name that it has.
+fn get(address: &str, path: &str) -> String {
+    asked(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}"))
+}
+
+/// The state, as the script of the page has it.
+fn state(address: &str) -> Value {
+    let answer = get(address, "/state");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    serde_json::from_str(body).expect("JSON")
+}
+
+/// The whole answer to a request by hand.
+fn asked(address: &str, head: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    let request = format!("{head}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    answer
+}
+
+#[test]
+fn a_view_answers_its_own_name_alone_and_tells_how_far_the_store_is() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    fs::write(folder.path().join("one.toml"), ONE).expect("the folder can be written to");
+    let (_running, address) = view(folder.path(), &["one.toml"]);
+    let get =
+        |path: &str, host: &str| asked(&address, &format!("GET {path} HTTP/1.1\r\nhost: {host}"));
+
+    let early = get("/state", &address);
+    assert!(
+        early.starts_with("HTTP/1.1 200 ") && early.contains("there is no store one.db"),
+        "{early}"
+    );
+    let mut run = spdy(&["lab", "run", "one.toml"]);
+    ended_with(0, run.current_dir(folder.path()));
+    let state = get("/state", &address);
+    assert!(
+        state.contains(r#"{"name":"one","done":4,"cells":4,"runs":1,"left_s":null,"edition":""#),
+        "{state}"
+    );
+    let report = get("/report", &address);
+    assert!(
+        report.contains("Experiment: one") && report.contains("to the nanosecond"),
+        "{report}"
+    );
+    for head in [
+        "content-security-policy: default-src 'none'",
+        "nosniff",
+        "same-origin",
+        "no-store",
+    ] {
+        assert!(report.contains(head), "no {head} in {report}");
+    }
+
+    let port = address.split(':').nth(1).expect("a port");
+    assert!(get("/", &format!("localhost:{port}")).starts_with("HTTP/1.1 200 "));
+    for foreign in [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        "127.0.0.1:1".to_owned(),
+    ] {
+        let refused = get("/report", &foreign);
+        assert!(
+            refused.starts_with("HTTP/1.1 421 ") && !refused.contains("Experiment"),
+            "{refused}"
+        );
+    }
+    assert!(get("/elsewhere", &address).starts_with("HTTP/1.1 404 "));
+    let posted = asked(
+        &address,
+        &format!("POST /report HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0"),
+    );
+    assert!(
+        posted.starts_with("HTTP/1.1 405 ") && posted.contains("allow: GET, HEAD"),
+        "{posted}"
+    );
+}
+
+#[test]
+fn a_store_in_the_place_of_another_is_seen_though_it_has_as_many_cells() {
+    let lab = Lab::new(ONE);
+    lab.run("one.db", &[]);
+    lab.run("other.db", &[]);
+    let other = Connection::open(lab.path("other.db")).expect("a store");
+    let change = "UPDATE plan SET name = 'other', hash = 'other'";
+    other.execute(change, []).expect("a row");
+    drop(other);
+    let (_running, address) = view(&lab.path(""), &["one.db"]);
+    let first = state(&address);
+    assert_eq!(state(&address), first, "nothing has changed");
+    assert!(get(&address, "/report").contains("Experiment: one"));
+
+    fs::rename(lab.path("other.db"), lab.path("one.db")).expect("it can take its place");
+    let second = state(&address);
+    assert_eq!(
+        (&second["name"], &second["done"]),
+        (&"other".into(), &first["done"])
+    );
+    assert_ne!(second["edition"], first["edition"]);
+    assert!(get(&address, "/report").contains("Experiment: other"));
+
+    // The same plan, page and cells, but times that somebody wrote into it.
+    let changed = Connection::open(lab.path("one.db")).expect("a store");
+    let change = "UPDATE results SET load_ms = 12345678";
+    assert_eq!(changed.execute(change, []).expect("rows"), 4);
+    drop(changed);
+    let third = state(&address);
+    assert_eq!(third["name"], second["name"]);
+    assert_ne!(third["edition"], second["edition"]);
+    assert!(get(&address, "/report").contains("12345678 ms stand in the store"));
+}
+
+#[test]
+fn an_empty_file_is_a_store_to_be_and_a_store_takes_no_other() {
+    let lab = Lab::new(ONE);
+    fs::write(lab.path("a.db"), "").expect("the folder can be written to");
+    let (_running, address) = view(&lab.path(""), &["a.db"]);
+    let problem = state(&address)["problem"].to_string();
+    assert!(problem.contains("there is no store a.db"), "{problem}");
+    lab.run("a.db", &[]);
+    assert_eq!(state(&address)["done"], 4);
+
+    // A store that is there, one that is not there yet, and a file that is neither.
+    for store in ["a.db", "later.db"] {
+        let mut both = lab.command(&["view", store, "--store", "b.db"]);
+        let told = text(&ended_with(2, &mut both).stderr);
+        assert!(told.contains(&format!("{store} is a store")), "{told}");
+    }
+    fs::write(lab.path("text.db"), "no results").expect("the folder can be written to");
+    let told = text(&ended_with(1, &mut lab.command(&["view", "text.db"])).stderr);
+    assert!(told.contains("text.db is no experiment"), "{told}");
+}
+
+#[test]
+fn a_cell_that_no_plan_has_is_told_at_once_or_costs_the_waterfalls_alone() {
+    let lab = Lab::new(ONE);
+    let mistyped = "page=lulic-bing,protocol=spyd,network=dsl";
+    let refused = |what: &str| {
+        let mut view = lab.command(&["view", what, "--cell", mistyped]);
+        let told = text(&ended_with(2, &mut view).stderr);
+        assert!(
+            told.contains("has no cell") && told.contains("lists its 4"),
+            "{told}"
+        );
+    };
+    refused("small.toml");
+    // Nothing can be said of a store that is not there: it is shown without.
+    let (_running, address) = view(&lab.path(""), &["late.db", "--cell", mistyped]);
+    lab.run("late.db", &[]);
+    let report = get(&address, "/report");
+    assert!(report.starts_with("HTTP/1.1 200 "), "{report}");
+    assert!(report.contains("late.db has no cell") && report.contains("Experiment: one"));
+    assert!(!report.contains("to the nanosecond"));
+    refused("late.db");
+
+    let right = mistyped.replace("spyd", "spdy");
+    let (_running, address) = view(&lab.path(""), &["late.db", "--cell", &right]);
+    assert!(get(&address, "/report").contains("to the nanosecond"));
+}
+
+#[test]
+fn a_page_of_another_site_makes_a_view_do_nothing() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (_running, address) = view(folder.path(), &["none.db"]);
+    let from = |path: &str, site: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: {site}");
+        asked(&address, &head)
+    };
+    for site in ["cross-site", "same-site"] {
+        for path in ["/report", "/state", "/view.js"] {
+            let refused = from(path, site);
+            assert!(
+                refused.starts_with("HTTP/1.1 403 "),
+                "{path} {site}: {refused}"
+            );
+        }
+        let followed = from("/", site);
+        assert!(
+            followed.starts_with("HTTP/1.1 200 "),
+            "a link may lead here: {followed}"
+        );
+    }
+    for site in ["same-origin", "none"] {
+        let state = from("/state", site);
+        assert!(state.starts_with("HTTP/1.1 200 "), "{site}: {state}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_view() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = spdy(&["lab", "view", "lulic"]);
+    let child = command
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.expect("the program can be started");
+    let mut told = [0; 1];
+    let mut stderr = child.stderr.take().expect("it is piped");
+    stderr
+        .read_exact(&mut told)
+        .expect("it says where it listens");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is a kill").success());
+    assert_eq!(child.wait().expect("it was ours").code(), Some(0));
+}
+
+#[test]
+fn a_view_follows_a_run_and_the_reader_stays_where_he_was() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let experiment = "name = 'live'\nruns = 2\npages = ['lulic-bing', 'portal']\n[factors]\nrate = ['1mbit', '4mbit']\n\
+                      rtt = ['20ms', '50ms', '100ms']\n";
+    fs::write(folder.path().join("live.toml"), experiment).expect("the folder can be written to");
+    run_until(folder.path(), 4);
+    let (_running, address) = view(folder.path(), &["live.toml"]);
+    let mut chromium = Chromium::start();
+    chromium.open(
+        &format!("http://{address}/"),
+        Look {
+            width: 1400,
+            dark: false,
+        },
+    );
+    let until = |chromium: &mut Chromium, what: &str| {
+        let wait = format!(
+            "new Promise(done => {{ const look = () => ({what}) ? done(true) : setTimeout(look, 20); look(); }})"
+        );
+        chromium.ask(&wait)
+    };
+    until(&mut chromium, "document.querySelector('main svg')");
+    let told = chromium.ask("document.querySelector('#progress').textContent");
+    let told = told.as_str().expect("text").to_owned();
+    assert!(told.contains("of 48 cells of live"), "{told}");
+    // Where the reader is, and what he has opened and closed, by name: there is more on the page later.
+    let place = "(() => { \
+        const open = name => [...document.querySelectorAll('details')].find(it => it.textContent.startsWith(name)).open; \
+        const heading = [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution'); \
+        return [open('Distribution of load'), open('Distribution of the ratios'), Math.round(heading.getBoundingClientRect().top)]; \
+        })()";
+    chromium.ask(
+        "for (const it of document.querySelectorAll('details')) if (it.textContent.startsWith('Distribution')) it.open = !it.open; \
+         [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution').scrollIntoView(); \
+         scrollBy(0, -120); window.kept = document.querySelector('main'); 0",
+    );
+    let before = chromium.ask(place);
+    assert_eq!(before, serde_json::json!([false, true, 120]));
+
+    let mut run = spdy(&["lab", "run", "live.toml"]);
+    ended_with(0, run.current_dir(folder.path()));
+    until(
+        &mut chromium,
+        "document.querySelector('#progress').textContent.includes('all there') && document.querySelector('.waterfall')",
+    );
+    let replaced = chromium.ask("window.kept !== document.querySelector('main')");
+    assert_eq!(replaced, true);
+    let after = chromium.ask(place);
+    assert_eq!(
+        (&after[0], &after[1]),
+        (&before[0], &before[1]),
+        "what was open"
+    );
+    // Screens have whole pixels, and each swap may round.
+    let moved = after[2].as_f64().expect("pixels") - 120.0;
+    assert!(moved.abs() <= 3.0, "the reader was moved by {moved} pixels");
+    // Another store with as many cells takes its place.
+    fs::copy(folder.path().join("live.db"), folder.path().join("next.db")).expect("it is there");
+    let next = Connection::open(folder.path().join("next.db")).expect("a store");
+    let rename = "UPDATE plan SET name = 'next'";
+    next.execute(rename, []).expect("a row");
+    drop(next);
+    fs::rename(folder.path().join("next.db"), folder.path().join("live.db")).expect("a new name");
+    until(
+        &mut chromium,
+        "document.querySelector('header').textContent.includes('next')",
+    );
+
+    let faults = chromium.ask(FAULTS);
+    chromium.picture("view");
+    assert_eq!(faults, Value::Array(Vec::new()), "{faults:#}");
+    let ours = format!("http://{address}/");
+    let elsewhere: Vec<_> = chromium
+        .requests()
+        .into_iter()
+        .filter(|url| !url.starts_with(&ours) && *url != "data:,")
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+    let said = chromium.complaints();
+    assert!(said.is_empty(), "{said:?}");
+}
+
+/// Runs the experiment `live` until so many of its cells are in its store, and kills it then.
+fn run_until(folder: &Path, cells: usize) {
+    let mut command = spdy(&["lab", "run", "live.toml", "--jobs", "1"]);
+    command
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program can be started");
+    let (_never, tick) = mpsc::channel::<()>();
+    while cells_of(folder) < cells && child.try_wait().expect("it was ours").is_none() {
+        let _ = tick.recv_timeout(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    child.wait().expect("it was ours");
+}
+
+/// Cells that are in the store of `live` by now.
+fn cells_of(folder: &Path) -> usize {
+    let Ok(connection) = Connection::open(folder.join("live.db")) else {
+        return 0;
+    };
+    let count = "SELECT count(DISTINCT cell) FROM results";
+    let count = connection.query_row(count, [], |row| row.get::<_, i64>(0));
+    count.map_or(0, |count| count as usize)
+}
