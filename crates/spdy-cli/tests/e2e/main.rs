@@ -17,6 +17,8 @@ mod interop_netty;
 mod interop_node;
 mod lab;
 mod lab_postgres;
+mod lab_results;
+mod lab_store;
 mod lab_view;
 mod push;
 mod real_time;

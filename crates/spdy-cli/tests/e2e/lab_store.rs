@@ -1,0 +1,219 @@
+//! Stores of `spdy lab`: each says what it is, and is neither mixed with another nor written over.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use crate::support::lab::{Lab, SMALL, text};
+use crate::support::program::ended_with;
+
+/// Makes the store what version 1 of its tables was: without the choices that came later.
+fn age(store: &Path) {
+    let connection = Connection::open(store).expect("a store");
+    let names = "SELECT name FROM pragma_table_info('results') ORDER BY cid";
+    let names: Vec<String> = {
+        let mut query = connection.prepare(names).expect("a table");
+        let names = query.query_map([], |row| row.get(0)).expect("rows");
+        names.collect::<Result<_, _>>().expect("text")
+    };
+    let place = |wanted: &str| names.iter().position(|name| name == wanted).expect(wanted);
+    let later = &names[place("fold") + 1..place("dom_content_loaded_ms")];
+    assert!(!later.is_empty());
+    for name in later {
+        let drop = format!("ALTER TABLE results DROP COLUMN {name}");
+        connection.execute_batch(&drop).expect("a column");
+    }
+    let version = connection.pragma_update(None, "user_version", 1);
+    version.expect("a number");
+}
+
+#[test]
+fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
+    let lab = Lab::new(SMALL);
+    lab.run("a.db", &[]);
+    let today = lab.csv("a.db");
+    age(&lab.path("a.db"));
+    assert_eq!(lab.csv("a.db"), today);
+    let before = lab.bytes("a.db");
+    let run = ["run", "small.toml", "--store", "a.db"];
+    let refused = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    assert!(refused.contains("version 1, want 2"), "{refused}");
+    assert!(lab.bytes("a.db") == before, "it was written to");
+}
+
+#[test]
+fn a_store_of_something_else_is_left_as_it_is() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
+    lab.run("a.db", &[]);
+    let before = lab.bytes("a.db");
+    let refused = |store: &str, words: &[&str]| {
+        let run = ["run", "small.toml", "--store", store];
+        let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
+        for word in words {
+            assert!(told.contains(word), "no {word} in {told}");
+        }
+    };
+    // Another plan.
+    fs::write(lab.path("small.toml"), SMALL).expect("the folder can be written to");
+    refused("a.db", &["a.db", "the plan small (", "want small ("]);
+    assert!(lab.bytes("a.db") == before, "the store was written to");
+    // Text, another program's database, another version of ours.
+    fs::write(lab.path("text.db"), "these are no results\n".repeat(100))
+        .expect("it can be written to");
+    refused("text.db", &["no SQLite file"]);
+    let other = |name: &str, sql: &str| {
+        let connection = Connection::open(lab.path(name)).expect("a file can be made");
+        connection.execute_batch(sql).expect("it is SQL");
+    };
+    other("other.db", "CREATE TABLE bookmarks (url TEXT)");
+    refused("other.db", &["no store of experiments"]);
+    fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("a file can be copied");
+    other("newer.db", "PRAGMA user_version = 99");
+    refused("newer.db", &["version 99, want 2"]);
+    let missing = ended_with(1, &mut lab.command(&["show", "missing.db"]));
+    assert!(text(&missing.stderr).contains("there is no store missing.db"));
+    assert!(!lab.path("missing.db").exists(), "looking made a file");
+}
+
+#[test]
+fn a_page_that_changed_is_another_experiment() {
+    let lab = Lab::new(
+        &SMALL
+            .replace("\"portal\"", "\"page.warc\"")
+            .replace("runs = 2", "runs = 1")
+            .replace("[2, 6]", "6"),
+    );
+    let replicas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spdy-page/replicas");
+    let put = |name: &str| {
+        fs::copy(replicas.join(name), lab.path("page.warc")).expect("a file can be copied")
+    };
+    put("portal.warc.gz");
+    lab.run("a.db", &[]);
+    put("flags.warc.gz");
+    let told = text(
+        &ended_with(
+            1,
+            &mut lab.command(&["run", "small.toml", "--store", "a.db"]),
+        )
+        .stderr,
+    );
+    assert!(told.contains("the page page.warc ("), "{told}");
+}
+
+#[test]
+fn lulics_table_is_imported_shown_and_exported() {
+    let lab = Lab::new(SMALL);
+    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    his.execute_batch(
+        "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
+                               onContentLoad INT, onLoad INT, tow FLOAT, run INT);
+         INSERT INTO results VALUES
+           (1, '100', '10', 'http', 'www.flags.test', 300, 30000, 31.5, 0),
+           (2, '100', '10', 'spdy', 'www.flags.test', 400, 10000, 11.5, 0),
+           (3, '100', '10', 'http', 'www.flags.test', 310, 32000, 33.5, 1),
+           (4, '256', '10', 'http', 'www.flags.test', 200, 12000, 13.5, 0);",
+    )
+    .expect("it is SQL");
+    let import = ["import", "results.db", "--store", "his.db"];
+    ended_with(0, &mut lab.command(&import));
+    let told = text(&ended_with(0, &mut lab.command(&["show", "his.db"])).stdout);
+    let lines: Vec<_> = told.lines().collect();
+    assert!(
+        lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
+        "{told}"
+    );
+    assert_eq!(lines[1], "everywhere page=www.flags.test delay=10");
+    assert_eq!(
+        lines[2..],
+        [
+            "bw    http   spdy  ratio",
+            "100  31000  10000   0.32",
+            "256  12000      –      –"
+        ]
+    );
+    let csv = lab.csv("his.db");
+    let starts: Vec<_> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(",\"page=").next().expect("a part"))
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "1,100,10,http,www.flags.test,300,30000,31.5,1",
+            "2,100,10,http,www.flags.test,310,32000,33.5,2",
+            "3,100,10,spdy,www.flags.test,400,10000,11.5,1",
+            "4,256,10,http,www.flags.test,200,12000,13.5,1",
+        ]
+    );
+    // It is not written over, and its rows are nobody else's.
+    let again = ended_with(1, &mut lab.command(&import));
+    assert!(
+        text(&again.stderr).contains("there already"),
+        "{}",
+        text(&again.stderr)
+    );
+    let run = ["run", "small.toml", "--store", "his.db"];
+    let told = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    assert!(told.contains("the plan results ("), "{told}");
+
+    // A store has his columns too, but more than they say tells its cells apart.
+    let ours = ended_with(
+        1,
+        &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
+    );
+    assert!(
+        text(&ours.stderr).contains("his.db is a store of spdy already"),
+        "{}",
+        text(&ours.stderr)
+    );
+    assert!(!lab.path("twice.db").exists(), "a store of nothing");
+
+    his.execute_batch("ALTER TABLE results DROP COLUMN tow")
+        .expect("it is SQL");
+    let wrong = ended_with(
+        1,
+        &mut lab.command(&["import", "results.db", "--store", "wrong.db"]),
+    );
+    assert!(
+        text(&wrong.stderr).contains("want the columns id, bw, delay"),
+        "{}",
+        text(&wrong.stderr)
+    );
+    assert!(!lab.path("wrong.db").exists(), "a store of nothing");
+}
+
+#[test]
+fn more_than_the_limits_is_refused() {
+    let at_most = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
+    let lab = Lab::new(&at_most(1 << 20));
+    ended_with(0, &mut lab.command(&["cells", "small.toml"]));
+    let lab = Lab::new(&at_most((1 << 20) + 1));
+    let told = ended_with(1, &mut lab.command(&["cells", "small.toml"]));
+    assert!(
+        text(&told.stderr).contains("longer than 1048576 bytes"),
+        "{}",
+        text(&told.stderr)
+    );
+
+    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    his.execute_batch(
+        "CREATE TABLE results (id INTEGER PRIMARY KEY, bw, delay, method, site, onContentLoad, onLoad, tow, run);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 100000)
+         INSERT INTO results SELECT i, '100', '10', 'http', 'a', 1, 2, 0.5, i FROM n;",
+    )
+    .expect("it is SQL");
+    let import = |store: &str| {
+        let mut command = lab.command(&["import", "results.db", "--store", store]);
+        command.output().expect("the program can be started")
+    };
+    let told = text(&import("a.db").stderr);
+    assert!(
+        told.contains("more than 100000 rows") && !lab.path("a.db").exists(),
+        "{told}"
+    );
+    his.execute_batch("DELETE FROM results WHERE id = 7")
+        .expect("it is SQL");
+    assert_eq!(text(&import("a.db").stdout), "a.db: 100000 loads\n");
+}
