@@ -194,6 +194,23 @@ fn a_cell_that_no_plan_has_is_told_at_once_or_costs_the_waterfalls_alone() {
 }
 
 #[test]
+fn json_tells_where_a_quiet_view_is() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = spdy(&["lab", "view", "none.db", "--json", "--quiet"]);
+    command.current_dir(folder.path());
+    let (_running, ready) = Running::start(command, From::Stdout, |line| {
+        serde_json::from_str::<Value>(line).ok()
+    });
+    assert_eq!(ready["store"], "none.db");
+    let url = ready["url"].as_str().expect("text");
+    let address = url
+        .strip_prefix("http://")
+        .and_then(|url| url.strip_suffix('/'));
+    let page = get(address.expect(url), "/");
+    assert!(page.contains("<title>spdy lab view</title>"), "{page}");
+}
+
+#[test]
 fn a_page_of_another_site_makes_a_view_do_nothing() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let (_running, address) = view(folder.path(), &["none.db"]);

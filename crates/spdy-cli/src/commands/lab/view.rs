@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use serde::Serialize;
 use spdy::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_lab::experiment::plan::Plan;
@@ -49,6 +50,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
+    /// Tell where it listens as one line of JSON on stdout
+    #[arg(long)]
+    json: bool,
+
     #[command(flatten)]
     waterfalls: WaterfallArgs,
 }
@@ -56,7 +61,15 @@ pub(super) struct Args {
 pub(super) const EXAMPLES: &str = examples! {
     "spdy lab view loss.toml                       while spdy lab run loss.toml runs"
     "spdy lab view lulic.db --port 8000"
+    "spdy lab view lulic.db --json --quiet         where it is, for a script"
 };
+
+/// The line of `--json`.
+#[derive(Debug, Serialize)]
+struct Ready {
+    store: String,
+    url: String,
+}
 
 /// Connections at once: browsers open six.
 const CONNECTIONS: usize = 64;
@@ -135,6 +148,12 @@ async fn serve(
     printer.note(format_args!(
         "{store} at {BOLD}http://{address}/{BOLD:#} {DIM}until Ctrl-C{DIM:#}"
     ));
+    if args.json {
+        printer.json(&Ready {
+            store: store.to_string(),
+            url: format!("http://{address}/"),
+        })?;
+    }
     let (watch, stop) = (Arc::new(watch), Latch::new());
     let handler = Arc::new(move |request| answer(watch.clone(), address, request));
     let runtime = SharedRuntime::new(TokioRuntime::start());
