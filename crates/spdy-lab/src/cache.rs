@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Replica};
@@ -113,6 +113,10 @@ pub(crate) fn held<B>(
     asked: &Request<B>,
     after: Duration,
 ) -> Held {
+    // An answer to a POST may only be kept for a later GET (RFC 9110 §9.3.3).
+    if ![Method::GET, Method::HEAD].contains(asked.method()) {
+        return Held::Nothing;
+    }
     let Some(response) = response_of(stored) else {
         return Held::Nothing;
     };
@@ -232,13 +236,19 @@ mod tests {
 
     /// What is held of an answer with `fields`, so many seconds after it was given.
     fn after(seconds: u64, fields: &str) -> Held {
+        after_asked(&Method::GET, seconds, fields)
+    }
+
+    fn after_asked(method: &Method, seconds: u64, fields: &str) -> Held {
         let url = Url::parse("http://a.test/x").unwrap();
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         let stored = Exchange {
             response_head: head.into(),
+            method: method.clone(),
             ..Exchange::synthetic(url, Kind::Image, "image/png", "four")
         };
-        let asked = Request::get("http://a.test/x").body(()).unwrap();
+        let asked = Request::builder().method(method).uri("http://a.test/x");
+        let asked = asked.body(()).unwrap();
         let replica = builtin::portal(); // recorded on 4 June 2013, 10:00
         held(&replica, &stored, &asked, Duration::from_secs(seconds))
     }
@@ -276,6 +286,22 @@ mod tests {
                 assert_eq!(after(fresh_until - 1, fields), Held::Fresh(4), "{fields}");
             }
             assert_ne!(after(fresh_until, fields), Held::Fresh(4), "{fields}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_and_not_only_read_is_done_again() {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n";
+        for (method, fresh) in [
+            (Method::GET, Held::Fresh(4)),
+            (Method::HEAD, Held::Fresh(0)),
+            (Method::POST, Held::Nothing),
+            (Method::PUT, Held::Nothing),
+        ] {
+            assert_eq!(after_asked(&method, 30, fields), fresh, "{method}");
+            let is_kept = fresh != Held::Nothing;
+            let stale = after_asked(&method, DAY, fields);
+            assert_eq!(matches!(stale, Held::Stale(..)), is_kept, "{method}");
         }
     }
 
