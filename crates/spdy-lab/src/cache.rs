@@ -106,6 +106,9 @@ pub(crate) enum Held {
 /// Headers of a request that are about a cache: whoever recorded the page may have loaded it anew on purpose.
 pub(crate) const OF_THE_CACHE: [HeaderName; 2] = [header::CACHE_CONTROL, header::PRAGMA];
 
+/// Headers of a response that are dates. Servers wrote them in three forms, of which `http-cache-semantics` reads the one of today.
+const DATES: [HeaderName; 3] = [header::DATE, header::EXPIRES, header::LAST_MODIFIED];
+
 /// What the cache has for `asked`, `after` the time at which it was answered with `stored`.
 pub(crate) fn held<B>(
     replica: &Replica,
@@ -177,7 +180,20 @@ fn response_of(stored: &Exchange) -> Option<Response<()>> {
             response.headers_mut().append(name, value);
         }
     }
+    for name in DATES {
+        if let Some(value) = response.headers_mut().get_mut(name)
+            && let Some(date) = date(value)
+        {
+            let today = httpdate::fmt_http_date(date);
+            *value = HeaderValue::try_from(today).expect("a date is ASCII");
+        }
+    }
     Some(response)
+}
+
+/// Whatever of the three forms of a date `value` has (RFC 9110 §5.6.7).
+fn date(value: &HeaderValue) -> Option<SystemTime> {
+    httpdate::parse_http_date(value.to_str().ok()?).ok()
 }
 
 /// When the page was recorded, if that is an hour that dates are written for.
@@ -286,6 +302,42 @@ mod tests {
                 assert_eq!(after(fresh_until - 1, fields), Held::Fresh(4), "{fields}");
             }
             assert_ne!(after(fresh_until, fields), Held::Fresh(4), "{fields}");
+        }
+    }
+
+    /// `http-cache-semantics` took the two older forms of a date for no date: what had one of them in `Expires` was stale at once.
+    #[test]
+    fn a_date_is_read_in_each_of_its_three_forms() {
+        for (then, later, changed) in [
+            (
+                "Tue, 04 Jun 2013 09:59:00 GMT",
+                "Tue, 04 Jun 2013 10:01:00 GMT",
+                "Sat, 25 May 2013 10:00:00 GMT",
+            ),
+            (
+                "Tuesday, 04-Jun-13 09:59:00 GMT",
+                "Tuesday, 04-Jun-13 10:01:00 GMT",
+                "Saturday, 25-May-13 10:00:00 GMT",
+            ),
+            (
+                "Tue Jun  4 09:59:00 2013",
+                "Tue Jun  4 10:01:00 2013",
+                "Sat May 25 10:00:00 2013",
+            ),
+        ] {
+            let expires = format!("Expires: {later}\r\n");
+            assert_eq!(after(59, &expires), Held::Fresh(4), "{expires}");
+            assert_eq!(after(60, &expires), Held::Nothing, "{expires}");
+            let expired = format!("Expires: {then}\r\n");
+            assert_eq!(after(0, &expired), Held::Nothing, "{expired}");
+            // What is sent back is of the form that is written today.
+            let modified = format!("Last-Modified: {changed}\r\n");
+            assert_eq!(after(DAY - 1, &modified), Held::Fresh(4), "{modified}");
+            let Held::Stale(4, validators) = after(DAY, &modified) else {
+                panic!("{modified}");
+            };
+            let want = "Sat, 25 May 2013 10:00:00 GMT";
+            assert_eq!(validators[header::IF_MODIFIED_SINCE], want);
         }
     }
 
