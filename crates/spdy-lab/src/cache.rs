@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Freshness is RFC 9111's for a private cache, as the crate `http-cache-semantics` reckons it, heuristics for what says nothing
-//! but when it was changed included. The clock stands where the page was recorded. What else a browser keeps, names, TLS
+//! but when it was changed included. The clock stands where the exchange was recorded, so that an answer which some cache on
+//! the way had given has its age. What else a browser keeps, names, TLS
 //! sessions, connections, is not of the cache: other choices have it.
 
 use std::fmt;
@@ -120,10 +121,14 @@ pub(crate) fn held<B>(
     if ![Method::GET, Method::HEAD].contains(asked.method()) {
         return Held::Nothing;
     }
-    let Some(response) = response_of(stored) else {
+    let Some(mut response) = response_of(stored) else {
         return Held::Nothing;
     };
-    let stored_at = recorded_at(replica);
+    let answered = answered_at(replica, stored);
+    if let Some(answered) = answered {
+        set_apparent_age(response.headers_mut(), answered);
+    }
+    let stored_at = answered.unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR);
     let options = CacheOptions {
         shared: false,
         ..CacheOptions::default()
@@ -196,12 +201,22 @@ fn date(value: &HeaderValue) -> Option<SystemTime> {
     httpdate::parse_http_date(value.to_str().ok()?).ok()
 }
 
-/// When the page was recorded, if that is an hour that dates are written for.
-fn recorded_at(replica: &Replica) -> SystemTime {
-    let recorded = replica.recorded.map(SystemTime::from);
-    let since = recorded.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-    let since = since.filter(|since| *since <= Duration::from_secs(130 * 365 * DAY));
-    SystemTime::UNIX_EPOCH + since.unwrap_or(tls::HOUR)
+/// When the response of `stored` came, if that is known and an hour that dates are written for.
+fn answered_at(replica: &Replica, stored: &Exchange) -> Option<SystemTime> {
+    let began = SystemTime::from(replica.recorded?);
+    let since = began.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    let since = since.saturating_add(stored.first_byte().unwrap_or_default());
+    (since <= Duration::from_secs(130 * 365 * DAY)).then(|| SystemTime::UNIX_EPOCH + since)
+}
+
+/// Makes a response that came at `answered` as old as its date says, if it calls itself younger (RFC 9111 §4.2.3): caches on the
+/// way need not say that they gave it. `http-cache-semantics` asks `Age` alone.
+fn set_apparent_age(fields: &mut HeaderMap, answered: SystemTime) {
+    let apparent = fields.get(header::DATE).and_then(date);
+    let apparent = apparent.and_then(|date| answered.duration_since(date).ok());
+    let apparent = apparent.unwrap_or_default().as_secs(); // a clock ahead of ours makes nothing younger
+    let age = || fields.get(header::AGE)?.to_str().ok()?.parse().ok();
+    fields.insert(header::AGE, apparent.max(age().unwrap_or(0)).into());
 }
 
 #[cfg(test)]
@@ -280,9 +295,26 @@ mod tests {
                 60,
             ),
             ("Expires: Tue, 04 Jun 2013 10:01:00 GMT\r\n", 60),
+            // Nobody says so, but it has been in a cache for as long as its date is past.
             (
                 "Date: Tue, 04 Jun 2013 09:00:00 GMT\r\nExpires: Tue, 04 Jun 2013 10:00:00 GMT\r\n",
-                3600,
+                0,
+            ),
+            (
+                "Date: Tue, 04 Jun 2013 09:59:30 GMT\r\nCache-Control: max-age=60\r\n",
+                30,
+            ),
+            (
+                "Date: Tue, 04 Jun 2013 09:59:30 GMT\r\nAge: 20\r\nCache-Control: max-age=60\r\n",
+                30,
+            ),
+            (
+                "Date: Tue, 04 Jun 2013 09:59:30 GMT\r\nAge: 40\r\nCache-Control: max-age=60\r\n",
+                20,
+            ),
+            (
+                "Date: Tue, 04 Jun 2013 10:00:30 GMT\r\nCache-Control: max-age=60\r\n",
+                60,
             ),
             // A tenth of the age that it had.
             ("Last-Modified: Sat, 25 May 2013 10:00:00 GMT\r\n", DAY),
@@ -306,6 +338,32 @@ mod tests {
     }
 
     /// `http-cache-semantics` took the two older forms of a date for no date: what had one of them in `Expires` was stale at once.
+    #[test]
+    fn an_answer_is_as_old_as_its_date_when_it_came() {
+        let url = Url::parse("http://a.test/x").unwrap();
+        let fields = "Date: Tue, 04 Jun 2013 10:00:10 GMT\r\nCache-Control: max-age=60\r\n";
+        let mut stored = Exchange {
+            response_head: format!("HTTP/1.1 200 OK\r\n{fields}\r\n").into(),
+            started: Some(Duration::from_secs(30)),
+            wait: Some(Duration::from_millis(500)),
+            ..Exchange::synthetic(url, Kind::Image, "image/png", "four")
+        };
+        let asked = Request::get("http://a.test/x").body(()).unwrap();
+        let mut replica = builtin::portal(); // its load began at 10:00
+        let fresh_for = |replica: &Replica, stored: &Exchange| {
+            let mut seconds = 0..100;
+            seconds.find(|&after| {
+                held(replica, stored, &asked, Duration::from_secs(after)) != Held::Fresh(4)
+            })
+        };
+        assert_eq!(fresh_for(&replica, &stored), Some(40));
+        stored.started = Some(Duration::MAX); // no hour of any calendar
+        assert_eq!(fresh_for(&replica, &stored), Some(60));
+        // When it was is not known, so neither how long that is after its date.
+        replica.recorded = None;
+        assert_eq!(fresh_for(&replica, &stored), Some(60));
+    }
+
     #[test]
     fn a_date_is_read_in_each_of_its_three_forms() {
         for (then, later, changed) in [
