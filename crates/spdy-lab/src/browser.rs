@@ -47,6 +47,8 @@ pub struct Page {
     graph: PageGraph,
     site: Arc<Site>,
     hosts: Vec<(String, IpAddr)>,
+    /// Hosts that are of the page's own site though their names need not say so.
+    owned: BTreeSet<String>,
     /// What is pushed by the graph, and what if it is everything; each made when the first load wants it.
     pushing: [OnceLock<Option<Arc<Pushing>>>; 2],
     /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
@@ -92,6 +94,7 @@ impl Page {
             graph,
             site,
             hosts,
+            owned: BTreeSet::new(),
             pushing: Default::default(),
             by_request,
             hints: Vec::new(),
@@ -102,6 +105,11 @@ impl Page {
     #[must_use]
     pub fn hinting_at(self, hints: Vec<usize>) -> Self {
         Self { hints, ..self }
+    }
+
+    /// The same with these hosts of its own site, whatever their names say.
+    pub(crate) fn owning(self, owned: BTreeSet<String>) -> Self {
+        Self { owned, ..self }
     }
 
     /// The replica.
@@ -202,7 +210,7 @@ impl Page {
     /// What is spoken with `host`.
     pub(crate) fn spoken(&self, protocol: RaceProtocol, options: &Options, host: &str) -> Protocol {
         let own = self.replica.document().url.host_str().unwrap_or_default();
-        if options.deployment.reaches(own, host) {
+        if self.owned.contains(host) || options.deployment.reaches(own, host) {
             protocol.spoken()
         } else {
             Protocol::Http1

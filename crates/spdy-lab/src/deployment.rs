@@ -63,8 +63,10 @@ impl FromStr for Deployment {
 
 /// Whether two hosts have one registrable domain, or are the same.
 fn is_same_site(one: &str, other: &str) -> bool {
+    // In URLs an address of IPv6 has brackets, elsewhere it has none.
+    let [one, other] = [one, other].map(|host| host.trim_matches(['[', ']']));
     let site = |host: &str| {
-        let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let is_address = host.parse::<IpAddr>().is_ok();
         // Of an address the list would make a name.
         let domain = psl::domain_str(host.trim_end_matches('.')).filter(|_| !is_address);
         domain.map(str::to_owned)
@@ -102,6 +104,7 @@ mod tests {
             ("192.0.2.1", "192.0.2.1", true),
             ("192.0.2.1", "198.51.2.1", false),
             ("[2001:db8::1]", "[2001:db8::2]", false),
+            ("[2001:db8::1]", "2001:db8::1", true),
         ] {
             assert_eq!(is_same_site(one, other), same, "{one} {other}");
             assert_eq!(is_same_site(other, one), same, "{other} {one}");

@@ -75,17 +75,20 @@ impl Hosts {
     #[must_use]
     pub fn page(self, replica: &Replica) -> Page {
         let graph = PageGraph::of(replica);
-        let replica = match self {
-            Self::Recorded => replica.clone(),
+        match self {
+            Self::Recorded => Page::with_graph(replica.clone(), graph),
             Self::Folded => {
                 let own = head::authority(&replica.document().url);
                 let mut foreign = replica.hosts();
                 foreign.retain(|host| *host != own);
-                folded(replica, &foreign)
+                Page::with_graph(folded(replica, &foreign), graph)
             }
-            Self::Sharded(shards) => sharded(replica, shards),
-        };
-        Page::with_graph(replica, graph)
+            Self::Sharded(shards) => {
+                let own = &replica.document().url;
+                let names = (1..shards.get()).map(|shard| shard_name(own, shard));
+                Page::with_graph(sharded(replica, shards), graph).owning(names.collect())
+            }
+        }
     }
 }
 
@@ -114,7 +117,13 @@ pub(crate) fn folded(replica: &Replica, hosts: &[String]) -> Replica {
 fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
     let mut replica = replica.clone();
     let page = replica.document();
-    let (own, address) = (page.url.clone(), page.address.unwrap_or(SHARDED));
+    let own = page.url.clone();
+    let address = match own.host() {
+        // What was recorded then may be the address of a proxy.
+        Some(Host::Ipv4(address)) => address.into(),
+        Some(Host::Ipv6(address)) => address.into(),
+        _ => page.address.unwrap_or(SHARDED),
+    };
     let authority = head::authority(&own);
     let mut shard_of: BTreeMap<Url, u32> = BTreeMap::new();
     for exchange in &mut replica.exchanges {
@@ -134,12 +143,17 @@ fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
     replica
 }
 
-/// Gives `url` the host of that number. An address has no names below it, and gets some of a domain that nobody has.
-fn name_shard(url: &mut Url, shard: u32) {
-    let name = match url.host() {
+/// The host of that number beside that of `own`. An address has no names below it, and gets some of a domain that nobody has.
+fn shard_name(own: &Url, shard: u32) -> String {
+    match own.host() {
         Some(Host::Domain(own)) => format!("shard{shard}.{own}"),
         _ => format!("shard{shard}.test"),
-    };
+    }
+}
+
+/// Gives `url` the host of that number.
+fn name_shard(url: &mut Url, shard: u32) {
+    let name = shard_name(url, shard);
     url.set_host(Some(&name))
         .unwrap_or_else(|why| panic!("{url} cannot be on {name}: {why}"));
 }

@@ -296,6 +296,32 @@ fn shards_multiply_the_connections_of_http1_and_cut_a_session_into_as_many() {
     assert!(quarter > 0 && quarter <= all, "{quarter} of {all} pushes");
 }
 
+/// An address and `localhost` have no names below them that the list of public suffixes knows for one site.
+#[test]
+fn the_shards_of_a_page_at_an_address_are_its_own_too() {
+    for authority in ["127.0.0.1", "[::1]", "localhost", "www.page.test"] {
+        let images = (0..40).map(|at| {
+            let path = format!("{at}.png");
+            own(&path, Kind::Image, "image/png", vec![0; 10_000])
+        });
+        let tags: String = (0..40).map(|at| format!("<img src=/{at}.png>")).collect();
+        let mut page = page(&tags, images.collect());
+        for exchange in &mut page.exchanges {
+            exchange.url.set_host(Some(authority)).unwrap();
+            let head = String::from_utf8(exchange.request_head.to_vec()).unwrap();
+            exchange.request_head = head.replace("www.page.test", authority).into();
+        }
+        let deployed = "shard = 4\ndeploy = ['all', 'first-party']";
+        let loads = run(&page, RaceProtocol::Spdy, deployed);
+        let counts = loads.iter().map(|load| load.connections);
+        assert_eq!(counts.collect::<Vec<_>>(), [4, 4], "{authority}");
+        assert_eq!(loads[0].load_ms, loads[1].load_ms, "{authority}");
+        let pooled = "shard = 4\ndeploy = 'first-party'\nip_pooling = true";
+        let pooled = run(&page, RaceProtocol::Spdy, pooled);
+        assert_eq!(pooled[0].connections, 1, "{authority}");
+    }
+}
+
 #[test]
 fn a_page_that_is_folded_is_not_sharded() {
     assert!(told("shard = 0").contains("want hosts from 1 to 100"));
