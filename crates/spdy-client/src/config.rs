@@ -38,7 +38,7 @@ pub struct Config {
     /// A connection that was idle for longer is not used again: the server may be closing it.
     pub idle_timeout: Duration,
     /// Whether an https origin may use a connection that stands for another, if that has the same address
-    /// and port, speaks SPDY or HTTP/2, and its certificate is believed for the origin's name as well, pins
+    /// and port, speaks SPDY, HTTP/2 or HTTP/3, and its certificate is believed for the origin's name as well, pins
     /// included (IP pooling). An origin whose request is answered with 421 there, or reset, gets its own.
     /// Off by default: few servers tell 421 from 404.
     pub ip_pooling: bool,

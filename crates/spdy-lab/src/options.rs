@@ -192,7 +192,7 @@ pub struct Options {
     pub spdy_secrets: Secrets,
     /// How far back their compression looks, as a power of two; `None` for its default.
     pub spdy_window_bits: Option<u8>,
-    /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2). The lab's certificate
+    /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2, h3). The lab's certificate
     /// covers every host; those of the recorded servers may not have.
     pub ip_pooling: bool,
     /// What servers push, and the client answers its requests with (SPDY; over h2 the client takes no pushes, as browsers of

@@ -286,7 +286,9 @@ fn shards_multiply_the_connections_of_http1_and_cut_a_session_into_as_many() {
     assert!(spdy[0].load_ms < spdy[2].load_ms, "{}", spdy[2].load_ms);
     // They are names of one server.
     let pooled = "shard = 4\nip_pooling = true";
-    assert_eq!(counts(&run(&flags, RaceProtocol::Spdy, pooled)), [1]);
+    for protocol in [RaceProtocol::Spdy, RaceProtocol::H2, RaceProtocol::H3] {
+        assert_eq!(counts(&run(&flags, protocol, pooled)), [1], "{protocol}");
+    }
     // And of one site.
     let deployed = "shard = 4\ndeploy = 'first-party'";
     assert_eq!(counts(&run(&flags, RaceProtocol::Spdy, deployed)), [4]);
