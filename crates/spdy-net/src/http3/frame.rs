@@ -110,6 +110,8 @@ pub(super) struct Frames {
     chunk: Bytes,
     unknown_bytes: u64,
     is_over: bool,
+    /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
+    broken: Option<Fault>,
     watch: Option<StreamWatch>,
     /// What the peer is told when nobody wants to read any more.
     parting: Code,
@@ -130,6 +132,7 @@ impl Frames {
             chunk: Bytes::new(),
             unknown_bytes: 0,
             is_over: false,
+            broken: None,
             watch,
             parting,
         }
@@ -148,6 +151,9 @@ impl Frames {
                     Step::Go => {}
                     Step::Found(piece) => return Poll::Ready(Ok(Some(piece))),
                 }
+            }
+            if let Some(fault) = self.broken.take() {
+                return Poll::Ready(Err(fault));
             }
             if self.is_over {
                 return Poll::Ready(self.ended().map(|()| None));
@@ -301,17 +307,19 @@ impl Frames {
     /// Whether nothing follows, as far as is known without waiting.
     pub(super) fn is_at_end(&mut self) -> bool {
         if self.is_over || !self.chunk.is_empty() || self.ended().is_err() {
-            return self.is_over;
+            return self.is_over && self.broken.is_none();
         }
         let mut cx = Context::from_waker(Waker::noop());
         let polled = pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(&mut cx);
         match polled {
             Poll::Ready(Ok(Some(chunk))) => self.chunk = chunk.bytes,
             Poll::Ready(Ok(None)) => self.is_over = true,
-            // What is wrong, the next reading says too.
-            Poll::Ready(Err(_)) | Poll::Pending => {}
+            Poll::Ready(Err(error)) => {
+                (self.is_over, self.broken) = (true, Some(error.into())); // there is nothing left to stop
+            }
+            Poll::Pending => {}
         }
-        self.is_over
+        self.is_over && self.broken.is_none()
     }
 
     /// Tells the peer, now or when this is dropped, why nobody reads on.

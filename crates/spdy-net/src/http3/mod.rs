@@ -21,6 +21,8 @@ pub(crate) mod control;
 mod fault;
 mod fields;
 mod frame;
+#[cfg(test)]
+mod loopback;
 mod opening;
 mod qpack;
 mod receiving;

@@ -180,3 +180,36 @@ impl<T: Send + Unpin> http_body::Body for Received<T> {
             .map_or_else(SizeHint::default, SizeHint::with_exact)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::super::frame::{Place, frame, kind};
+    use super::super::loopback;
+    use super::*;
+
+    #[tokio::test]
+    async fn an_upload_that_was_reset_behind_its_head_is_broken_and_not_empty() {
+        let (client, server) = loopback::pair().await;
+        let (mut up, _down) = client.connection.open_bi().await.unwrap();
+        up.write_all(&frame(kind::HEADERS, b"\0\0")).await.unwrap();
+        let (_, recv) = server.accept_bi().await.unwrap();
+        let place = Place::Request { max_head_bytes: 10 };
+        let mut frames = Frames::new(recv, place, None, Code::NO_ERROR);
+        assert_eq!(head(&mut frames, 10, None).await.unwrap(), []);
+        up.reset(Code::REQUEST_CANCELLED.wire()).unwrap();
+        // The reset goes out before what is on another stream.
+        let (mut next, _down) = client.connection.open_bi().await.unwrap();
+        next.write_all(b"x").await.unwrap();
+        server.accept_bi().await.unwrap();
+        let body = Received::new(frames, server, 10, None, ()).known_to_be_empty();
+        assert!(!http_body::Body::is_end_stream(&body));
+        let read = body.collect().await;
+        assert!(
+            read.unwrap_err()
+                .to_string()
+                .contains("H3_REQUEST_CANCELLED")
+        );
+    }
+}

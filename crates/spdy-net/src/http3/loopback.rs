@@ -1,0 +1,46 @@
+//! Two ends of QUIC in one process, for tests of what is on a stream.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+
+use crate::certificates::{KeyKind, LocalCa};
+use crate::connection::ClientOptions;
+use crate::network::{Network, SystemNetwork};
+use crate::protocol::Protocol;
+use crate::quic::{Quic, QuicEndpoint, connect};
+use crate::serve::ServerOptions;
+use crate::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use crate::verify::Trust;
+
+/// A client's end, and a server's.
+pub(super) async fn pair() -> (Quic, quinn::Connection) {
+    let quiet = TlsOptions {
+        key_log: KeyLogTo::Nowhere,
+        ..TlsOptions::default()
+    };
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
+    let trust = Trust::only(vec![ca.certificate().clone()]);
+    let (server, client) = (
+        ServerTls::new(&identity, &[Protocol::Http3], &quiet).unwrap(),
+        ClientTls::new(&trust, &quiet).unwrap(),
+    );
+    let socket = SystemNetwork.datagrams(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let options = ServerOptions::default();
+    let door = QuicEndpoint::new(socket.unwrap(), &server, &options, &runtime).unwrap();
+    let (to, options) = (door.address().unwrap(), ClientOptions::default());
+    let connecting = connect(
+        &SystemNetwork,
+        to,
+        "localhost",
+        &client,
+        0,
+        &options,
+        &runtime,
+    );
+    let accepting = async { door.accept().await.unwrap().accept().await.unwrap() };
+    let (connected, accepted) = tokio::join!(connecting, accepting);
+    (connected.unwrap().0, accepted)
+}
