@@ -295,7 +295,8 @@ impl Http3Client {
             let has_body = head.method != Method::HEAD
                 && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&response.status);
             let len = fields::content_length(&response.headers)?;
-            Ok((response, len.filter(|_| has_body)))
+            // What says how long a body would be does not make one (RFC 9110 §6.4.1).
+            Ok((response, if has_body { len } else { Some(0) }))
         });
         let (response, len) = answer.map_err(|fault| {
             frames.part_with(fault.code());

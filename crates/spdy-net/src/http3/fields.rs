@@ -31,10 +31,18 @@ fn regular(headers: &HeaderMap) -> impl Iterator<Item = Field> + '_ {
     })
 }
 
+/// Host and port: who asks, and by which password, must not be there (RFC 9114 §4.3.1).
+fn without_userinfo(authority: &Authority) -> &str {
+    let authority = authority.as_str();
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
+}
+
 /// The fields of a request, whose URI is absolute. What belongs to an HTTP/1.1 connection is gone already.
 pub(super) fn of_request(head: &request::Parts) -> Vec<Field> {
     let mut fields = vec![pseudo(":method", text(head.method.as_str()))];
-    let authority = head.uri.authority().map_or("", Authority::as_str);
+    let authority = head.uri.authority().map_or("", without_userinfo);
     if head.method != Method::CONNECT {
         let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         fields.push(pseudo(
@@ -124,33 +132,47 @@ fn split<const N: usize>(
             }
             continue;
         }
-        headers.append(name, field_value(value)?);
+        append(&mut headers, name, value)?;
     }
     if let Some(cookies) = cookies {
-        headers.append(header::COOKIE, field_value(cookies.freeze())?);
+        append(&mut headers, header::COOKIE, cookies.freeze())?;
     }
     Ok((pseudo.values, headers))
 }
 
-fn field_value(value: Bytes) -> Result<HeaderValue, Malformed> {
-    HeaderValue::from_maybe_shared(value).map_err(|_| Malformed("a field value that is none"))
+fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(), Malformed> {
+    let value = HeaderValue::from_maybe_shared(value);
+    let value = value.map_err(|_| Malformed("a field value that is none"))?;
+    let appended = headers.try_append(name, value);
+    appended.map_err(|_| Malformed("more field names than a message can have"))?;
+    Ok(())
+}
+
+/// Whom a request is for, as a pseudo-header field or `host` says.
+fn authority(said: Bytes) -> Result<Authority, Malformed> {
+    let authority = Authority::from_maybe_shared(said);
+    let authority = authority.map_err(|_| Malformed("an authority that is none"))?;
+    match without_userinfo(&authority) == authority.as_str() {
+        true => Ok(authority),
+        false => Err(Malformed("an authority with userinfo")),
+    }
 }
 
 /// The request of `fields`; its URI is absolute, but for CONNECT.
 pub(super) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let names = [":method", ":scheme", ":authority", ":path"];
-    let ([method, scheme, authority, path], headers) = split(fields, names)?;
+    let ([method, scheme, said, path], headers) = split(fields, names)?;
     let method = method.ok_or(Malformed("a request without :method"))?;
     let method = Method::from_bytes(&method).map_err(|_| Malformed(":method is none"))?;
-    let authority = authority.filter(|authority| !authority.is_empty());
-    let authority = authority
-        .map(|authority| {
-            Authority::from_maybe_shared(authority).map_err(|_| Malformed(":authority is none"))
-        })
-        .transpose()?;
-    let host = headers.get(header::HOST);
-    if let (Some(authority), Some(host)) = (&authority, host)
-        && !authority
+    let said = said.filter(|said| !said.is_empty());
+    let said = said.map(authority).transpose()?;
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Malformed("host twice"));
+    }
+    if let (Some(said), Some(host)) = (&said, host)
+        && !said
             .as_str()
             .as_bytes()
             .eq_ignore_ascii_case(host.as_bytes())
@@ -159,17 +181,19 @@ pub(super) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     }
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
-        if scheme.is_some() || path.is_some() || authority.is_none() {
+        if scheme.is_some() || path.is_some() || said.is_none() {
             return Err(Malformed("CONNECT with more, or less, than :authority"));
         }
-        uri.authority = authority;
+        uri.authority = said;
     } else {
         let scheme = scheme.ok_or(Malformed("a request without :scheme"))?;
         let path = path.filter(|path| !path.is_empty());
         let path = path.ok_or(Malformed("a request without :path"))?;
-        let from_host = || Authority::try_from(host?.as_bytes()).ok();
-        let authority = authority.or_else(from_host);
-        uri.authority = Some(authority.ok_or(Malformed("a request without :authority and host"))?);
+        uri.authority = Some(match (said, host) {
+            (Some(said), _) => said,
+            (None, Some(host)) => authority(Bytes::copy_from_slice(host.as_bytes()))?,
+            (None, None) => return Err(Malformed("a request without :authority and host")),
+        });
         uri.scheme = Some(Scheme::try_from(&scheme[..]).map_err(|_| Malformed(":scheme is none"))?);
         let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed(":path is none"))?;
         uri.path_and_query = Some(path);
@@ -257,6 +281,29 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_is_not_told_in_the_authority() {
+        for uri in [
+            "https://me:secret@site.test:8443/",
+            "https://me@site.test:8443/",
+        ] {
+            let (head, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
+            let back = request(of_request(&head)).unwrap();
+            assert_eq!(back.uri, "https://site.test:8443/");
+        }
+    }
+
+    #[test]
+    fn a_message_may_have_as_many_field_names_as_its_map_and_no_more() {
+        let trailers_of = |names: usize| {
+            let fields = (0..names).map(|nth| (Bytes::from(format!("x{nth}")), Bytes::new()));
+            trailers(fields.collect())
+        };
+        // The most that http's map can have: three quarters of 2^15.
+        assert_eq!(trailers_of(24_576).unwrap().len(), 24_576);
+        assert!(trailers_of(24_577).is_err());
+    }
+
+    #[test]
     fn a_response_reads_back_as_it_was() {
         let (head, ()) = http::Response::builder()
             .status(404)
@@ -308,6 +355,10 @@ mod tests {
             get_with(&[("host", "other.test")]),
             get_with(&[("a b", "c")]),
             get_with(&[("a", "b\r\nc: d")]),
+            get_with(&[("host", "site.test"), ("host", "other.test")]),
+            fields(&[GET[0], GET[1], (":authority", "me@site.test"), GET[3]]),
+            fields(&[GET[0], GET[1], GET[3], ("host", "me@site.test")]),
+            fields(&[GET[0], GET[1], GET[3], ("host", "")]),
             fields(&GET[..3]),
             fields(&GET[1..]),
             fields(&[GET[0], GET[1], GET[3]]),

@@ -1,0 +1,117 @@
+//! Our HTTP/3 client, and servers that break the rules or do what is rare. What they send is written out; the types of
+//! frames are of RFC 9114 §7.2.
+
+mod support;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use http::{Method, Request};
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::network::SystemNetwork;
+use spdy_net::quic;
+use spdy_net::tls::ClientTls;
+use spdy_net::verify::Trust;
+use support::{get, quiet, read, runtime};
+
+/// SETTINGS, empty, on the control stream.
+const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
+/// HEADERS with `:status: 200`, by the static table.
+const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
+/// DATA of one byte.
+const DATA: &[u8] = &[0x00, 0x01, b'x'];
+/// H3_MESSAGE_ERROR.
+const MESSAGE_ERROR: u64 = 0x10e;
+
+/// A server's end of QUIC, its control stream, and our client's connection to it.
+struct Met {
+    client: Connection,
+    server: quinn::Connection,
+    control: quinn::SendStream,
+    _endpoint: quinn::Endpoint,
+}
+
+/// The two meet; the client may have so many requests open.
+async fn meet(max_requests: u32) -> Met {
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
+    let chain = rustls::pki_types::CertificateDer::pem_slice_iter(identity.chain_pem().as_bytes())
+        .map(Result::unwrap)
+        .collect();
+    let key = PrivateKeyDer::from_pem_slice(identity.key_pem().as_bytes()).unwrap();
+    let mut tls = rustls::ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    tls.alpn_protocols = vec![b"h3".to_vec()];
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let mut transport = quinn::TransportConfig::default();
+    transport.max_concurrent_bidi_streams(max_requests.into());
+    config.transport_config(Arc::new(transport));
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let endpoint = quinn::Endpoint::server(config, anywhere).unwrap();
+    let address = endpoint.local_addr().unwrap();
+    let trust = Trust::only(vec![ca.certificate().clone()]);
+    let tls = ClientTls::new(&trust, &quiet()).unwrap();
+    let (options, runtime) = (ClientOptions::default(), runtime());
+    let network = SystemNetwork;
+    let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
+    let accepting = async { endpoint.accept().await.unwrap().await.unwrap() };
+    let (connected, server) = tokio::join!(connecting, accepting);
+    let client = Connection::start_http3(connected.unwrap().0, 0, &options, &runtime);
+    let mut control = server.open_uni().await.unwrap();
+    control.write_all(CONTROL).await.unwrap();
+    Met {
+        client,
+        server,
+        control,
+        _endpoint: endpoint,
+    }
+}
+
+fn request(method: Method) -> Request<Body> {
+    let mut request = get("/");
+    *request.method_mut() = method;
+    request
+}
+
+#[tokio::test]
+async fn an_answer_that_has_no_body_is_none_with_one() {
+    let not_modified = &[0x01, 0x03, 0x00, 0x00, 0xda];
+    let no_content = &[0x01, 0x04, 0x00, 0x00, 0xff, 0x01];
+    let met = meet(100).await;
+    for (method, head) in [
+        (Method::HEAD, OK),
+        (Method::GET, not_modified),
+        (Method::GET, no_content),
+    ] {
+        for body in [&[], DATA] {
+            let sent = met.client.send(request(method.clone()), Priority::HIGHEST);
+            let answering = async {
+                let (mut send, _recv) = met.server.accept_bi().await.unwrap();
+                send.write_all(&[head, body].concat()).await.unwrap();
+                send.finish().unwrap();
+                send.stopped().await.unwrap()
+            };
+            let reading = async {
+                let response = sent.await.unwrap();
+                let status = response.status();
+                (status, read(response).await.map(|read| read.len()))
+            };
+            let (stopped, (status, read)) = tokio::join!(answering, reading);
+            match body {
+                [] => assert_eq!((stopped, read.unwrap()), (None, 0), "{status}"),
+                _ => assert!(read.is_err(), "{status} with {read:?}"),
+            }
+            let code = stopped.map(quinn::VarInt::into_inner);
+            assert!(code.is_none_or(|code| code == MESSAGE_ERROR), "{code:x?}");
+        }
+    }
+    drop(met.control);
+}
