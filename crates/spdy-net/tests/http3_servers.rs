@@ -6,6 +6,7 @@ mod support;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use futures_util::future::join;
 use http::{Method, Request};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
@@ -13,6 +14,7 @@ use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::error::Retry;
 use spdy_net::network::SystemNetwork;
 use spdy_net::quic;
 use spdy_net::tls::ClientTls;
@@ -27,6 +29,9 @@ const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
 const DATA: &[u8] = &[0x00, 0x01, b'x'];
 /// H3_MESSAGE_ERROR.
 const MESSAGE_ERROR: u64 = 0x10e;
+
+/// H3_ID_ERROR.
+const ID_ERROR: u64 = 0x108;
 
 /// A server's end of QUIC, its control stream, and our client's connection to it.
 struct Met {
@@ -114,4 +119,53 @@ async fn an_answer_that_has_no_body_is_none_with_one() {
         }
     }
     drop(met.control);
+}
+
+#[tokio::test]
+async fn after_goaway_who_is_not_looked_at_may_try_elsewhere_and_the_others_are_answered() {
+    let mut met = meet(2).await;
+    let sends = [(); 3].map(|()| met.client.send(get("/"), Priority::HIGHEST));
+    // The third has no stream, and gets none as long as the first two are open.
+    let [first, second, third] = sends;
+    let going = async {
+        let (mut answer, _first) = met.server.accept_bi().await.unwrap();
+        let _second = met.server.accept_bi().await.unwrap();
+        met.control.write_all(&[0x07, 0x01, 0x04]).await.unwrap();
+        answer.write_all(OK).await.unwrap();
+        answer.finish().unwrap();
+        std::future::pending::<()>().await;
+    };
+    let asked = join(first, join(second, third));
+    let (first, (second, third)) = tokio::select! { it = asked => it, () = going => panic!() };
+    assert_eq!(first.unwrap().status(), 200);
+    for lost in [second, third] {
+        assert_eq!(lost.unwrap_err().retry, Retry::Always);
+    }
+    assert!(met.client.is_closing());
+}
+
+#[tokio::test]
+async fn a_request_without_a_stream_may_be_sent_again_when_the_connection_is_lost() {
+    let met = meet(1).await;
+    let [first, second] = [(); 2].map(|()| met.client.send(get("/"), Priority::HIGHEST));
+    let losing = async {
+        let open = met.server.accept_bi().await.unwrap();
+        met.server.close(0x100_u32.into(), b"");
+        drop(open);
+    };
+    let ((first, second), ()) = tokio::join!(join(first, second), losing);
+    assert_eq!(first.unwrap_err().retry, Retry::IfIdempotent);
+    assert_eq!(second.unwrap_err().retry, Retry::Always);
+}
+
+#[tokio::test]
+async fn a_goaway_with_what_is_no_requests_stream_ends_the_connection() {
+    let mut met = meet(1).await;
+    met.control.write_all(&[0x07, 0x01, 0x03]).await.unwrap();
+    match met.server.closed().await {
+        quinn::ConnectionError::ApplicationClosed(close) => {
+            assert_eq!(close.error_code.into_inner(), ID_ERROR);
+        }
+        other => panic!("{other}"),
+    }
 }

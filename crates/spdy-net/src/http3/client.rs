@@ -18,6 +18,7 @@ use super::control::{self, Role, Said};
 use super::fault::Fault;
 use super::fields;
 use super::frame::{Frames, Place};
+use super::goaway::Goaway;
 use super::opening::{Opening, Openings};
 use super::qpack;
 use super::receiving::{Received, head as read_head};
@@ -56,8 +57,7 @@ pub(crate) struct Http3Client {
 struct Shared {
     connection: quinn::Connection,
     exchanges: Mutex<Exchanges>,
-    /// Streams from this one on are not processed by the server.
-    goaway: AtomicU64,
+    goaway: Goaway,
     /// Field sections that the server takes, bytes.
     max_field_section: AtomicU64,
 }
@@ -93,15 +93,11 @@ impl Shared {
     /// An exchange begins; `None` if none may any more.
     fn begin(self: &Arc<Self>) -> Option<Open> {
         let mut exchanges = self.lock();
-        if exchanges.is_closing || self.is_going() {
+        if exchanges.is_closing || self.goaway.is_told() {
             return None;
         }
         exchanges.open += 1;
         Some(Open(self.clone()))
-    }
-
-    fn is_going(&self) -> bool {
-        self.goaway.load(Ordering::Relaxed) < u64::MAX
     }
 
     /// Closes the connection once nothing is open.
@@ -118,7 +114,7 @@ impl Shared {
         if let Fault::Connection(code, why) = fault {
             self.connection.close(code.wire(), why.as_bytes());
         }
-        fault.of_exchange(id >= self.goaway.load(Ordering::Relaxed))
+        fault.of_exchange(self.goaway.rejects(id))
     }
 }
 
@@ -129,7 +125,7 @@ impl Drop for Open {
     fn drop(&mut self) {
         let mut exchanges = self.0.lock();
         exchanges.open -= 1;
-        if exchanges.open == 0 && (exchanges.is_closing || self.0.is_going()) {
+        if exchanges.open == 0 && (exchanges.is_closing || self.0.goaway.is_told()) {
             self.0.connection.close(Code::NO_ERROR.wire(), b"");
         }
     }
@@ -149,7 +145,7 @@ impl Http3Client {
         let shared = Arc::new(Shared {
             connection: connection.clone(),
             exchanges: Mutex::default(),
-            goaway: AtomicU64::new(u64::MAX),
+            goaway: Goaway::new(),
             max_field_section: AtomicU64::new(u64::MAX),
         });
         let ended = Latch::new();
@@ -162,7 +158,7 @@ impl Http3Client {
                     told.max_field_section.store(limit, Ordering::Relaxed);
                 }
                 Said::Goaway(id) => {
-                    told.goaway.store(id, Ordering::Relaxed);
+                    told.goaway.tell(id);
                     if told.lock().open == 0 {
                         told.connection.close(Code::NO_ERROR.wire(), b"");
                     }
@@ -247,8 +243,12 @@ impl Http3Client {
             return Err(ExchangeError::new(Retry::Never, why));
         }
 
-        let opened = opening.await.map_err(Fault::from);
-        let (send, recv) = opened.map_err(|fault| shared.lost(&fault, u64::MAX - 1))?;
+        let opened = match select(Box::pin(shared.goaway.clone().rejected(None)), opening).await {
+            Either::Left(_) => return Err(rejected()),
+            Either::Right((opened, _)) => opened,
+        };
+        // Without a stream nothing was asked, whatever happened.
+        let (send, recv) = opened.map_err(|lost| Fault::from(lost).of_exchange(true))?;
         let id = send.id().into();
         let watch = watch_of(&send, &self.counters, self.tap.clone());
         let mut sending = Sending::new(send, Some(watch.clone()), precedence);
@@ -258,8 +258,12 @@ impl Http3Client {
         let mut frames = Frames::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
         let lost = |fault: &Fault| shared.lost(fault, id);
 
-        let sent = sending.headers(&list).await;
-        sent.map_err(|fault| lost(&fault))?;
+        let going = Box::pin(shared.goaway.clone().rejected(Some(id)));
+        let going = match select(going, Box::pin(sending.headers(&list))).await {
+            Either::Left(_) => return Err(rejected()),
+            Either::Right((sent, going)) => sent.map(|()| going),
+        };
+        let going = going.map_err(|fault| lost(&fault))?;
         let room = self.room.clone();
         let upload = async move {
             let sent = match is_empty {
@@ -283,13 +287,19 @@ impl Http3Client {
                 }
             }
         };
-        let answer = match select(Box::pin(answer), upload.boxed()).await {
-            // The answer may come before the upload has ended (RFC 9114 §4.1).
-            Either::Left((answer, upload)) => {
-                runtime.spawn(upload);
-                answer
+        let answer = async {
+            match select(Box::pin(answer), upload.boxed()).await {
+                // The answer may come before the upload has ended (RFC 9114 §4.1).
+                Either::Left((answer, upload)) => {
+                    runtime.spawn(upload);
+                    answer
+                }
+                Either::Right(((), answer)) => answer.await,
             }
-            Either::Right(((), answer)) => answer.await,
+        };
+        let answer = match select(going, Box::pin(answer)).await {
+            Either::Left(_) => return Err(rejected()),
+            Either::Right((answer, _)) => answer,
         };
         let answer = answer.and_then(|response| {
             let has_body = head.method != Method::HEAD
@@ -309,7 +319,7 @@ impl Http3Client {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.shared.lock().is_closing
-            || self.shared.is_going()
+            || self.shared.goaway.is_told()
             || self.shared.connection.close_reason().is_some()
     }
 
@@ -324,6 +334,11 @@ impl Http3Client {
     pub(crate) fn header_bytes(&self) -> HeaderBytes {
         self.counters.read()
     }
+}
+
+/// A request that the server will not look at, as it said itself.
+fn rejected() -> ExchangeError {
+    ExchangeError::new(Retry::Always, "h3: the server takes no more requests here")
 }
 
 /// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection

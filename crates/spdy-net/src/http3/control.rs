@@ -251,6 +251,10 @@ async fn hear_control(
             }
             (kind::GOAWAY, _) => {
                 let id = only_varint(&payload)?;
+                if role == Role::Client && id % 4 != 0 {
+                    let why = format!("GOAWAY with {id}, which is no request's stream");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
                 if id > goaway {
                     let why = format!("GOAWAY with {id} after one with {goaway}");
                     return Err(Fault::Connection(Code::ID_ERROR, why));

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   client.rs                      server.rs            an exchange a stream, both directions of it
-//!      |  opening.rs: whose turn      |
+//!      |  opening.rs: whose turn      |                 goaway.rs: who need not wait any more
 //!   sending.rs, receiving.rs       the same             bodies, heads, trailers; RESET_STREAM, STOP_SENDING (room.rs)
 //!      |  fields.rs, qpack.rs         |                 heads <-> fields <-> header blocks
 //!      |  frame.rs                    |                 frames <-> bytes of a stream
@@ -21,6 +21,7 @@ pub(crate) mod control;
 mod fault;
 mod fields;
 mod frame;
+mod goaway;
 #[cfg(test)]
 mod loopback;
 mod opening;
