@@ -6,6 +6,7 @@ mod support;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::join;
 use http::{Method, Request};
 use rustls::pki_types::PrivateKeyDer;
@@ -32,6 +33,11 @@ const MESSAGE_ERROR: u64 = 0x10e;
 
 /// H3_ID_ERROR.
 const ID_ERROR: u64 = 0x108;
+
+/// H3_EXCESSIVE_LOAD.
+const EXCESSIVE_LOAD: u64 = 0x107;
+/// H3_REQUEST_CANCELLED.
+const REQUEST_CANCELLED: u64 = 0x10c;
 
 /// A server's end of QUIC, its control stream, and our client's connection to it.
 struct Met {
@@ -119,6 +125,65 @@ async fn an_answer_that_has_no_body_is_none_with_one() {
         }
     }
     drop(met.control);
+}
+
+#[tokio::test]
+async fn who_drops_an_answer_before_its_end_uploads_no_more() {
+    let met = meet(100).await;
+    for is_whole in [false, true] {
+        let (up, body) = tokio::sync::mpsc::unbounded_channel();
+        let body = futures_util::stream::unfold(body, |mut body| async {
+            body.recv().await.map(|piece| (piece, body))
+        });
+        let mut request = request(Method::POST);
+        *request.body_mut() = Body::from_stream(body);
+        up.send(Ok::<_, std::io::Error>(Bytes::from_static(b"x")))
+            .unwrap();
+        let sent = met.client.send(request, Priority::HIGHEST);
+        let answering = async {
+            let (mut send, recv) = met.server.accept_bi().await.unwrap();
+            send.write_all(OK).await.unwrap();
+            is_whole.then(|| send.finish().unwrap());
+            (send, recv)
+        };
+        let (response, (_send, mut recv)) = tokio::join!(sent, answering);
+        let response = response.unwrap();
+        if is_whole {
+            // Servers may answer first and read on.
+            assert_eq!(read(response).await.unwrap().len(), 0);
+            up.send(Ok(Bytes::from_static(b"y"))).unwrap();
+            drop(up);
+            assert!(recv.read_to_end(1000).await.unwrap().ends_with(b"y"));
+        } else {
+            drop(response);
+            let code = recv.received_reset().await.unwrap().unwrap();
+            assert_eq!(code.into_inner(), REQUEST_CANCELLED);
+        }
+    }
+}
+
+#[tokio::test]
+async fn so_many_interim_heads_may_come_and_no_more() {
+    let met = meet(100).await;
+    let early = [0x01, 0x03, 0x00, 0x00, 0xd8]; // `:status: 103`, by the static table
+    for heads in [16, 17] {
+        let sent = met.client.send(get("/"), Priority::HIGHEST);
+        let answering = async {
+            let (mut send, mut recv) = met.server.accept_bi().await.unwrap();
+            send.write_all(&[early.repeat(heads), OK.to_vec()].concat())
+                .await
+                .unwrap();
+            send.finish().unwrap();
+            (send.stopped().await.unwrap(), recv.read_to_end(1000).await)
+        };
+        let asking = async { read(sent.await?).await };
+        let (read, (stopped, _)) = tokio::join!(asking, answering);
+        let code = stopped.map(quinn::VarInt::into_inner);
+        match heads {
+            16 => assert_eq!(read.unwrap().len(), 0),
+            _ => assert!(read.is_err() && code.is_none_or(|code| code == EXCESSIVE_LOAD)),
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The client's side: an exchange a stream.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +38,9 @@ use crate::turns::Precedence;
 const PARTING_STEP: Duration = Duration::from_millis(1);
 /// Looks before that is given up.
 const PARTING_STEPS: u32 = 100;
+
+/// Heads of 1xx before that of the answer, as many as a SPDY stream may bring of HEADERS.
+const MAX_INTERIM_HEADS: usize = 16;
 
 /// A client's HTTP/3 connection.
 #[derive(Clone)]
@@ -265,7 +269,8 @@ impl Http3Client {
         };
         let going = going.map_err(|fault| lost(&fault))?;
         let room = self.room.clone();
-        let upload = async move {
+        let given_up = Latch::new();
+        let upload = until(given_up.wait(), async move {
             let sent = match is_empty {
                 true => sending.finish(),
                 false => sending.body(body, &room, || precedence, None).await,
@@ -275,17 +280,19 @@ impl Http3Client {
                 tracing::debug!(%fault, "a request was not sent to its end");
                 sending.part_with(fault.code());
             }
-        };
+        });
         let max_head_bytes = self.max_head_bytes;
         let answer = async {
-            loop {
+            for _ in 0..=MAX_INTERIM_HEADS {
                 let fields = read_head(&mut frames, max_head_bytes, Some(&watch)).await?;
                 let response = fields::response(fields).map_err(Fault::from)?;
                 // Early hints and their like (RFC 9110 §15.2) are for who looks on; they answer nothing.
                 if !response.status.is_informational() {
-                    return Ok::<_, Fault>(response);
+                    return Ok(response);
                 }
             }
+            let why = format!("more than {MAX_INTERIM_HEADS} heads before that of the answer");
+            Err(Fault::Stream(Code::EXCESSIVE_LOAD, why))
         };
         let answer = async {
             match select(Box::pin(answer), upload.boxed()).await {
@@ -313,7 +320,7 @@ impl Http3Client {
             lost(&fault)
         })?;
         let connection = shared.connection.clone();
-        let body = Received::new(frames, connection, max_head_bytes, len, open);
+        let body = Received::new(frames, connection, max_head_bytes, len, open).or(given_up);
         Ok(Response::from_parts(response, Body::wrap(body)))
     }
 
@@ -339,6 +346,11 @@ impl Http3Client {
 /// A request that the server will not look at, as it said itself.
 fn rejected() -> ExchangeError {
     ExchangeError::new(Retry::Always, "h3: the server takes no more requests here")
+}
+
+/// Runs `work` to its end, or drops it when `given_up` is ready.
+async fn until(given_up: impl Future<Output = ()>, work: impl Future<Output = ()>) {
+    select(pin!(given_up), pin!(work)).await;
 }
 
 /// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection

@@ -14,6 +14,7 @@ use super::fields::{self, Malformed};
 use super::frame::{Frames, Piece};
 use super::qpack::{self, BlockError, Field};
 use super::watch::StreamWatch;
+use crate::latch::Latch;
 
 impl From<Malformed> for Fault {
     fn from(malformed: Malformed) -> Self {
@@ -68,6 +69,8 @@ pub(super) struct Received<T> {
     left: Option<u64>,
     phase: Phase,
     held: Option<T>,
+    /// Set when nobody reads to the end.
+    given_up: Latch,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -93,7 +96,14 @@ impl<T> Received<T> {
             left,
             phase: Phase::Body,
             held: Some(held),
+            given_up: Latch::new(),
         }
+    }
+
+    /// The same, and `given_up` is set when this breaks, or is dropped before its end.
+    pub(super) fn or(mut self, given_up: Latch) -> Self {
+        self.given_up = given_up;
+        self
     }
 
     /// The same, looked at once: if the stream has ended with the head, there is no body, and none to wait for.
@@ -148,6 +158,14 @@ impl<T> Received<T> {
     }
 }
 
+impl<T> Drop for Received<T> {
+    fn drop(&mut self) {
+        if self.phase != Phase::Over {
+            self.given_up.set();
+        }
+    }
+}
+
 impl<T: Send + Unpin> http_body::Body for Received<T> {
     type Data = Bytes;
     type Error = BoxError;
@@ -162,6 +180,7 @@ impl<T: Send + Unpin> http_body::Body for Received<T> {
             Err(fault) => {
                 this.phase = Phase::Over;
                 this.held = None;
+                this.given_up.set();
                 this.frames.part_with(fault.code());
                 if let Fault::Connection(code, why) = &fault {
                     this.connection.close(code.wire(), why.as_bytes());
