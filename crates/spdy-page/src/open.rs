@@ -11,6 +11,10 @@
 //!
 //! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] alone touches the disk.
 
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
 use bytes::Bytes;
 
 use crate::coding::{self, CodingError};
@@ -54,6 +58,12 @@ pub enum OpenError {
         path: String,
         /// What the system says.
         cause: std::io::Error,
+    },
+    /// A device, a socket or a FIFO: it may have no end, or never begin.
+    #[error("{path:?} is neither a file nor a folder")]
+    NoFile {
+        /// What was named.
+        path: String,
     },
     /// A bound of [`Limits`] was passed.
     #[error("more than {limit} {what}")]
@@ -141,49 +151,74 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<Opened, 
             cause,
         },
     };
-    let about = std::fs::metadata(name_or_path).map_err(read_fault)?;
-    if about.is_dir() {
-        let files = files_in(name_or_path, &options.limits, &read_fault)?;
+    let path = Path::new(name_or_path);
+    if std::fs::metadata(path).map_err(read_fault)?.is_dir() {
+        let files = files_in(path, &options.limits)?;
         return read_folder(files, name_or_path, options);
     }
-    let length = about.len();
     let limit = options.limits.file_bytes;
-    if usize::try_from(length).map_or(true, |length| length > limit) {
-        return Err(OpenError::Limit {
-            what: "bytes in the file",
-            limit,
-        });
-    }
-    let bytes = std::fs::read(name_or_path).map_err(read_fault)?;
+    let bytes = read_file(path, limit, &read_fault)?.ok_or(OpenError::Limit {
+        what: "bytes in the file",
+        limit,
+    })?;
     read(bytes.into(), name_or_path, options)
 }
 
-/// The files of a folder with their names, and nothing of folders in it.
-fn files_in(
-    path: &str,
-    limits: &Limits,
+/// The bytes of a file; `None` if it has more than `most`, also if it grows while it is read.
+fn read_file(
+    path: &Path,
+    most: usize,
     read_fault: &dyn Fn(std::io::Error) -> OpenError,
-) -> Result<Vec<(String, Bytes)>, OpenError> {
+) -> Result<Option<Vec<u8>>, OpenError> {
+    let no_file = || OpenError::NoFile {
+        path: path.display().to_string(),
+    };
+    // To open a FIFO is to wait for somebody who writes to it: looked at before, and again once it is held.
+    if !std::fs::metadata(path).map_err(read_fault)?.is_file() {
+        return Err(no_file());
+    }
+    let file = File::open(path).map_err(read_fault)?;
+    let about = file.metadata().map_err(read_fault)?;
+    if !about.is_file() {
+        return Err(no_file());
+    }
+    let one_past = (most as u64).saturating_add(1);
+    let mut bytes = Vec::with_capacity(about.len().min(one_past) as usize);
+    let mut file = file.take(one_past);
+    file.read_to_end(&mut bytes).map_err(read_fault)?;
+    Ok((bytes.len() <= most).then_some(bytes))
+}
+
+/// The files of a folder with their names, links to files as what they lead to, and nothing of folders in it.
+fn files_in(folder: &Path, limits: &Limits) -> Result<Vec<(String, Bytes)>, OpenError> {
+    let fault_of = |path: &Path| {
+        let path = path.display().to_string();
+        move |cause| OpenError::Read {
+            path: path.clone(),
+            cause,
+        }
+    };
+    let folder_fault = fault_of(folder);
     let mut files = Vec::new();
     let mut bytes_left = limits.file_bytes;
-    for entry in std::fs::read_dir(path).map_err(read_fault)? {
-        let entry = entry.map_err(read_fault)?;
-        let about = entry.metadata().map_err(read_fault)?;
-        if !about.is_file() {
+    for entry in std::fs::read_dir(folder).map_err(&folder_fault)? {
+        let entry = entry.map_err(&folder_fault)?;
+        let path = entry.path();
+        let read_fault = fault_of(&path);
+        if !std::fs::metadata(&path).map_err(&read_fault)?.is_file() {
             continue;
         }
-        let length = usize::try_from(about.len()).unwrap_or(usize::MAX);
-        bytes_left = bytes_left.checked_sub(length).ok_or(OpenError::Limit {
-            what: "bytes in the folder",
-            limit: limits.file_bytes,
-        })?;
         if files.len() == limits.records {
             return Err(OpenError::Limit {
                 what: "files in the folder",
                 limit: limits.records,
             });
         }
-        let bytes = std::fs::read(entry.path()).map_err(read_fault)?;
+        let bytes = read_file(&path, bytes_left, &read_fault)?.ok_or(OpenError::Limit {
+            what: "bytes in the folder",
+            limit: limits.file_bytes,
+        })?;
+        bytes_left -= bytes.len();
         files.push((
             entry.file_name().to_string_lossy().into_owned(),
             bytes.into(),

@@ -554,6 +554,49 @@ fn a_synchronous_script_behind_redirects_blocks_the_parser_at_its_tag() {
     );
 }
 
+#[cfg(unix)]
+#[test]
+fn a_folder_of_links_is_read_as_what_they_lead_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let linked = folder.path().join("mahimahi");
+    std::fs::create_dir(&linked).unwrap();
+    let real = std::fs::canonicalize(data("mahimahi")).unwrap();
+    for entry in std::fs::read_dir(real).unwrap() {
+        let entry = entry.unwrap();
+        std::os::unix::fs::symlink(entry.path(), linked.join(entry.file_name())).unwrap();
+    }
+    let opened = open(linked.to_str().unwrap()).unwrap();
+    assert_eq!(opened, open(&data("mahimahi")).unwrap());
+
+    let nowhere = linked.join("nowhere");
+    std::os::unix::fs::symlink("/no/such/file", &nowhere).unwrap();
+    let told = open(linked.to_str().unwrap()).unwrap_err().to_string();
+    let named = format!("cannot read {nowhere:?}: ");
+    assert!(told.starts_with(&named), "{told}");
+}
+
+/// A device has no end and says it has no bytes; opening a FIFO waits for whoever writes to it.
+#[cfg(unix)]
+#[test]
+fn what_is_neither_file_nor_folder_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    for path in ["/dev/zero", fifo.to_str().unwrap()] {
+        let told = open(path).unwrap_err().to_string();
+        assert_eq!(told, format!("{path:?} is neither a file nor a folder"));
+    }
+    // Beside files it is passed over, as a folder is.
+    for entry in std::fs::read_dir(data("mahimahi")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    let opened = open(folder.path().to_str().unwrap()).unwrap();
+    let plain = open(&data("mahimahi")).unwrap();
+    assert_eq!(opened.replica.exchanges, plain.replica.exchanges);
+}
+
 #[test]
 fn a_folder_of_mahimahi_is_a_page_with_its_bodies_out_of_their_chunks() {
     let (replica, notes) = sound(open(&data("mahimahi")).unwrap());

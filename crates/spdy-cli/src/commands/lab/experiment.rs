@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::experiment::plan::Plan;
@@ -40,9 +40,16 @@ impl Experiment {
         Ok(Self { plan, folder })
     }
 
-    /// A plan that a store keeps, whose paths start in `folder`.
+    /// A plan that a store keeps, whose paths start in `folder`, and stay there: a store may be somebody else's, and is
+    /// not to choose which of our files are read.
     pub(super) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
         let plan = Plan::parse(plan).context("the plan in the store is none")?;
+        for name in plan.pages() {
+            anyhow::ensure!(
+                stays_below(Path::new(name)),
+                "the store names the page {name}, which is not below the folder of the pages"
+            );
+        }
         let folder = folder.to_owned();
         Ok(Self { plan, folder })
     }
@@ -68,6 +75,12 @@ impl Experiment {
     }
 }
 
+/// Whether `path` leads down from wherever it starts.
+fn stays_below(path: &Path) -> bool {
+    path.components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
 fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
@@ -88,4 +101,27 @@ fn read(path: &Path) -> anyhow::Result<String> {
         "{shown} is longer than {MAX_BYTES} bytes"
     );
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_plan_reads_no_page_above_its_folder() {
+        let stored = |page: &str| {
+            let plan = format!("name = 'x'\npages = ['{page}']\n[factors]\nnetwork = 'dsl'\n");
+            let stored = Experiment::stored(&plan, Path::new("pages"));
+            stored.map(drop).map_err(|error| error.to_string())
+        };
+        for page in ["portal", "a.warc.gz", "./deep/a.warc.gz"] {
+            assert_eq!(stored(page), Ok(()), "{page}");
+        }
+        for page in ["/dev/zero", "../a.warc.gz", "deep/../../a.warc.gz"] {
+            let why = format!(
+                "the store names the page {page}, which is not below the folder of the pages"
+            );
+            assert_eq!(stored(page), Err(why));
+        }
+    }
 }
