@@ -97,8 +97,10 @@ impl Browser {
             .tempdir()
             .map_err(fault)?;
         let stderr = File::create(stderr_of(profile.path())).map_err(fault)?;
-        let scratch = profile.path().join("t");
-        std::fs::create_dir(&scratch).map_err(fault)?;
+        let [scratch, home] = ["t", "home"].map(|name| profile.path().join(name));
+        for folder in [&scratch, &home] {
+            std::fs::create_dir(folder).map_err(fault)?;
+        }
         let mut command = Command::new("sh");
         command
             .args(["-c", SHELL, "sh"])
@@ -127,6 +129,11 @@ impl Browser {
         let mut child = command
             // What it leaves there when it is killed goes with its profile.
             .env("TMPDIR", scratch)
+            // Profile or not, it and its libraries also write to the home of whoever started it: crash reports, caches.
+            .env("XDG_CONFIG_HOME", home.join("config"))
+            .env("XDG_CACHE_HOME", home.join("cache"))
+            .env("XDG_DATA_HOME", home.join("data"))
+            .env("HOME", home)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(stderr)

@@ -86,6 +86,9 @@ impl<'a> Load<'a> {
     pub(crate) async fn run(mut self, url: &str) -> Result<Loaded, RecordError> {
         let version = self.call(None, "Browser.getVersion", json!({})).await?;
         let product = version["product"].as_str().unwrap_or_default().to_owned();
+        // A page may ask for downloads without anybody's click.
+        let deny = json!({"behavior": "deny"});
+        self.call(None, "Browser.setDownloadBehavior", deny).await?;
         let target = self
             .call(None, "Target.createTarget", json!({"url": "about:blank"}))
             .await?;

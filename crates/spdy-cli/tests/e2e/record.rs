@@ -547,24 +547,80 @@ fn a_page_that_never_gets_quiet_is_kept_as_far_as_it_came() {
 }
 
 /// A page with an image that never comes.
-fn answer_all_but_one(mut socket: TcpStream) {
+fn answer_all_but_one(socket: TcpStream) {
     let page = "<!doctype html><img src=/never>";
+    answer(socket, |target| {
+        (target == "/").then(|| answer_of("Content-Type: text/html", page))
+    });
+}
+
+fn answer_of(field: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\n{field}\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// Answers each request on `socket` with what `of` has for its target.
+fn answer(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
     let mut request = Vec::new();
     let mut byte = [0];
     while matches!(socket.read(&mut byte), Ok(1)) {
         request.push(byte[0]);
         if request.ends_with(b"\r\n\r\n") {
-            let is_page = request.starts_with(b"GET / ");
+            let head = String::from_utf8_lossy(&request).into_owned();
             request.clear();
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
-                page.len()
-            );
-            if is_page && socket.write_all((head + page).as_bytes()).is_err() {
+            let target = head.split(' ').nth(1).unwrap_or_default();
+            if let Some(answer) = of(target)
+                && socket.write_all(answer.as_bytes()).is_err()
+            {
                 return;
             }
         }
     }
+}
+
+#[test]
+fn a_page_of_downloads_leaves_nothing_in_the_home_of_who_records_it() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let socket = socket.expect("a browser comes");
+            std::thread::spawn(move || {
+                answer(socket, |target| {
+                    Some(match target {
+                        "/" => answer_of(
+                            "Content-Type: text/html",
+                            "<!doctype html><iframe src=/file></iframe>",
+                        ),
+                        _ => answer_of("Content-Disposition: attachment; filename=f.txt", "f"),
+                    })
+                });
+            });
+        }
+    });
+    let [home, output] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
+    let output = output.path().join("page.warc");
+    let output = output.to_str().expect("the path is UTF-8");
+    let url = format!("http://{address}/");
+    let mut command = spdy(&["record", &url, "-o", output]);
+    for folders in ["CONFIG", "CACHE", "DATA"] {
+        command.env_remove(format!("XDG_{folders}_HOME"));
+    }
+    ended_with(0, command.env("HOME", home.path()));
+    let left: Vec<_> = fs::read_dir(home.path())
+        .expect("it is a folder")
+        .map(|entry| entry.expect("it can be read").path())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let replica = open(output).expect("a replica was written").replica;
+    let asked = replica.exchanges.iter().map(|exchange| exchange.url.path());
+    let failed = replica.failures.iter().map(|failure| &failure.url[..]);
+    let all: Vec<_> = asked.chain(failed).collect();
+    assert!(all.iter().any(|url| url.ends_with("/file")), "{all:?}");
 }
 
 #[test]
