@@ -168,16 +168,8 @@ impl Browser {
         last.unwrap_or("and said nothing").to_owned()
     }
 
-    /// Asks it to end and reads what it logged, of which it writes the end only now.
-    ///
-    /// # Errors
-    ///
-    /// [`RecordError::Log`] if there is no log, or a longer one than `limit`.
-    pub(crate) async fn finish(
-        mut self,
-        mut pipe: Pipe,
-        limit: usize,
-    ) -> Result<Vec<u8>, RecordError> {
+    /// Asks it to end, since it writes the end of its log only then, and waits for that.
+    pub(crate) async fn finish(&mut self, pipe: &mut Pipe) {
         pipe.send(None, "Browser.close", &serde_json::json!({}))
             .await;
         let heard_out = async {
@@ -188,12 +180,18 @@ impl Browser {
         if timeout(END, heard_out).await.is_err() {
             tracing::warn!("the browser does not end, and is killed: its log is cut off");
         }
-        let log = self
-            .profile
-            .as_ref()
-            .map(|profile| read_log(profile.path(), limit));
-        self.end().await;
-        log.unwrap_or_else(|| unreachable!("a browser has its profile until it ends"))
+    }
+
+    /// What it logged so far.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Log`] if there is no log, or a longer one than `limit`.
+    pub(crate) fn log(&self, limit: usize) -> Result<Vec<u8>, RecordError> {
+        let Some(profile) = &self.profile else {
+            unreachable!("a browser has its profile until it ends")
+        };
+        read_log(profile.path(), limit)
     }
 
     /// Ends it, now, and removes its profile.

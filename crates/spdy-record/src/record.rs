@@ -26,19 +26,19 @@ pub async fn record(
     interrupt: impl Future<Output = ()>,
 ) -> Result<Opened, RecordError> {
     let (mut browser, mut pipe) = Browser::start(options)?;
-    let load = Load::new(&browser, &mut pipe, options, &mut progress).run(url.as_str());
-    let loaded = tokio::select! {
-        loaded = load => loaded,
-        () = interrupt => Err(RecordError::Interrupted),
+    tokio::pin!(interrupt);
+    let load_and_log = async {
+        let load = Load::new(&browser, &mut pipe, options, &mut progress);
+        let loaded = load.run(url.as_str()).await?;
+        browser.finish(&mut pipe).await;
+        Ok((loaded, browser.log(options.limits.file_bytes)?))
     };
-    let loaded = match loaded {
-        Ok(loaded) => loaded,
-        Err(fault) => {
-            browser.end().await;
-            return Err(fault);
-        }
+    let recorded = tokio::select! {
+        recorded = load_and_log => recorded,
+        () = &mut interrupt => Err(RecordError::Interrupted),
     };
-    let log = browser.finish(pipe, options.limits.file_bytes).await?;
+    browser.end().await;
+    let (loaded, log) = recorded?;
     let name = url.host_str().unwrap_or("page");
     let pinned = if options.pin {
         ", clocks and chance pinned"
@@ -50,5 +50,10 @@ pub async fn record(
         loaded.product
     );
     let opened = netlog::record(&log, name, &source, &loaded.observations, &options.limits)?;
-    Ok(opened)
+    // Whoever wanted it to end while that was made wants no recording.
+    tokio::select! {
+        biased;
+        () = &mut interrupt => Err(RecordError::Interrupted),
+        () = tokio::task::yield_now() => Ok(opened),
+    }
 }
