@@ -4,6 +4,7 @@
 //! gone, however that came, the pipes close and the browser ends by itself.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, Uid};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::error::RecordError;
 use crate::options::RecordOptions;
@@ -29,6 +30,9 @@ const NAMES: [&str; 5] = [
 
 /// How long a browser that was asked to end may take to write its log.
 const END: Duration = Duration::from_secs(20);
+
+/// How long a log may grow until somebody looks at how long it is.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// How long to wait after each attempt to remove a profile that somebody still writes to.
 const REMOVALS: [Duration; 5] = [
@@ -182,16 +186,31 @@ impl Browser {
         }
     }
 
-    /// What it logged so far.
+    /// Comes when its log has more than `limit` bytes, or nearly so: it is looked at now and then.
+    pub(crate) fn log_passes(&self, limit: usize) -> impl Future<Output = ()> + use<> {
+        let log = log_of(self.folder());
+        async move {
+            let length = || std::fs::metadata(&log).map_or(0, |about| about.len());
+            while length() <= limit as u64 {
+                sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// What it logged so far, up to `limit` bytes, and whether there is more.
     ///
     /// # Errors
     ///
-    /// [`RecordError::Log`] if there is no log, or a longer one than `limit`.
-    pub(crate) fn log(&self, limit: usize) -> Result<Vec<u8>, RecordError> {
-        let Some(profile) = &self.profile else {
-            unreachable!("a browser has its profile until it ends")
-        };
-        read_log(profile.path(), limit)
+    /// [`RecordError::Log`] if there is no log.
+    pub(crate) fn log(&self, limit: usize) -> Result<(Vec<u8>, bool), RecordError> {
+        read_log(self.folder(), limit)
+    }
+
+    fn folder(&self) -> &Path {
+        match &self.profile {
+            Some(profile) => profile.path(),
+            None => unreachable!("a browser has its profile until it ends"),
+        }
     }
 
     /// Ends it, now, and removes its profile.
@@ -208,7 +227,7 @@ impl Browser {
             match std::fs::remove_dir_all(&path) {
                 Err(fault) if fault.kind() != std::io::ErrorKind::NotFound => {
                     tracing::debug!(%fault, "the browser's profile cannot be removed yet");
-                    tokio::time::sleep(pause).await;
+                    sleep(pause).await;
                 }
                 _ => return,
             }
@@ -216,7 +235,8 @@ impl Browser {
         tracing::warn!(path = %path.display(), "the browser's profile cannot be removed");
     }
 
-    fn kill(&mut self) {
+    /// Kills all its processes; for what it left on disk there is [`Browser::end`].
+    pub(crate) fn kill(&mut self) {
         if let Some(group) = self.group.take() {
             // The first of the group may be gone and its helpers not.
             let _ = killpg(group, Signal::SIGKILL);
@@ -238,14 +258,14 @@ fn stderr_of(folder: &Path) -> PathBuf {
     folder.join("stderr.txt")
 }
 
-fn read_log(folder: &Path, limit: usize) -> Result<Vec<u8>, RecordError> {
-    let path = log_of(folder);
-    let length = std::fs::metadata(&path).map_err(RecordError::Log)?.len();
-    if usize::try_from(length).map_or(true, |length| length > limit) {
-        let what = "bytes in the browser's log";
-        return Err(spdy_page::open::OpenError::Limit { what, limit }.into());
-    }
-    std::fs::read(path).map_err(RecordError::Log)
+fn read_log(folder: &Path, limit: usize) -> Result<(Vec<u8>, bool), RecordError> {
+    let file = File::open(log_of(folder)).map_err(RecordError::Log)?;
+    let mut log = Vec::new();
+    let read = file.take(limit as u64 + 1).read_to_end(&mut log);
+    read.map_err(RecordError::Log)?;
+    let is_longer = log.len() > limit;
+    log.truncate(limit);
+    Ok((log, is_longer))
 }
 
 /// The first browser in PATH.
@@ -266,16 +286,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_of_one_byte_too_many_is_refused_and_one_that_is_not_there_is_told() {
+    fn a_log_is_read_up_to_its_limit_and_one_that_is_not_there_is_told() {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let missing = read_log(folder.path(), 5);
         assert!(matches!(missing, Err(RecordError::Log(_))), "{missing:?}");
         std::fs::write(log_of(folder.path()), "12345").expect("it can be written to");
-        assert_eq!(read_log(folder.path(), 5).unwrap(), b"12345");
-        let refused = read_log(folder.path(), 4).unwrap_err().to_string();
-        assert_eq!(
-            refused,
-            "the browser's log is no recording: more than 4 bytes in the browser's log"
-        );
+        let whole = read_log(folder.path(), 5).unwrap();
+        assert_eq!(whole, (b"12345".to_vec(), false));
+        let cut = read_log(folder.path(), 4).unwrap();
+        assert_eq!(cut, (b"1234".to_vec(), true));
     }
 }

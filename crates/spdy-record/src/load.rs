@@ -27,7 +27,7 @@ pub struct Progress {
     pub is_loaded: bool,
 }
 
-/// What came of a load.
+/// What a load told.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) observations: Observations,
@@ -41,7 +41,7 @@ pub(crate) struct Load<'a> {
     pub(crate) pipe: &'a mut Pipe,
     pub(crate) options: &'a RecordOptions,
     pub(crate) progress: &'a mut dyn FnMut(Progress),
-    pub(crate) observations: Observations,
+    loaded: Loaded,
     /// The session of the page's own frame, once there is one.
     page: Option<String>,
     /// The trace is handed over.
@@ -72,20 +72,23 @@ impl<'a> Load<'a> {
             pipe,
             options,
             progress,
-            observations: Observations::new(&options.limits),
+            loaded: Loaded {
+                observations: Observations::new(&options.limits),
+                product: String::new(),
+            },
             page: None,
             is_traced: false,
         }
     }
 
-    /// Loads `url` and watches it.
+    /// Loads `url` and watches it. May be dropped: what came until then is kept.
     ///
     /// # Errors
     ///
     /// The browser failed, or the page did not come. A page that does not get quiet in time is no error.
-    pub(crate) async fn run(mut self, url: &str) -> Result<Loaded, RecordError> {
+    pub(crate) async fn run(&mut self, url: &str) -> Result<(), RecordError> {
         let version = self.call(None, "Browser.getVersion", json!({})).await?;
-        let product = version["product"].as_str().unwrap_or_default().to_owned();
+        self.loaded.product = version["product"].as_str().unwrap_or_default().to_owned();
         // A page may ask for downloads without anybody's click.
         let deny = json!({"behavior": "deny"});
         self.call(None, "Browser.setDownloadBehavior", deny).await?;
@@ -132,10 +135,12 @@ impl<'a> Load<'a> {
                 .await?
                 .is_some()
         {}
-        Ok(Loaded {
-            observations: self.observations,
-            product,
-        })
+        Ok(())
+    }
+
+    /// What was told.
+    pub(crate) fn into_loaded(self) -> Loaded {
+        self.loaded
     }
 
     /// Until the page is quiet, or `deadline`.
@@ -144,9 +149,9 @@ impl<'a> Load<'a> {
         let mut known = Progress::default();
         loop {
             let now = Progress {
-                requests: self.observations.requests(),
-                in_flight: self.observations.in_flight(),
-                is_loaded: self.observations.is_loaded(),
+                requests: self.loaded.observations.requests(),
+                in_flight: self.loaded.observations.in_flight(),
+                is_loaded: self.loaded.observations.is_loaded(),
             };
             if now != known {
                 (known, moved) = (now, Instant::now());
@@ -253,7 +258,7 @@ impl<'a> Load<'a> {
 
     async fn take(&mut self, message: &Message, during: &'static str) -> Result<(), RecordError> {
         let is_page = self.page.is_some() && message.head.session_id == self.page;
-        self.observations.take(&message.text, is_page);
+        self.loaded.observations.take(&message.text, is_page);
         let session = message.head.session_id.as_deref();
         match message.head.method.as_deref() {
             Some("Target.attachedToTarget") => {

@@ -10,8 +10,19 @@ use crate::load::Load;
 pub use crate::load::Progress;
 use crate::options::RecordOptions;
 
+/// How a browser ends whose page was loaded.
+#[derive(Clone, Copy)]
+enum End {
+    /// As it was asked to, in its own time.
+    Asked,
+    /// At once: its log is as long as it may be.
+    Cut,
+}
+
 /// Loads `url` in a browser of its own, and makes a replica of what that fetched. What the load did until it was quiet is
 /// in it, and what the browser told of it; `progress` is called when something moved.
+///
+/// A log that gets longer than its limit ends the recording: what came until then is kept, with a note.
 ///
 /// When `interrupt` is done before, the browser ends, and nothing is kept. Whatever happens, browser and profile are
 /// gone in the end, unless this future is dropped half way: then the browser is, and its profile may stay.
@@ -27,18 +38,28 @@ pub async fn record(
 ) -> Result<Opened, RecordError> {
     let (mut browser, mut pipe) = Browser::start(options)?;
     tokio::pin!(interrupt);
-    let load_and_log = async {
-        let load = Load::new(&browser, &mut pipe, options, &mut progress);
-        let loaded = load.run(url.as_str()).await?;
-        browser.finish(&mut pipe).await;
-        Ok((loaded, browser.log(options.limits.file_bytes)?))
-    };
-    let recorded = tokio::select! {
-        recorded = load_and_log => recorded,
+    let limit = options.limits.file_bytes;
+    let is_full = browser.log_passes(limit);
+    tokio::pin!(is_full);
+    let mut load = Load::new(&browser, &mut pipe, options, &mut progress);
+    let mut end = tokio::select! {
+        ended = load.run(url.as_str()) => ended.map(|()| End::Asked),
+        () = &mut is_full => Ok(End::Cut),
         () = &mut interrupt => Err(RecordError::Interrupted),
     };
+    let loaded = load.into_loaded();
+    if let Ok(End::Asked) = end {
+        end = tokio::select! {
+            () = browser.finish(&mut pipe) => end,
+            () = &mut is_full => Ok(End::Cut),
+            () = &mut interrupt => Err(RecordError::Interrupted),
+        };
+    }
+    // However much it has left to say.
+    browser.kill();
+    let log = end.and_then(|_| browser.log(limit));
     browser.end().await;
-    let (loaded, log) = recorded?;
+    let (log, is_cut) = log?;
     let name = url.host_str().unwrap_or("page");
     let pinned = if options.pin {
         ", clocks and chance pinned"
@@ -49,7 +70,12 @@ pub async fn record(
         "recorded with {}{pinned}; licence not recorded",
         loaded.product
     );
-    let opened = netlog::record(&log, name, &source, &loaded.observations, &options.limits)?;
+    let mut opened = netlog::record(&log, name, &source, &loaded.observations, &options.limits)?;
+    if is_cut {
+        opened.notes.remarks.push(format!(
+            "the recording ended when the browser's log had {limit} bytes: what came later is not in it"
+        ));
+    }
     // Whoever wanted it to end while that was made wants no recording.
     tokio::select! {
         biased;

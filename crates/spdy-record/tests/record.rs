@@ -43,3 +43,29 @@ async fn an_interrupt_is_heard_while_the_browser_is_ending() {
     );
     assert!(loaded && ending.is_some());
 }
+
+#[tokio::test]
+async fn a_log_that_passes_its_limit_ends_the_recording_and_what_came_is_kept() {
+    let netlog: PathBuf = [
+        env!("CARGO_MANIFEST_DIR"),
+        "../spdy-page/tests/data/chromium.netlog.json",
+    ]
+    .iter()
+    .collect();
+    let whole = std::fs::read_to_string(netlog).unwrap();
+    // All its events, and room for more of them.
+    let (events, _) = whole.rsplit_once("],\n\"polledData\"").unwrap();
+    let begun = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(begun.path(), format!("{events},\n")).unwrap();
+    let log = format!("log={}", begun.path().display());
+    let mut options = options(&[log, "flood=20000".to_owned()]);
+    options.limits.file_bytes = 500_000;
+    let url = "http://a.test/".parse().unwrap();
+    let recorded = record(&url, &options, |_| {}, std::future::pending()).await;
+    let opened = recorded.unwrap();
+    let ended =
+        "the recording ended when the browser's log had 500000 bytes: what came later is not in it";
+    let remarks = &opened.notes.remarks;
+    assert!(remarks.iter().any(|remark| remark == ended), "{remarks:?}");
+    assert!(!opened.replica.exchanges.is_empty());
+}
