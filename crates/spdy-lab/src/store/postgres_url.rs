@@ -4,7 +4,9 @@
 //! postgres://user:password@host:port/database?sslmode=verify-full&sslrootcert=roots.pem&...
 //! ```
 //!
-//! It reads as that of libpq. `sslmode` and `sslrootcert` are ours to obey; all other parameters go to the client.
+//! It reads as that of libpq, but for what stands before the host: that ends with the last `@` before the first `/` or `?`,
+//! so a password may have an `@`, and has `%2F` and `%3F` for those two. `sslmode` and `sslrootcert` are ours to obey; all
+//! other parameters go to the client.
 
 use std::fmt::{self, Debug, Display};
 use std::path::PathBuf;
@@ -23,6 +25,10 @@ const PROBES: (u32, Duration) = (3, Duration::from_secs(10));
 
 /// Where a password stands that is not to be seen in a list of processes.
 const PASSWORD_FROM: &str = "PGPASSWORD";
+
+/// What no name has but as `%40`, `%3F`, `%26` or `%3D`: where one of them stands bare, the end of a password may have been
+/// taken for a name, and names are shown.
+const MARKS: [char; 4] = ['@', '?', '&', '='];
 
 /// The URL of a database.
 #[derive(Clone)]
@@ -60,18 +66,32 @@ impl PostgresUrl {
 
     /// What it says, without asking the environment.
     fn read(&self) -> Result<Target, String> {
-        // A password may have a question mark.
-        let user = self.0.find('@').unwrap_or(0);
-        let mark = self.0[user..]
-            .find('?')
-            .map_or(self.0.len(), |at| user + at);
-        let (base, query) = (&self.0[..mark], self.0.get(mark + 1..).unwrap_or_default());
+        let (_, rest) = self.0.split_once("://").unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (login, hosts) = match authority.rsplit_once('@') {
+            Some((login, hosts)) => (Some(login), hosts),
+            None => (None, authority),
+        };
+        let user = login.and_then(|login| login.split(':').next());
+        let user = user.unwrap_or_default();
+        for (what, name) in [("user", user), ("host", hosts), ("database", path)] {
+            without_marks(what, name)?;
+        }
+        // The client would take the first of all for the end of the login, wherever it stands.
+        let escaped = |text: &str| text.replace('@', "%40");
+        let login = login.map_or_else(String::new, |login| format!("{}@", escaped(login)));
         let (mut encryption, mut roots) = (Encryption::default(), None);
-        let mut rest = Vec::new();
+        let mut others = Vec::new();
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-            match parameter.split_once('=') {
-                Some(("sslmode", mode)) => {
-                    encryption = match mode {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            if ["user", "host", "dbname", "sslmode", "sslrootcert"].contains(&key) {
+                without_marks(key, value)?;
+            }
+            match key {
+                "sslmode" => {
+                    encryption = match value {
                         "disable" => Encryption::Disable,
                         "prefer" => Encryption::Prefer,
                         "require" => Encryption::Require,
@@ -83,15 +103,12 @@ impl PostgresUrl {
                         }
                     }
                 }
-                Some(("sslrootcert", path)) => roots = Some(PathBuf::from(unescaped(path))),
-                _ => rest.push(parameter),
+                "sslrootcert" => roots = Some(PathBuf::from(unescaped(value))),
+                _ => others.push(escaped(parameter)),
             }
         }
-        let url = format!("{base}?{}", rest.join("&"));
-        let mut config: Config = url
-            .trim_end_matches('?')
-            .parse()
-            .map_err(|error: postgres::Error| chain(&error))?;
+        let url = format!("postgres://{login}{hosts}{path}?{}", others.join("&"));
+        let mut config: Config = url.parse().map_err(|error| why_unread(&error))?;
         config.ssl_mode(match encryption {
             Encryption::Disable => SslMode::Disable,
             Encryption::Prefer => SslMode::Prefer,
@@ -140,6 +157,25 @@ impl PostgresUrl {
     }
 }
 
+/// Finds fault with `name`, which is to be shown as the URL's `what`, if it may be more than a name.
+fn without_marks(what: &str, name: &str) -> Result<(), String> {
+    match name.contains(MARKS) {
+        true => Err(format!(
+            "its {what} has an @ ? & or =: want %40, %3F, %26 or %3D in a name, and %2F for a / in a password"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Why the client cannot read a URL. What it calls an option that nobody knows may be the end of a password.
+fn why_unread(error: &postgres::Error) -> String {
+    let why = chain(error);
+    match why.contains("unknown option") {
+        true => "it has a parameter that nobody knows".to_owned(),
+        false => why,
+    }
+}
+
 /// An error with what it came of: the client's own say little by themselves.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -151,7 +187,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Without the password and all other parameters; of what cannot be read, nothing is shown at all.
+/// Without the password and all other parameters; of what cannot be read, or in two ways, nothing is shown at all.
 impl Display for PostgresUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
@@ -208,11 +244,44 @@ mod tests {
             ),
             ("postgres://a:hush@db.test:port/sweep", "postgres://..."),
             (
-                "postgres://a:hu?sh@db.test/sweep",
-                "postgres://a@db.test:5432/sweep",
+                "postgres://a:hush@db.test/sweep?sslmode=maybe",
+                "postgres://...",
+            ),
+            // An @ in the password, wherever it is told.
+            (
+                "postgres://ann:hu@sh@db.test/sweep",
+                "postgres://ann@db.test:5432/sweep",
             ),
             (
-                "postgres://a:hush@db.test/sweep?sslmode=maybe",
+                "postgres://db.test/sweep?user=ann&password=hu@sh",
+                "postgres://ann@db.test:5432/sweep",
+            ),
+            (
+                "postgres://db.test?user=ann&password=hu@sh",
+                "postgres://ann@db.test:5432/",
+            ),
+            (
+                "postgres://ann%40corp:hu%3Fsh@db.test/sweep",
+                "postgres://ann@corp@db.test:5432/sweep",
+            ),
+            // Whatever else parts a URL, in a password that does not say so.
+            ("postgres://a:hu?sh@db.test/sweep", "postgres://..."),
+            ("postgres://a:hu/sh@db.test/sweep", "postgres://..."),
+            ("postgres://a:12/hush@db.test/sweep", "postgres://..."),
+            ("postgres://a:12?hush=3@db.test/sweep", "postgres://..."),
+            ("postgres://a@b:hush@db.test/sweep", "postgres://..."),
+            ("postgres://db.test&password=hush", "postgres://..."),
+            ("postgres://db.test/sweep&password=hush", "postgres://..."),
+            (
+                "postgres://db.test/sweep?user=ann?password=hush",
+                "postgres://...",
+            ),
+            (
+                "postgres://db.test/sweep?sslmode=require?password=hush",
+                "postgres://...",
+            ),
+            (
+                "postgres://db.test/sweep?password=12&hush=3",
                 "postgres://...",
             ),
         ];
@@ -254,8 +323,18 @@ mod tests {
                 .then(|| PathBuf::from("my roots.pem"));
             assert_eq!(target.roots, roots);
         }
-        let odd = url("postgres://a:b?c@db.test/sweep?sslmode=require").target();
-        assert!(odd.is_ok_and(|target| target.encryption == Encryption::Require));
+        for odd in ["b@c", "b%40c", "b:@c"] {
+            let odd_url = url(&format!("postgres://a:{odd}@db.test/sweep?sslmode=require"));
+            let target = odd_url
+                .target()
+                .unwrap_or_else(|why| panic!("{odd}: {why}"));
+            assert_eq!(target.encryption, Encryption::Require, "{odd}");
+            let (host, password) = (target.config.get_hosts(), target.config.get_password());
+            assert_eq!(host, [Host::Tcp("db.test".to_owned())], "{odd}");
+            assert_eq!(password, Some(unescaped(odd).as_bytes()), "{odd}");
+        }
+        let last = url("postgres://db.test/sweep?password=hu@?").target();
+        assert!(last.is_ok_and(|target| target.config.get_password() == Some(b"hu@?")));
         let told = url("postgres:///sweep").target().err();
         assert!(told.is_some_and(|why| why.contains("names no host")));
     }
