@@ -5,8 +5,9 @@
 #   sbatch --array=1-100 slurm_sweep.sh loss.toml            each task into a file: loss-K.db
 #
 # The second way, bring the files together at the end: `spdy lab merge loss-*.db --store all.db`. Nodes need the
-# program (SPDY names it), the experiment's file, and the way to the store (PGPASSWORD in the environment, which sbatch
-# hands on). The same command again does what is left, whatever became of tasks.
+# program (SPDY names it), the experiment's file, and the way to the store: PGPASSWORD in the environment, which sbatch
+# hands on, for the queue shows how jobs were called, and a URL with a password is refused. The same command again does
+# what is left, whatever became of tasks.
 #SBATCH --job-name=spdy-lab
 #SBATCH --requeue
 #SBATCH --open-mode=append
@@ -20,6 +21,11 @@ fi
 # Parts are counted by the array's last index, so one that has not all from 1 on would leave cells out.
 if [[ ${SLURM_ARRAY_TASK_MIN:-} != 1 || ${SLURM_ARRAY_TASK_MAX:-} != "${SLURM_ARRAY_TASK_COUNT:-}" ]]; then
   echo "want --array=1-N: what is there already is not loaded again" >&2
+  exit 2
+fi
+password='^postgres(ql)?://([^/?]*:.*@|.*[?&]password=)'
+if [[ ${2:-} =~ $password ]]; then
+  echo "the store's URL may hold a password, which the queue shows: want PGPASSWORD" >&2
   exit 2
 fi
 experiment=$1

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+#[cfg(unix)]
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 use crate::lab::{chance, content};
 #[cfg(unix)]
-use crate::support::dask::Dask;
+use crate::support::dask::{self, Dask};
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::peers::wanted;
 use crate::support::postgres::{PASSWORD, PostgresServer};
@@ -188,6 +189,99 @@ fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
     }
 }
 
+/// What starts tasks on one of them.
+#[cfg(unix)]
+fn engine(name: &str) -> PathBuf {
+    let engines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines");
+    engines.join(name)
+}
+
+/// URLs that may hold a password, and some that hold none.
+#[cfg(unix)]
+const WITH_PASSWORDS: [&str; 4] = [
+    "postgres://lab:hush@127.0.0.1/sweep",
+    "postgresql://lab@corp:hu/sh@127.0.0.1/sweep",
+    "postgres://127.0.0.1/sweep?user=lab&password=hush",
+    "postgres://lab:hu\nsh@127.0.0.1/sweep",
+];
+#[cfg(unix)]
+const WITHOUT: [&str; 3] = [
+    "postgres://lab@127.0.0.1:1/sweep",
+    "postgres://[::1]:1,127.0.0.1:1/sweep?connect_timeout=3",
+    "postgres:///sweep?host=/nowhere&user=lab",
+];
+
+#[cfg(unix)]
+#[test]
+fn a_task_of_an_array_takes_no_url_with_a_password() {
+    let array = |store: &str| {
+        let mut task = Command::new("bash");
+        task.arg(engine("slurm_sweep.sh"))
+            .args(["small.toml", store]);
+        for name in ["MIN", "MAX", "COUNT", "ID"] {
+            task.env(format!("SLURM_ARRAY_TASK_{name}"), "1");
+        }
+        task.env("SPDY", "echo");
+        task
+    };
+    for url in WITH_PASSWORDS {
+        let output = ended_with(2, &mut array(url));
+        let told = text(&output.stderr);
+        assert!(
+            told.contains("want PGPASSWORD") && !told.contains("hu"),
+            "{told}"
+        );
+        assert_eq!(text(&output.stdout), "", "{url}");
+    }
+    for store in WITHOUT.into_iter().chain(["part:of@mine.db"]) {
+        let called = text(&ended_with(0, &mut array(store)).stdout);
+        assert!(called.contains(&format!("--store {store} ")), "{called}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_sweep_over_a_cluster_says_what_is_wrong_and_shows_no_password() {
+    if !wanted() {
+        return;
+    }
+    let lab = Lab::new(SMALL);
+    let sweep = |more: &[&str]| {
+        let mut sweep = Command::new(dask::programs().join("python"));
+        sweep
+            .arg(engine("dask_sweep.py"))
+            .arg(lab.path("small.toml"))
+            .args(["--scheduler", "tcp://127.0.0.1:1"])
+            .args(["--spdy", env!("CARGO_BIN_EXE_spdy")])
+            .args(more);
+        sweep
+    };
+    let told = |code, more: &[&str]| {
+        let told = text(&ended_with(code, &mut sweep(more)).stderr);
+        assert!(!told.contains("Traceback"), "{more:?}: {told}");
+        assert!(!told.contains("hu"), "{more:?}: {told}");
+        told
+    };
+    for url in WITH_PASSWORDS {
+        let told = told(2, &["--store", url]);
+        assert!(told.contains("want PGPASSWORD"), "{told}");
+    }
+    // No server is there, as the program itself says.
+    for url in WITHOUT {
+        let told = told(1, &["--store", url]);
+        assert!(told.contains("postgres://"), "{told}");
+    }
+    for (option, count, wanted) in [
+        ("--cells", "0", "want 1 or more"),
+        ("--cells", "-1", "want 1 or more"),
+        ("--cells", "some", "invalid"),
+        ("--retries", "-1", "want 0 or more"),
+    ] {
+        let told = told(2, &["--store", WITHOUT[0], option, count]);
+        assert!(told.contains(wanted), "{option} {count}: {told}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
@@ -200,9 +294,8 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
     let url = server.database("swept");
     let mut workers = [dask.worker(), dask.worker()];
     let mut sweep = Command::new(dask.bin.join("python"));
-    let engines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines");
     sweep
-        .arg(engines.join("dask_sweep.py"))
+        .arg(engine("dask_sweep.py"))
         .arg(lab.path("small.toml"))
         .args(["--store", &url, "--scheduler", &dask.address])
         .args(["--spdy", env!("CARGO_BIN_EXE_spdy")])

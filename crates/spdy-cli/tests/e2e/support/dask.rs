@@ -17,11 +17,17 @@ pub(crate) struct Dask {
     _scheduler: Running,
 }
 
+/// Where its programs and their Python are.
+pub(crate) fn programs() -> PathBuf {
+    let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dask/bin");
+    require("Dask", bin.join("dask").is_file());
+    bin
+}
+
 impl Dask {
     /// Starts a scheduler without workers.
     pub(crate) fn start() -> Self {
-        let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dask/bin");
-        require("Dask", bin.join("dask").is_file());
+        let bin = programs();
         let folder = tempfile::tempdir().expect("a folder can be made");
         let mut scheduler = Command::new(bin.join("dask"));
         scheduler
