@@ -122,7 +122,8 @@ pub struct Config {
     /// A value under 65,536 is told to the peer, but 65,536 is what is enforced: there is no
     /// acknowledgement that says from when the peer knows it.
     pub initial_window_bytes: u32,
-    /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. Where no
+    /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. By as much as
+    /// `initial_window_bytes` is above 65,536 it may be exceeded: some peers move it with their streams'. Where no
     /// window is in force (SPDY/2, or `flow_control` off), DATA that the owner has not consumed
     /// makes [`Session::wants_input`](crate::session::Session::wants_input) `false` from here on.
     /// Default 10 MiB for a client, 1 MiB for a server.
