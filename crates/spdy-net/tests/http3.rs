@@ -3,134 +3,21 @@
 mod support;
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::future::join_all;
 use http::{Request, Response};
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::connection::{ClientOptions, Connection};
-use spdy_net::error::ConnectionError;
-use spdy_net::handler::Handler;
-use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
-use spdy_net::network::SystemNetwork;
-use spdy_net::protocol::Protocol;
-use spdy_net::quic;
-use spdy_net::quic_listen::QuicListener;
-use spdy_net::serve::{ServerOptions, serve_quic};
-use spdy_net::tls::{ClientTls, ServerTls};
-use spdy_net::verify::Trust;
-use support::{PushedTime, echo, get, pattern, post, quiet, read, runtime};
-use tokio::sync::mpsc;
-
-/// A server at some port of loopback, and what it takes to reach it.
-struct World {
-    ca: LocalCa,
-    identity: Identity,
-    address: SocketAddr,
-    stop: Latch,
-    /// How connections ended.
-    ends: mpsc::UnboundedReceiver<Result<(), ConnectionError>>,
-}
-
-const LOOPBACK: SocketAddr =
-    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
-
-impl World {
-    fn serve(handler: impl Handler, options: ServerOptions) -> Self {
-        Self::serve_in(runtime(), handler, options)
-    }
-
-    /// In the time of `runtime`.
-    fn serve_in(runtime: SharedRuntime, handler: impl Handler, options: ServerOptions) -> Self {
-        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
-        let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
-        let tls = ServerTls::new(&identity, &Protocol::ALL, &quiet()).unwrap();
-        let listener = QuicListener::bind(LOOPBACK, &tls, &options, &runtime).unwrap();
-        let (address, stop) = (listener.address(), Latch::new());
-        let (told, ends) = mpsc::unbounded_channel();
-        let (handler, until): (Arc<dyn Handler>, _) = (Arc::new(handler), stop.clone());
-        let serving = listener.run(
-            Default::default(),
-            stop.clone(),
-            move |incoming, _, seat| {
-                let (handler, runtime, until) = (handler.clone(), runtime.clone(), until.clone());
-                let told = told.clone();
-                let options = ServerOptions {
-                    seat,
-                    ..options.clone()
-                };
-                async move {
-                    let _ =
-                        told.send(serve_quic(incoming, handler, &options, &runtime, &until).await);
-                }
-            },
-        );
-        tokio::spawn(serving);
-        Self {
-            ca,
-            identity,
-            address,
-            stop,
-            ends,
-        }
-    }
-
-    fn echo() -> Self {
-        Self::serve(echo, ServerOptions::default())
-    }
-
-    async fn connect_to(&self, address: SocketAddr) -> Connection {
-        let trust = Trust::only(vec![self.ca.certificate().clone()]);
-        let tls = ClientTls::new(&trust, &quiet()).unwrap();
-        let (options, runtime) = (ClientOptions::default(), runtime());
-        let network = SystemNetwork;
-        let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
-        let (quic, agreed, shown) = connecting.await.unwrap();
-        assert_eq!(agreed.protocol, Some(Protocol::Http3));
-        assert_eq!(shown.first(), self.chain().first());
-        Connection::start_http3(quic, 0, &options, &runtime)
-    }
-
-    async fn connect(&self) -> Connection {
-        self.connect_to(self.address).await
-    }
-
-    fn chain(&self) -> Vec<CertificateDer<'static>> {
-        let pem = self.identity.chain_pem();
-        CertificateDer::pem_slice_iter(pem.as_bytes())
-            .map(Result::unwrap)
-            .collect()
-    }
-
-    /// QUIC with nothing on it: for peers of other hands.
-    async fn raw(&self) -> quinn::Connection {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.ca.certificate().clone()).unwrap();
-        let mut tls = rustls::ClientConfig::builder()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"h3".to_vec()];
-        let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
-        let config = quinn::ClientConfig::new(Arc::new(crypto));
-        let endpoint = quinn::Endpoint::client(LOOPBACK).unwrap();
-        let connecting = endpoint.connect_with(config, self.address, "localhost");
-        connecting.unwrap().await.unwrap()
-    }
-
-    /// How the next connection ended.
-    async fn end(&mut self) -> Result<(), ConnectionError> {
-        self.ends.recv().await.expect("the server runs")
-    }
-}
+use spdy_net::serve::ServerOptions;
+use support::h3::{CONTROL, LOOPBACK, World, announced, closed, code, headers, outcome, uni};
+use support::{PushedTime, echo, get, pattern, post, read};
 
 #[tokio::test]
 async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
@@ -313,75 +200,7 @@ async fn a_server_of_the_h3_crate_answers_our_client() {
     serving.await.unwrap();
 }
 
-// Peers that break the rules. What they send is written out; the types of frames are of RFC 9114 §7.2.
-
-/// Codes of RFC 9114 §8.1.
-mod code {
-    pub(super) const STREAM_CREATION_ERROR: u64 = 0x103;
-    pub(super) const CLOSED_CRITICAL_STREAM: u64 = 0x104;
-    pub(super) const FRAME_UNEXPECTED: u64 = 0x105;
-    pub(super) const FRAME_ERROR: u64 = 0x106;
-    pub(super) const EXCESSIVE_LOAD: u64 = 0x107;
-    pub(super) const ID_ERROR: u64 = 0x108;
-    pub(super) const SETTINGS_ERROR: u64 = 0x109;
-    pub(super) const MISSING_SETTINGS: u64 = 0x10a;
-    pub(super) const REQUEST_INCOMPLETE: u64 = 0x10d;
-    pub(super) const MESSAGE_ERROR: u64 = 0x10e;
-    pub(super) const QPACK_DECOMPRESSION_FAILED: u64 = 0x200;
-    pub(super) const QPACK_ENCODER_STREAM_ERROR: u64 = 0x201;
-}
-
-/// An integer of QUIC's in four bytes.
-fn long(value: usize) -> [u8; 4] {
-    (u32::try_from(value).unwrap() | 0x8000_0000).to_be_bytes()
-}
-
-/// A frame of `kind` that says it has `len` bytes, and its first bytes.
-fn announced(kind: u8, len: usize, payload: &[u8]) -> Vec<u8> {
-    [&[kind][..], &long(len), payload].concat()
-}
-
-/// A header block in a HEADERS: GET https://localhost/1, and `more` fields of the block.
-fn headers(more: &[u8]) -> Vec<u8> {
-    let block = [b"\x00\x00\xd1\xd7\x50\x09localhost\x51\x02/1", more].concat();
-    announced(1, block.len(), &block)
-}
-
-/// Sends `bytes` on a stream for a request, ends it, and gives the code that the server resets it or the whole
-/// connection with; `None` if it answers.
-async fn outcome(connection: &quinn::Connection, bytes: &[u8]) -> Option<u64> {
-    let (mut send, mut recv) = connection.open_bi().await.unwrap();
-    if send.write_all(bytes).await.is_ok() {
-        let _ = send.finish();
-    }
-    match recv.read_to_end(1 << 20).await {
-        Ok(_) => None,
-        Err(quinn::ReadToEndError::Read(quinn::ReadError::Reset(code))) => Some(code.into_inner()),
-        Err(_) => Some(closed(connection).await),
-    }
-}
-
-/// Sends `bytes` on a stream of one direction, which stays open unless it is `over`.
-async fn uni(connection: &quinn::Connection, bytes: &[u8], over: bool) -> quinn::SendStream {
-    let mut stream = connection.open_uni().await.unwrap();
-    stream.write_all(bytes).await.unwrap();
-    if over {
-        stream.finish().unwrap();
-    }
-    stream
-}
-
-/// The code that the server closes the connection with.
-async fn closed(connection: &quinn::Connection) -> u64 {
-    match connection.closed().await {
-        quinn::ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
-        other => panic!("the server did not close it: {other}"),
-    }
-}
-
-/// SETTINGS, empty, on the control stream.
-const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
-
+// Peers that break the rules.
 #[tokio::test]
 async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
     let options = ServerOptions {

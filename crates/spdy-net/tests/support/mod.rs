@@ -1,6 +1,8 @@
 //! Two ends in one process: a server of `spdy-net` behind a pipe, and a client's connection to it.
 #![allow(dead_code)] // each test file uses its part
 
+pub(crate) mod h3;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
