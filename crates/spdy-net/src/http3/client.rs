@@ -255,7 +255,7 @@ impl Http3Client {
         let (send, recv) = opened.map_err(|lost| Fault::from(lost).of_exchange(true))?;
         let id = send.id().into();
         let watch = watch_of(&send, &self.counters, self.tap.clone());
-        let mut sending = Sending::new(send, Some(watch.clone()), precedence);
+        let mut sending = Sending::new(send, Some(watch.clone()), precedence, None);
         let place = Place::Request {
             max_head_bytes: self.max_head_bytes,
         };
@@ -273,7 +273,7 @@ impl Http3Client {
         let upload = until(given_up.wait(), async move {
             let sent = match is_empty {
                 true => sending.finish(),
-                false => sending.body(body, &room, || precedence, None).await,
+                false => sending.body(body, &room, || precedence).await,
             };
             if let Err(fault) = sent {
                 // It may have its answer all the same: servers stop what they will not read.

@@ -2,7 +2,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -28,12 +28,13 @@ const PIECE_BYTES: usize = 32 * 1024;
 
 /// The sending side of a stream. Dropped before its end, it is reset: quinn would end it, and half a body pass for a
 /// whole one.
-#[derive(Debug)]
 pub(super) struct Sending {
     stream: quinn::SendStream,
     watch: Option<StreamWatch>,
     /// On its way: bytes that QUIC has not taken.
     queue: [Bytes; 2],
+    /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
+    stall: Option<Stall>,
     parting: Option<Code>,
 }
 
@@ -56,11 +57,13 @@ impl Sending {
         stream: quinn::SendStream,
         watch: Option<StreamWatch>,
         precedence: Precedence,
+        stall: Option<Stall>,
     ) -> Self {
         let sending = Self {
             stream,
             watch,
             queue: [Bytes::new(), Bytes::new()],
+            stall,
             parting: Some(Code::REQUEST_CANCELLED),
         };
         sending.set_precedence(precedence);
@@ -87,7 +90,7 @@ impl Sending {
             watch.frame(Direction::Sent, kind::HEADERS, block.len() as u64);
         }
         self.queue[0] = frame(kind::HEADERS, &block);
-        std::future::poll_fn(|cx| self.poll_queue(cx).map_ok(drop)).await
+        std::future::poll_fn(|cx| self.poll_queue(cx)).await
     }
 
     /// Puts a piece of a body behind its head. The queue must be empty.
@@ -100,19 +103,31 @@ impl Sending {
         self.queue = [head.freeze(), data];
     }
 
-    /// Ready when QUIC took something, or the queue is empty; gives how many bytes it took.
-    fn poll_queue(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Fault>> {
-        let mut taken = 0;
-        while self.queue.iter().any(|bytes| !bytes.is_empty()) {
-            let writing = pin!(self.stream.write_chunks(&mut self.queue));
-            match writing.poll(cx) {
-                Poll::Ready(Ok(written)) => taken += written.bytes,
+    /// Ready when QUIC has taken all that is queued, or the peer's window was closed for too long.
+    fn poll_queue(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        while !self.is_queue_empty() {
+            let writing = pin!(self.stream.write_chunks(&mut self.queue)).poll(cx);
+            match writing {
+                Poll::Ready(Ok(written)) => self.moved(written.bytes),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                Poll::Pending if taken > 0 => break,
-                Poll::Pending => return Poll::Pending,
+                Poll::Pending => return self.poll_stall(cx).map(Err),
             }
         }
-        Poll::Ready(Ok(taken))
+        Poll::Ready(Ok(()))
+    }
+
+    /// The peer took so many bytes.
+    fn moved(&mut self, bytes: usize) {
+        self.stall.iter_mut().for_each(|stall| stall.moved(bytes));
+    }
+
+    /// The peer is waited for; ready when that has lasted too long.
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Fault> {
+        let slow = |error: std::io::Error| Fault::Slow(error.to_string());
+        match &mut self.stall {
+            Some(stall) => stall.poll(cx).map(slow),
+            None => Poll::Pending,
+        }
     }
 
     fn is_queue_empty(&self) -> bool {
@@ -145,25 +160,12 @@ impl Sending {
         mut body: Body,
         room: &Room,
         mut precedence: impl FnMut() -> Precedence,
-        mut stall: Option<Stall>,
     ) -> Result<(), Fault> {
         let (mut queue, mut data) = (room.queue(), Bytes::new());
         let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
             loop {
-                if !self.is_queue_empty() {
-                    let taken = match self.poll_queue(cx) {
-                        Poll::Ready(taken) => taken?,
-                        Poll::Pending => match stall.as_mut().map(|stall| stall.poll(cx)) {
-                            Some(Poll::Ready(error)) => {
-                                return Poll::Ready(Err(Fault::Slow(error.to_string())));
-                            }
-                            Some(Poll::Pending) | None => return Poll::Pending,
-                        },
-                    };
-                    stall.iter_mut().for_each(|stall| stall.moved(taken));
-                    continue;
-                }
+                ready!(self.poll_queue(cx))?;
                 if !data.is_empty() {
                     let precedence = precedence();
                     let taken = queue.poll_take(cx, precedence.urgency, &mut data, PIECE_BYTES);
@@ -174,16 +176,11 @@ impl Sending {
                     }
                     // Whatever the peer takes of the connection, it is not standing still.
                     let so_far = room.released_bytes();
-                    let moved = usize::try_from(so_far - released).unwrap_or(usize::MAX);
-                    released = so_far;
-                    let Some(stall) = &mut stall else {
-                        return Poll::Pending;
-                    };
-                    if moved > 0 {
-                        stall.moved(moved);
+                    if so_far > released {
+                        self.moved(usize::try_from(so_far - released).unwrap_or(usize::MAX));
+                        released = so_far;
                     }
-                    let slow = |error: std::io::Error| Err(Fault::Slow(error.to_string()));
-                    return stall.poll(cx).map(slow);
+                    return self.poll_stall(cx).map(Err);
                 }
                 if body.is_end_stream() {
                     return Poll::Ready(Ok(None));

@@ -223,7 +223,8 @@ impl Answering {
         let max_head_bytes = self.options.max_head_bytes;
         let place = Place::Request { max_head_bytes };
         let mut frames = Frames::new(recv, place, None, Code::NO_ERROR);
-        let mut sending = Sending::new(send, None, Precedence::default());
+        let stall = Stall::of_writing(self.runtime.clone(), &self.options);
+        let mut sending = Sending::new(send, None, Precedence::default(), Some(stall));
         match self.exchange(&mut frames, &mut sending).await {
             Ok(Begun {
                 head,
@@ -304,11 +305,8 @@ impl Answering {
             if is_empty {
                 return sending.finish();
             }
-            let stall = Stall::of_writing(self.runtime.clone(), &self.options);
             let precedence = || self.priorities.of(id).unwrap_or(precedence);
-            sending
-                .body(body, &self.room, precedence, Some(stall))
-                .await
+            sending.body(body, &self.room, precedence).await
         };
         match sent.await {
             Ok(()) => {

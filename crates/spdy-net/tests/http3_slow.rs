@@ -1,0 +1,78 @@
+//! Clients of HTTP/3 that take nothing, or send nothing, in time that is pushed.
+
+mod support;
+
+use std::time::Duration;
+
+use http::Response;
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::serve::ServerOptions;
+use support::PushedTime;
+use support::h3::{World, headers};
+
+/// Real datagrams take real time over loopback, and only the server's clock is pushed.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The second of the server's clock in which `happens` did; not more than `most` are waited for.
+async fn second_of<F: Future>(
+    time: &PushedTime,
+    most: u64,
+    happens: F,
+) -> Option<(u64, F::Output)> {
+    let mut happens = Box::pin(happens);
+    for second in 0..=most {
+        if let Ok(what) = tokio::time::timeout(PAUSE, &mut happens).await {
+            return Some((second, what));
+        }
+        time.push(Duration::from_secs(1));
+    }
+    None
+}
+
+/// A client that says that it is there, and whose streams have windows of `stream_window_bytes`.
+fn awake(stream_window_bytes: u32) -> quinn::TransportConfig {
+    let mut transport = quinn::TransportConfig::default();
+    transport
+        .stream_receive_window(stream_window_bytes.into())
+        .keep_alive_interval(Some(2 * PAUSE))
+        .max_idle_timeout(None);
+    transport
+}
+
+#[tokio::test]
+async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_before_head_and_trailers()
+ {
+    let trailing = |_| async {
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("x-sum", http::HeaderValue::from_static("1"));
+        let frame = http_body::Frame::trailers(trailers);
+        let frames = futures_util::stream::iter([Ok::<_, std::io::Error>(frame)]);
+        Response::new(Body::wrap(http_body_util::StreamBody::new(frames)))
+    };
+    // Two bytes of head before the block of ":status 200"; and trailers behind it.
+    for window in [0, 4, 5] {
+        let (time, hits) = (PushedTime::default(), LimitHits::default());
+        let options = ServerOptions {
+            hits: hits.clone(),
+            ..ServerOptions::default()
+        };
+        let world = World::serve_in(SharedRuntime::new(time.clone()), trailing, options);
+        let raw = world.raw_by(world.address, awake(window)).await;
+        let (mut send, mut recv) = raw.open_bi().await.unwrap();
+        send.write_all(&headers(b"")).await.unwrap();
+        send.finish().unwrap();
+        let reset = second_of(&time, 90, recv.received_reset()).await;
+        let (second, _) = reset.unwrap_or_else(|| panic!("not given up, window {window}"));
+        assert!(
+            (60..70).contains(&second),
+            "window {window}: after {second} s"
+        );
+        let limit = match window {
+            0 => ConnectionLimit::WriteTimeout,
+            _ => ConnectionLimit::MinWriteRate,
+        };
+        assert_eq!(hits.of(limit), 1, "window {window}");
+    }
+}
