@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::Response;
@@ -10,7 +13,8 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use support::PushedTime;
-use support::h3::{World, headers};
+use support::h3::{LOOPBACK, World, headers};
+use tokio::net::UdpSocket;
 
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -75,4 +79,60 @@ async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_befor
         };
         assert_eq!(hits.of(limit), 1, "window {window}");
     }
+}
+
+/// Carries datagrams between one client and `server`, those to the client only while it is not `deaf`.
+async fn relay(server: SocketAddr, deaf: Arc<AtomicBool>) -> SocketAddr {
+    let (near, far) = (
+        UdpSocket::bind(LOOPBACK).await.unwrap(),
+        UdpSocket::bind(LOOPBACK).await.unwrap(),
+    );
+    far.connect(server).await.unwrap();
+    let address = near.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut up, mut down) = ([0; 2048], [0; 2048]);
+        let mut client = None;
+        loop {
+            tokio::select! {
+                Ok((len, from)) = near.recv_from(&mut up) => {
+                    client = Some(from);
+                    let _ = far.send(&up[..len]).await;
+                }
+                Ok(len) = far.recv(&mut down) => {
+                    if let Some(client) = client && !deaf.load(Ordering::Relaxed) {
+                        let _ = near.send_to(&down[..len], client).await;
+                    }
+                }
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_client_that_sends_packets_and_takes_nothing_is_given_up_after_the_write_timeout_and_is_no_abuser()
+ {
+    let (time, hits) = (PushedTime::default(), LimitHits::default());
+    let options = ServerOptions {
+        hits: hits.clone(),
+        ..ServerOptions::default()
+    };
+    let deaf = Arc::new(AtomicBool::default());
+    let deafening = deaf.clone();
+    let handler = move |_| {
+        deafening.store(true, Ordering::Relaxed);
+        async { Response::new(Body::full(vec![0; 1000])) }
+    };
+    let mut world = World::serve_in(SharedRuntime::new(time.clone()), handler, options);
+    let address = relay(world.address, deaf).await;
+    let raw = world.raw_by(address, awake(64 * 1024)).await;
+    let (mut send, _recv) = raw.open_bi().await.unwrap();
+    send.write_all(&headers(b"")).await.unwrap();
+    send.finish().unwrap();
+    let end = second_of(&time, 90, world.end()).await;
+    let (second, end) = end.expect("it holds its exchange no longer");
+    assert!((60..70).contains(&second), "after {second} s");
+    assert!(!end.unwrap_err().is_abuse());
+    // What QUIC took in its stead came to something, and not to enough.
+    assert_eq!(hits.of(ConnectionLimit::MinWriteRate), 1);
 }

@@ -15,6 +15,10 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
+/// The most that becomes free at once, bytes: a peer that takes less than `min_rate` is told from one that takes more
+/// by what becomes free in `write_timeout`, so it is a fraction of that (14,400 bytes by default).
+const GRAIN_BYTES: usize = 4 * 1024;
+
 /// The room of a connection. Clones are the same.
 #[derive(Clone, Debug)]
 pub(super) struct Room(Arc<Mutex<State>>);
@@ -80,7 +84,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Ready with at most `most` bytes of `data`, once there is room and nobody more urgent, or as urgent and older,
+    /// Ready with at most `most` bytes of `data`, in grains, once there is room and nobody more urgent, or as urgent and older,
     /// waits for it. The room is taken until what it gives is dropped.
     pub(super) fn poll_take(
         &mut self,
@@ -88,7 +92,7 @@ impl Queue {
         urgency: u8,
         data: &mut Bytes,
         most: usize,
-    ) -> Poll<Bytes> {
+    ) -> Poll<Vec<Bytes>> {
         let mut state = self.room.lock();
         if let Some(place) = self.waits_at.take() {
             state.waiting.remove(&place);
@@ -109,9 +113,14 @@ impl Queue {
         state.free_bytes -= len;
         state.wake_first();
         drop(state);
-        let room = self.room.clone();
-        let bytes = data.split_to(len);
-        Poll::Ready(Bytes::from_owner(Held { bytes, room }))
+        let mut taken = data.split_to(len);
+        let mut grains = Vec::with_capacity(len.div_ceil(GRAIN_BYTES));
+        while !taken.is_empty() {
+            let bytes = taken.split_to(taken.len().min(GRAIN_BYTES));
+            let room = self.room.clone();
+            grains.push(Bytes::from_owner(Held { bytes, room }));
+        }
+        Poll::Ready(grains)
     }
 }
 
@@ -153,9 +162,26 @@ mod tests {
     fn take(queue: &mut Queue, urgency: u8, data: &mut Bytes) -> Option<Bytes> {
         let mut cx = Context::from_waker(Waker::noop());
         match queue.poll_take(&mut cx, urgency, data, 4) {
-            Poll::Ready(bytes) => Some(bytes),
+            Poll::Ready(mut grains) => grains.pop(),
             Poll::Pending => None,
         }
+    }
+
+    #[test]
+    fn a_piece_becomes_free_grain_by_grain() {
+        let room = Room::new(100_000);
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut data = Bytes::from(vec![7; 10_000]);
+        let taken = room.queue().poll_take(&mut cx, 3, &mut data, 9_000);
+        let Poll::Ready(mut grains) = taken else {
+            panic!("there is room");
+        };
+        assert_eq!(data.len(), 1_000);
+        assert_eq!(grains.iter().map(Bytes::len).sum::<usize>(), 9_000);
+        drop(grains.pop());
+        assert_eq!(room.released_bytes(), 9_000 % 4_096);
+        drop(grains.pop());
+        assert_eq!(room.released_bytes(), 9_000 - 4_096);
     }
 
     #[test]

@@ -3,14 +3,11 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures_util::future::{Either, select};
 use http::HeaderMap;
 use http_body::{Body as _, Frame};
 use spdy::body::Body;
-use spdy::runtime::SharedRuntime;
 use spdy_session::observe::Direction;
 
 use super::code::Code;
@@ -32,7 +29,7 @@ pub(super) struct Sending {
     stream: quinn::SendStream,
     watch: Option<StreamWatch>,
     /// On its way: bytes that QUIC has not taken.
-    queue: [Bytes; 2],
+    queue: Vec<Bytes>,
     /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
     stall: Option<Stall>,
     parting: Option<Code>,
@@ -62,7 +59,7 @@ impl Sending {
         let sending = Self {
             stream,
             watch,
-            queue: [Bytes::new(), Bytes::new()],
+            queue: Vec::new(),
             stall,
             parting: Some(Code::REQUEST_CANCELLED),
         };
@@ -89,18 +86,20 @@ impl Sending {
             watch.headers(Direction::Sent, fields);
             watch.frame(Direction::Sent, kind::HEADERS, block.len() as u64);
         }
-        self.queue[0] = frame(kind::HEADERS, &block);
+        self.queue = vec![frame(kind::HEADERS, &block)];
         std::future::poll_fn(|cx| self.poll_queue(cx)).await
     }
 
     /// Puts a piece of a body behind its head. The queue must be empty.
-    fn queue_data(&mut self, data: Bytes) {
+    fn queue_data(&mut self, grains: Vec<Bytes>) {
+        let len = grains.iter().map(Bytes::len).sum();
         let mut head = BytesMut::with_capacity(16);
-        put_head(&mut head, kind::DATA, data.len());
+        put_head(&mut head, kind::DATA, len);
         if let Some(watch) = &self.watch {
-            watch.frame(Direction::Sent, kind::DATA, data.len() as u64);
+            watch.frame(Direction::Sent, kind::DATA, len as u64);
         }
-        self.queue = [head.freeze(), data];
+        self.queue = grains;
+        self.queue.insert(0, head.freeze());
     }
 
     /// Ready when QUIC has taken all that is queued, or the peer's window was closed for too long.
@@ -130,6 +129,21 @@ impl Sending {
         }
     }
 
+    /// As [`poll_stall`](Self::poll_stall), but whatever the peer takes of the connection, it is not standing still.
+    fn poll_standstill(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &Room,
+        released: &mut u64,
+    ) -> Poll<Fault> {
+        let so_far = room.released_bytes();
+        if so_far > *released {
+            self.moved(usize::try_from(so_far - *released).unwrap_or(usize::MAX));
+            *released = so_far;
+        }
+        self.poll_stall(cx)
+    }
+
     fn is_queue_empty(&self) -> bool {
         self.queue.iter().all(Bytes::is_empty)
     }
@@ -148,10 +162,26 @@ impl Sending {
         }
     }
 
-    /// Completes when the peer wants no more, or has taken all of a stream that was finished: `true` then.
-    pub(super) fn stopped(&self) -> impl Future<Output = bool> + Send + 'static {
+    /// Completes when the peer wants no more, or has taken all of a stream that was finished.
+    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let stopped = self.stream.stopped();
-        async move { matches!(stopped.await, Ok(None)) }
+        async move {
+            let _ = stopped.await; // a connection that is lost is told of elsewhere
+        }
+    }
+
+    /// Waits until the peer has taken what was sent on the finished stream, as long as it goes on taking. Packets
+    /// prove nothing: it may say again and again what it said before.
+    pub(super) async fn delivered(mut self, room: &Room) -> Result<(), Fault> {
+        let mut released = room.released_bytes();
+        let mut stopped = pin!(self.stopped());
+        std::future::poll_fn(|cx| {
+            if stopped.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            self.poll_standstill(cx, room, &mut released).map(Err)
+        })
+        .await
     }
 
     /// Writes `body`, and ends the stream. `precedence` is asked before each piece, for it may change.
@@ -174,13 +204,7 @@ impl Sending {
                         self.queue_data(piece);
                         continue;
                     }
-                    // Whatever the peer takes of the connection, it is not standing still.
-                    let so_far = room.released_bytes();
-                    if so_far > released {
-                        self.moved(usize::try_from(so_far - released).unwrap_or(usize::MAX));
-                        released = so_far;
-                    }
-                    return self.poll_stall(cx).map(Err);
+                    return self.poll_standstill(cx, room, &mut released).map(Err);
                 }
                 if body.is_end_stream() {
                     return Poll::Ready(Ok(None));
@@ -211,30 +235,6 @@ impl Drop for Sending {
     fn drop(&mut self) {
         if let Some(code) = self.parting {
             let _ = self.stream.reset(code.wire()); // one that is gone is reset enough
-        }
-    }
-}
-
-/// Waits until the peer has taken what was sent on a finished stream, as long as it goes on taking: `false` if for
-/// `patience` no packet with stream data was sent, nor any acknowledged.
-pub(super) async fn delivered(
-    stopped: impl Future<Output = bool>,
-    connection: &quinn::Connection,
-    runtime: &SharedRuntime,
-    patience: Duration,
-) -> bool {
-    let progress = || {
-        let stats = connection.stats();
-        (stats.frame_tx.stream, stats.frame_rx.acks)
-    };
-    let mut stopped = pin!(stopped);
-    loop {
-        let before = progress();
-        let deadline = runtime.sleep_until(runtime.now() + patience);
-        match select(stopped.as_mut(), deadline).await {
-            Either::Left((_, _)) => return true,
-            Either::Right(((), _)) if progress() == before => return false,
-            Either::Right(((), _)) => {}
         }
     }
 }

@@ -30,7 +30,7 @@ use super::fields;
 use super::frame::{Frames, Place};
 use super::receiving::{Received, head};
 use super::room::Room;
-use super::sending::{Sending, delivered};
+use super::sending::Sending;
 use crate::connection::drop_connection_headers;
 use crate::error::ConnectionError;
 use crate::handler::{Arrival, Handler};
@@ -189,7 +189,11 @@ pub(crate) async fn serve(
         }
         Some(Fault::Lost(lost)) if is_orderly(&lost) => Ok(()),
         Some(fault) => {
-            connection.close(fault.code().wire(), fault.to_string().as_bytes());
+            let code = match fault {
+                Fault::Slow(_) => Code::EXCESSIVE_LOAD, // in deed, not in name: it may be nobody's fault
+                _ => fault.code(),
+            };
+            connection.close(code.wire(), fault.to_string().as_bytes());
             Err(fault.of_connection())
         }
     }
@@ -310,12 +314,8 @@ impl Answering {
         };
         match sent.await {
             Ok(()) => {
-                let (runtime, patience) = (&self.runtime, self.options.write_timeout);
-                if !delivered(sending.stopped(), &self.connection, runtime, patience).await {
-                    self.options.hits.count(ConnectionLimit::WriteTimeout);
-                    let why = format!("the client took nothing for {patience:?}");
-                    return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
-                }
+                // Who takes nothing of a connection has no use for it.
+                sending.delivered(&self.room).await?;
                 Ok(Answered::Whole)
             }
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
