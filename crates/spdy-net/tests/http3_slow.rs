@@ -12,8 +12,8 @@ use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
-use support::PushedTime;
 use support::h3::{LOOPBACK, World, headers};
+use support::{PushedTime, echo};
 use tokio::net::UdpSocket;
 
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
@@ -135,4 +135,29 @@ async fn a_client_that_sends_packets_and_takes_nothing_is_given_up_after_the_wri
     assert!(!end.unwrap_err().is_abuse());
     // What QUIC took in its stead came to something, and not to enough.
     assert_eq!(hits.of(ConnectionLimit::MinWriteRate), 1);
+}
+
+#[tokio::test]
+async fn streams_that_say_no_head_keep_no_idle_connection_open() {
+    let time = PushedTime::default();
+    let mut world = World::serve_in(
+        SharedRuntime::new(time.clone()),
+        echo,
+        ServerOptions::default(),
+    );
+    let raw = world.raw_by(world.address, awake(64 * 1024)).await;
+    let opening = raw.clone();
+    let opener = tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut send, recv)) = opening.open_bi().await {
+            let _ = send.write_all(&headers(b"")[..1]).await;
+            open.push((send, recv));
+            tokio::time::sleep(15 * PAUSE).await; // before the head's time is over, by the server's clock
+        }
+    });
+    let end = second_of(&time, 240, world.end()).await;
+    let (second, end) = end.expect("it has asked for nothing in all that time");
+    assert!((180..=215).contains(&second), "after {second} s");
+    assert!(end.is_ok(), "{end:?}");
+    opener.await.unwrap();
 }

@@ -138,7 +138,6 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Ok((send, recv)))) => {
                     let id = send.id().into();
                     next_stream = id + NEXT_STREAM;
-                    let busy = (idle.exchange(), options.seat.exchange());
                     let answering = Answering {
                         handler: handler.clone(),
                         options: options.clone(),
@@ -146,12 +145,12 @@ pub(crate) async fn serve(
                         connection: connection.clone(),
                         priorities: priorities.clone(),
                         room: room.clone(),
+                        idle: idle.clone(),
                     };
                     let priorities = priorities.clone();
                     answers.push(async move {
                         let answered = answering.answer(send, recv).await;
                         priorities.forget(id);
-                        drop(busy);
                         answered
                     });
                     continue;
@@ -215,6 +214,7 @@ struct Answering {
     connection: quinn::Connection,
     priorities: Priorities,
     room: Room,
+    idle: Idle,
 }
 
 impl Answering {
@@ -234,7 +234,11 @@ impl Answering {
                 head,
                 len,
                 precedence,
-            }) => self.respond(frames, sending, head, len, precedence).await,
+            }) => {
+                // Not before its head is whole: a stream that was only opened keeps nobody's place.
+                let _busy = (self.idle.exchange(), self.options.seat.exchange());
+                self.respond(frames, sending, head, len, precedence).await
+            }
             Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => Err(fault),
             Err(fault) => {
                 tracing::debug!(%fault, "a request was not answered");
