@@ -33,11 +33,16 @@ pub enum ConnectionLimit {
     MinReadRate,
     /// A connection, or a stream, that takes a trickle; it is given up.
     MinWriteRate,
+    /// Frames of HTTP/3 that carry nothing; the connection ends.
+    FloodEmptyFrames,
+    /// Streams of HTTP/3 that were given up, or had to be reset, before their answers were
+    /// complete; the connection ends.
+    FloodSpoiledStreams,
 }
 
 impl ConnectionLimit {
     /// All of them, in the order of the enum.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::MaxConnections,
         Self::IdleGivesWay,
         Self::ConnectionsPerAddress,
@@ -49,6 +54,8 @@ impl ConnectionLimit {
         Self::WriteTimeout,
         Self::MinReadRate,
         Self::MinWriteRate,
+        Self::FloodEmptyFrames,
+        Self::FloodSpoiledStreams,
     ];
 
     /// Its name, which stays as it is: dashboards are made of them.
@@ -66,6 +73,8 @@ impl ConnectionLimit {
             Self::WriteTimeout => "write_timeout",
             Self::MinReadRate => "min_read_rate",
             Self::MinWriteRate => "min_write_rate",
+            Self::FloodEmptyFrames => "flood_empty_frames",
+            Self::FloodSpoiledStreams => "flood_spoiled_streams",
         }
     }
 }

@@ -170,7 +170,12 @@ impl Http3Client {
                 Said::Priority(..) => {}
             };
             let speaking = Box::pin(control::speak(connection.clone(), max_head_bytes, goaway));
-            let hearing = Box::pin(control::listen(connection.clone(), Role::Client, hear));
+            let hearing = Box::pin(control::listen(
+                connection.clone(),
+                Role::Client,
+                None,
+                hear,
+            ));
             let fault = match select(speaking, hearing).await {
                 Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
             };

@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use super::code::Code;
 use super::fault::Fault;
+use super::floods::Floods;
 use super::frame::{Frames, Piece, Place, frame, kind, put_varint};
 
 // Settings (RFC 9114 §7.2.4.1, RFC 9204 §5).
@@ -106,6 +107,7 @@ fn critical(deed: &str) -> Fault {
 pub(super) async fn listen(
     connection: quinn::Connection,
     role: Role,
+    floods: Option<Floods>,
     on: impl Fn(Said) + Send + Sync,
 ) -> Fault {
     let seen = Arc::new(Mutex::new([false; 3]));
@@ -120,7 +122,7 @@ pub(super) async fn listen(
             Either::Right((Ok(()), _)) => continue,
         };
         match next {
-            Ok(stream) => open.push(hear(stream, role, seen.clone(), &on)),
+            Ok(stream) => open.push(hear(stream, role, seen.clone(), floods.clone(), &on)),
             Err(lost) => return lost.into(),
         }
     }
@@ -139,10 +141,11 @@ async fn hear(
     mut stream: quinn::RecvStream,
     role: Role,
     seen: Arc<Mutex<[bool; 3]>>,
+    floods: Option<Floods>,
     on: &impl Fn(Said),
 ) -> Result<(), Fault> {
     let Some(kind) = read_varint(&mut stream).await? else {
-        return Ok(()); // gone before it said what it is
+        return count(&floods); // gone before it said what it is
     };
     let once = |which: usize| {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,7 +160,7 @@ async fn hear(
     match (kind, role) {
         (0x00, _) => {
             once(0)?;
-            hear_control(stream, role, on).await
+            hear_control(stream, role, floods, on).await
         }
         (0x01, Role::Client) => {
             let why = "a push, and none was allowed".to_owned();
@@ -169,20 +172,16 @@ async fn hear(
         }
         (0x02, _) => {
             once(1)?;
-            hear_encoder(stream).await
+            hear_encoder(stream, floods).await
         }
         (0x03, _) => {
             once(2)?;
             // Of a table of no bytes there is nothing to acknowledge; cancellations are of no interest.
-            while stream
-                .read_chunk(1024, true)
-                .await
-                .map_err(of_critical)?
-                .is_some()
-            {}
+            while next_chunk(&mut stream, &floods).await?.is_some() {}
             Err(critical("closed"))
         }
         _ => {
+            count(&floods)?;
             let _ = stream.stop(Code::STREAM_CREATION_ERROR.wire());
             Ok(())
         }
@@ -213,12 +212,28 @@ async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Faul
     }
 }
 
+/// Something came that carries nothing.
+fn count(floods: &Option<Floods>) -> Result<(), Fault> {
+    floods.as_ref().map_or(Ok(()), Floods::empty_frame)
+}
+
+/// What comes next of one of QPACK's streams.
+async fn next_chunk(
+    stream: &mut quinn::RecvStream,
+    floods: &Option<Floods>,
+) -> Result<Option<Bytes>, Fault> {
+    let chunk = stream.read_chunk(1024, true).await.map_err(of_critical)?;
+    count(floods)?;
+    Ok(chunk.map(|chunk| chunk.bytes))
+}
+
 async fn hear_control(
     stream: quinn::RecvStream,
     role: Role,
+    floods: Option<Floods>,
     on: &impl Fn(Said),
 ) -> Result<(), Fault> {
-    let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR);
+    let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR).counted(floods);
     let mut is_first = true;
     let mut goaway = u64::MAX;
     loop {
@@ -281,9 +296,9 @@ async fn hear_control(
 }
 
 /// The QPACK encoder's stream: it may set the capacity to zero, which it is, and insert nothing.
-async fn hear_encoder(mut stream: quinn::RecvStream) -> Result<(), Fault> {
-    while let Some(chunk) = stream.read_chunk(1024, true).await.map_err(of_critical)? {
-        if chunk.bytes.iter().any(|byte| *byte != 0b0010_0000) {
+async fn hear_encoder(mut stream: quinn::RecvStream, floods: Option<Floods>) -> Result<(), Fault> {
+    while let Some(bytes) = next_chunk(&mut stream, &floods).await? {
+        if bytes.iter().any(|byte| *byte != 0b0010_0000) {
             let why = "an insertion into a dynamic table of no bytes".to_owned();
             return Err(Fault::Connection(Code::QPACK_ENCODER_STREAM_ERROR, why));
         }

@@ -16,6 +16,7 @@ use spdy_session::observe::Direction;
 
 use super::code::Code;
 use super::fault::Fault;
+use super::floods::Floods;
 use super::watch::StreamWatch;
 
 /// The types of frames (RFC 9114 §11.2.1, RFC 9218 §7.2).
@@ -113,6 +114,8 @@ pub(super) struct Frames {
     /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
     broken: Option<Fault>,
     watch: Option<StreamWatch>,
+    /// Where frames that carry nothing are counted.
+    floods: Option<Floods>,
     /// What the peer is told when nobody wants to read any more.
     parting: Code,
 }
@@ -134,8 +137,15 @@ impl Frames {
             is_over: false,
             broken: None,
             watch,
+            floods: None,
             parting,
         }
+    }
+
+    /// The same, with frames that carry nothing counted.
+    pub(super) fn counted(mut self, floods: Option<Floods>) -> Self {
+        self.floods = floods;
+        self
     }
 
     /// The next piece; `None` at the end of the stream.
@@ -239,6 +249,13 @@ impl Frames {
         };
         if kind::OF_HTTP2.contains(&kind) {
             return unexpected("of HTTP/2");
+        }
+        let carries = match self.place {
+            Place::Request { .. } => kind == kind::HEADERS || (kind == kind::DATA && len > 0),
+            Place::Control => kind == kind::SETTINGS, // once
+        };
+        if !carries && let Some(floods) = &self.floods {
+            floods.empty_frame()?;
         }
         match (self.place, kind) {
             (Place::Request { .. }, kind::DATA) => Ok(match len {

@@ -7,6 +7,7 @@
 //!      |  fields.rs, qpack.rs         |                 heads <-> fields <-> header blocks
 //!      |  frame.rs                    |                 frames <-> bytes of a stream
 //!   control.rs                     the same             SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
+//!                                  floods.rs            what costs more than it brings
 //! ```
 //!
 //! Streams, windows, recovery and TLS are QUIC's (`quic.rs`). The layer on top is our own, because the one there is
@@ -20,6 +21,7 @@ pub(crate) mod code;
 pub(crate) mod control;
 mod fault;
 mod fields;
+mod floods;
 mod frame;
 mod goaway;
 #[cfg(test)]

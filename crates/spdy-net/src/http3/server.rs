@@ -27,6 +27,7 @@ use super::code::Code;
 use super::control::{self, Role, Said};
 use super::fault::{Fault, is_orderly};
 use super::fields;
+use super::floods::Floods;
 use super::frame::{Frames, Place};
 use super::receiving::{Received, head};
 use super::room::Room;
@@ -43,9 +44,6 @@ use crate::serve::{ServerOptions, Terms};
 use crate::stall::Stall;
 use crate::turns::Precedence;
 
-/// Requests that a client gave up before their answers began, beyond as many as it let be answered; one more ends
-/// the connection (rapid reset, CVE-2023-44487).
-const MAX_UNSEEN_RESETS: u64 = 100;
 /// Priorities that are told before the streams they are for; past it the oldest go.
 const MAX_EARLY_PRIORITIES: usize = 256;
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
@@ -100,8 +98,9 @@ pub(crate) async fn serve(
             told.tell(id, Precedence::parse(&field));
         }
     };
+    let floods = Floods::new(runtime.clone(), options.hits.clone());
     let speaking = control::speak(connection.clone(), options.max_head_bytes, say_goaway);
-    let hearing = control::listen(connection.clone(), Role::Server, hear);
+    let hearing = control::listen(connection.clone(), Role::Server, Some(floods.clone()), hear);
     let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
     let mut accepted = Box::pin(futures_util::stream::unfold(
         connection.clone(),
@@ -112,7 +111,7 @@ pub(crate) async fn serve(
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
     let mut parting = None;
     let mut answers = FuturesUnordered::new();
-    let (mut next_stream, mut answered, mut given_up) = (0, 0_u64, 0_u64);
+    let mut next_stream = 0;
     let fault = std::future::poll_fn(|cx| {
         loop {
             if let Poll::Ready(Either::Left((fault, _)) | Either::Right((fault, _))) =
@@ -137,6 +136,7 @@ pub(crate) async fn serve(
                 }
                 Poll::Ready(Some(Ok((send, recv)))) => {
                     let id = send.id().into();
+                    floods.opened_stream();
                     next_stream = id + NEXT_STREAM;
                     let answering = Answering {
                         handler: handler.clone(),
@@ -145,6 +145,7 @@ pub(crate) async fn serve(
                         connection: connection.clone(),
                         priorities: priorities.clone(),
                         room: room.clone(),
+                        floods: floods.clone(),
                         idle: idle.clone(),
                     };
                     let priorities = priorities.clone();
@@ -159,12 +160,10 @@ pub(crate) async fn serve(
                 Poll::Ready(None) | Poll::Pending => {}
             }
             match answers.poll_next_unpin(cx) {
-                Poll::Ready(Some(Ok(Answered::Whole))) => answered += 1,
-                Poll::Ready(Some(Ok(Answered::Unseen))) => {
-                    given_up += 1;
-                    if given_up > answered + MAX_UNSEEN_RESETS {
-                        let why = format!("{given_up} requests given up before their answers");
-                        return Poll::Ready(Some(Fault::Connection(Code::EXCESSIVE_LOAD, why)));
+                Poll::Ready(Some(Ok(Answered::Fairly))) => {}
+                Poll::Ready(Some(Ok(Answered::Spoiled))) => {
+                    if let Err(flood) = floods.spoiled_stream() {
+                        return Poll::Ready(Some(flood));
                     }
                 }
                 Poll::Ready(Some(Err(fault))) => return Poll::Ready(Some(fault)),
@@ -200,10 +199,10 @@ pub(crate) async fn serve(
 
 /// What became of an exchange.
 enum Answered {
-    /// It was answered, or failed by its own fault.
-    Whole,
-    /// The client gave it up before its answer began.
-    Unseen,
+    /// It was answered; if not to the end, the client was not at fault, or was slow.
+    Fairly,
+    /// The client gave it up before its answer was complete, or made us reset it.
+    Spoiled,
 }
 
 /// What answering takes.
@@ -214,6 +213,7 @@ struct Answering {
     connection: quinn::Connection,
     priorities: Priorities,
     room: Room,
+    floods: Floods,
     idle: Idle,
 }
 
@@ -226,7 +226,8 @@ impl Answering {
     ) -> Result<Answered, Fault> {
         let max_head_bytes = self.options.max_head_bytes;
         let place = Place::Request { max_head_bytes };
-        let mut frames = Frames::new(recv, place, None, Code::NO_ERROR);
+        let mut frames =
+            Frames::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
         let stall = Stall::of_writing(self.runtime.clone(), &self.options);
         let mut sending = Sending::new(send, None, Precedence::default(), Some(stall));
         match self.exchange(&mut frames, &mut sending).await {
@@ -244,10 +245,7 @@ impl Answering {
                 tracing::debug!(%fault, "a request was not answered");
                 frames.part_with(fault.code());
                 sending.part_with(fault.code());
-                Ok(match fault {
-                    Fault::Ended(_) => Answered::Unseen,
-                    _ => Answered::Whole,
-                })
+                Ok(Answered::Spoiled)
             }
         }
     }
@@ -303,7 +301,7 @@ impl Answering {
         let given_up = Box::pin(sending.stopped());
         let response = match select(answered, given_up).await {
             Either::Left((response, _)) => response,
-            Either::Right(_) => return Ok(Answered::Unseen), // nobody wants the answer
+            Either::Right(_) => return Ok(Answered::Spoiled), // nobody wants the answer
         };
         let (mut head, body) = response.into_parts();
         drop_connection_headers(&mut head.headers);
@@ -320,16 +318,19 @@ impl Answering {
             Ok(()) => {
                 // Who takes nothing of a connection has no use for it.
                 sending.delivered(&self.room).await?;
-                Ok(Answered::Whole)
+                Ok(Answered::Fairly)
             }
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
             Err(fault) => {
                 tracing::debug!(%fault, "a response was not sent to its end");
-                sending.part_with(match fault {
-                    Fault::Stream(code, _) => code,
+                sending.part_with(match &fault {
+                    Fault::Stream(code, _) => *code,
                     _ => Code::INTERNAL_ERROR,
                 });
-                Ok(Answered::Whole)
+                Ok(match fault {
+                    Fault::Ended(_) => Answered::Spoiled,
+                    _ => Answered::Fairly,
+                })
             }
         }
     }

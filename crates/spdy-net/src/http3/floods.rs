@@ -1,0 +1,101 @@
+//! What a client of HTTP/3 does that costs more than it brings, by the ten seconds: as `spdy-session`'s budgets.
+//!
+//! ```text
+//!   frames and chunks that carry nothing     1,000 in 10 s          one more ends the connection, as abuse
+//!   streams that came to nothing               100 in 10 s, and over half of those that were opened
+//! ```
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+
+use super::code::Code;
+use super::fault::Fault;
+use crate::limit::{ConnectionLimit, LimitHits};
+
+/// Over how long is counted.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Frames that carry nothing in a window: empty or of unknown types, all but SETTINGS on the control stream; and as
+/// much of QPACK's streams as comes at once, and streams of unknown types.
+const EMPTY_FRAMES: u32 = 1000;
+/// Streams in a window that were given up, or that we had to reset, before their answers were complete (rapid reset,
+/// CVE-2023-44487; made you reset, CVE-2025-8671).
+const SPOILED_STREAMS: u32 = 100;
+
+/// What one client has spent. Clones count together.
+#[derive(Clone)]
+pub(super) struct Floods {
+    spent: Arc<Mutex<Spent>>,
+    runtime: SharedRuntime,
+    hits: LimitHits,
+}
+
+#[derive(Debug, Default)]
+struct Spent {
+    since: Instant,
+    empty: u32,
+    opened: u32,
+    spoiled: u32,
+}
+
+impl std::fmt::Debug for Floods {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.spent.fmt(f)
+    }
+}
+
+impl Floods {
+    pub(super) fn new(runtime: SharedRuntime, hits: LimitHits) -> Self {
+        Self {
+            spent: Arc::default(),
+            runtime,
+            hits,
+        }
+    }
+
+    /// What is spent in the present window.
+    fn lock(&self) -> MutexGuard<'_, Spent> {
+        let now = self.runtime.now();
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        if now - spent.since >= WINDOW {
+            *spent = Spent {
+                since: now,
+                ..Spent::default()
+            };
+        }
+        spent
+    }
+
+    /// Something came that carries nothing.
+    pub(super) fn empty_frame(&self) -> Result<(), Fault> {
+        let mut spent = self.lock();
+        spent.empty += 1;
+        match spent.empty > EMPTY_FRAMES {
+            true => Err(self.past(ConnectionLimit::FloodEmptyFrames, EMPTY_FRAMES)),
+            false => Ok(()),
+        }
+    }
+
+    /// A stream was opened.
+    pub(super) fn opened_stream(&self) {
+        self.lock().opened += 1;
+    }
+
+    /// A stream came to nothing.
+    pub(super) fn spoiled_stream(&self) -> Result<(), Fault> {
+        let mut spent = self.lock();
+        spent.spoiled += 1;
+        match spent.spoiled > SPOILED_STREAMS && spent.spoiled > spent.opened / 2 {
+            true => Err(self.past(ConnectionLimit::FloodSpoiledStreams, SPOILED_STREAMS)),
+            false => Ok(()),
+        }
+    }
+
+    fn past(&self, limit: ConnectionLimit, most: u32) -> Fault {
+        self.hits.count(limit);
+        let why = format!("{limit}: more than {most} in {WINDOW:?}");
+        Fault::Connection(Code::EXCESSIVE_LOAD, why)
+    }
+}

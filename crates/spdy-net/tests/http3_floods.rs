@@ -1,0 +1,134 @@
+//! Clients of HTTP/3 that cost more than they bring: at each limit, and one past it. Time stands, until it is pushed.
+
+mod support;
+
+use std::time::Duration;
+
+use spdy::runtime::SharedRuntime;
+use spdy_net::handler::Handler;
+use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::serve::ServerOptions;
+use support::h3::{CONTROL, World, announced, closed, code, headers, outcome, uni};
+use support::{PushedTime, echo};
+
+/// A server whose time stands.
+fn still(handler: impl Handler) -> (World, PushedTime, LimitHits) {
+    let (time, hits) = (PushedTime::default(), LimitHits::default());
+    let options = ServerOptions {
+        hits: hits.clone(),
+        ..ServerOptions::default()
+    };
+    let world = World::serve_in(SharedRuntime::new(time.clone()), handler, options);
+    (world, time, hits)
+}
+
+/// What `limit` ended is abuse, and is counted.
+async fn assert_ended(
+    world: &mut World,
+    raw: &quinn::Connection,
+    hits: &LimitHits,
+    limit: ConnectionLimit,
+) {
+    assert_eq!(closed(raw).await, code::EXCESSIVE_LOAD);
+    assert!(world.end().await.unwrap_err().is_abuse());
+    assert_eq!(hits.of(limit), 1);
+}
+
+#[tokio::test]
+async fn a_thousand_frames_of_http3_that_carry_nothing_are_borne_in_ten_seconds_and_one_more_is_not()
+ {
+    // Empty DATA, frames of an unknown type with nothing and with something in them.
+    for frame in [
+        announced(0, 0, b""),
+        announced(0x21, 0, b""),
+        announced(0x21, 1, b"x"),
+    ] {
+        let (mut world, time, hits) = still(echo);
+        let raw = world.raw().await;
+        // A POST, whose body the server reads.
+        let mut head = headers(b"");
+        head[7] = 0xd4;
+        let of = |count| [head.clone(), frame.repeat(count)].concat();
+        assert_eq!(outcome(&raw, &of(1000)).await, None, "{frame:x?}");
+        time.push(Duration::from_secs(10));
+        assert_eq!(outcome(&raw, &of(1000)).await, None, "{frame:x?}");
+        let _ = outcome(&raw, &of(1)).await;
+        assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_on_a_control_stream_has_a_rate() {
+    // PRIORITY_UPDATE of stream 0, GOAWAY, CANCEL_PUSH, MAX_PUSH_ID, and a type that nobody knows.
+    let updated = [&[0x80, 0x0f, 0x07, 0x00][..], &[0x02, 0x00, b'i']].concat();
+    for frame in [
+        updated,
+        announced(7, 1, &[0]),
+        announced(3, 1, &[0]),
+        announced(0xd, 1, &[0]),
+        announced(0x21, 0, b""),
+    ] {
+        let (mut world, _, hits) = still(echo);
+        let raw = world.raw().await;
+        let said = [CONTROL, &frame.repeat(1000)].concat();
+        let mut control = uni(&raw, &said, false).await;
+        assert_eq!(outcome(&raw, &headers(b"")).await, None, "{frame:x?}");
+        let _ = control.write_all(&frame).await;
+        assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_of_unknown_types_one_after_another_have_a_rate() {
+    let (mut world, _, hits) = still(echo);
+    let raw = world.raw().await;
+    for nth in 0..=1000 {
+        assert!(
+            raw.close_reason().is_none(),
+            "ended before the limit, by {nth}"
+        );
+        let unknown = uni(&raw, &[0x21], false).await;
+        let _ = unknown.stopped().await;
+    }
+    assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
+}
+
+#[tokio::test]
+async fn what_is_said_of_a_qpack_table_of_no_bytes_has_a_rate() {
+    for kind in [2, 3] {
+        let (mut world, _, hits) = still(echo);
+        let raw = world.raw().await;
+        let mut stream = uni(&raw, &[kind], false).await;
+        // As much as is read at once counts as one.
+        let said = vec![0x20; 1024 * 1100];
+        let _ = stream.write_all(&said).await;
+        assert_ended(&mut world, &raw, &hits, ConnectionLimit::FloodEmptyFrames).await;
+    }
+}
+
+#[tokio::test]
+async fn streams_that_make_an_http3_server_reset_them_count_like_those_that_are_given_up() {
+    let (mut world, time, hits) = still(echo);
+    let raw = world.raw().await;
+    let wrong = headers(b"\x21A\x01b");
+    let broken = Some(code::MESSAGE_ERROR);
+    for nth in 0..100 {
+        assert_eq!(outcome(&raw, &wrong).await, broken, "{nth}");
+    }
+    time.push(Duration::from_secs(10));
+    // As many that are answered, and one: not over half of them are spoiled.
+    for nth in 0..102 {
+        assert_eq!(outcome(&raw, &headers(b"")).await, None, "{nth}");
+    }
+    for nth in 0..102 {
+        assert_eq!(outcome(&raw, &wrong).await, broken, "{nth}");
+    }
+    outcome(&raw, &wrong).await; // 103 of 205
+    assert_ended(
+        &mut world,
+        &raw,
+        &hits,
+        ConnectionLimit::FloodSpoiledStreams,
+    )
+    .await;
+}
