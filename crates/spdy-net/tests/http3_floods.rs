@@ -22,6 +22,13 @@ fn still(handler: impl Handler) -> (World, PushedTime, LimitHits) {
     (world, time, hits)
 }
 
+/// A POST, whose `body` the server reads.
+fn posted(body: &[u8]) -> Vec<u8> {
+    let mut head = headers(b"");
+    head[7] = 0xd4; // in the place of GET
+    [&head, body].concat()
+}
+
 /// What `limit` ended is abuse, and is counted.
 async fn assert_ended(
     world: &mut World,
@@ -45,10 +52,7 @@ async fn a_thousand_frames_of_http3_that_carry_nothing_are_borne_in_ten_seconds_
     ] {
         let (mut world, time, hits) = still(echo);
         let raw = world.raw().await;
-        // A POST, whose body the server reads.
-        let mut head = headers(b"");
-        head[7] = 0xd4;
-        let of = |count| [head.clone(), frame.repeat(count)].concat();
+        let of = |count| posted(&frame.repeat(count));
         assert_eq!(outcome(&raw, &of(1000)).await, None, "{frame:x?}");
         time.push(Duration::from_secs(10));
         assert_eq!(outcome(&raw, &of(1000)).await, None, "{frame:x?}");
@@ -131,4 +135,22 @@ async fn streams_that_make_an_http3_server_reset_them_count_like_those_that_are_
         ConnectionLimit::FloodSpoiledStreams,
     )
     .await;
+}
+
+#[tokio::test]
+async fn what_the_reader_of_a_body_finds_wrong_ends_the_connection_out_of_order() {
+    for (wrong, want, abuse) in [
+        (
+            announced(0x21, 64 * 1024 + 1, b""),
+            code::EXCESSIVE_LOAD,
+            true,
+        ),
+        (announced(4, 0, b""), code::FRAME_UNEXPECTED, false),
+    ] {
+        let (mut world, ..) = still(echo);
+        let raw = world.raw().await;
+        assert_eq!(outcome(&raw, &posted(&wrong)).await, Some(want));
+        let end = world.end().await.expect_err("it was no orderly end");
+        assert_eq!(end.is_abuse(), abuse, "{end}");
+    }
 }

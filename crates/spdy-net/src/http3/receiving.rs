@@ -1,6 +1,7 @@
 //! What arrives on a request's stream: heads, then a body in pieces, then trailers, and nothing else (RFC 9114 §4.1).
 
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -59,11 +60,40 @@ pub(super) async fn head(
     }
 }
 
+/// The connection, for who may find on a stream what ends the whole of it. Clones are the same.
+#[derive(Clone)]
+pub(super) struct Closer {
+    connection: quinn::Connection,
+    found: Arc<OnceLock<Fault>>,
+}
+
+impl From<quinn::Connection> for Closer {
+    fn from(connection: quinn::Connection) -> Self {
+        let found = Arc::default();
+        Self { connection, found }
+    }
+}
+
+impl Closer {
+    /// Closes the connection, if `fault` is one of all of it.
+    fn close_for(&self, fault: &Fault) {
+        if let Fault::Connection(code, why) = fault {
+            let _ = self.found.set(fault.clone()); // the first is what ended it
+            self.connection.close(code.wire(), why.as_bytes());
+        }
+    }
+
+    /// What it was closed for.
+    pub(super) fn found(&self) -> Option<Fault> {
+        self.found.get().cloned()
+    }
+}
+
 /// A body that arrives: QUIC gives credit as it is read. Dropped before its end, the peer is asked to stop. What
 /// `held` is lives as long as the body.
 pub(super) struct Received<T> {
     frames: Frames,
-    connection: quinn::Connection,
+    closer: Closer,
     max_head_bytes: usize,
     /// Bytes that are still to come, where the head said how many.
     left: Option<u64>,
@@ -84,14 +114,14 @@ impl<T> Received<T> {
     /// The rest of `frames`; `left` is what the head said of its length.
     pub(super) fn new(
         frames: Frames,
-        connection: quinn::Connection,
+        closer: impl Into<Closer>,
         max_head_bytes: usize,
         left: Option<u64>,
         held: T,
     ) -> Self {
         Self {
             frames,
-            connection,
+            closer: closer.into(),
             max_head_bytes,
             left,
             phase: Phase::Body,
@@ -182,9 +212,7 @@ impl<T: Send + Unpin> http_body::Body for Received<T> {
                 this.held = None;
                 this.given_up.set();
                 this.frames.part_with(fault.code());
-                if let Fault::Connection(code, why) = &fault {
-                    this.connection.close(code.wire(), why.as_bytes());
-                }
+                this.closer.close_for(&fault);
                 Poll::Ready(Some(Err(Box::new(fault))))
             }
         }

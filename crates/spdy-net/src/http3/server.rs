@@ -29,7 +29,7 @@ use super::fault::{Fault, is_orderly};
 use super::fields;
 use super::floods::Floods;
 use super::frame::{Frames, Place};
-use super::receiving::{Received, head};
+use super::receiving::{Closer, Received, head};
 use super::room::Room;
 use super::sending::Sending;
 use crate::connection::drop_connection_headers;
@@ -110,6 +110,7 @@ pub(crate) async fn serve(
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
     let mut parting = None;
+    let closer = Closer::from(connection.clone());
     let mut answers = FuturesUnordered::new();
     let mut next_stream = 0;
     let fault = std::future::poll_fn(|cx| {
@@ -142,7 +143,7 @@ pub(crate) async fn serve(
                         handler: handler.clone(),
                         options: options.clone(),
                         runtime: runtime.clone(),
-                        connection: connection.clone(),
+                        closer: closer.clone(),
                         priorities: priorities.clone(),
                         room: room.clone(),
                         floods: floods.clone(),
@@ -180,7 +181,8 @@ pub(crate) async fn serve(
         }
     })
     .await;
-    match fault {
+    // What the reader of a body found wrong, it closed the connection for at once.
+    match closer.found().or(fault) {
         None => {
             connection.close(Code::NO_ERROR.wire(), b"");
             Ok(())
@@ -210,7 +212,7 @@ struct Answering {
     handler: Arc<dyn Handler>,
     options: ServerOptions,
     runtime: SharedRuntime,
-    connection: quinn::Connection,
+    closer: Closer,
     priorities: Priorities,
     room: Room,
     floods: Floods,
@@ -295,7 +297,7 @@ impl Answering {
         });
         let is_head = head.method == Method::HEAD;
         let max_head_bytes = self.options.max_head_bytes;
-        let received = Received::new(frames, self.connection.clone(), max_head_bytes, len, ());
+        let received = Received::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.known_to_be_empty());
         let answered = self.handler.answer(Request::from_parts(head, body));
         let given_up = Box::pin(sending.stopped());
