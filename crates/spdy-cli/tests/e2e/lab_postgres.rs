@@ -239,16 +239,20 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
         "SELECT column_name FROM information_schema.columns \
          WHERE table_schema = 'public' AND table_name = 'results' ORDER BY ordinal_position",
     );
+    server.sql("earlier", "ALTER TABLE results DROP COLUMN frame");
+    assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
+    let run = ["run", "small.toml", "--store", &url];
+    let refused = text(&ended_with(1, &mut lab.knowing(&run)).stderr);
+    assert!(refused.contains("without the columns frame;"), "{refused}");
     let later = names.lines().skip_while(|name| *name != "fold").skip(1);
     for name in later.take_while(|name| *name != "dom_content_loaded_ms") {
         server.sql(
             "earlier",
-            &format!("ALTER TABLE results DROP COLUMN {name}"),
+            &format!("ALTER TABLE results DROP COLUMN IF EXISTS {name}"),
         );
     }
     server.sql("earlier", "UPDATE spdy_store SET version = 1");
     assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
-    let run = ["run", "small.toml", "--store", &url];
     let refused = text(&ended_with(1, &mut lab.knowing(&run)).stderr);
     assert!(
         refused.contains("is a store of version 1, want "),

@@ -21,11 +21,17 @@ fn age(store: &Path) {
     let later = &names[place("fold") + 1..place("dom_content_loaded_ms")];
     assert!(!later.is_empty());
     for name in later {
-        let drop = format!("ALTER TABLE results DROP COLUMN {name}");
-        connection.execute_batch(&drop).expect("a column");
+        alter(store, &format!("DROP COLUMN {name}"));
     }
     let version = connection.pragma_update(None, "user_version", 1);
     version.expect("a number");
+}
+
+/// Changes the table `results`.
+fn alter(store: &Path, how: &str) {
+    let connection = Connection::open(store).expect("a store");
+    let altered = connection.execute_batch(&format!("ALTER TABLE results {how}"));
+    altered.unwrap_or_else(|error| panic!("{how}: {error}"));
 }
 
 #[test]
@@ -40,6 +46,44 @@ fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
     let refused = text(&ended_with(1, &mut lab.command(&run)).stderr);
     assert!(refused.contains("version 1, want 2"), "{refused}");
     assert!(lab.bytes("a.db") == before, "it was written to");
+}
+
+/// Columns were added to version 2 while it was the version: a store of it may lack some.
+#[test]
+fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
+    lab.run("a.db", &[]);
+    let today = lab.csv("a.db");
+    alter(&lab.path("a.db"), "DROP COLUMN cache");
+    alter(&lab.path("a.db"), "DROP COLUMN frame");
+    assert_eq!(lab.csv("a.db"), today);
+    let before = lab.bytes("a.db");
+    let run = ["run", "small.toml", "--store", "a.db"];
+    let refused = text(&ended_with(1, &mut lab.command(&run)).stderr);
+    assert!(
+        refused.contains("without the columns cache, frame;"),
+        "{refused}"
+    );
+    assert!(lab.bytes("a.db") == before, "it was written to");
+    ended_with(
+        0,
+        &mut lab.command(&["merge", "a.db", "--store", "whole.db"]),
+    );
+    assert_eq!(lab.csv("whole.db"), today);
+}
+
+#[test]
+fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
+    lab.run("a.db", &[]);
+    let refused = |want: &str| {
+        let told = text(&ended_with(1, &mut lab.command(&["export", "a.db", "--csv", "-"])).stderr);
+        assert!(told.contains(want), "{told}");
+    };
+    alter(&lab.path("a.db"), "ADD COLUMN colour TEXT");
+    refused("a.db, table results: the column colour is not known to this build");
+    alter(&lab.path("a.db"), "DROP COLUMN load_ms");
+    refused("a.db, table results: want a column load_ms, and there is none");
 }
 
 #[test]

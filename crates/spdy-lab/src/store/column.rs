@@ -21,8 +21,8 @@ pub struct Column {
     pub name: &'static str,
     /// Its type, as it is declared.
     pub declared: &'static str,
-    /// What a store of version 1, which had no such column, is read as having in it, in SQL.
-    pub(crate) in_version_1: Option<&'static str>,
+    /// What a store that was made before there was such a column is read as having in it, in SQL.
+    pub(crate) where_absent: Option<&'static str>,
     /// What of a load stands in it.
     pub(crate) of: fn(&Source<'_>) -> Value,
 }
@@ -47,22 +47,22 @@ const fn column(
     Column {
         name,
         declared,
-        in_version_1: None,
+        where_absent: None,
         of,
     }
 }
 
-/// A column that came with version 2; before, every load was as `in_version_1` says.
+/// A column that came after others; before, every load was as `where_absent` says.
 const fn later(
     name: &'static str,
     declared: &'static str,
-    in_version_1: &'static str,
+    where_absent: &'static str,
     of: fn(&Source<'_>) -> Value,
 ) -> Column {
     Column {
         name,
         declared,
-        in_version_1: Some(in_version_1),
+        where_absent: Some(where_absent),
         of,
     }
 }

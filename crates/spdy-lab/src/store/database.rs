@@ -52,6 +52,9 @@ pub(crate) trait Database {
     /// Does one statement; gives how many rows it touched.
     fn execute(&mut self, sql: &str, values: &[&Value]) -> Result<u64, DatabaseError>;
 
+    /// The columns that the table `results` has, in their order; PostgreSQL has them in lower case.
+    fn columns(&mut self) -> Result<Vec<String>, DatabaseError>;
+
     /// Gives each row of a query to `take` as it comes; never are all held.
     fn each(
         &mut self,

@@ -46,6 +46,14 @@ pub enum StoreError {
         /// The version that it says.
         got: i64,
     },
+    /// A store of other columns than those that are known, or than those that are written.
+    #[error("{store}, table results: {what}")]
+    Columns {
+        /// The store.
+        store: Location,
+        /// What was wanted and what came.
+        what: String,
+    },
     /// A store of another plan, page or program.
     #[error("{store} holds results of {of} {got}, want {want}: name another store")]
     Other {

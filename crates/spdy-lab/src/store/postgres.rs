@@ -124,6 +124,12 @@ impl Database for Postgres {
         Ok(self.client.execute(sql, &values)?)
     }
 
+    fn columns(&mut self) -> Result<Vec<String>, DatabaseError> {
+        let query = self.client.prepare("SELECT * FROM results LIMIT 0")?;
+        let columns = query.columns().iter();
+        Ok(columns.map(|column| column.name().to_owned()).collect())
+    }
+
     fn each(
         &mut self,
         sql: &str,

@@ -22,7 +22,8 @@ const MAX_PARAMETERS: usize = 32_766;
 pub struct Store {
     location: Location,
     database: Box<dyn Database>,
-    version: i64,
+    /// Columns that came after it was made.
+    absent: Vec<&'static str>,
 }
 
 /// What became of a cell that was to be added.
@@ -39,12 +40,13 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Something else, another version (also one that can be read), or a store of another plan, page or program; whatever
+    /// Something else, another version or fewer columns (also what can be read), or a store of another plan, page or program; whatever
     /// keeps the database from it.
     pub fn open_or_create(location: &Location, contents: &Contents) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
         store.create_if_blank(contents, &[])?;
         store.check(VERSION)?;
+        store.check_is_complete()?;
         store.check_is_of(contents)?;
         Ok(store)
     }
@@ -53,7 +55,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Nothing there, something else, or a version that cannot be read; whatever keeps the database from it.
+    /// Nothing there, something else, or a version or columns that cannot be read; whatever keeps the database from it.
     pub fn open(location: &Location) -> Result<Self, StoreError> {
         if location.file().is_some_and(|path| !path.exists()) {
             return Err(StoreError::Missing {
@@ -82,7 +84,7 @@ impl Store {
         Ok(Self {
             location: location.clone(),
             database,
-            version: VERSION,
+            absent: Vec::new(),
         })
     }
 
@@ -136,14 +138,50 @@ impl Store {
     fn check(&mut self, oldest: i64) -> Result<(), StoreError> {
         let store = self.location.clone();
         match self.with(|database| database.found())? {
-            Found::Store(version) if (oldest..=VERSION).contains(&version) => {
-                self.version = version;
-                Ok(())
-            }
+            Found::Store(version) if (oldest..=VERSION).contains(&version) => self.check_columns(),
             Found::Store(got) => Err(StoreError::Version { store, got }),
             Found::Other(what) => Err(StoreError::Foreign { store, what }),
             Found::Nothing => Err(StoreError::Missing { store }),
         }
+    }
+
+    /// Whether all of its columns are known, and which of ours it lacks.
+    fn check_columns(&mut self) -> Result<(), StoreError> {
+        let there = self.with(|database| database.columns())?;
+        let is_there =
+            |column: &Column| there.iter().any(|it| it.eq_ignore_ascii_case(column.name));
+        let is_known = |name: &&String| {
+            let mut known = COLUMNS.iter();
+            known.any(|column| column.name.eq_ignore_ascii_case(name))
+        };
+        let absent: Vec<_> = COLUMNS.iter().filter(|column| !is_there(column)).collect();
+        let needed = absent.iter().find(|column| column.where_absent.is_none());
+        let unknown = there.iter().find(|name| !is_known(name));
+        let what = match (needed, unknown) {
+            (Some(needed), _) => format!("want a column {}, and there is none", needed.name),
+            // Rows that differ in it alone would look the same.
+            (_, Some(unknown)) => format!("the column {unknown} is not known to this build"),
+            (None, None) => {
+                self.absent = absent.iter().map(|column| column.name).collect();
+                return Ok(());
+            }
+        };
+        let store = self.location.clone();
+        Err(StoreError::Columns { store, what })
+    }
+
+    /// Finds fault with it if it lacks columns: it can be read, and has no place for what is to be written.
+    fn check_is_complete(&self) -> Result<(), StoreError> {
+        if self.absent.is_empty() {
+            return Ok(());
+        }
+        Err(StoreError::Columns {
+            store: self.location.clone(),
+            what: format!(
+                "an earlier build made it without the columns {}; it can be read and merged, not added to",
+                self.absent.join(", ")
+            ),
+        })
     }
 
     /// Finds fault with it unless its results are those of `wanted`.
@@ -326,8 +364,8 @@ impl Store {
 
     /// All columns, as a query names them.
     fn names(&self) -> String {
-        let name = |column: Column| match column.in_version_1 {
-            Some(value) if self.version == 1 => value,
+        let name = |column: Column| match column.where_absent {
+            Some(value) if self.absent.contains(&column.name) => value,
             _ => column.name,
         };
         COLUMNS.map(name).join(", ")
@@ -450,6 +488,7 @@ fn describe(database: &mut dyn Database, contents: &Contents) -> Result<(), Data
 /// Inserts `rows` that are not there; gives how many.
 fn insert(database: &mut dyn Database, rows: &[Row]) -> Result<u64, DatabaseError> {
     let mut inserted = 0;
+    let names = COLUMNS.map(|column| column.name).join(", ");
     for rows in rows.chunks(MAX_PARAMETERS / COLUMNS.len()) {
         let places: Vec<_> = (0..rows.len())
             .map(|row| {
@@ -461,7 +500,7 @@ fn insert(database: &mut dyn Database, rows: &[Row]) -> Result<u64, DatabaseErro
             })
             .collect();
         let insert = format!(
-            "INSERT INTO results VALUES {} ON CONFLICT DO NOTHING",
+            "INSERT INTO results ({names}) VALUES {} ON CONFLICT DO NOTHING",
             places.join(", ")
         );
         let values: Vec<_> = rows.iter().flat_map(|row| &row.values).collect();

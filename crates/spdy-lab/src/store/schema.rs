@@ -5,11 +5,10 @@ use crate::store::column::COLUMNS;
 /// What a SQLite file's `application_id` says of a store: `SPDY`. In PostgreSQL it is the lock under which tables are made.
 pub(crate) const APPLICATION: i64 = 0x5350_4459;
 
-/// What a store says of itself. Any change of a table is another version.
+/// What a store says of itself. Any change of a table is another version, but for a column of `results` that says what it is read as
+/// where it is absent ([`Column::where_absent`]): a store that lacks such columns is read, and never written to, whatever its version.
 ///
-/// Version 1 lacks the columns that say what it is read as ([`Column::in_version_1`]); it is read, and never written to.
-///
-/// [`Column::in_version_1`]: crate::store::column::Column
+/// [`Column::where_absent`]: crate::store::column::Column
 pub(crate) const VERSION: i64 = 2;
 
 /// The oldest that is read.

@@ -98,6 +98,12 @@ impl Database for Sqlite {
         Ok(touched as u64)
     }
 
+    fn columns(&mut self) -> Result<Vec<String>, DatabaseError> {
+        let query = self.connection.prepare("SELECT * FROM results LIMIT 0")?;
+        let columns = query.column_names();
+        Ok(columns.into_iter().map(str::to_owned).collect())
+    }
+
     fn each(
         &mut self,
         sql: &str,
