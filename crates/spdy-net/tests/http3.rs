@@ -16,7 +16,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
-use support::h3::{CONTROL, LOOPBACK, World, announced, closed, code, headers, outcome, uni};
+use support::h3::{CONTROL, LOOPBACK, World, announced, closed, code, headers, long, outcome, uni};
 use support::{PushedTime, echo, get, pattern, post, read};
 
 #[tokio::test]
@@ -452,4 +452,21 @@ async fn with_many_connections_open_the_next_must_prove_where_it_is_and_is_serve
     // Retry has the client say all of its first packet again.
     let usual = hellos[..128].iter().min();
     assert!(hellos.last() > usual, "{hellos:?}");
+}
+
+#[tokio::test]
+async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
+    let answer = |_| async {
+        let response = Response::builder().header("a", "bcd");
+        response.body(Body::empty()).unwrap()
+    };
+    let world = World::serve(answer, ServerOptions::default());
+    // `:status: 200` and the field, with 32 for each (RFC 9114 §4.2.2).
+    let len = 10 + 32 + 4 + 32;
+    for (most, want) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
+        let raw = world.raw().await;
+        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(most)].concat();
+        let _control = uni(&raw, &settings, false).await;
+        assert_eq!(outcome(&raw, &headers(b"")).await, want, "{most} bytes");
+    }
 }

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -29,6 +30,7 @@ use super::fault::{Fault, is_orderly};
 use super::fields;
 use super::floods::Floods;
 use super::frame::{Frames, Place};
+use super::qpack;
 use super::receiving::{Closer, Received, head};
 use super::room::Room;
 use super::sending::Sending;
@@ -92,11 +94,12 @@ pub(crate) async fn serve(
     let (priorities, room) = (Priorities::default(), Room::new(SEND_WINDOW_BYTES));
     let (goaway, say_goaway) = oneshot::channel();
     let mut goaway = Some(goaway);
-    let told = priorities.clone();
-    let hear = move |said| {
-        if let Said::Priority(id, field) = said {
-            told.tell(id, Precedence::parse(&field));
-        }
+    let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
+    let (told, most) = (priorities.clone(), max_field_section.clone());
+    let hear = move |said| match said {
+        Said::Priority(id, field) => told.tell(id, Precedence::parse(&field)),
+        Said::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
+        Said::Goaway(_) => {} // of pushes, and there are none
     };
     let floods = Floods::new(runtime.clone(), options.hits.clone());
     let speaking = control::speak(connection.clone(), options.max_head_bytes, say_goaway);
@@ -148,6 +151,7 @@ pub(crate) async fn serve(
                         room: room.clone(),
                         floods: floods.clone(),
                         idle: idle.clone(),
+                        max_field_section: max_field_section.clone(),
                     };
                     let priorities = priorities.clone();
                     answers.push(async move {
@@ -217,6 +221,8 @@ struct Answering {
     room: Room,
     floods: Floods,
     idle: Idle,
+    /// Field sections that the client takes, bytes.
+    max_field_section: Arc<AtomicU64>,
 }
 
 impl Answering {
@@ -308,8 +314,17 @@ impl Answering {
         let (mut head, body) = response.into_parts();
         drop_connection_headers(&mut head.headers);
         let is_empty = is_head || body.is_end_stream();
+        let fields = fields::of_response(&head);
+        let (len, most) = (
+            qpack::section_len(&fields),
+            self.max_field_section.load(Ordering::Relaxed),
+        );
         let sent = async {
-            sending.headers(&fields::of_response(&head)).await?;
+            if len > most {
+                let why = format!("a head of {len} bytes, and the client takes {most}");
+                return Err(Fault::Stream(Code::INTERNAL_ERROR, why));
+            }
+            sending.headers(&fields).await?;
             if is_empty {
                 return sending.finish();
             }

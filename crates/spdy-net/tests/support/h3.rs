@@ -147,6 +147,7 @@ impl World {
 
 /// Codes of RFC 9114 §8.1.
 pub(crate) mod code {
+    pub(crate) const INTERNAL_ERROR: u64 = 0x102;
     pub(crate) const STREAM_CREATION_ERROR: u64 = 0x103;
     pub(crate) const CLOSED_CRITICAL_STREAM: u64 = 0x104;
     pub(crate) const FRAME_UNEXPECTED: u64 = 0x105;
