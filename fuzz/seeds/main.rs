@@ -4,6 +4,7 @@
 //! laws of its door without any fuzzer.
 
 mod capture;
+mod http3;
 mod page;
 #[expect(dead_code, reason = "those tests use all of it, the seeds some")]
 mod support;
@@ -44,6 +45,7 @@ fn all() -> Vec<Seed> {
     wire::header_blocks(&mut seeds);
     wire::sessions(&mut seeds);
     text::http(&mut seeds);
+    http3::streams(&mut seeds);
     text::upgrades(&mut seeds);
     text::tunnels(&mut seeds);
     text::channels(&mut seeds);

@@ -17,6 +17,7 @@ pub mod choices;
 pub mod frame;
 pub mod header_block;
 pub mod http;
+pub mod http3;
 pub mod io;
 pub mod memory;
 pub mod page;
@@ -45,6 +46,7 @@ pub const DOORS: &[Door] = &[
     door("server_session", session::check_server),
     door("client_session", session::check_client),
     door("http", http::check),
+    door("http3", http3::check),
     door("upgrade", upgrade::check),
     door("websocket_tunnel", tunnel::check),
     door("websocket_channels", channels::check),

@@ -30,7 +30,8 @@ mod head_clock;
 mod http1;
 mod http2;
 mod http2_push;
-mod http3;
+#[doc(hidden)] // but for the door of fuzz/ nothing in it is public
+pub mod http3;
 mod hyper_runtime;
 mod idle;
 pub mod key_log;

@@ -234,21 +234,43 @@ async fn hear_control(
     on: &impl Fn(Said),
 ) -> Result<(), Fault> {
     let mut frames = Frames::new(stream, Place::Control, None, Code::NO_ERROR).counted(floods);
-    let mut is_first = true;
-    let mut goaway = u64::MAX;
+    let mut hearing = Hearing::new(role);
     loop {
         let next = frames.next().await.map_err(|fault| match fault {
             Fault::Ended(_) => critical("reset"),
             other => other,
         })?;
-        let Some(piece) = next else {
-            return Err(critical("closed"));
-        };
+        let piece = next.ok_or_else(|| critical("closed"))?;
+        hearing.hear(piece)?.into_iter().for_each(on);
+    }
+}
+
+/// What a control stream said so far.
+#[derive(Debug)]
+pub(super) struct Hearing {
+    role: Role,
+    is_first: bool,
+    /// The last id of GOAWAY.
+    goaway: u64,
+}
+
+impl Hearing {
+    /// Nothing yet, to `role`.
+    pub(super) fn new(role: Role) -> Self {
+        Self {
+            role,
+            is_first: true,
+            goaway: u64::MAX,
+        }
+    }
+
+    /// What the next frame says, if that is of interest.
+    pub(super) fn hear(&mut self, piece: Piece) -> Result<Option<Said>, Fault> {
         let Piece::Frame(kind, payload) = piece else {
             panic!("on a control stream there are frames alone, not {piece:?}");
         };
-        if is_first != (kind == kind::SETTINGS) {
-            return Err(match is_first {
+        if self.is_first != (kind == kind::SETTINGS) {
+            return Err(match self.is_first {
                 true => {
                     let why =
                         format!("a control stream that begins with a frame of type {kind:#x}");
@@ -257,25 +279,21 @@ async fn hear_control(
                 false => Fault::Connection(Code::FRAME_UNEXPECTED, "settings twice".to_owned()),
             });
         }
-        is_first = false;
-        match (kind, role) {
-            (kind::SETTINGS, _) => {
-                if let Some(limit) = settings(&payload)? {
-                    on(Said::MaxFieldSection(limit));
-                }
-            }
-            (kind::GOAWAY, _) => {
+        self.is_first = false;
+        match (kind, self.role) {
+            (kind::SETTINGS, _) => Ok(settings(&payload)?.map(Said::MaxFieldSection)),
+            (kind::GOAWAY, role) => {
                 let id = only_varint(&payload)?;
                 if role == Role::Client && id % 4 != 0 {
                     let why = format!("GOAWAY with {id}, which is no request's stream");
                     return Err(Fault::Connection(Code::ID_ERROR, why));
                 }
-                if id > goaway {
-                    let why = format!("GOAWAY with {id} after one with {goaway}");
+                if id > self.goaway {
+                    let why = format!("GOAWAY with {id} after one with {}", self.goaway);
                     return Err(Fault::Connection(Code::ID_ERROR, why));
                 }
-                goaway = id;
-                on(Said::Goaway(id));
+                self.goaway = id;
+                Ok(Some(Said::Goaway(id)))
             }
             (kind::PRIORITY_UPDATE, Role::Server) => {
                 let mut read = Octets::with_slice(&payload);
@@ -283,14 +301,14 @@ async fn hear_control(
                     .get_varint()
                     .map_err(|_| frame_error("PRIORITY_UPDATE"))?;
                 let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
-                on(Said::Priority(id, field));
+                Ok(Some(Said::Priority(id, field)))
             }
             (kind::PRIORITY_UPDATE, Role::Client) | (kind::MAX_PUSH_ID, Role::Client) => {
                 let why = format!("a frame of type {kind:#x} from a server");
-                return Err(Fault::Connection(Code::FRAME_UNEXPECTED, why));
+                Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
             }
             // Pushes are none of ours.
-            _ => {}
+            _ => Ok(None),
         }
     }
 }

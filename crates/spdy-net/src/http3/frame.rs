@@ -101,82 +101,52 @@ enum State {
     Skip(u64),
 }
 
-/// Reads the frames of one stream.
+/// Cuts the bytes of one stream into pieces, however they come.
 #[derive(Debug)]
-pub(super) struct Frames {
-    recv: quinn::RecvStream,
+pub(super) struct Cutter {
     place: Place,
     state: State,
-    /// From QUIC, and not looked at yet.
+    /// What came, and is not looked at yet.
     chunk: Bytes,
     unknown_bytes: u64,
-    is_over: bool,
-    /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
-    broken: Option<Fault>,
     watch: Option<StreamWatch>,
     /// Where frames that carry nothing are counted.
     floods: Option<Floods>,
-    /// What the peer is told when nobody wants to read any more.
-    parting: Code,
 }
 
-impl Frames {
-    /// Reads `recv`. `parting` is what the peer is told if it is not read to its end.
-    pub(super) fn new(
-        recv: quinn::RecvStream,
-        place: Place,
-        watch: Option<StreamWatch>,
-        parting: Code,
-    ) -> Self {
+impl Cutter {
+    /// For a stream that is at its beginning.
+    pub(super) fn new(place: Place, watch: Option<StreamWatch>) -> Self {
         Self {
-            recv,
             place,
             state: State::Head(BytesMut::new()),
             chunk: Bytes::new(),
             unknown_bytes: 0,
-            is_over: false,
-            broken: None,
             watch,
             floods: None,
-            parting,
         }
     }
 
-    /// The same, with frames that carry nothing counted.
-    pub(super) fn counted(mut self, floods: Option<Floods>) -> Self {
-        self.floods = floods;
-        self
+    /// More came. What came before must be used up.
+    pub(super) fn put(&mut self, chunk: Bytes) {
+        debug_assert!(self.chunk.is_empty(), "{} bytes lost", self.chunk.len());
+        self.chunk = chunk;
     }
 
-    /// The next piece; `None` at the end of the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<Piece>, Fault> {
-        std::future::poll_fn(|cx| self.poll_next(cx)).await
-    }
-
-    /// As [`next`](Self::next). Not to be called after an error.
-    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Fault>> {
-        loop {
-            while let Some(piece) = self.step()? {
-                match piece {
-                    Step::Go => {}
-                    Step::Found(piece) => return Poll::Ready(Ok(Some(piece))),
-                }
-            }
-            if let Some(fault) = self.broken.take() {
-                return Poll::Ready(Err(fault));
-            }
-            if self.is_over {
-                return Poll::Ready(self.ended().map(|()| None));
-            }
-            match ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx)) {
-                Ok(Some(chunk)) => self.chunk = chunk.bytes,
-                Ok(None) => self.is_over = true,
-                Err(error) => {
-                    self.is_over = true; // there is nothing left to stop
-                    return Poll::Ready(Err(error.into()));
-                }
+    /// The next piece of what came; `None` if it is used up. Not to be called after an error.
+    pub(super) fn next(&mut self) -> Result<Option<Piece>, Fault> {
+        while let Some(step) = self.step()? {
+            match step {
+                Step::Go => {}
+                Step::Found(piece) => return Ok(Some(piece)),
             }
         }
+        Ok(None)
+    }
+
+    /// Whether nothing is at hand, and no frame has begun.
+    fn is_between(&self) -> bool {
+        self.chunk.is_empty() && self.ended().is_ok()
     }
 
     /// Uses the chunk a step further; `None` if it is used up.
@@ -311,7 +281,7 @@ impl Frames {
     }
 
     /// The stream has ended: between frames, or too early.
-    fn ended(&self) -> Result<(), Fault> {
+    pub(super) fn ended(&self) -> Result<(), Fault> {
         match &self.state {
             State::Head(head) if head.is_empty() => Ok(()),
             _ => {
@@ -320,16 +290,80 @@ impl Frames {
             }
         }
     }
+}
+
+/// Reads the frames of one stream.
+#[derive(Debug)]
+pub(super) struct Frames {
+    recv: quinn::RecvStream,
+    cutter: Cutter,
+    is_over: bool,
+    /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
+    broken: Option<Fault>,
+    /// What the peer is told when nobody wants to read any more.
+    parting: Code,
+}
+
+impl Frames {
+    /// Reads `recv`. `parting` is what the peer is told if it is not read to its end.
+    pub(super) fn new(
+        recv: quinn::RecvStream,
+        place: Place,
+        watch: Option<StreamWatch>,
+        parting: Code,
+    ) -> Self {
+        Self {
+            recv,
+            cutter: Cutter::new(place, watch),
+            is_over: false,
+            broken: None,
+            parting,
+        }
+    }
+
+    /// The same, with frames that carry nothing counted.
+    pub(super) fn counted(mut self, floods: Option<Floods>) -> Self {
+        self.cutter.floods = floods;
+        self
+    }
+
+    /// The next piece; `None` at the end of the stream.
+    pub(super) async fn next(&mut self) -> Result<Option<Piece>, Fault> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`next`](Self::next). Not to be called after an error.
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Piece>, Fault>> {
+        loop {
+            if let Some(piece) = self.cutter.next()? {
+                return Poll::Ready(Ok(Some(piece)));
+            }
+            if let Some(fault) = self.broken.take() {
+                return Poll::Ready(Err(fault));
+            }
+            if self.is_over {
+                return Poll::Ready(self.cutter.ended().map(|()| None));
+            }
+            match ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx)) {
+                Ok(Some(chunk)) => self.cutter.put(chunk.bytes),
+                Ok(None) => self.is_over = true,
+                Err(error) => {
+                    self.is_over = true; // there is nothing left to stop
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
 
     /// Whether nothing follows, as far as is known without waiting.
     pub(super) fn is_at_end(&mut self) -> bool {
-        if self.is_over || !self.chunk.is_empty() || self.ended().is_err() {
+        if self.is_over || !self.cutter.is_between() {
             return self.is_over && self.broken.is_none();
         }
         let mut cx = Context::from_waker(Waker::noop());
         let polled = pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(&mut cx);
         match polled {
-            Poll::Ready(Ok(Some(chunk))) => self.chunk = chunk.bytes,
+            Poll::Ready(Ok(Some(chunk))) => self.cutter.put(chunk.bytes),
             Poll::Ready(Ok(None)) => self.is_over = true,
             Poll::Ready(Err(error)) => {
                 (self.is_over, self.broken) = (true, Some(error.into())); // there is nothing left to stop

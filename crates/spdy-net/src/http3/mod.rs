@@ -19,6 +19,7 @@
 pub(crate) mod client;
 pub(crate) mod code;
 pub(crate) mod control;
+pub mod door;
 mod fault;
 mod fields;
 mod floods;

@@ -1,0 +1,111 @@
+//! The door of HTTP/3 (`spdy-net/src/http3`): frames, header blocks and what a control stream says, without QUIC.
+//!
+//! - Any cut of a stream gives the same frames, the same words and the same end.
+//! - What is kept whole is within its limit, and read again as it is when it is written again.
+//! - A header block that is taken is within its limit, and what we write of its fields is read as those fields.
+//! - A request or a response that is taken is written as fields that are taken as the same.
+
+use bytes::Bytes;
+use spdy_net::http3::door::{self, Field, Stream};
+
+use crate::choices::Choices;
+use crate::memory;
+
+/// Which bytes these are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// A request's stream, in either direction.
+    Exchange,
+    /// The control stream of a client.
+    ToServer,
+    /// The control stream of a server.
+    ToClient,
+    /// A header block.
+    Block,
+}
+
+impl Way {
+    /// All of them; a choice is a place in this.
+    pub const ALL: [Self; 4] = [Self::Exchange, Self::ToServer, Self::ToClient, Self::Block];
+}
+
+const DATA: u64 = 0;
+const HEADERS: u64 = 1;
+
+/// Reads the wire as one of the ways says, whole and cut.
+pub fn check(input: &[u8]) {
+    let (mut choices, wire) = Choices::split(input);
+    let way = choices.pick(&Way::ALL);
+    let limit = choices.pick(&[64 * 1024, 500, 100]);
+    // Each field of a block counts 32 at least, and takes some 64 to hold, more in a map; all of it a few times over.
+    let held = 64 * 1024 + 24 * limit + 64 * wire.len();
+    memory::at_most(held, || match way {
+        Way::Block => block(wire, limit),
+        Way::Exchange | Way::ToServer | Way::ToClient => stream(way, limit, &mut choices, wire),
+    });
+}
+
+fn read(way: Way, chunks: &[&[u8]], limit: usize) -> Stream {
+    match way {
+        Way::Exchange => Stream::of_exchange(chunks, limit),
+        _ => Stream::of_control(chunks, way == Way::ToClient),
+    }
+}
+
+fn stream(way: Way, limit: usize, choices: &mut Choices<'_>, wire: &[u8]) {
+    let whole = read(way, &[wire], limit);
+    let pieces = choices.cut(wire);
+    assert_eq!(read(way, &pieces, limit), whole, "cut into {pieces:x?}");
+    let most = match way {
+        Way::Exchange => limit,
+        _ => door::MAX_CONTROL_FRAME_BYTES as usize,
+    };
+    let mut again = Vec::new();
+    for (kind, payload) in &whole.frames {
+        assert!(*kind == DATA || payload.len() <= most, "{kind:#x}");
+        again.extend_from_slice(&door::frame(*kind, payload));
+        if *kind == HEADERS {
+            block(payload, limit);
+        }
+    }
+    // Behind a fault of what was said, the frame that said it stands as the last.
+    let back = read(way, &[&again], limit);
+    assert_eq!((&back.frames, &back.said), (&whole.frames, &whole.said));
+}
+
+fn block(block: &[u8], limit: usize) {
+    let Ok(fields) = door::decode(block, limit) else {
+        return;
+    };
+    assert!(door::section_len(&fields) <= limit as u64, "{fields:?}");
+    let written = door::encode(&fields);
+    // Heads of strings are six bytes each at most; Huffman's code is taken where it is shorter.
+    let bytes: usize = fields
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 12)
+        .sum();
+    assert!(written.len() <= bytes + 2, "{fields:?}");
+    assert_eq!(door::decode(&written, limit).as_ref(), Ok(&fields));
+    messages(&fields);
+}
+
+/// The fields as what they may be the head of.
+fn messages(fields: &[Field]) {
+    if let Some(request) = door::request(fields.to_vec()) {
+        let written = door::of_request(request.clone());
+        let back = door::request(written).unwrap_or_else(|| panic!("{request:?}"));
+        assert_eq!(back.method(), request.method());
+        assert_eq!(back.uri(), request.uri());
+        assert_eq!(back.headers(), request.headers());
+    }
+    if let Some(response) = door::response(fields.to_vec()) {
+        let written = door::of_response(response.clone());
+        let back = door::response(written).unwrap_or_else(|| panic!("{response:?}"));
+        assert_eq!(back.status(), response.status());
+        assert_eq!(back.headers(), response.headers());
+    }
+    if let Some(trailers) = door::trailers(fields.to_vec()) {
+        let pseudo = |(name, _): &(Bytes, Bytes)| name.starts_with(b":");
+        assert!(!fields.iter().any(pseudo), "{trailers:?}");
+    }
+}
