@@ -56,6 +56,12 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
             path: from.to_owned(),
         });
     }
+    if let Some(what) = source.fault_of(&["results"]).map_err(fault)? {
+        return Err(StoreError::Import {
+            path: from.to_owned(),
+            what,
+        });
+    }
     let measured = read(&source.connection, from)?;
     let hash = hash(&measured);
     let rows = rows(&measured, &hash);

@@ -1,9 +1,12 @@
 //! The store of one plan: made or taken up, written cell by cell, read in order.
+//!
+//! A store may come from anybody: whoever reads is given as many loads as its plan has, and then an error if there are more.
 
 use std::collections::BTreeSet;
 
 use rusqlite::OpenFlags;
 
+use crate::experiment::plan::MAX_LOADS;
 use crate::store::column::{COLUMNS, Column};
 use crate::store::contents::Contents;
 use crate::store::database::{Database, DatabaseError, Found, in_transaction};
@@ -205,49 +208,61 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// No plan or several, more pages than cells; whatever keeps the database from it.
     pub fn contents(&mut self) -> Result<Contents, StoreError> {
-        let mut pages = Vec::new();
-        let query = "SELECT name, fingerprint FROM pages ORDER BY id";
-        self.each(query, &[], |values| {
-            let [name, fingerprint] = &values[..] else {
-                unreachable!("two columns, got {values:?}");
-            };
-            pages.push((name.to_string(), fingerprint.to_string()));
-        })?;
-        let mut contents = None;
-        let query = "SELECT name, hash, program, runs, cells, toml FROM plan";
+        let mut plans = Vec::new();
+        let query = "SELECT name, hash, program, runs, cells, toml FROM plan LIMIT 2";
         self.each(query, &[], |values| {
             let [name, hash, program, runs, cells, plan] = &values[..] else {
                 unreachable!("six columns, got {values:?}");
             };
             let count = |value: &Value| value.as_u64().unwrap_or_default();
-            contents = Some(Contents {
+            plans.push(Contents {
                 name: name.to_string(),
                 hash: hash.to_string(),
                 program: program.to_string(),
                 runs: count(runs),
                 cells: count(cells),
                 plan: plan.to_string(),
-                pages: std::mem::take(&mut pages),
+                pages: Vec::new(),
             });
         })?;
-        contents.ok_or_else(|| StoreError::Foreign {
-            store: self.location.clone(),
-            what: "its table plan is empty".to_owned(),
-        })
+        let mut contents = match (plans.pop(), plans.is_empty()) {
+            (Some(contents), true) => contents,
+            (None, _) => return Err(self.foreign("its table plan is empty".to_owned())),
+            (Some(_), false) => return Err(self.foreign("it has more than one plan".to_owned())),
+        };
+        // Every page has a cell.
+        let most = contents.cells.min(MAX_LOADS);
+        let query = format!(
+            "SELECT name, fingerprint FROM pages ORDER BY id LIMIT {}",
+            most + 1
+        );
+        self.each(&query, &[], |values| {
+            let [name, fingerprint] = &values[..] else {
+                unreachable!("two columns, got {values:?}");
+            };
+            contents
+                .pages
+                .push((name.to_string(), fingerprint.to_string()));
+        })?;
+        if contents.pages.len() as u64 > most {
+            return Err(self.foreign(format!("it has more than {most} pages, a cell each")));
+        }
+        Ok(contents)
     }
 
     /// Keys of the cells that it holds, in the order of the plan.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// More loads than its plan has; whatever keeps the database from it.
     pub fn keys(&mut self) -> Result<Vec<String>, StoreError> {
         let mut keys = Vec::new();
         // A cell is one transaction, so its first run stands for all.
-        let query = "SELECT cell FROM results WHERE run = 1 ORDER BY id";
-        self.each(query, &[], |values| keys.push(values[0].to_string()))?;
+        self.each_load("cell", "WHERE run = 1", &[], |values| {
+            keys.push(values[0].to_string());
+        })?;
         Ok(keys)
     }
 
@@ -255,7 +270,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// More loads than its plan has; whatever keeps the database from it.
     pub fn finished(&mut self) -> Result<BTreeSet<String>, StoreError> {
         Ok(self.keys()?.into_iter().collect())
     }
@@ -267,7 +282,7 @@ impl Store {
     /// Whatever keeps the database from it.
     pub fn has(&mut self, key: &str) -> Result<bool, StoreError> {
         let query = "SELECT id FROM results \
-                     WHERE plan = (SELECT hash FROM plan) AND cell = $1 AND run = 1";
+                     WHERE plan = (SELECT hash FROM plan) AND cell = $1 AND run = 1 LIMIT 1";
         let mut found = false;
         self.each(query, &[&Value::text(key)], |_| found = true)?;
         Ok(found)
@@ -318,14 +333,11 @@ impl Store {
         let key = rows[0].value("cell").to_string();
         let there = self.rows_of(&key)?;
         if there.len() != rows.len() {
-            return Err(StoreError::Foreign {
-                store: self.location.clone(),
-                what: format!(
-                    "of the cell {key} it has {} rows, want {} or none",
-                    there.len(),
-                    rows.len()
-                ),
-            });
+            return Err(self.foreign(format!(
+                "of the cell {key} it has {} rows, want {} or none",
+                there.len(),
+                rows.len()
+            )));
         }
         for (want, got) in rows.iter().zip(&there) {
             if let Some(at) = (0..COLUMNS.len()).find(|at| want.values[*at] != got.values[*at]) {
@@ -349,14 +361,11 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// More loads than its plan has; whatever keeps the database from it.
     pub fn rows_of(&mut self, key: &str) -> Result<Vec<Row>, StoreError> {
-        let query = format!(
-            "SELECT {} FROM results WHERE plan = (SELECT hash FROM plan) AND cell = $1 ORDER BY id",
-            self.names()
-        );
+        let its = "WHERE plan = (SELECT hash FROM plan) AND cell = $1";
         let mut rows = Vec::new();
-        self.each(&query, &[&Value::text(key)], |values| {
+        self.each_load(&self.names(), its, &[&Value::text(key)], |values| {
             rows.push(Row { values });
         })?;
         Ok(rows)
@@ -375,7 +384,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// More loads than its plan has; whatever keeps the database from it.
     pub fn rows(&mut self) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
         self.each_row(|row| rows.push(row))?;
@@ -386,17 +395,16 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// More loads than its plan has; whatever keeps the database from it.
     pub fn each_row(&mut self, mut take: impl FnMut(Row)) -> Result<(), StoreError> {
-        let query = format!("SELECT {} FROM results ORDER BY id", self.names());
-        self.each(&query, &[], |values| take(Row { values }))
+        self.each_load(&self.names(), "", &[], |values| take(Row { values }))
     }
 
     /// Gives the rows of every cell to `take`, in the order of the plan. No more than those of one cell are held at a time.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the database from it.
+    /// More loads than its plan has; whatever keeps the database from it.
     pub fn each_cell(&mut self, mut take: impl FnMut(&[Row])) -> Result<(), StoreError> {
         let mut cell = Vec::<Row>::new();
         self.each_row(|row| {
@@ -435,6 +443,47 @@ impl Store {
             })?;
         }
         Ok(whole)
+    }
+
+    /// Gives `columns` of the loads that are `which` to `take`, in the order of the plan; no more than the plan has, nor than
+    /// any may have.
+    fn each_load(
+        &mut self,
+        columns: &str,
+        which: &str,
+        values: &[&Value],
+        mut take: impl FnMut(Vec<Value>),
+    ) -> Result<(), StoreError> {
+        let mut most = 0;
+        self.each("SELECT cells, runs FROM plan LIMIT 1", &[], |values| {
+            let [cells, runs] = [0, 1].map(|at: usize| values[at].as_u64().unwrap_or_default());
+            most = cells.saturating_mul(runs).min(MAX_LOADS);
+        })?;
+        let query = format!(
+            "SELECT {columns} FROM results {which} ORDER BY id LIMIT {}",
+            most + 1
+        );
+        let mut given = 0;
+        self.each(&query, values, |values| {
+            if given < most {
+                take(values);
+            }
+            given += 1;
+        })?;
+        match given > most {
+            true => Err(self.foreign(format!(
+                "it has more than {most} loads, want those of its plan"
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// That it is none, for what was seen.
+    fn foreign(&self, what: String) -> StoreError {
+        StoreError::Foreign {
+            store: self.location.clone(),
+            what,
+        }
     }
 
     fn each(

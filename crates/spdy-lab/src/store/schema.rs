@@ -14,6 +14,9 @@ pub(crate) const VERSION: i64 = 2;
 /// The oldest that is read.
 pub(crate) const OLDEST: i64 = 1;
 
+/// Their names.
+pub(crate) const TABLES: [&str; 3] = ["plan", "pages", "results"];
+
 /// The statements that make them; `as_declared` gives the name of a type, of which there are `INTEGER PRIMARY KEY`, `INT`,
 /// `REAL`, `FLOAT`, `TEXT` and `TEXT PRIMARY KEY`.
 pub(crate) fn tables(as_declared: fn(&'static str) -> &'static str) -> String {
@@ -42,10 +45,11 @@ pub(crate) fn tables(as_declared: fn(&'static str) -> &'static str) -> String {
         ("fingerprint", "TEXT"),
     ];
     let results = COLUMNS.map(|column| (column.name, column.declared));
+    let [plan_name, pages_name, results_name] = TABLES;
     [
-        table("plan", &plan, ""),
-        table("pages", &pages, ""),
-        table("results", &results, ",\n  UNIQUE (plan, cell, run)"),
+        table(plan_name, &plan, ""),
+        table(pages_name, &pages, ""),
+        table(results_name, &results, ",\n  UNIQUE (plan, cell, run)"),
     ]
     .concat()
 }

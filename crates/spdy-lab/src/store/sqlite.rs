@@ -1,12 +1,16 @@
 //! A store in a file: SQLite.
+//!
+//! A file may come from anybody, and its schema is a program: a view that never ends may go by the name of a table, a
+//! column may be reckoned, a trigger may write. Nothing of that is run, and a file that has it is refused.
 
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, params_from_iter};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, params_from_iter};
 
 use crate::store::database::{Database, DatabaseError, Found};
-use crate::store::schema::{self, APPLICATION};
+use crate::store::schema::{self, APPLICATION, TABLES};
 use crate::store::value::Value;
 
 /// How long to wait while another program reads or writes the file.
@@ -23,7 +27,43 @@ impl Sqlite {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
+        for (setting, on) in [
+            (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+            (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false),
+            (DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false),
+        ] {
+            connection.set_db_config(setting, on)?;
+        }
         Ok(Self { connection })
+    }
+
+    /// What keeps `tables`, as far as they are there, from being rows that lie in the file and nothing else.
+    pub(crate) fn fault_of(&self, tables: &[&str]) -> rusqlite::Result<Option<String>> {
+        let trigger = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
+        let triggers: i64 = self.connection.query_row(trigger, [], |row| row.get(0))?;
+        if triggers > 0 {
+            return Ok(Some(format!("it has {triggers} triggers, want none")));
+        }
+        for table in tables {
+            // As SQLite has understood the schema, not as that calls itself.
+            let kind = "SELECT type FROM pragma_table_list WHERE schema = 'main' AND name = ?1 COLLATE NOCASE";
+            let kind = self.connection.query_row(kind, [table], |row| row.get(0));
+            let kind: Option<String> = kind.optional()?;
+            if let Some(kind) = kind.filter(|kind| kind != "table") {
+                return Ok(Some(format!("its {table} is a {kind}, want a table")));
+            }
+            let reckoned = "SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0";
+            let reckoned: i64 = self
+                .connection
+                .query_row(reckoned, [table], |row| row.get(0))?;
+            if reckoned > 0 {
+                return Ok(Some(format!(
+                    "its table {table} has {reckoned} columns that are reckoned, want none"
+                )));
+            }
+        }
+        Ok(None)
     }
 
     /// One of the numbers in the file's head.
@@ -39,7 +79,10 @@ impl Sqlite {
             return Ok(Found::Nothing);
         }
         Ok(match self.head("application_id")? {
-            APPLICATION => Found::Store(self.head("user_version")?),
+            APPLICATION => match self.fault_of(&TABLES)? {
+                Some(fault) => Found::Other(fault),
+                None => Found::Store(self.head("user_version")?),
+            },
             other => Found::Other(format!(
                 "its application id is {other:#x}, want {APPLICATION:#x}"
             )),
