@@ -16,6 +16,8 @@ pub(crate) mod inspect;
 mod inspect_view;
 pub(crate) mod lab;
 mod load_choices;
+#[cfg(unix)]
+mod new_file;
 mod outcome;
 mod output;
 pub(crate) mod race;

@@ -13,6 +13,7 @@ use spdy_record::options::{RecordOptions, Resolve};
 use spdy_record::record::record;
 use url::Url;
 
+use crate::commands::new_file::NewFile;
 use crate::commands::record_view::Recorded;
 use crate::commands::signals::Signals;
 use crate::commands::{Outcome, Usage};
@@ -131,7 +132,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         let mut outcome = Outcome::Done;
         for (url, output) in args.urls.iter().zip(&outputs) {
             match record_page(url, output, args, &options, &mut signals, printer).await {
-                Ok(()) => {}
+                Ok(Outcome::Done) => {}
+                Ok(other) => outcome = other,
                 // One page of several that fails is told, and the others go on.
                 Err(fault) if args.urls.len() > 1 && !is_interrupted(&fault) => {
                     printer.error(&fault);
@@ -199,29 +201,49 @@ async fn record_page(
     options: &RecordOptions,
     signals: &mut Signals,
     printer: &Printer,
-) -> anyhow::Result<()> {
-    let mut first: Option<Opened> = None;
-    let mut fingerprints = Vec::new();
-    for _ in 0..args.runs {
+) -> anyhow::Result<Outcome> {
+    let file = NewFile::create(output)?;
+    let mut kept: Option<Opened> = None;
+    let mut runs = Vec::new();
+    for number in 1..=args.runs {
         let bar = printer.progress(1, "recording");
         let opened = record_once(url, options, &bar, signals).await;
         bar.finish_and_clear();
-        let opened = opened.with_context(|| format!("cannot record {url}"))?;
-        fingerprints.push(Fingerprint::of(&opened.replica));
-        first.get_or_insert(opened);
+        runs.push(match opened {
+            Ok(opened) => {
+                let fingerprint = Fingerprint::of(&opened.replica);
+                kept.get_or_insert(opened);
+                Ok(fingerprint)
+            }
+            Err(fault) if args.runs == 1 || matches!(fault, RecordError::Interrupted) => {
+                return Err(fault).with_context(|| format!("cannot record {url}"));
+            }
+            // What other runs fetched is worth keeping.
+            Err(fault) => {
+                let told = fault.to_string();
+                let fault = anyhow::Error::new(fault);
+                printer.error(&fault.context(format!("cannot record {url} in run {number}")));
+                Err(told)
+            }
+        });
     }
-    let Some(opened) = first else {
-        unreachable!("there is at least one run")
-    };
+    let opened = kept.with_context(|| format!("cannot record {url} in any of its runs"))?;
     let gzip = output.extension().is_some_and(|ending| ending == "gz");
     let bytes = archive::encode(&opened.replica, gzip);
-    std::fs::write(output, &bytes).with_context(|| format!("cannot write {}", output.display()))?;
-    let recorded = Recorded::of(url, output, bytes.len(), &opened, &fingerprints);
-    if args.json {
-        printer.json(&recorded)
-    } else {
-        recorded.print(printer)
+    if signals.have_come().await {
+        return Err(RecordError::Interrupted).with_context(|| format!("cannot record {url}"));
     }
+    file.write(&bytes)?;
+    let recorded = Recorded::of(url, output, bytes.len(), &opened, &runs);
+    if args.json {
+        printer.json(&recorded)?;
+    } else {
+        recorded.print(printer)?;
+    }
+    Ok(match runs.iter().all(Result::is_ok) {
+        true => Outcome::Done,
+        false => Outcome::Failed,
+    })
 }
 
 async fn record_once(

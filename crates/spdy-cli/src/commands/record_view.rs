@@ -56,13 +56,15 @@ struct Failed {
     url: String,
 }
 
-/// What one run fetched, in one number, and how that differs from the first.
-#[derive(Debug, Serialize)]
+/// What one run fetched, in one number, and how that differs from the kept one, the first that came to something.
+#[derive(Debug, Default, Serialize)]
 struct Run {
-    fingerprint: String,
-    /// Fetched here, and not in the first run.
+    fingerprint: Option<String>,
+    /// Why it came to nothing.
+    fault: Option<String>,
+    /// Fetched here, and not in the kept run.
     added: Vec<String>,
-    /// Fetched in the first run, and not here.
+    /// Fetched in the kept run, and not here.
     missing: Vec<String>,
 }
 
@@ -72,7 +74,7 @@ impl Recorded {
         output: &Path,
         bytes: usize,
         opened: &Opened,
-        fingerprints: &[Fingerprint],
+        runs: &[Result<Fingerprint, String>],
     ) -> Self {
         let Opened { replica, notes } = opened;
         let ImportNotes {
@@ -104,16 +106,23 @@ impl Recorded {
             method: failure.method.clone(),
             url: failure.url.clone(),
         });
-        let runs = fingerprints.iter().map(|fingerprint| {
-            let (added, missing) = fingerprint.against(&fingerprints[0]);
-            let text =
-                |fetched: Vec<&Fetched>| fetched.into_iter().map(Fetched::to_string).collect();
-            Run {
-                fingerprint: fingerprint.sha256(),
-                added: text(added),
-                missing: text(missing),
+        let kept = runs.iter().flatten().next();
+        let text = |fetched: Vec<&Fetched>| fetched.into_iter().map(Fetched::to_string).collect();
+        let of_run = |run: &Result<Fingerprint, String>| match run {
+            Ok(fingerprint) => {
+                let (added, missing) = fingerprint.against(kept.unwrap_or(fingerprint));
+                Run {
+                    fingerprint: Some(fingerprint.sha256()),
+                    added: text(added),
+                    missing: text(missing),
+                    ..Run::default()
+                }
             }
-        });
+            Err(fault) => Run {
+                fault: Some(fault.clone()),
+                ..Run::default()
+            },
+        };
         Self {
             url: url.to_string(),
             output: output.display().to_string(),
@@ -129,7 +138,7 @@ impl Recorded {
             failures: failures.collect(),
             left_out: skipped.clone(),
             remarks,
-            runs: runs.collect(),
+            runs: runs.iter().map(of_run).collect(),
         }
     }
 
@@ -172,18 +181,20 @@ impl Recorded {
     }
 
     fn print_runs(&self, printer: &Printer) -> anyhow::Result<()> {
-        for (number, run) in self.runs.iter().enumerate() {
+        let mut is_kept = true;
+        for (number, run) in (1..).zip(&self.runs) {
+            let Some(fingerprint) = &run.fingerprint else {
+                let fault = run.fault.as_deref().unwrap_or_default();
+                printer.line(format_args!("run {number}  {BAD}failed{BAD:#}: {fault}"))?;
+                continue;
+            };
             let same = run.added.is_empty() && run.missing.is_empty();
-            let verdict = match (number, same) {
-                (0, _) => format!("{DIM}kept{DIM:#}"),
+            let verdict = match (std::mem::take(&mut is_kept), same) {
+                (true, _) => format!("{DIM}kept{DIM:#}"),
                 (_, true) => format!("{GOOD}the same{GOOD:#}"),
                 (_, false) => format!("{WARN}different{WARN:#}"),
             };
-            printer.line(format_args!(
-                "run {}  {}  {verdict}",
-                number + 1,
-                run.fingerprint
-            ))?;
+            printer.line(format_args!("run {number}  {fingerprint}  {verdict}"))?;
             for fetched in &run.added {
                 printer.line(format_args!("  + {fetched}"))?;
             }

@@ -38,4 +38,14 @@ impl Signals {
     pub(crate) async fn any(&mut self) -> anyhow::Result<()> {
         Ok(tokio::signal::ctrl_c().await?)
     }
+
+    /// Whether one came by now that nobody has heard.
+    #[cfg(unix)]
+    pub(crate) async fn have_come(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            came = self.any() => came.is_ok(),
+            () = tokio::task::yield_now() => false,
+        }
+    }
 }

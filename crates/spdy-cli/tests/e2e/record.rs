@@ -473,8 +473,8 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
     // Nobody ever answers here, and a page that is awaited is a good moment for Ctrl-C.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     let address = silent.local_addr().expect("it is bound");
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let output = folder.path().join("none.warc");
+    let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
+    let output = outputs.path().join("none.warc");
     let url = format!("http://{address}/");
     for (signal, code, profile_stays) in [
         (Signal::SIGINT, Some(1), false),
@@ -646,4 +646,50 @@ fn several_pages_become_replicas_in_a_folder_and_one_that_fails_stops_no_other()
         .iter()
         .filter(|exchange| exchange.kind == Kind::Image);
     assert!(images.count() >= 196, "{told}");
+}
+
+/// The stand-in of `spdy-record`'s own tests, which reads its log from a file.
+fn stand_in(output: &Path) -> std::process::Command {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let browser = crates.join("spdy-record/tests/data/browser.sh");
+    let log = crates.join("spdy-page/tests/data/chromium.netlog.json");
+    let mut command = spdy(&["record", "http://a.test/", "--settle", "0.01"]);
+    command.arg("-o").arg(output).arg("--browser").arg(browser);
+    command.arg(format!("--browser-arg=log={}", log.display()));
+    command
+}
+
+#[test]
+fn a_run_that_fails_is_told_and_the_one_before_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("page.warc");
+    let mut command = stand_in(&output);
+    let once = folder.path().join("once");
+    command.arg(format!("--browser-arg=once={}", once.display()));
+    let said = ended_with(1, command.args(["--runs", "2", "--json"]));
+    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    let runs = told["runs"].as_array().expect("there were runs");
+    assert_eq!(runs.len(), 2, "{told}");
+    assert!(runs[0]["fingerprint"].is_string(), "{told}");
+    assert_eq!(runs[1]["fingerprint"], Value::Null, "{told}");
+    let fault = runs[1]["fault"].as_str().unwrap_or_default();
+    assert!(fault.contains("there was a run before"), "{told}");
+    let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        stderr.contains("cannot record http://a.test/ in run 2: the browser left"),
+        "{stderr}"
+    );
+    let replica = open(output.to_str().expect("the path is UTF-8"));
+    assert!(!replica.expect("it was kept").replica.exchanges.is_empty());
+}
+
+#[test]
+fn where_nothing_can_be_written_no_browser_is_started() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let started = folder.path().join("started");
+    let mut command = stand_in(&folder.path().join("none/page.warc.gz"));
+    command.arg(format!("--browser-arg=once={}", started.display()));
+    let told = String::from_utf8_lossy(&ended_with(1, &mut command).stderr).into_owned();
+    assert!(told.contains("error: cannot write "), "{told}");
+    assert!(!started.exists());
 }

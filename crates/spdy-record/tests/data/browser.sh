@@ -3,12 +3,19 @@
 #
 #   log=FILE     what its NetLog begins with
 #   flood=LINES  so many events it adds to that once it shall navigate, and then tells of no load
+#   once=FOLDER  where that is, it fails; it makes it when it starts
 #   close=PORT   it connects there when it shall end, and does not end
 set -u
 for argument; do
   case $argument in
   --log-net-log=*) netlog=${argument#*=} ;;
   log=*) cat "${argument#*=}" >"$netlog" ;;
+  once=*)
+    mkdir "${argument#*=}" 2>/dev/null || {
+      echo "there was a run before" >&2
+      exit 1
+    }
+    ;;
   flood=*) flood=${argument#*=} ;;
   close=*) close=${argument#*=} ;;
   esac

@@ -1,0 +1,112 @@
+//! A file whose place is taken before the work is done that fills it.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use tempfile::NamedTempFile;
+
+/// A file to be written, and whole as soon as it can be seen: until [`NewFile::write`] there is none of that name, or
+/// the one that was there stays as it was.
+pub(crate) struct NewFile {
+    path: PathBuf,
+    place: Place,
+}
+
+enum Place {
+    /// A file under a passing name, beside where it goes.
+    Beside(NamedTempFile),
+    /// What was there: a file, with its rights and links, or a device.
+    There(File),
+}
+
+impl NewFile {
+    /// Takes the place at `path`, so that whoever cannot write there knows it now.
+    pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
+        let place = if path.exists() {
+            OpenOptions::new().write(true).open(path).map(Place::There)
+        } else {
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            tempfile::Builder::new()
+                .prefix(".spdy-")
+                // As of any new file: the process's mask takes from them.
+                .permissions(Permissions::from_mode(0o666))
+                .tempfile_in(folder.unwrap_or(Path::new(".")))
+                .map(Place::Beside)
+        };
+        let path = path.to_owned();
+        let place = place.with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path, place })
+    }
+
+    /// Puts `bytes` there.
+    pub(crate) fn write(self, bytes: &[u8]) -> anyhow::Result<()> {
+        let Self { path, place } = self;
+        let written = match place {
+            Place::Beside(mut file) => file
+                .write_all(bytes)
+                .and_then(|()| Ok(file.persist(&path).map(drop)?)),
+            Place::There(file) => overwrite(file, bytes),
+        };
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+fn overwrite(mut file: File, bytes: &[u8]) -> std::io::Result<()> {
+    // A device or a pipe has no length to cut.
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+    }
+    file.write_all(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_leaves_nothing_and_what_was_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
+        fs::write(&old, "as it was, and longer").unwrap();
+        let names = || {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        for path in [&new, &old] {
+            drop(NewFile::create(path).unwrap());
+        }
+        assert_eq!(names(), ["old"]);
+        assert_eq!(fs::read(&old).unwrap(), b"as it was, and longer");
+
+        for path in [&new, &old] {
+            NewFile::create(path).unwrap().write(b"whole").unwrap();
+            assert_eq!(fs::read(path).unwrap(), b"whole");
+        }
+        assert_eq!(names(), ["new", "old"]);
+        let plain = folder.path().join("plain");
+        fs::write(&plain, "").unwrap();
+        let rights = |path: &Path| fs::metadata(path).unwrap().permissions();
+        assert_eq!(rights(&new), rights(&plain));
+        NewFile::create(Path::new("/dev/null"))
+            .unwrap()
+            .write(b"gone")
+            .unwrap();
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_had_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let nowhere = folder.path().join("none/file");
+        for path in [&nowhere, folder.path()] {
+            let told = NewFile::create(path).err().unwrap().to_string();
+            assert_eq!(told, format!("cannot write {}", path.display()));
+        }
+    }
+}
