@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::coding;
+use crate::har_cookies;
 use crate::head::Head;
 use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::{Exchange, Initiator, Kind, Replica};
@@ -149,7 +150,7 @@ fn request(exchange: &Exchange) -> Value {
         "method": exchange.method.as_str(),
         "url": exchange.url.as_str(),
         "httpVersion": version(exchange, head.as_ref()),
-        "cookies": [],
+        "cookies": head.as_ref().map(har_cookies::sent).unwrap_or_default(),
         "headers": fields(head.as_ref()),
         "queryString": query,
         "headersSize": exchange.request_head.len(),
@@ -181,7 +182,7 @@ fn response(exchange: &Exchange) -> Value {
         "status": exchange.status().unwrap_or(0),
         "statusText": reason.unwrap_or_default(),
         "httpVersion": version(exchange, head.as_ref()),
-        "cookies": [],
+        "cookies": head.as_ref().map(har_cookies::set).unwrap_or_default(),
         "headers": fields(head.as_ref()),
         "content": content(exchange, head.as_ref(), value("content-type")),
         "redirectURL": value("location"),
@@ -251,6 +252,7 @@ fn millis(time: Duration) -> f64 {
 mod tests {
     use super::*;
     use crate::builtin;
+    use crate::head::with_field;
     use crate::open::{ImportOptions, read};
 
     fn exported(replica: &Replica) -> Value {
@@ -285,6 +287,20 @@ mod tests {
             exported(&replica)["log"]["pages"][0]["pageTimings"]["onLoad"],
             -1.0
         );
+    }
+
+    #[test]
+    fn cookies_stand_beside_the_fields_that_they_came_in() {
+        let mut replica = builtin::portal();
+        let exchange = &mut replica.exchanges[1];
+        exchange.request_head = with_field(&exchange.request_head, "Cookie", Some("a=1"));
+        exchange.response_head = with_field(&exchange.response_head, "Set-Cookie", Some("b=2"));
+        let entry = &exported(&replica)["log"]["entries"][1];
+        assert_eq!(
+            entry["request"]["cookies"],
+            json!([{"name": "a", "value": "1"}])
+        );
+        assert_eq!(entry["response"]["cookies"][0]["name"], "b");
     }
 
     #[test]

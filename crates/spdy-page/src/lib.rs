@@ -41,6 +41,7 @@ mod assemble;
 mod css;
 mod filler;
 mod har;
+mod har_cookies;
 mod har_model;
 mod html;
 mod infer;
