@@ -19,14 +19,6 @@ pub enum CalibrateError {
         /// Why.
         source: io::Error,
     },
-    /// A page load is whole in virtual time and not in real time.
-    #[error("{what} is not whole in real time: {failure}")]
-    NotWhole {
-        /// Which load.
-        what: String,
-        /// The first of its failures.
-        failure: String,
-    },
     /// Sockets of a host failed.
     #[error("a socket behind the link failed")]
     Socket(#[from] io::Error),

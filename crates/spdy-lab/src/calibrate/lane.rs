@@ -45,13 +45,13 @@ pub fn starved_limit_ms(expected: Duration) -> f64 {
     (expected.as_secs_f64() * 1e3 * 0.01).max(4.0)
 }
 
-/// A run, and why it does not count; nothing if it does.
+/// A run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What it was.
-    pub attempt: Attempt,
-    /// What was wrong with it.
-    pub faults: Vec<Fault>,
+    /// What it took, or why it does not count.
+    pub took: Result<Duration, String>,
+    /// For how long both ends computed; `None` where the system does not tell.
+    pub computed: Option<Duration>,
 }
 
 /// A link that runs subjects one after the other.
@@ -81,7 +81,7 @@ impl Lane {
     ///
     /// # Errors
     ///
-    /// The link or a socket failed; not that a run does not count.
+    /// The link or a host failed; not that a run does not count.
     pub fn run<S: Subject>(
         &mut self,
         subject: &S,
@@ -91,20 +91,31 @@ impl Lane {
         self.network
             .begin(&subject.path(), seed::derive(seed, "path"))?;
         let patience = expected * 10 + PATIENCE;
-        let attempt = subject.in_real_time(&mut self.network, seed, patience)?;
+        let Attempt {
+            took,
+            measured,
+            hosts,
+        } = subject.in_real_time(&mut self.network, seed, patience)?;
         if !self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
             let seconds = REST_WITHIN.as_secs();
             return Err(CalibrateError::Restless { seconds });
         }
-        let mut faults = limits(expected).faults(&attempt.measured);
+        let mut faults = limits(expected).faults(&measured);
         let limit_ms = starved_limit_ms(expected);
-        if let Some(hosts) = attempt.hosts
+        if let Some(hosts) = hosts
             && hosts.waited.as_secs_f64() * 1e3 > limit_ms
         {
             let got_ms = hosts.waited.as_secs_f64() * 1e3;
             faults.push(Fault::Starved { got_ms, limit_ms });
         }
-        Ok(Run { attempt, faults })
+        Ok(Run {
+            // Whoever failed says so, also where the link was not what was asked for.
+            took: took.and_then(|took| match faults.first() {
+                None => Ok(took),
+                Some(fault) => Err(fault.to_string()),
+            }),
+            computed: hosts.map(|hosts| hosts.ran),
+        })
     }
 }
 

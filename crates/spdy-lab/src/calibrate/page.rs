@@ -71,7 +71,7 @@ impl PageCell {
     fn took(load: &Load) -> Result<Duration, String> {
         match load.failures.first() {
             None => Ok(Duration::from_secs_f64(load.load_ms / 1e3)),
-            Some(failure) => Err(failure.clone()),
+            Some(failure) => Err(format!("it is not whole: {failure}")),
         }
     }
 }
@@ -139,16 +139,12 @@ impl Subject for PageCell {
             patience,
         };
         let loaded = live::load(network, &self.page, &which)?;
-        let took = match (Self::took(&loaded.load), loaded.was_given_up) {
-            (_, true) => None,
-            (Ok(took), false) => Some(took),
-            (Err(failure), false) => {
-                let what = self.to_string();
-                return Err(CalibrateError::NotWhole { what, failure });
-            }
-        };
         Ok(Attempt {
-            took,
+            took: if loaded.was_given_up {
+                Err("it never ended".to_owned())
+            } else {
+                Self::took(&loaded.load)
+            },
             measured: loaded.measured,
             hosts: loaded.hosts,
         })
@@ -236,5 +232,25 @@ mod tests {
             ]
         );
         assert_eq!((summary.unmeasured, summary.repeated), (1, 4));
+    }
+
+    #[test]
+    fn a_load_takes_a_time_if_it_is_whole_and_has_a_reason_if_it_is_not() {
+        let cell = cells().remove(0);
+        let (network, options) = (&cell.network, &*cell.options);
+        let config = network.config(options);
+        let mut load = browser::load(
+            &cell.page,
+            cell.protocol,
+            &network.name,
+            &config,
+            options,
+            1,
+        );
+        let took = Duration::from_secs_f64(load.load_ms / 1e3);
+        assert_eq!(PageCell::took(&load), Ok(took));
+        load.failures.push("503 for /".to_owned());
+        let why = "it is not whole: 503 for /".to_owned();
+        assert_eq!(PageCell::took(&load), Err(why));
     }
 }

@@ -93,13 +93,20 @@ fn serve_until(stopped: oneshot::Receiver<()>, ready: &mpsc::Sender<SocketAddr>)
     })
 }
 
-/// On the client's thread: how long it took, if it ended in time.
-fn fetch(cell: &Cell, server: SocketAddr, patience: Duration) -> io::Result<Option<Duration>> {
+/// On the client's thread: how long it took, or why it has no end.
+fn fetch(
+    cell: &Cell,
+    server: SocketAddr,
+    patience: Duration,
+) -> io::Result<Result<Duration, String>> {
     block_on(async {
         let runtime = TokioRuntime::start();
         let fetched = download::fetch(&Sockets, &runtime, cell, server);
-        let in_time = tokio::time::timeout(patience, fetched).await;
-        in_time.ok().transpose()
+        Ok(match tokio::time::timeout(patience, fetched).await {
+            Ok(Ok(took)) => Ok(took),
+            Ok(Err(fault)) => Err(format!("it failed: {fault}")),
+            Err(_) => Err("it never ended".to_owned()),
+        })
     })
 }
 

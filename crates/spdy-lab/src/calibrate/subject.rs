@@ -29,7 +29,7 @@ pub trait Subject: Clone + Debug + Display + Send + Serialize + Sync {
     ///
     /// # Errors
     ///
-    /// The link or a socket failed, or what came was not what came in virtual time.
+    /// The link or a host failed. That the subject itself came to no end is told by the [`Attempt`].
     fn in_real_time(
         &self,
         network: &mut RealNetwork,
@@ -48,8 +48,8 @@ pub trait Subject: Clone + Debug + Display + Send + Serialize + Sync {
 /// One run in real time, whether or not it counts.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What it took; `None` if it was given up.
-    pub took: Option<Duration>,
+    /// What it took, or why it came to no end that counts.
+    pub took: Result<Duration, String>,
     /// What the link was meanwhile.
     pub measured: Measured,
     /// What both hosts computed, and waited for a core; `None` where the system does not tell.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::calibrate::compare::CellResult;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::Lane;
+use crate::calibrate::lane::{Lane, Run};
 use crate::calibrate::subject::Subject;
 
 /// How often a run that does not count is repeated.
@@ -68,6 +68,16 @@ impl<S> Plan<S> {
     }
 }
 
+/// One attempt at a run.
+#[derive(Clone, Copy, Debug)]
+struct Try {
+    /// To wait for before it.
+    pause: Duration,
+    seed: u64,
+    /// What it takes in virtual time.
+    expected: Duration,
+}
+
 impl Work {
     const fn seed_of(&self, run: u32) -> u64 {
         self.seed.wrapping_add(run as u64)
@@ -105,7 +115,7 @@ impl Work {
     /// # Errors
     ///
     /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
-    /// and subjects of which none does neither.
+    /// those that fail in real time among them, and subjects of which none does neither.
     pub fn run<S: Subject>(
         &self,
         subjects: &[S],
@@ -126,7 +136,11 @@ impl Work {
                 let (sender, plans, next) = (sender.clone(), &plans, &next);
                 scope.spawn(move || {
                     while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let done = self.cell(&mut lane, plan, &sender);
+                        let run = |it: Try| {
+                            thread::sleep(it.pause);
+                            lane.run(&plan.subject, it.seed, it.expected)
+                        };
+                        let done = self.cell(plan, &sender, run);
                         let done = done.map(|result| Event::Done(plan.number, Box::new(result)));
                         let broke = done.is_err();
                         if sender.send(done).is_err() || broke {
@@ -152,9 +166,9 @@ impl Work {
 
     fn cell<S: Subject>(
         &self,
-        lane: &mut Lane,
         plan: &Plan<S>,
         told: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
+        mut run_once: impl FnMut(Try) -> Result<Run, CalibrateError>,
     ) -> Result<CellResult<S>, CalibrateError> {
         let ms = |time: &Duration| time.as_secs_f64() * 1e3;
         let mut result = CellResult {
@@ -167,22 +181,23 @@ impl Work {
         };
         let mut left: VecDeque<(u32, u32)> = (0..plan.runs).map(|run| (run, 0)).collect();
         while let Some((run, attempts)) = left.pop_front() {
-            thread::sleep(PAUSE * attempts);
             let expected = plan.expected(run);
-            let ran = lane.run(&plan.subject, self.seed_of(run), expected)?;
-            let why = match (ran.attempt.took, ran.faults.first()) {
-                (Some(took), None) => {
+            let ran = run_once(Try {
+                pause: PAUSE * attempts,
+                seed: self.seed_of(run),
+                expected,
+            })?;
+            let why = match ran.took {
+                Ok(took) => {
                     result.real_ms.push(ms(&took));
-                    let computed = ran.attempt.hosts.map(|hosts| ms(&hosts.ran));
-                    result.computed_ms.extend(computed);
+                    result.computed_ms.extend(ran.computed.as_ref().map(ms));
                     if plan.subject.is_lossy() {
                         result.virtual_ms.push(ms(&expected));
                     }
                     let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
                     continue;
                 }
-                (None, None) => "it never ended".to_owned(),
-                (_, Some(fault)) => fault.to_string(),
+                Err(why) => why,
             };
             result.repeated += 1;
             if attempts < REPEATS {
@@ -196,5 +211,69 @@ impl Work {
             result.virtual_ms = plan.virtual_times.iter().map(ms).collect();
         }
         Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::cell::{self, Cell};
+
+    const WORK: Work = Work {
+        runs: 3,
+        lossy_runs: 5,
+        seed: 7,
+        lanes: 1,
+    };
+
+    /// What comes of a cell without loss whose attempts come to what `took` says of their seed and their number, from 1.
+    fn cell(mut took: impl FnMut(u64, u32) -> Result<Duration, String>) -> CellResult<Cell> {
+        let plans = WORK.plan(&cell::small()[..1]);
+        let plans = plans.expect("it has an end in virtual time");
+        let (told, _events) = mpsc::channel();
+        let mut attempts = 0;
+        let run = |it: Try| {
+            attempts += 1;
+            let computed = Some(Duration::from_millis(1));
+            let took = took(it.seed, attempts);
+            Ok(Run { took, computed })
+        };
+        let result = WORK.cell(&plans[0], &told, run);
+        result.expect("no link broke")
+    }
+
+    /// One load that was not whole, once, ended a whole calibration with an error, and all that it had measured was lost.
+    #[test]
+    fn a_run_that_fails_in_real_time_is_repeated_as_one_on_a_late_link_is() {
+        let mut seeds = Vec::new();
+        let result = cell(|seed, attempt| {
+            seeds.push(seed);
+            match attempt {
+                1 => Err("it is not whole".to_owned()),
+                _ => Ok(Duration::from_millis(u64::from(attempt))),
+            }
+        });
+        assert_eq!(seeds, [7, 8, 9, 7], "with its own seed, after the others");
+        assert_eq!(result.real_ms, [2.0, 3.0, 4.0]);
+        assert_eq!(result.computed_ms, [1.0; 3]);
+        assert_eq!((result.repeated, result.short_of_runs), (1, None));
+    }
+
+    #[test]
+    fn a_run_that_never_counts_is_given_up_and_the_others_of_its_cell_are_kept() {
+        let mut failed = 0;
+        let result = cell(|seed, _| match seed {
+            8 => {
+                failed += 1;
+                Err(format!("it is not whole, {failed} times"))
+            }
+            _ => Ok(Duration::from_millis(seed)),
+        });
+        assert_eq!(result.real_ms, [7.0, 9.0]);
+        assert_eq!((failed, result.repeated), (REPEATS + 1, REPEATS + 1));
+        assert_eq!(
+            result.short_of_runs.as_deref(),
+            Some("it is not whole, 11 times")
+        );
     }
 }
