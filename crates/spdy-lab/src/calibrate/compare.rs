@@ -28,6 +28,8 @@ pub struct CellResult<S> {
     pub real_ms: Vec<f64>,
     /// Milliseconds for which both ends computed in each of them, where the system tells. In virtual time that takes none.
     pub computed_ms: Vec<f64>,
+    /// Runs in real time that were to count.
+    pub runs_asked: u32,
     /// Runs that did not count, and were repeated.
     pub repeated: u32,
     /// What was wrong with the last of them, for a cell that has fewer runs than asked for.
@@ -61,6 +63,14 @@ impl<S: Subject> CellResult<S> {
     #[must_use]
     pub fn error(&self) -> Option<f64> {
         Some(self.virtual_figure()? / self.real_figure()? - 1.0)
+    }
+
+    /// That it has fewer runs than asked for, and why; `None` if it has them all.
+    #[must_use]
+    pub fn shortage(&self) -> Option<String> {
+        let why = self.short_of_runs.as_ref()?;
+        let (what, count, asked) = (&self.subject, self.real_ms.len(), self.runs_asked);
+        Some(format!("{what}: {count} of {asked} runs count: {why}"))
     }
 }
 
@@ -179,6 +189,8 @@ impl Summary {
             past_bars: Vec::new(),
         };
         summary.past_bars = summary.judge();
+        let short = results.iter().filter_map(CellResult::shortage);
+        summary.past_bars.extend(short);
         summary
     }
 
@@ -201,9 +213,6 @@ impl Summary {
                 "{}: one over six is {real:.3} in real time and {ours:.3} in virtual time",
                 pair.cell
             ));
-        }
-        if self.unmeasured > 0 {
-            past.push(format!("{} cells have no run that counts", self.unmeasured));
         }
         past
     }
@@ -238,6 +247,7 @@ mod tests {
             virtual_ms: virtual_ms.to_vec(),
             real_ms: real_ms.to_vec(),
             computed_ms: Vec::new(),
+            runs_asked: 3,
             repeated: 1,
             short_of_runs: None,
         }
@@ -295,9 +305,22 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_that_was_not_measured_is_no_success() {
-        let summary = Summary::of(&[result(cell::loss_free()[0], &[1.0], &[])]);
+    fn a_cell_with_fewer_runs_than_asked_for_is_no_success() {
+        let at = |real_ms: &[f64], why: &str| CellResult {
+            short_of_runs: Some(why.to_owned()),
+            ..result(cell::loss_free()[0], &[1.0], real_ms)
+        };
+        let summary = Summary::of(&[at(&[], "it never ended")]);
         assert_eq!((summary.unmeasured, summary.loss_free), (1, None));
-        assert_eq!(summary.past_bars, ["1 cells have no run that counts"]);
+        assert_eq!(
+            summary.past_bars,
+            ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: 0 of 3 runs count: it never ended"]
+        );
+        let summary = Summary::of(&[at(&[1.0, 1.0], "it was late")]);
+        assert_eq!(summary.unmeasured, 0);
+        assert_eq!(
+            summary.past_bars,
+            ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: 2 of 3 runs count: it was late"]
+        );
     }
 }

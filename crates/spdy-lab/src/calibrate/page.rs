@@ -177,13 +177,10 @@ impl Summary {
             ))
         };
         let mut past_bars: Vec<String> = results.iter().filter_map(past).collect();
-        let unmeasured = results.iter().filter(|it| it.real_ms.is_empty()).count();
-        if unmeasured > 0 {
-            past_bars.push(format!("{unmeasured} loads have no run that counts"));
-        }
+        past_bars.extend(results.iter().filter_map(CellResult::shortage));
         Self {
             errors: Errors::of(results),
-            unmeasured,
+            unmeasured: results.iter().filter(|it| it.real_ms.is_empty()).count(),
             repeated: results.iter().map(|it| it.repeated).sum(),
             past_bars,
         }
@@ -211,8 +208,9 @@ mod tests {
             virtual_ms: vec![virtual_ms],
             real_ms: real_ms.to_vec(),
             computed_ms: Vec::new(),
+            runs_asked: 1,
             repeated: 2,
-            short_of_runs: None,
+            short_of_runs: real_ms.is_empty().then(|| "it never ended".to_owned()),
         };
         let at = [
             result(first.clone(), 1_029.0, &[1_000.0]),
@@ -228,7 +226,7 @@ mod tests {
             summary.past_bars,
             [
                 "portal over dsl by http: off by +3.10 %, at most 3 %",
-                "1 loads have no run that counts"
+                "portal over dsl by h2: 0 of 1 runs count: it never ended"
             ]
         );
         assert_eq!((summary.unmeasured, summary.repeated), (1, 4));

@@ -176,6 +176,7 @@ impl Work {
             virtual_ms: Vec::new(),
             real_ms: Vec::new(),
             computed_ms: Vec::new(),
+            runs_asked: plan.runs,
             repeated: 0,
             short_of_runs: None,
         };

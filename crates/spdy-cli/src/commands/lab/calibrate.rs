@@ -225,7 +225,7 @@ struct Calibration {
 impl Calibration {
     fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["kbps", "ms", "loss %", "manner", "objects", "bytes"];
-        let figures = ["virtual ms", "real ms", "error", "repeated"];
+        let figures = ["virtual ms", "real ms", "error", "runs", "repeated"];
         let mut table = Table::new(words.into_iter().chain(figures).map(table::Cell::number));
         for result in &self.cells {
             table.row(row(result));
@@ -304,6 +304,7 @@ fn row(result: &CellResult<Cell>) -> Vec<table::Cell> {
         told_ms(result.virtual_figure()),
         told_ms(result.real_figure()),
         told_error(result.error()),
+        told_runs(result),
         table::Cell::number(result.repeated),
     ]
 }
@@ -339,6 +340,15 @@ pub(super) fn told_ms(figure: Option<f64>) -> table::Cell {
     table::Cell::number(text)
 }
 
+/// How many runs count, and of how many if some are missing.
+pub(super) fn told_runs<S>(result: &CellResult<S>) -> table::Cell {
+    let (count, asked) = (result.real_ms.len(), result.runs_asked);
+    if result.short_of_runs.is_none() {
+        return table::Cell::number(count);
+    }
+    table::Cell::number(format_args!("{count} of {asked}")).styled(BAD)
+}
+
 /// An error, or that there is none.
 pub(super) fn told_error(error: Option<f64>) -> table::Cell {
     table::Cell::number(error.map_or("–".to_owned(), signed_percent))
@@ -350,4 +360,31 @@ fn percent(part: f64) -> String {
 
 fn signed_percent(part: f64) -> String {
     format!("{:+.2} %", part * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_with_fewer_runs_than_asked_for_says_so_in_its_row() {
+        let mut result = CellResult {
+            subject: cell::small()[0],
+            virtual_ms: vec![100.0],
+            real_ms: vec![100.0, 101.0],
+            computed_ms: Vec::new(),
+            runs_asked: 2,
+            repeated: 0,
+            short_of_runs: None,
+        };
+        let told = |result: &CellResult<Cell>| {
+            let mut table = Table::new(["runs"].map(table::Cell::number));
+            table.row([told_runs(result)]);
+            anstream::adapter::strip_str(&table.to_string()).to_string()
+        };
+        assert_eq!(told(&result).lines().last(), Some("   2"));
+        result.runs_asked = 3;
+        result.short_of_runs = Some("it was late".to_owned());
+        assert_eq!(told(&result).lines().last(), Some("2 of 3"));
+    }
 }

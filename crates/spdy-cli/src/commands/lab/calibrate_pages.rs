@@ -85,7 +85,8 @@ pub(super) fn is_the_kernels(network: &RaceNetwork) -> Result<(), Usage> {
 impl Calibration {
     fn tell(&self, printer: &Printer) -> anyhow::Result<()> {
         let words = ["page", "network", "protocol"].map(Cell::word);
-        let figures = ["virtual ms", "real ms", "error", "computed ms", "repeated"];
+        let times = ["virtual ms", "real ms", "error", "computed ms"];
+        let figures = times.into_iter().chain(["runs", "repeated"]);
         let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
         for result in &self.loads {
             let load = &result.subject;
@@ -97,6 +98,7 @@ impl Calibration {
                 calibrate::told_ms(result.real_figure()),
                 calibrate::told_error(result.error()),
                 calibrate::told_ms(median(result.computed_ms.iter().copied())),
+                calibrate::told_runs(result),
                 Cell::number(result.repeated),
             ]);
         }

@@ -102,8 +102,8 @@ enum Command {
     /// Hold virtual time against the kernel's TCP: the same downloads, or page loads, through both
     ///
     /// Runs whose link was not what was asked for are repeated and never counted. The exit code is 1 if the mean
-    /// error is past its bar (1 % without loss, 8 % with), one connection beats six in one clock alone, or a page load
-    /// without loss is off by more than 3 %. Needs what
+    /// error is past its bar (1 % without loss, 8 % with), one connection beats six in one clock alone, a page load
+    /// without loss is off by more than 3 %, or a setting has fewer runs that count than asked for. Needs what
     /// `spdy lab shape` needs; takes minutes for all settings.
     #[cfg(target_os = "linux")]
     #[command(after_help = calibrate::EXAMPLES)]
