@@ -222,7 +222,7 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
         let output = output.expect("spdy starts");
         let found: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        let errors = &found["summary"]["errors"];
+        let errors = &found["summary"]["loss_free"];
         let (loads, most) = (errors["cells"].as_u64(), errors["max"].as_f64());
         // Eight were asked for: one or two may have met nothing but late moments.
         if loads >= Some(6) && most.is_some_and(|most| most <= 0.03) {

@@ -28,9 +28,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How it is done.
 #[derive(Clone, Debug)]
 pub struct Work {
-    /// Runs of a cell without loss that must count, at least 1.
+    /// Runs of a cell without loss and jitter that must count, at least 1.
     pub runs: u32,
-    /// Runs of a lossy cell that must count, at least 1.
+    /// Runs of a [lossy](Subject::is_lossy) cell that must count, at least 1.
     pub lossy_runs: u32,
     /// Seed of the first run; the next has the next number.
     pub seed: u64,

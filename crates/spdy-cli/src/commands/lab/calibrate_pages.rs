@@ -104,17 +104,15 @@ impl Calibration {
         }
         printer.line(table)?;
         printer.line("")?;
-        if let Some(errors) = &self.summary.errors {
-            let mut sums = Table::new(calibrate::SIZES.map(Cell::number));
-            sums.row(calibrate::sizes(errors));
-            printer.line(sums)?;
-        }
         let Summary {
+            loss_free,
+            lossy,
             unmeasured,
             repeated,
             past_bars,
-            ..
         } = &self.summary;
+        let sums = [("loads, no loss", *loss_free), ("loads, loss", *lossy)];
+        printer.line(calibrate::told_sums(&sums))?;
         printer.line(format_args!(
             "{DIM}{repeated} runs repeated, {unmeasured} loads not measured; {}{DIM:#}",
             self.conditions
