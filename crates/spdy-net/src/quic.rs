@@ -40,6 +40,9 @@ pub const DATAGRAM_BYTES: u32 = 1200;
 pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
 /// Receive window of a server's stream, bytes, as over HTTP/2.
 const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
+/// The most streams of requests that are open at once, whatever `max_streams` says: quinn makes an entry for each that
+/// may be, when the connection is born.
+const MAX_REQUEST_STREAMS: u32 = 4096;
 /// How long a client hears nothing of its server before the connection counts as lost.
 const CLIENT_IDLE: Duration = Duration::from_secs(180);
 /// Clients whose first packet came and that nobody let in yet; the next are refused.
@@ -133,9 +136,10 @@ impl QuicOptions {
 
     fn server_transport(options: &ServerOptions) -> TransportConfig {
         let mut transport = options.quic.transport(options.idle_timeout);
-        let window = options.max_streams.saturating_mul(SERVER_STREAM_WINDOW);
+        let streams = options.max_streams.min(MAX_REQUEST_STREAMS);
+        let window = streams.saturating_mul(SERVER_STREAM_WINDOW);
         transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(options.max_streams))
+            .max_concurrent_bidi_streams(VarInt::from_u32(streams))
             .stream_receive_window(VarInt::from_u32(SERVER_STREAM_WINDOW))
             .receive_window(VarInt::from_u32(window.max(SERVER_STREAM_WINDOW)))
             .keep_alive_interval(options.keepalive);

@@ -53,7 +53,7 @@ pub struct ServerOptions {
     pub frame_timeout: Duration,
     /// The largest request head taken, bytes. (HTTP/1.1: at least 8 KiB.)
     pub max_head_bytes: usize,
-    /// Exchanges open at once on one connection (SPDY, HTTP/2, HTTP/3).
+    /// Exchanges open at once on one connection (SPDY, HTTP/2, HTTP/3, there at most 4096).
     pub max_streams: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,

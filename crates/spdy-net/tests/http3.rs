@@ -397,6 +397,22 @@ async fn no_more_streams_are_open_at_once_than_the_server_allows() {
 }
 
 #[tokio::test]
+async fn however_many_streams_a_server_allows_over_quic_it_is_no_more_than_4096() {
+    let options = ServerOptions {
+        max_streams: 5000,
+        ..ServerOptions::default()
+    };
+    let world = World::serve(echo, options);
+    let raw = world.raw().await;
+    let mut open = Vec::new();
+    for _ in 0..4096 {
+        open.push(raw.open_bi().await.unwrap());
+    }
+    let patience = Duration::from_millis(50); // the credit is there, or comes only with an answer
+    assert!(tokio::time::timeout(patience, raw.open_bi()).await.is_err());
+}
+
+#[tokio::test]
 async fn a_head_that_does_not_come_is_given_up_when_its_time_is_over() {
     let (time, hits) = (PushedTime::default(), LimitHits::default());
     let options = ServerOptions {

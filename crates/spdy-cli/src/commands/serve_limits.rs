@@ -28,7 +28,7 @@ pub(crate) struct Limits {
     #[arg(long, value_name = "N", default_value_t = 10)]
     abuses_per_address: u32,
 
-    /// Exchanges open at once on one SPDY or HTTP/2 connection
+    /// Exchanges open at once on one SPDY, HTTP/2 or HTTP/3 connection; over HTTP/3 at most 4096
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     max_streams: u32,
 
