@@ -239,6 +239,27 @@ impl Admission {
         false
     }
 
+    /// Whether there is room, and `address` has used up less than half of what it may have: else whoever can write
+    /// its name on a packet could use up the rest, and keep it out.
+    pub(crate) fn is_at_ease(&self, now: Instant, address: IpAddr) -> bool {
+        let limits = &self.limits;
+        let table = self.lock();
+        let half_used = |source: Source| {
+            let Some(record) = table.records.get(&source) else {
+                return false;
+            };
+            let times = |limit: u32| u64::from(limit) * u64::from(source.factor());
+            let full = times(limits.rate) * BURST_SECONDS * 1000;
+            let waited = (now - record.filled).as_millis() as u64;
+            let tokens = record
+                .tokens
+                .saturating_add(waited.saturating_mul(times(limits.rate)));
+            (limits.per_address > 0 && 2 * u64::from(record.open) >= times(limits.per_address))
+                || (limits.rate > 0 && 2 * tokens <= full)
+        };
+        self.room.available_permits() > 0 && !Source::all(address).any(half_used)
+    }
+
     /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
     ///
     /// # Errors
@@ -515,6 +536,28 @@ mod tests {
             assert!(door.admit(ms(1_000_000), one).is_ok(), "{nth}");
         }
         assert!(door.admit(ms(1_000_000), one).is_err());
+    }
+
+    #[test]
+    fn an_address_is_at_ease_until_half_of_what_it_may_have_is_used_up() {
+        let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        let by_rate = door(|limits| limits.rate = 2);
+        for nth in 0..5 {
+            assert!(by_rate.is_at_ease(ms(0), one), "{nth} of ten tokens");
+            by_rate.admit(ms(0), one).expect("there are tokens");
+        }
+        assert!(!by_rate.is_at_ease(ms(0), one));
+        assert!(by_rate.is_at_ease(ms(0), other));
+        assert!(!by_rate.is_at_ease(ms(0), one), "asking costs nothing");
+        assert!(by_rate.is_at_ease(ms(500), one), "a token came");
+        let by_number = door(|limits| limits.per_address = 4);
+        let open = [(); 2].map(|()| {
+            assert!(by_number.is_at_ease(ms(0), one));
+            by_number.admit(ms(0), one).expect("there is room")
+        });
+        assert!(!by_number.is_at_ease(ms(0), one));
+        drop(open);
+        assert!(by_number.is_at_ease(ms(0), one));
     }
 
     /// A client that asked more than once a millisecond kept its address at nothing for ever.

@@ -16,7 +16,8 @@ use crate::seat::Seat;
 use crate::serve::ServerOptions;
 use crate::tls::ServerTls;
 
-/// Connections up to which a client is believed its address. Past it each must show first that it receives there
+/// Connections of a listener up to which a client is believed its address, where there is room and the address has
+/// half of its own left. Past it each must show first that it receives there
 /// what is sent: addresses that are made up else fill the house, and are counted for others.
 const BELIEVED_CONNECTIONS: usize = 128;
 
@@ -72,7 +73,9 @@ impl QuicListener {
                 break;
             };
             let from = incoming.address();
-            if !incoming.is_proven() && open.len() >= BELIEVED_CONNECTIONS {
+            let is_calm =
+                open.len() < BELIEVED_CONNECTIONS && door.is_at_ease(door.hour(), from.ip());
+            if !is_calm && !incoming.is_proven() {
                 incoming.ask_for_proof();
                 continue;
             }

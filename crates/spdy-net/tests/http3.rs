@@ -14,7 +14,9 @@ use rustls::pki_types::pem::PemObject;
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
+use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::listen::ListenOptions;
 use spdy_net::serve::ServerOptions;
 use support::h3::{CONTROL, LOOPBACK, World, announced, closed, code, headers, long, outcome, uni};
 use support::{PushedTime, echo, get, pattern, post, read};
@@ -484,5 +486,35 @@ async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
         let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(most)].concat();
         let _control = uni(&raw, &settings, false).await;
         assert_eq!(outcome(&raw, &headers(b"")).await, want, "{most} bytes");
+    }
+}
+
+#[tokio::test]
+async fn with_half_of_its_own_used_up_an_address_must_be_proven_and_so_it_must_where_no_room_is() {
+    let of_own = AdmissionLimits {
+        per_address: 10,
+        ..AdmissionLimits::default()
+    };
+    let of_room = AdmissionLimits {
+        connections: 5,
+        ..AdmissionLimits::default()
+    };
+    for limits in [of_own, of_room] {
+        let hits = LimitHits::default();
+        let door = ListenOptions {
+            admission: Admission::new(limits, hits.clone()),
+            ..ListenOptions::default()
+        };
+        let time = SharedRuntime::new(PushedTime::default());
+        let world = World::listen(time, echo, ServerOptions::default(), door);
+        let (mut open, mut hellos) = (Vec::new(), Vec::new());
+        for nth in 0..6 {
+            let raw = world.raw().await;
+            assert_eq!(outcome(&raw, &headers(b"")).await, None, "connection {nth}");
+            hellos.push(raw.stats().frame_tx.crypto);
+            open.push(raw);
+        }
+        let usual = hellos[..5].iter().min();
+        assert!(hellos.last() > usual, "{limits:?}: {hellos:?}");
     }
 }
