@@ -4,6 +4,7 @@ mod support;
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -517,4 +518,31 @@ async fn with_half_of_its_own_used_up_an_address_must_be_proven_and_so_it_must_w
         let usual = hellos[..5].iter().min();
         assert!(hellos.last() > usual, "{limits:?}: {hellos:?}");
     }
+}
+
+#[tokio::test]
+async fn streams_whose_windows_are_closed_keep_no_room_from_the_next() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let handler = move |_| {
+        let len = match asked.fetch_add(1, Ordering::Relaxed) {
+            0..90 => 1_000_000,
+            _ => 100,
+        };
+        async move { Response::new(Body::full(pattern(len))) }
+    };
+    let world = World::serve(handler, ServerOptions::default());
+    let mut transport = quinn::TransportConfig::default();
+    transport.stream_receive_window(10_000_u32.into());
+    let raw = world.raw_by(world.address, transport).await;
+    let mut open = Vec::new();
+    for nth in 0..90 {
+        let (mut send, mut recv) = raw.open_bi().await.unwrap();
+        send.write_all(&headers(b"")).await.unwrap();
+        send.finish().unwrap();
+        // Too little for more credit.
+        let begun = recv.read_chunk(10, true).await;
+        assert!(matches!(begun, Ok(Some(_))), "stream {nth}: {begun:?}");
+        open.push(recv);
+    }
+    assert_eq!(outcome(&raw, &headers(b"")).await, None);
 }

@@ -6,14 +6,17 @@
 //!
 //! quinn has a bound of its own, but gives what becomes free to whoever asks first: a response that fills it would
 //! keep a more urgent one out to its own end. So that bound is out of the way, and each piece that quinn holds tells
-//! us, by being dropped, that it is held no more. A stream whose own window is closed waits for that, not for room,
-//! and so keeps out nobody.
+//! us, by being dropped, that it is held no more. A stream whose own window is closed gives back what QUIC does not take,
+//! waits for its window, not for room, and so keeps out nobody.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+
+use crate::turns::Precedence;
 
 /// The most that becomes free at once, bytes: a peer that takes less than `min_rate` is told from one that takes more
 /// by what becomes free in `write_timeout`, so it is a fraction of that (14,400 bytes by default).
@@ -23,12 +26,15 @@ const GRAIN_BYTES: usize = 4 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Room(Arc<Mutex<State>>);
 
+/// By urgency, 0 the most urgent; those that share behind those that do not; and of equals in the order in which they
+/// began, or, if they share, in which each had its last piece (RFC 9218 §10).
+type Place = (u8, bool, u64);
+
 #[derive(Debug)]
 struct State {
     free_bytes: usize,
     next: u64,
-    /// By urgency, 0 the most urgent, and in the order in which they began.
-    waiting: BTreeMap<(u8, u64), Waker>,
+    waiting: BTreeMap<Place, Waker>,
     /// All that ever became free.
     released_bytes: u64,
 }
@@ -80,24 +86,24 @@ impl State {
 pub(super) struct Queue {
     room: Room,
     number: u64,
-    waits_at: Option<(u8, u64)>,
+    waits_at: Option<Place>,
 }
 
 impl Queue {
-    /// Ready with at most `most` bytes of `data`, in grains, once there is room and nobody more urgent, or as urgent and older,
-    /// waits for it. The room is taken until what it gives is dropped.
+    /// Ready with at most `most` bytes that `data` begins with once there is room and nobody waits who goes before. The
+    /// room is taken until the grains are dropped, or given back.
     pub(super) fn poll_take(
         &mut self,
         cx: &mut Context<'_>,
-        urgency: u8,
-        data: &mut Bytes,
+        precedence: Precedence,
+        data: &Bytes,
         most: usize,
-    ) -> Poll<Vec<Bytes>> {
+    ) -> Poll<Piece> {
         let mut state = self.room.lock();
         if let Some(place) = self.waits_at.take() {
             state.waiting.remove(&place);
         }
-        let place = (urgency, self.number);
+        let place = (precedence.urgency, precedence.incremental, self.number);
         let is_first = state
             .waiting
             .keys()
@@ -111,16 +117,28 @@ impl Queue {
             return Poll::Pending;
         }
         state.free_bytes -= len;
+        if precedence.incremental {
+            state.next += 1;
+            self.number = state.next;
+        }
         state.wake_first();
         drop(state);
-        let mut taken = data.split_to(len);
-        let mut grains = Vec::with_capacity(len.div_ceil(GRAIN_BYTES));
+        let mut taken = data.slice(..len);
+        let mut piece = Piece {
+            room: self.room.clone(),
+            grains: Vec::with_capacity(len.div_ceil(GRAIN_BYTES)),
+            shares: Vec::with_capacity(len.div_ceil(GRAIN_BYTES)),
+        };
         while !taken.is_empty() {
             let bytes = taken.split_to(taken.len().min(GRAIN_BYTES));
+            let share = Arc::new(AtomicUsize::new(bytes.len()));
+            piece.shares.push(share.clone());
             let room = self.room.clone();
-            grains.push(Bytes::from_owner(Held { bytes, room }));
+            piece
+                .grains
+                .push(Bytes::from_owner(Held { bytes, share, room }));
         }
-        Poll::Ready(grains)
+        Poll::Ready(piece)
     }
 }
 
@@ -134,9 +152,39 @@ impl Drop for Queue {
     }
 }
 
+/// A piece of a body that has room.
+#[derive(Debug)]
+pub(super) struct Piece {
+    room: Room,
+    /// Its bytes.
+    pub(super) grains: Vec<Bytes>,
+    /// Of each grain how much room it takes up, bytes.
+    shares: Vec<Arc<AtomicUsize>>,
+}
+
+impl Piece {
+    pub(super) fn len(&self) -> usize {
+        self.grains.iter().map(Bytes::len).sum()
+    }
+
+    /// Gives back the room of what QUIC has left of the grains; gives how much that is, bytes.
+    pub(super) fn give_back(self) -> usize {
+        let left = self.len();
+        for (grain, share) in self.grains.iter().zip(&self.shares) {
+            share.fetch_sub(grain.len(), Ordering::Relaxed);
+        }
+        drop(self.grains);
+        let mut state = self.room.lock();
+        state.free_bytes += left;
+        state.wake_first();
+        left
+    }
+}
+
 /// Bytes that take up room.
 struct Held {
     bytes: Bytes,
+    share: Arc<AtomicUsize>,
     room: Room,
 }
 
@@ -149,8 +197,9 @@ impl AsRef<[u8]> for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut state = self.room.lock();
-        state.free_bytes += self.bytes.len();
-        state.released_bytes += self.bytes.len() as u64;
+        let share = self.share.load(Ordering::Relaxed);
+        state.free_bytes += share;
+        state.released_bytes += share as u64;
         state.wake_first();
     }
 }
@@ -159,28 +208,75 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    fn take(queue: &mut Queue, urgency: u8, data: &mut Bytes) -> Option<Bytes> {
+    fn of(urgency: u8, incremental: bool) -> Precedence {
+        Precedence {
+            urgency,
+            incremental,
+        }
+    }
+
+    fn piece(
+        queue: &mut Queue,
+        precedence: Precedence,
+        data: &Bytes,
+        most: usize,
+    ) -> Option<Piece> {
         let mut cx = Context::from_waker(Waker::noop());
-        match queue.poll_take(&mut cx, urgency, data, 4) {
-            Poll::Ready(mut grains) => grains.pop(),
+        match queue.poll_take(&mut cx, precedence, data, most) {
+            Poll::Ready(piece) => Some(piece),
             Poll::Pending => None,
         }
+    }
+
+    fn take(queue: &mut Queue, urgency: u8, data: &mut Bytes) -> Option<Bytes> {
+        piece(queue, of(urgency, false), data, 4)?.grains.pop()
+    }
+
+    #[test]
+    fn those_that_share_take_pieces_in_turn_and_behind_those_that_do_not() {
+        let room = Room::new(4);
+        let (mut one, mut two, mut whole) = (room.queue(), room.queue(), room.queue());
+        let data = Bytes::from(vec![7; 100]);
+        let mut held = piece(&mut one, of(3, true), &data, 4);
+        for turn in 0..3 {
+            assert!(piece(&mut two, of(3, true), &data, 4).is_none(), "{turn}");
+            assert!(piece(&mut one, of(3, true), &data, 4).is_none(), "{turn}");
+            drop(held);
+            assert!(piece(&mut one, of(3, true), &data, 4).is_none(), "{turn}");
+            held = piece(&mut two, of(3, true), &data, 4);
+            assert!(held.is_some(), "{turn}: it is the other's turn");
+            std::mem::swap(&mut one, &mut two);
+        }
+        assert!(piece(&mut one, of(3, true), &data, 4).is_none());
+        assert!(piece(&mut whole, of(3, false), &data, 4).is_none());
+        drop(held);
+        assert!(piece(&mut one, of(3, true), &data, 4).is_none());
+        assert!(piece(&mut whole, of(3, false), &data, 4).is_some());
+    }
+
+    #[test]
+    fn what_is_given_back_is_free_and_does_not_count_as_taken_by_the_peer() {
+        let room = Room::new(10_000);
+        let data = Bytes::from(vec![7; 10_000]);
+        let mut all = piece(&mut room.queue(), of(3, false), &data, 10_000).expect("there is room");
+        let taken = [all.grains[0].split_to(4_096), all.grains[1].split_to(1)];
+        assert_eq!(all.give_back(), 10_000 - 4_097);
+        assert_eq!(room.released_bytes(), 0);
+        let again = piece(&mut room.queue(), of(3, false), &data, 10_000).expect("there is room");
+        assert_eq!(again.len(), 10_000 - 4_097);
+        drop(taken);
+        assert_eq!(room.released_bytes(), 4_097);
     }
 
     #[test]
     fn a_piece_becomes_free_grain_by_grain() {
         let room = Room::new(100_000);
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut data = Bytes::from(vec![7; 10_000]);
-        let taken = room.queue().poll_take(&mut cx, 3, &mut data, 9_000);
-        let Poll::Ready(mut grains) = taken else {
-            panic!("there is room");
-        };
-        assert_eq!(data.len(), 1_000);
-        assert_eq!(grains.iter().map(Bytes::len).sum::<usize>(), 9_000);
-        drop(grains.pop());
+        let data = Bytes::from(vec![7; 10_000]);
+        let mut all = piece(&mut room.queue(), of(3, false), &data, 9_000).expect("there is room");
+        assert_eq!(all.len(), 9_000);
+        drop(all.grains.pop());
         assert_eq!(room.released_bytes(), 9_000 % 4_096);
-        drop(grains.pop());
+        drop(all.grains.pop());
         assert_eq!(room.released_bytes(), 9_000 - 4_096);
     }
 

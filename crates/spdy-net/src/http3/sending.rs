@@ -2,9 +2,9 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body as _, Frame};
 use spdy::body::Body;
@@ -15,7 +15,7 @@ use super::fault::Fault;
 use super::fields;
 use super::frame::{frame, kind, put_head};
 use super::qpack::{self, Field};
-use super::room::Room;
+use super::room::{Piece, Room};
 use super::watch::StreamWatch;
 use crate::stall::Stall;
 use crate::turns::Precedence;
@@ -90,16 +90,33 @@ impl Sending {
         std::future::poll_fn(|cx| self.poll_queue(cx)).await
     }
 
-    /// Puts a piece of a body behind its head. The queue must be empty.
-    fn queue_data(&mut self, grains: Vec<Bytes>) {
-        let len = grains.iter().map(Bytes::len).sum();
+    /// Queues the head of a DATA. The queue must be empty.
+    fn queue_data(&mut self, len: usize) {
         let mut head = BytesMut::with_capacity(16);
         put_head(&mut head, kind::DATA, len);
         if let Some(watch) = &self.watch {
             watch.frame(Direction::Sent, kind::DATA, len as u64);
         }
-        self.queue = grains;
-        self.queue.insert(0, head.freeze());
+        self.queue = vec![head.freeze()];
+    }
+
+    /// Hands QUIC what is queued, and `piece`; gives how much of the piece it took, bytes, and whether that was all it
+    /// takes for now.
+    fn write(&mut self, cx: &mut Context<'_>, mut piece: Piece) -> Result<(usize, bool), Fault> {
+        let (len, queued) = (piece.len(), self.queue.len());
+        let mut bytes = std::mem::take(&mut self.queue);
+        bytes.append(&mut piece.grains);
+        let mut is_blocked = false;
+        while !is_blocked && bytes.iter().any(|bytes| !bytes.is_empty()) {
+            let writing = pin!(self.stream.write_chunks(&mut bytes)).poll(cx);
+            match writing {
+                Poll::Ready(written) => self.moved(written?.bytes),
+                Poll::Pending => is_blocked = true,
+            }
+        }
+        piece.grains = bytes.split_off(queued);
+        self.queue = bytes;
+        Ok((len - piece.give_back(), is_blocked))
     }
 
     /// Ready when QUIC has taken all that is queued, or the peer's window was closed for too long.
@@ -191,20 +208,29 @@ impl Sending {
         room: &Room,
         mut precedence: impl FnMut() -> Precedence,
     ) -> Result<(), Fault> {
-        let (mut queue, mut data) = (room.queue(), Bytes::new());
+        // `framed` is what is left of a frame whose head is said already.
+        let (mut queue, mut framed, mut data) = (room.queue(), Bytes::new(), Bytes::new());
         let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
             loop {
-                ready!(self.poll_queue(cx))?;
-                if !data.is_empty() {
+                if !framed.is_empty() || !data.is_empty() {
                     let precedence = precedence();
-                    let taken = queue.poll_take(cx, precedence.urgency, &mut data, PIECE_BYTES);
-                    if let Poll::Ready(piece) = taken {
-                        self.set_precedence(precedence);
-                        self.queue_data(piece);
-                        continue;
+                    let next = if framed.is_empty() { &data } else { &framed };
+                    let Poll::Ready(piece) = queue.poll_take(cx, precedence, next, PIECE_BYTES)
+                    else {
+                        return self.poll_standstill(cx, room, &mut released).map(Err);
+                    };
+                    self.set_precedence(precedence);
+                    if framed.is_empty() {
+                        framed = data.split_to(piece.len());
+                        self.queue_data(framed.len());
                     }
-                    return self.poll_standstill(cx, room, &mut released).map(Err);
+                    let (taken, is_blocked) = self.write(cx, piece)?;
+                    framed.advance(taken);
+                    if is_blocked {
+                        return self.poll_stall(cx).map(Err);
+                    }
+                    continue;
                 }
                 if body.is_end_stream() {
                     return Poll::Ready(Ok(None));
