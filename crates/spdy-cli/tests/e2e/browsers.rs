@@ -11,6 +11,7 @@ use spdy_net::pins::Pin;
 use spdy_page::builtin;
 
 use crate::support::certificate::CERTIFICATE;
+use crate::support::chromium::chromium;
 use crate::support::files::sha256;
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{Served, ended_with};
@@ -176,22 +177,7 @@ fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &
         .remove(0);
     let pin = Pin::of(&leaf).expect("it is a certificate").to_string();
 
-    let mut chromium = Command::new("chromium");
-    chromium.args([
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-    ]);
-    chromium.args([
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ]);
-    chromium.arg(format!(
-        "--user-data-dir={}",
-        folder.path().join("profile").display()
-    ));
+    let mut chromium = chromium(folder.path());
     chromium
         .arg(format!("--log-net-log={}", log.display()))
         .arg("--net-log-capture-mode=Everything");

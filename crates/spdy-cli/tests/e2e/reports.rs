@@ -87,6 +87,27 @@ pub(crate) const FAULTS: &str = r#"
 })()
 "#;
 
+/// A page can put files into the folder of downloads, which was that of whoever ran the tests.
+#[test]
+fn a_page_that_chromium_looks_at_can_leave_no_file() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let page = folder.path().join("page.html");
+    let text =
+        "<!doctype html><title>t</title><a href='data:text/plain,left' download='left.txt'>it</a>";
+    fs::write(&page, text).expect("the folder can be written to");
+    let mut chromium = Chromium::start();
+    chromium.open(&format!("file://{}", page.display()), LOOKS[0]);
+    chromium.ask("document.querySelector('a').click()");
+    let ended = chromium.until(|event| {
+        event["method"] == "Browser.downloadProgress" && event["params"]["state"] != "inProgress"
+    });
+    assert_eq!(ended["params"]["state"], "canceled", "{ended}");
+}
+
 #[test]
 fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
     if !wanted() {

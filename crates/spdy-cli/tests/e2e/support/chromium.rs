@@ -32,26 +32,41 @@ pub(crate) struct Look {
     pub(crate) dark: bool,
 }
 
+/// A Chromium without a window that says nothing of its own to anybody, and whose home is `folder`: nothing of whoever runs the
+/// tests is read or written.
+pub(crate) fn chromium(folder: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+    ]);
+    command.args([
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]);
+    command.arg(format!(
+        "--user-data-dir={}",
+        folder.join("profile").display()
+    ));
+    command.env("HOME", folder);
+    for (variable, name) in [
+        ("XDG_CONFIG_HOME", "config"),
+        ("XDG_CACHE_HOME", "cache"),
+        ("XDG_DATA_HOME", "data"),
+    ] {
+        command.env(variable, folder.join(name));
+    }
+    command
+}
+
 impl Chromium {
     pub(crate) fn start() -> Self {
         let profile = tempfile::tempdir().expect("a folder can be made");
-        let mut command = Command::new("chromium");
-        command.args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-        ]);
-        command.args([
-            "--disable-background-networking",
-            "--disable-component-update",
-        ]);
-        command.args([
-            "--disable-sync",
-            "--hide-scrollbars",
-            "--remote-debugging-port=0",
-        ]);
-        command.arg(format!("--user-data-dir={}", profile.path().display()));
+        let mut command = chromium(profile.path());
+        command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
         let (running, url) = Running::start(command, From::Stderr, |line| {
             line.strip_prefix("DevTools listening on ")
                 .map(str::to_owned)
@@ -71,6 +86,8 @@ impl Chromium {
             _running: running,
             _profile: profile,
         };
+        let deny = json!({"behavior": "deny", "eventsEnabled": true});
+        chromium.call("Browser.setDownloadBehavior", &deny);
         let target = chromium.call("Target.createTarget", &json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let session = chromium.call("Target.attachToTarget", &attach);
@@ -97,13 +114,20 @@ impl Chromium {
         self.call("Emulation.setDeviceMetricsOverride", &metrics);
         self.events.clear();
         self.call("Page.navigate", &json!({"url": url}));
-        while !self
-            .events
-            .iter()
-            .any(|event| event["method"] == "Page.loadEventFired")
-        {
+        self.until(|event| event["method"] == "Page.loadEventFired");
+    }
+
+    /// The first event since the page was opened that `is_it` knows; waits for it.
+    pub(crate) fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        if let Some(event) = self.events.iter().find(|event| is_it(event)) {
+            return event.clone();
+        }
+        loop {
             let message = self.message();
-            self.events.push(message);
+            self.events.push(message.clone());
+            if is_it(&message) {
+                return message;
+            }
         }
     }
 
