@@ -73,8 +73,9 @@ impl Sockets {
         let port = match local.port() {
             0 => {
                 let port = FIRST_PORT.checked_add(self.clients);
+                let port = port.ok_or(io::ErrorKind::AddrNotAvailable)?;
                 self.clients += 1;
-                port.ok_or(io::ErrorKind::AddrNotAvailable)?
+                port
             }
             named => named,
         };
@@ -205,5 +206,20 @@ struct AlwaysWritable;
 impl UdpPoller for AlwaysWritable {
     fn poll_writable(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wants_a_port_when_all_are_taken_gets_none_however_often_it_asks() {
+        let mut sockets = Sockets::default();
+        let anywhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        let taken = (0..=u16::MAX).filter(|_| sockets.bind_client(anywhere).is_ok());
+        assert_eq!(taken.count(), 16_384);
+        let refused = sockets.bind_client(anywhere).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrNotAvailable);
     }
 }
