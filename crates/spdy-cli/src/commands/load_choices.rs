@@ -225,7 +225,7 @@ impl Choices {
             ("SPDY headers", compression),
             (
                 "largest DATA frame",
-                format!("{} bytes", options.data_frame_bytes),
+                format!("{} bytes (SPDY, h2)", options.data_frame_bytes),
             ),
         ];
         let always = always.map(|(name, what)| (name, Some(what)));

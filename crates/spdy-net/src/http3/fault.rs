@@ -45,10 +45,7 @@ impl Fault {
 
     /// What it means for the connection.
     pub(super) fn of_connection(&self) -> ConnectionError {
-        let abuse = matches!(
-            self,
-            Self::Connection(Code::EXCESSIVE_LOAD, _) | Self::Stream(Code::EXCESSIVE_LOAD, _)
-        );
+        let abuse = matches!(self, Self::Connection(Code::EXCESSIVE_LOAD, _));
         ConnectionError::Http3 {
             why: self.to_string(),
             abuse,
