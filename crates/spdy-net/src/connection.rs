@@ -37,9 +37,9 @@ use crate::tap::{ConnectionTap, Seen, Tap};
 /// How a client's connections are set up.
 #[derive(Clone)]
 pub struct ClientOptions {
-    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2).
+    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3).
     pub stream_window_bytes: u32,
-    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2).
+    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3).
     pub session_window_bytes: u32,
     /// The largest response head taken, bytes.
     pub max_head_bytes: usize,
@@ -62,8 +62,8 @@ pub struct ClientOptions {
     pub fold_names: bool,
     /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
     pub pushes: Option<PushLimits>,
-    /// A SPDY session, or a QUIC connection, that is silent for so long gets a PING, and ends when it stays silent;
-    /// `None` never.
+    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never. Over QUIC a
+    /// PING goes out so often, and a server that answers none is given up after three minutes.
     pub keepalive: Option<Duration>,
     /// Where SPDY sessions are counted.
     pub metrics: Option<Metrics>,

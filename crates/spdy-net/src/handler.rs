@@ -32,7 +32,7 @@ enum Way {
 }
 
 impl Pusher {
-    /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, and HTTP/2 unless
+    /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, HTTP/3, and HTTP/2 unless
     /// [it is wanted](crate::serve::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! How long an HTTP/2 connection has had nothing to do. (hyper and SPDY's session know it themselves.)
+//! How long a connection of HTTP/2 or HTTP/3 has had nothing to do. (hyper and SPDY's session know it themselves.)
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -3,6 +3,7 @@
 //! ```text
 //! accepted --TLS? handshake--> ALPN, else sniff --> http1::serve | http2::serve | spdy_session::serve --> ended
 //!              handshake_timeout                          idle_timeout
+//! first packet --QUIC's handshake--> http3::server::serve -------------------------------------> ended
 //! ```
 
 use std::sync::Arc;
@@ -65,8 +66,8 @@ pub struct ServerOptions {
     pub data_frame_bytes: usize,
     /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
     pub flow_control: bool,
-    /// A SPDY session, or a QUIC connection, that is silent for so long gets a PING, and ends when it stays silent;
-    /// `None` never.
+    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never. Over QUIC a
+    /// PING goes out so often, and who answers none is given up after `idle_timeout`.
     pub keepalive: Option<Duration>,
     /// Where SPDY sessions are counted.
     pub metrics: Option<Metrics>,
