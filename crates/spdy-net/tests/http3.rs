@@ -309,6 +309,11 @@ async fn a_control_stream_that_is_not_as_it_should_be_ends_the_connection_by_its
             false,
             code::EXCESSIVE_LOAD,
         ),
+        (
+            behind(&[0x80, 0x0f, 0x07, 0x00, 0x02, 0x02, b'i']),
+            false,
+            code::ID_ERROR,
+        ),
         (CONTROL.to_vec(), true, code::CLOSED_CRITICAL_STREAM),
         (
             vec![0x00, 0x04, 0x02, 0x02, 0x00],

@@ -278,7 +278,7 @@ impl Http3Client {
         let upload = until(given_up.wait(), async move {
             let sent = match is_empty {
                 true => sending.finish(),
-                false => sending.body(body, &room, || precedence).await,
+                false => sending.body(body, &room, |_| precedence).await,
             };
             if let Err(fault) = sent {
                 // It may have its answer all the same: servers stop what they will not read.

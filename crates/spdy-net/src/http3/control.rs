@@ -300,6 +300,10 @@ impl Hearing {
                 let id = read
                     .get_varint()
                     .map_err(|_| frame_error("PRIORITY_UPDATE"))?;
+                if id % 4 != 0 {
+                    let why = format!("a priority of stream {id}, which carries no request");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
                 let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
                 Ok(Some(Said::Priority(id, field)))
             }

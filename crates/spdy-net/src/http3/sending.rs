@@ -189,13 +189,18 @@ impl Sending {
 
     /// Waits until the peer has taken what was sent on the finished stream, as long as it goes on taking. Packets
     /// prove nothing: it may say again and again what it said before.
-    pub(super) async fn delivered(mut self, room: &Room) -> Result<(), Fault> {
+    pub(super) async fn delivered(
+        mut self,
+        room: &Room,
+        precedence: impl Fn(&mut Context<'_>) -> Precedence,
+    ) -> Result<(), Fault> {
         let mut released = room.released_bytes();
         let mut stopped = pin!(self.stopped());
         std::future::poll_fn(|cx| {
             if stopped.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Ok(()));
             }
+            self.set_precedence(precedence(cx));
             self.poll_standstill(cx, room, &mut released).map(Err)
         })
         .await
@@ -206,21 +211,21 @@ impl Sending {
         &mut self,
         mut body: Body,
         room: &Room,
-        mut precedence: impl FnMut() -> Precedence,
+        precedence: impl Fn(&mut Context<'_>) -> Precedence,
     ) -> Result<(), Fault> {
         // `framed` is what is left of a frame whose head is said already.
         let (mut queue, mut framed, mut data) = (room.queue(), Bytes::new(), Bytes::new());
         let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
+            let precedence = precedence(cx);
+            self.set_precedence(precedence);
             loop {
                 if !framed.is_empty() || !data.is_empty() {
-                    let precedence = precedence();
                     let next = if framed.is_empty() { &data } else { &framed };
                     let Poll::Ready(piece) = queue.poll_take(cx, precedence, next, PIECE_BYTES)
                     else {
                         return self.poll_standstill(cx, room, &mut released).map(Err);
                     };
-                    self.set_precedence(precedence);
                     if framed.is_empty() {
                         framed = data.split_to(piece.len());
                         self.queue_data(framed.len());

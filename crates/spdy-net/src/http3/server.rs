@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -46,36 +46,67 @@ use crate::serve::{ServerOptions, Terms};
 use crate::stall::Stall;
 use crate::turns::Precedence;
 
-/// Priorities that are told before the streams they are for; past it the oldest go.
+/// Priorities that are told before the streams they are for; past it those of the last streams go.
 const MAX_EARLY_PRIORITIES: usize = 256;
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
 const PARTING_RTTS: u32 = 2;
 /// Streams of requests count in fours (RFC 9000 §2.1).
 const NEXT_STREAM: u64 = 4;
 
-/// What PRIORITY_UPDATE said, by stream. Clones are the same.
+/// What PRIORITY_UPDATE said. Clones are the same.
 #[derive(Clone, Default)]
-struct Priorities(Arc<Mutex<BTreeMap<u64, Precedence>>>);
+struct Priorities(Arc<Mutex<Told>>);
+
+#[derive(Default)]
+struct Told {
+    /// Streams from this one on have not begun.
+    next: u64,
+    said: BTreeMap<u64, Precedence>,
+    /// Who is to hear of it, by stream, from its beginning to its end.
+    open: BTreeMap<u64, Waker>,
+}
 
 impl Priorities {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Precedence>> {
+    fn lock(&self) -> MutexGuard<'_, Told> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn tell(&self, id: u64, precedence: Precedence) {
         let mut told = self.lock();
-        told.insert(id, precedence);
-        if told.len() > MAX_EARLY_PRIORITIES {
-            told.pop_first();
+        match told.open.get(&id) {
+            Some(waker) => waker.wake_by_ref(),
+            None if id < told.next => return, // it is over
+            None => {}
+        }
+        told.said.insert(id, precedence);
+        if told.said.range(told.next..).count() > MAX_EARLY_PRIORITIES {
+            told.said.pop_last(); // it will be wanted last
         }
     }
 
+    fn begin(&self, id: u64) {
+        let mut told = self.lock();
+        told.next = id + NEXT_STREAM;
+        told.open.insert(id, Waker::noop().clone());
+    }
+
     fn of(&self, id: u64) -> Option<Precedence> {
-        self.lock().get(&id).copied()
+        self.lock().said.get(&id).copied()
+    }
+
+    /// The same, and wakes when there is another.
+    fn poll_of(&self, id: u64, cx: &mut Context<'_>) -> Option<Precedence> {
+        let mut told = self.lock();
+        if let Some(waker) = told.open.get_mut(&id) {
+            waker.clone_from(cx.waker());
+        }
+        told.said.get(&id).copied()
     }
 
     fn forget(&self, id: u64) {
-        self.lock().remove(&id);
+        let mut told = self.lock();
+        told.said.remove(&id);
+        told.open.remove(&id);
     }
 }
 
@@ -141,6 +172,7 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Ok((send, recv)))) => {
                     let id = send.id().into();
                     floods.opened_stream();
+                    priorities.begin(id);
                     next_stream = id + NEXT_STREAM;
                     let answering = Answering {
                         handler: handler.clone(),
@@ -319,6 +351,8 @@ impl Answering {
             qpack::section_len(&fields),
             self.max_field_section.load(Ordering::Relaxed),
         );
+        let precedence =
+            |cx: &mut Context<'_>| self.priorities.poll_of(id, cx).unwrap_or(precedence);
         let sent = async {
             if len > most {
                 let why = format!("a head of {len} bytes, and the client takes {most}");
@@ -328,13 +362,12 @@ impl Answering {
             if is_empty {
                 return sending.finish();
             }
-            let precedence = || self.priorities.of(id).unwrap_or(precedence);
             sending.body(body, &self.room, precedence).await
         };
         match sent.await {
             Ok(()) => {
                 // Who takes nothing of a connection has no use for it.
-                sending.delivered(&self.room).await?;
+                sending.delivered(&self.room, precedence).await?;
                 Ok(Answered::Fairly)
             }
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
@@ -363,21 +396,52 @@ struct Begun {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::Wake;
+
     use super::*;
 
+    #[derive(Default)]
+    struct Heard(AtomicBool);
+
+    impl Wake for Heard {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    const URGENT: Precedence = Precedence {
+        urgency: 1,
+        incremental: false,
+    };
+
     #[test]
-    fn of_priorities_told_too_early_the_oldest_is_forgotten() {
+    fn of_priorities_told_too_early_those_of_the_last_streams_are_forgotten() {
         let priorities = Priorities::default();
-        let precedence = Precedence {
-            urgency: 1,
-            incremental: false,
-        };
+        let last = MAX_EARLY_PRIORITIES as u64 * NEXT_STREAM;
         let ids = (0..=MAX_EARLY_PRIORITIES as u64).map(|nth| nth * NEXT_STREAM);
-        ids.for_each(|id| priorities.tell(id, precedence));
+        ids.rev().for_each(|id| priorities.tell(id, URGENT));
+        assert_eq!(priorities.of(last), None);
+        assert_eq!(priorities.of(0), Some(URGENT));
+        assert_eq!(priorities.lock().said.len(), MAX_EARLY_PRIORITIES);
+    }
+
+    #[test]
+    fn a_stream_that_is_open_hears_of_its_priority_and_one_that_is_over_has_none() {
+        let priorities = Priorities::default();
+        priorities.begin(0);
+        let heard = Arc::new(Heard::default());
+        let waker = Waker::from(heard.clone());
+        assert_eq!(
+            priorities.poll_of(0, &mut Context::from_waker(&waker)),
+            None
+        );
+        priorities.tell(0, URGENT);
+        assert!(heard.0.load(Ordering::Relaxed));
+        assert_eq!(priorities.of(0), Some(URGENT));
+        priorities.forget(0);
+        priorities.tell(0, URGENT);
         assert_eq!(priorities.of(0), None);
-        assert_eq!(priorities.of(NEXT_STREAM), Some(precedence));
-        assert_eq!(priorities.lock().len(), MAX_EARLY_PRIORITIES);
-        priorities.forget(NEXT_STREAM);
-        assert_eq!(priorities.of(NEXT_STREAM), None);
+        assert!(priorities.lock().said.is_empty());
     }
 }
