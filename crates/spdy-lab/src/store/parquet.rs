@@ -166,14 +166,15 @@ mod tests {
     use crate::store::column::position;
     use crate::store::location::Location;
 
-    /// A store in memory of as many rows, with something in every column of some and nothing in those of others.
+    /// A store in memory of as many rows, with something in every column of some and nothing in those of others; its
+    /// plan has a load more.
     fn store(rows: usize) -> Store {
         let contents = Contents {
             name: "made".to_owned(),
             hash: "h".to_owned(),
             program: "p".to_owned(),
             runs: 1,
-            cells: rows as u64,
+            cells: rows as u64 + 1,
             plan: String::new(),
             pages: Vec::new(),
         };

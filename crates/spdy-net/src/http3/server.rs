@@ -13,6 +13,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
@@ -50,6 +51,8 @@ use crate::turns::Precedence;
 const MAX_EARLY_PRIORITIES: usize = 256;
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
 const PARTING_RTTS: u32 = 2;
+/// And how long at most: a client makes its round trips as long as it likes, and keeps a place meanwhile.
+const MAX_PARTING: Duration = Duration::from_secs(3);
 /// Streams of requests count in fours (RFC 9000 §2.1).
 const NEXT_STREAM: u64 = 4;
 
@@ -206,7 +209,7 @@ pub(crate) async fn serve(
                 Poll::Ready(Some(Err(fault))) => return Poll::Ready(Some(fault)),
                 Poll::Ready(None) | Poll::Pending => {
                     if goaway.is_none() && answers.is_empty() {
-                        let patience = connection.rtt() * PARTING_RTTS;
+                        let patience = (connection.rtt() * PARTING_RTTS).min(MAX_PARTING);
                         let parting = parting
                             .get_or_insert_with(|| runtime.sleep_until(runtime.now() + patience));
                         return parting.as_mut().poll(cx).map(|()| None);
