@@ -40,6 +40,7 @@ pub mod limit;
 pub mod listen;
 pub mod negotiate;
 pub mod network;
+mod open_connections;
 pub mod pins;
 pub mod protocol;
 pub mod quic;

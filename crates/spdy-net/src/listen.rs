@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::JoinSet;
 
 use crate::admission::{Admission, Conduct};
 use crate::latch::Latch;
 use crate::network::BoxIo;
+use crate::open_connections::OpenConnections;
 use crate::seat::Seat;
 
 /// Connections the kernel may hold before they are accepted.
@@ -85,14 +85,14 @@ impl Listener {
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
-        let mut open = JoinSet::new();
+        let mut open = OpenConnections::default();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.wait() => break,
                 accepted = self.accept(door) => accepted,
             };
-            while open.try_join_next().is_some() {}
+            open.reap();
             let (stream, from, permit) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -104,27 +104,14 @@ impl Listener {
             match door.admit(door.hour(), from.ip()) {
                 Ok(admitted) => {
                     let serving = serve(Box::new(stream), from, admitted.seat());
-                    open.spawn(async move {
-                        let conduct = serving.await.into();
-                        admitted.ended(conduct);
-                        drop(permit);
-                    });
+                    open.serve(admitted, permit, serving);
                 }
                 Err(limit) => tracing::debug!(%limit, %from, "a connection was closed unheard"),
             }
         }
         drop(self.socket);
-        let drained = async { while open.join_next().await.is_some() {} };
-        if tokio::time::timeout(options.drain_timeout, drained)
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                connections = open.len(),
-                "connections are still open; leaving them"
-            );
-            open.shutdown().await;
-        }
+        open.drain(options.drain_timeout, std::future::ready(()))
+            .await;
     }
 
     async fn accept(

@@ -5,20 +5,20 @@ use std::io;
 use std::net::SocketAddr;
 
 use spdy::runtime::SharedRuntime;
-use tokio::task::JoinSet;
 
 use crate::admission::Conduct;
 use crate::latch::Latch;
 use crate::listen::ListenOptions;
 use crate::network::{Network, SystemNetwork};
+use crate::open_connections::OpenConnections;
 use crate::quic::{QuicEndpoint, QuicIncoming};
 use crate::seat::Seat;
 use crate::serve::ServerOptions;
 use crate::tls::ServerTls;
 
 /// Connections of a listener up to which a client is believed its address, where there is room and the address has
-/// half of its own left. Past it each must show first that it receives there
-/// what is sent: addresses that are made up else fill the house, and are counted for others.
+/// half of its own left. Past it each must show first that it receives there what is sent: addresses that are made up else
+/// fill the house, and are counted for others.
 const BELIEVED_CONNECTIONS: usize = 128;
 
 /// A bound socket that takes QUIC connections.
@@ -60,14 +60,14 @@ impl QuicListener {
         S: Future<Output: Into<Conduct>> + Send + 'static,
     {
         let door = &options.admission;
-        let mut open = JoinSet::new();
+        let mut open = OpenConnections::default();
         loop {
             let accepted = tokio::select! {
                 biased;
                 () = stop.wait() => break,
                 accepted = self.endpoint.accept() => accepted,
             };
-            while open.try_join_next().is_some() {}
+            open.reap();
             let Some(incoming) = accepted else {
                 tracing::warn!(address = %self.address, "the socket is gone");
                 break;
@@ -87,11 +87,7 @@ impl QuicListener {
             match door.admit(door.hour(), from.ip()) {
                 Ok(admitted) => {
                     let serving = serve(incoming, from, admitted.seat());
-                    open.spawn(async move {
-                        let conduct = serving.await.into();
-                        admitted.ended(conduct);
-                        drop(permit);
-                    });
+                    open.serve(admitted, permit, serving);
                 }
                 Err(limit) => {
                     tracing::debug!(%limit, %from, "a connection was refused unheard");
@@ -100,19 +96,7 @@ impl QuicListener {
             }
         }
         self.endpoint.close_door();
-        let drained = async {
-            while open.join_next().await.is_some() {}
-            self.endpoint.drained().await;
-        };
-        if tokio::time::timeout(options.drain_timeout, drained)
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                connections = open.len(),
-                "connections are still open; leaving them"
-            );
-            open.shutdown().await;
-        }
+        open.drain(options.drain_timeout, self.endpoint.drained())
+            .await;
     }
 }

@@ -1,0 +1,51 @@
+//! The connections that a listener has let in: each a task, its place given back when it ends.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::JoinSet;
+
+use crate::admission::{Admitted, Conduct};
+
+/// Connections that are served. Those that have ended are forgotten with [`reap`](Self::reap).
+#[derive(Debug, Default)]
+pub(crate) struct OpenConnections(JoinSet<()>);
+
+impl OpenConnections {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets those that have ended.
+    pub(crate) fn reap(&mut self) {
+        while self.0.try_join_next().is_some() {}
+    }
+
+    /// Serves one. It holds its place and counts for its address until `serving` ends, which tells how the peer behaved.
+    pub(crate) fn serve<S>(&mut self, admitted: Admitted, permit: OwnedSemaphorePermit, serving: S)
+    where
+        S: Future<Output: Into<Conduct>> + Send + 'static,
+    {
+        self.0.spawn(async move {
+            let conduct = serving.await.into();
+            admitted.ended(conduct);
+            drop(permit);
+        });
+    }
+
+    /// Waits until all have ended and `rest` after them, but no longer than `patience`; what is open then is dropped.
+    pub(crate) async fn drain(mut self, patience: Duration, rest: impl Future<Output = ()>) {
+        let drained = async {
+            while self.0.join_next().await.is_some() {}
+            rest.await;
+        };
+        if tokio::time::timeout(patience, drained).await.is_err() {
+            tracing::warn!(
+                connections = self.len(),
+                "connections are still open; leaving them"
+            );
+            self.0.shutdown().await;
+        }
+    }
+}
