@@ -96,6 +96,22 @@ fn a_log_of_chromium_has_every_byte_of_heads_and_bodies() {
 }
 
 #[test]
+fn a_connection_that_ends_with_no_bytes_keeps_those_it_had() {
+    let head = HTML.replace(": ", ":   ");
+    let (mut log, socket) = page(&head, "hi");
+    let none = serde_json::json!({"byte_count": 0});
+    log.event("SOCKET_BYTES_RECEIVED", 0, socket, &none);
+    let whole = open(&log.text()).unwrap().replica;
+    assert_eq!(text(&whole.exchanges[0].response_head), head);
+
+    // Bytes that were counted and not kept leave Chromium's own reading.
+    let some = serde_json::json!({"byte_count": 9});
+    log.event("SOCKET_BYTES_RECEIVED", 0, socket, &some);
+    let read = open(&log.text()).unwrap();
+    assert!(read.notes.to_string().contains("as Chromium read them"));
+}
+
+#[test]
 fn what_the_browser_told_beside_its_log_gives_initiators_priorities_and_fine_times() {
     let observations = observations();
     let recorded = netlog::record(

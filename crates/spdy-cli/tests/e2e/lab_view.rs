@@ -306,12 +306,12 @@ fn a_view_follows_a_run_and_the_reader_stays_where_he_was() {
 
     let mut run = spdy(&["lab", "run", "live.toml"]);
     ended_with(0, run.current_dir(folder.path()));
+    // The words change first, the figures are fetched after them.
     until(
         &mut chromium,
-        "document.querySelector('#progress').textContent.includes('all there') && document.querySelector('.waterfall')",
+        "document.querySelector('#progress').textContent.includes('all there') && document.querySelector('.waterfall') \
+         && window.kept !== document.querySelector('main')",
     );
-    let replaced = chromium.ask("window.kept !== document.querySelector('main')");
-    assert_eq!(replaced, true);
     let after = chromium.ask(place);
     assert_eq!(
         (&after[0], &after[1]),

@@ -130,6 +130,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Loose<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Params<'a> {
     #[serde(borrow, default)]
+    pub(super) byte_count: Loose<'a>,
+    #[serde(borrow, default)]
     pub(super) bytes: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) headers: Loose<'a>,

@@ -376,6 +376,8 @@ impl Socket {
         match (bytes(params), what) {
             (Some(bytes), What::SocketSent | What::TlsSent) => self.sent.extend_from_slice(&bytes),
             (Some(bytes), _) => self.received.extend_from_slice(&bytes),
+            // The end of a connection is told as no bytes, or as an error, as it happens.
+            (None, _) if params.byte_count.number() == Some(0.0) => {}
             (None, _) => self.is_damaged = true,
         }
     }
