@@ -23,6 +23,7 @@ use spdy_session::observe::Direction;
 
 use crate::byte_count::{Counters, HeaderBytes, Http2Watch, Watched};
 use crate::connection::{ClientOptions, drop_connection_headers};
+use crate::early_hints::EarlyHints;
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::{Arrival, Handler};
 use crate::http2_push::{Pushers, Respond};
@@ -509,6 +510,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     if let Some(pushers) = &pushers {
                         pushers.offer(&mut request, &respond, &turns);
                     }
+                    let hints = EarlyHints::over_http2(respond.clone());
+                    request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
                     let answer = answer(request, respond, secure, handler, turns, stall, frame);
                     answers.push(async move {

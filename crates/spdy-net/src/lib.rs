@@ -24,6 +24,7 @@ pub mod byte_count;
 pub mod calendar;
 pub mod certificates;
 pub mod connection;
+pub mod early_hints;
 pub mod error;
 pub mod handler;
 mod head_clock;

@@ -2,16 +2,20 @@
 
 use std::sync::{Arc, Mutex};
 
-use http::Response;
+use http::{HeaderMap, HeaderValue, Request, Response};
 use spdy::body::Body;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::early_hints::EarlyHints;
+use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
 use spdy_net::tap::{Direction, Seen, Tap};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
+use support::h3::World;
 use support::{get, read};
 
 mod support;
@@ -24,7 +28,9 @@ impl Tap for Heads {
     fn seen(&self, _: u64, _: Instant, direction: Direction, seen: &Seen<'_>) {
         let text = match seen {
             Seen::Http1Head(head) => String::from_utf8_lossy(head).into_owned(),
-            Seen::Http2Headers { fields, .. } => format!("{fields:?}"),
+            Seen::Http2Headers { fields, .. } | Seen::Http3Headers { fields, .. } => {
+                format!("{fields:?}")
+            }
             _ => return,
         };
         if direction == Direction::Received {
@@ -88,5 +94,56 @@ async fn early_hints_are_shown_and_are_not_the_answer() {
             heads[0].contains("103") && heads[0].contains("/a.css"),
             "{heads:?}"
         );
+    }
+}
+
+/// Tells of two things to come, one after the other, and then answers.
+async fn hinting(request: Request<Body>) -> Response<Body> {
+    let hints = EarlyHints::of(request.extensions());
+    let Some(hints) = hints else {
+        return Response::new("nobody to tell".into());
+    };
+    for link in ["</a.css>; rel=preload", "</b.js>; rel=preload"] {
+        let mut fields = HeaderMap::new();
+        fields.insert("link", HeaderValue::from_static(link));
+        assert!(hints.send(fields));
+        tokio::task::yield_now().await;
+    }
+    Response::new("here".into())
+}
+
+#[tokio::test]
+async fn hints_of_a_handler_go_out_before_its_answer() {
+    let world = World::serve(hinting, ServerOptions::default());
+    for protocol in [Protocol::Http2, Protocol::Http3, Protocol::Http1] {
+        let heads = Arc::<Heads>::default();
+        let options = ClientOptions {
+            tap: Some(heads.clone()),
+            ..ClientOptions::default()
+        };
+        let connection = if protocol == Protocol::Http3 {
+            world.connect_with(world.address, options).await
+        } else {
+            let (options_of_server, stop) = (ServerOptions::default(), Latch::new());
+            let io = support::serve(&[protocol], hinting, None, options_of_server, stop);
+            Connection::start(io, protocol, 0, &options, &support::runtime())
+                .await
+                .expect("a connection")
+        };
+        let answered = connection.send(get("/"), Priority::HIGHEST).await;
+        let body = read(answered.expect("an answer")).await.expect("its body");
+        let heads = heads.0.lock().unwrap().clone();
+        if protocol == Protocol::Http1 {
+            assert_eq!((&body[..], heads.len()), (&b"nobody to tell"[..], 1));
+            continue;
+        }
+        assert_eq!(&body[..], b"here", "{protocol}");
+        let told: Vec<_> = ["103", "103", "200"].into_iter().zip(&heads).collect();
+        assert_eq!(heads.len(), 3, "{protocol}: {heads:?}");
+        assert!(
+            told.iter().all(|(status, head)| head.contains(status)),
+            "{protocol}: {heads:?}"
+        );
+        assert!(heads[0].contains("/a.css") && heads[1].contains("/b.js"));
     }
 }

@@ -9,6 +9,7 @@
 //! takes with it what is under way.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use http::{Method, Request};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
@@ -36,6 +37,7 @@ use super::receiving::{Closer, Received, head};
 use super::room::Room;
 use super::sending::Sending;
 use crate::connection::drop_connection_headers;
+use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
 use crate::handler::{Arrival, Handler};
 use crate::http2::PRIORITY;
@@ -150,7 +152,7 @@ pub(crate) async fn serve(
     let closer = Closer::from(connection.clone());
     let mut answers = FuturesUnordered::new();
     let mut next_stream = 0;
-    let fault = std::future::poll_fn(|cx| {
+    let fault = poll_fn(|cx| {
         loop {
             if let Poll::Ready(Either::Left((fault, _)) | Either::Right((fault, _))) =
                 control.as_mut().poll(cx)
@@ -319,6 +321,17 @@ impl Answering {
         })
     }
 
+    /// Sends 103 with `fields`, if the client takes a head of that length.
+    async fn hint(&self, fields: HeaderMap, sending: &mut Sending) -> Result<(), Fault> {
+        let (mut head, ()) = Response::new(()).into_parts();
+        (head.status, head.headers) = (StatusCode::EARLY_HINTS, fields);
+        let fields = fields::of_response(&head);
+        if qpack::section_len(&fields) > self.max_field_section.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        sending.headers(&fields).await
+    }
+
     /// Has the request answered, and sends that.
     async fn respond(
         self,
@@ -340,11 +353,39 @@ impl Answering {
         let max_head_bytes = self.options.max_head_bytes;
         let received = Received::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.known_to_be_empty());
-        let answered = self.handler.answer(Request::from_parts(head, body));
-        let given_up = Box::pin(sending.stopped());
-        let response = match select(answered, given_up).await {
-            Either::Left((response, _)) => response,
-            Either::Right(_) => return Ok(Answered::Spoiled), // nobody wants the answer
+        let (early, mut hints) = EarlyHints::over_http3();
+        head.extensions.insert(early);
+        let mut answered = self.handler.answer(Request::from_parts(head, body));
+        let mut response = None;
+        let response = loop {
+            // What was hinted before the answer goes out before it.
+            let next = poll_fn(|cx| {
+                if response.is_none()
+                    && let Poll::Ready(answer) = answered.as_mut().poll(cx)
+                {
+                    response = Some(answer);
+                }
+                match hints.poll_recv(cx) {
+                    Poll::Ready(Some(fields)) => Poll::Ready(Next::Hint(fields)),
+                    Poll::Ready(None) | Poll::Pending => match response.take() {
+                        Some(answer) => Poll::Ready(Next::Answer(answer)),
+                        None => Poll::Pending,
+                    },
+                }
+            });
+            let given_up = Box::pin(sending.stopped());
+            let next = match select(next, given_up).await {
+                Either::Left((next, _)) => next,
+                Either::Right(_) => return Ok(Answered::Spoiled), // nobody wants the answer
+            };
+            match next {
+                Next::Answer(response) => break response,
+                Next::Hint(fields) => match self.hint(fields, &mut sending).await {
+                    Ok(()) => {}
+                    Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => return Err(fault),
+                    Err(_) => return Ok(Answered::Spoiled),
+                },
+            }
         };
         let (mut head, body) = response.into_parts();
         drop_connection_headers(&mut head.headers);
@@ -387,6 +428,12 @@ impl Answering {
             }
         }
     }
+}
+
+/// What a handler gives.
+enum Next {
+    Hint(HeaderMap),
+    Answer(Response<Body>),
 }
 
 /// A request whose head is read.

@@ -91,9 +91,17 @@ impl World {
     }
 
     pub(crate) async fn connect_to(&self, address: SocketAddr) -> Connection {
+        self.connect_with(address, ClientOptions::default()).await
+    }
+
+    pub(crate) async fn connect_with(
+        &self,
+        address: SocketAddr,
+        options: ClientOptions,
+    ) -> Connection {
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
         let tls = ClientTls::new(&trust, &quiet()).unwrap();
-        let (options, runtime) = (ClientOptions::default(), runtime());
+        let runtime = runtime();
         let network = SystemNetwork;
         let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
         let (quic, agreed, shown) = connecting.await.unwrap();

@@ -1,0 +1,60 @@
+//! 103 Early Hints (RFC 8297): what a page will need, told before its answer is there.
+//!
+//! Over HTTP/2 and HTTP/3 alone. SPDY has no interim answers, its hints stand in the head of the answer; over HTTP/1.1 hyper has
+//! no call for it, and browsers do not look for them there.
+
+use http::{Extensions, HeaderMap, Response, StatusCode};
+use tokio::sync::mpsc;
+
+use crate::http2_push::Respond;
+
+/// Tells a client what it will need. To be used before the [`Handler`](crate::handler::Handler) gives the answer.
+#[derive(Clone)]
+pub struct EarlyHints(Way);
+
+#[derive(Clone)]
+enum Way {
+    Http2(Respond),
+    Http3(mpsc::UnboundedSender<HeaderMap>),
+}
+
+impl std::fmt::Debug for EarlyHints {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let over = match self.0 {
+            Way::Http2(_) => "Http2",
+            Way::Http3(_) => "Http3",
+        };
+        f.debug_tuple("EarlyHints").field(&over).finish()
+    }
+}
+
+impl EarlyHints {
+    pub(crate) fn over_http2(respond: Respond) -> Self {
+        Self(Way::Http2(respond))
+    }
+
+    /// Those of one request over HTTP/3, and where they are to be taken from.
+    pub(crate) fn over_http3() -> (Self, mpsc::UnboundedReceiver<HeaderMap>) {
+        let (sender, hints) = mpsc::unbounded_channel();
+        (Self(Way::Http3(sender)), hints)
+    }
+
+    /// The way that came with a request; `None` where there is none.
+    #[must_use]
+    pub fn of(request: &Extensions) -> Option<Self> {
+        request.get().cloned()
+    }
+
+    /// Sends `fields` (`Link`, as a rule) with status 103; whether that was still possible.
+    pub fn send(&self, fields: HeaderMap) -> bool {
+        match &self.0 {
+            Way::Http2(respond) => {
+                let mut response = Response::new(());
+                *response.status_mut() = StatusCode::EARLY_HINTS;
+                *response.headers_mut() = fields;
+                respond.lock().send_informational(response).is_ok()
+            }
+            Way::Http3(hints) => hints.send(fields).is_ok(),
+        }
+    }
+}
