@@ -1,0 +1,122 @@
+//! A network that leads to no address but those that origins may have.
+//!
+//! ```text
+//!  resolve  host ──▶ a name? ──▶ the resolver within ──▶ every answer allowed? ──▶ addresses
+//!  connect  address and port ──▶ allowed? ──▶ the network within
+//! ```
+//!
+//! A name is refused if *any* of its answers is denied: whoever mixes `127.0.0.1` among good addresses waits for a retry
+//! to take it. What is connected to is an address, not a name, so there is no second look-up that might answer otherwise
+//! (DNS rebinding); and connecting checks once more, for who came by another road: a literal, a list of one's own, an
+//! answer that was kept while the rules changed. There is no UDP here, so no QUIC to origins.
+//!
+//! Refusals are errors of the kind `PermissionDenied` with a [`Denied`] inside, and are counted by reason.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use spdy::runtime::BoxFuture;
+use spdy_net::network::{BoxIo, Network, SharedNetwork};
+
+use crate::guard::{AddressRules, Denied};
+
+/// A [`Network`] under [`AddressRules`].
+#[derive(Clone)]
+pub struct GuardedNetwork {
+    rules: Arc<AddressRules>,
+    names: SharedNetwork,
+    connections: SharedNetwork,
+    refusals: Refusals,
+}
+
+/// How often each reason to refuse was met. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Refusals(Arc<Mutex<BTreeMap<&'static str, u64>>>);
+
+impl Refusals {
+    /// Reasons in the order of their names, and how often each was met; there are no more than the table has names.
+    #[must_use]
+    pub fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.clone()
+    }
+
+    fn refuse(&self, what: impl Into<Denied>, whom: &dyn std::fmt::Display) -> io::Error {
+        let denied = what.into();
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry(denied.reason()).or_default() += 1;
+        tracing::warn!(%whom, reason = denied.reason(), why = %denied, "an origin was refused");
+        io::Error::new(io::ErrorKind::PermissionDenied, denied)
+    }
+}
+
+impl GuardedNetwork {
+    /// Puts `inner` under `rules`. What `rules` allow besides the world is told to the log.
+    #[must_use]
+    pub fn new(inner: SharedNetwork, rules: AddressRules) -> Self {
+        Self::with_names(inner.clone(), inner, rules)
+    }
+
+    /// The same with a resolver beside the network that connects.
+    #[must_use]
+    pub fn with_names(
+        names: SharedNetwork,
+        connections: SharedNetwork,
+        rules: AddressRules,
+    ) -> Self {
+        if !rules.allow.is_empty() {
+            let allow = &rules.allow;
+            tracing::warn!(?allow, "origins may stand where none should in the world");
+        }
+        Self {
+            rules: Arc::new(rules),
+            names,
+            connections,
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// The rules.
+    #[must_use]
+    pub fn rules(&self) -> &AddressRules {
+        &self.rules
+    }
+
+    /// What was refused so far.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+}
+
+impl Network for GuardedNetwork {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        if let Err(refused) = self.rules.check_host(host) {
+            let refusal = self.refusals.refuse(refused, &host);
+            return Box::pin(std::future::ready(Err(refusal)));
+        }
+        let (guard, host) = (self.clone(), host.to_owned());
+        let looking_up = self.names.resolve(&host);
+        Box::pin(async move {
+            let addresses = looking_up.await?;
+            for &address in &addresses {
+                if let Err(denied) = guard.rules.check(address) {
+                    return Err(guard.refusals.refuse(denied, &host));
+                }
+            }
+            Ok(addresses)
+        })
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        match self.rules.check_target(to) {
+            Ok(()) => self.connections.connect(to),
+            Err(denied) => {
+                let refusal = self.refusals.refuse(denied, &to);
+                Box::pin(std::future::ready(Err(refusal)))
+            }
+        }
+    }
+}

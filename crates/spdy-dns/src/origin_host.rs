@@ -1,0 +1,161 @@
+//! Which hosts are names that are looked up: no literals, nothing that reads as a number, nothing of one's own machine.
+//!
+//! The system's resolver takes `0x7f.1`, `017700000001` and `2130706433` for 127.0.0.1, as `inet_aton` always did. Whatever
+//! ends in a number is therefore an address to us (as to the URL standard, "ends in a number"), and refused.
+
+/// Longest name, in octets without the root's dot (RFC 1035 §3.1).
+pub const MAX_NAME: usize = 253;
+/// Longest label (RFC 1035 §2.3.4).
+pub const MAX_LABEL: usize = 63;
+
+/// Names under which nothing public stands, and who reserved them.
+pub const SPECIAL_NAMES: &[(&str, &str)] = &[
+    ("localhost", "RFC 6761"),
+    ("invalid", "RFC 6761"),
+    ("local", "RFC 6762"),
+    ("onion", "RFC 7686"),
+    ("home.arpa", "RFC 8375"),
+    ("alt", "RFC 9476"),
+    ("internal", "ICANN, 2024"),
+];
+
+/// A host that is not looked up, and why.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusedHost {
+    /// Nothing.
+    #[error("the host is empty")]
+    Empty,
+    /// Longer than a name can be.
+    #[error("a host of {0} octets, want {MAX_NAME} at most")]
+    TooLong(usize),
+    /// A user or a password before it.
+    #[error("{0:?} has a user in it")]
+    Userinfo(String),
+    /// An address.
+    #[error("{0:?} is an address, want a name")]
+    Literal(String),
+    /// Something that resolvers read as an address.
+    #[error("{0:?} ends in a number, and would be read as an address")]
+    Number(String),
+    /// The root's dot is written: the same host, and another key to every table.
+    #[error("{0:?} ends in a dot")]
+    TrailingDot(String),
+    /// A label that is empty or too long.
+    #[error("{0:?} has a label of {1} octets, want 1 to {MAX_LABEL}")]
+    Label(String, usize),
+    /// Something other than letters, digits, `-`, `_` and dots. Names of other scripts come as A-labels.
+    #[error("{0:?} has {1:?} in it, want letters, digits, '-', '_' and '.'")]
+    Octet(String, char),
+    /// One label: what it means depends on the machine.
+    #[error("{0:?} has no dot, so what it means depends on the machine")]
+    NoDot(String),
+    /// Under a name that means something else on every machine, or nothing.
+    #[error("{host:?} is under {name}, which is not public ({source_of_rule})")]
+    Special {
+        /// The host.
+        host: String,
+        /// The name that is reserved.
+        name: &'static str,
+        /// By whom.
+        source_of_rule: &'static str,
+    },
+}
+
+impl RefusedHost {
+    /// The reason in one word, for metrics.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Empty => "host_empty",
+            Self::TooLong(_) => "host_too_long",
+            Self::Userinfo(_) => "host_userinfo",
+            Self::Literal(_) => "host_literal",
+            Self::Number(_) => "host_number",
+            Self::TrailingDot(_) => "host_trailing_dot",
+            Self::Label(..) => "host_label",
+            Self::Octet(..) => "host_octet",
+            Self::NoDot(_) => "host_no_dot",
+            Self::Special { .. } => "host_special",
+        }
+    }
+}
+
+/// Whether `host`, as it stands in a URL without its port, is a name that may be looked up.
+///
+/// Who connects by URL asks this first: `spdy-client` looks no literal up, and so no resolver can refuse it.
+///
+/// # Errors
+///
+/// The first of the reasons to refuse it.
+pub fn check(host: &str) -> Result<(), RefusedHost> {
+    let named = || host.to_owned();
+    if host.is_empty() {
+        return Err(RefusedHost::Empty);
+    }
+    if host.len() > MAX_NAME + 1 {
+        return Err(RefusedHost::TooLong(host.len()));
+    }
+    if host.contains('@') {
+        return Err(RefusedHost::Userinfo(named()));
+    }
+    // Brackets, a second colon or a zone belong to IPv6; a first colon alone to a port.
+    if host.starts_with('[') || host.matches(':').count() > 1 || host.contains('%') {
+        return Err(RefusedHost::Literal(named()));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if let Some(other) = host.chars().find(|&c| !is_name(c)) {
+        return Err(RefusedHost::Octet(named(), other));
+    }
+    let undotted = host.strip_suffix('.').unwrap_or(host);
+    if undotted.parse::<std::net::Ipv4Addr>().is_ok() {
+        return Err(RefusedHost::Literal(named()));
+    }
+    let last = undotted.rsplit('.').next().unwrap_or(undotted);
+    if is_number(last) {
+        return Err(RefusedHost::Number(named()));
+    }
+    if undotted.len() < host.len() {
+        return Err(RefusedHost::TrailingDot(named()));
+    }
+    if host.len() > MAX_NAME {
+        return Err(RefusedHost::TooLong(host.len()));
+    }
+    let wrong = host.split('.').map(str::len);
+    if let Some(len) = wrong.into_iter().find(|len| !(1..=MAX_LABEL).contains(len)) {
+        return Err(RefusedHost::Label(named(), len));
+    }
+    for &(name, source_of_rule) in SPECIAL_NAMES {
+        if is_at_or_under(host, name) {
+            return Err(RefusedHost::Special {
+                host: named(),
+                name,
+                source_of_rule,
+            });
+        }
+    }
+    match host.contains('.') {
+        true => Ok(()),
+        false => Err(RefusedHost::NoDot(named())),
+    }
+}
+
+/// Whether a label reads as a number: digits, or `0x` and hexadecimal digits, of which there may be none.
+fn is_number(label: &str) -> bool {
+    let hexadecimal = label
+        .strip_prefix("0x")
+        .or_else(|| label.strip_prefix("0X"));
+    match hexadecimal {
+        Some(digits) => digits.bytes().all(|digit| digit.is_ascii_hexdigit()),
+        None => !label.is_empty() && label.bytes().all(|digit| digit.is_ascii_digit()),
+    }
+}
+
+/// Whether `host` is `name` or ends in `.name`, in whatever case.
+fn is_at_or_under(host: &str, name: &str) -> bool {
+    let Some(split) = host.len().checked_sub(name.len()) else {
+        return false;
+    };
+    let (before, end) = host.split_at(split); // ASCII was checked
+    end.eq_ignore_ascii_case(name) && (before.is_empty() || before.ends_with('.'))
+}
