@@ -1,0 +1,335 @@
+//! A request for a moved resource: checked as it came, and written anew for the host that has it.
+//!
+//! Nothing of the client's goes upstream but what is counted here: which formats and codings it takes, its languages
+//! or the class of its browser where the host's entry says so, and that the request is not going in circles. So the
+//! answer is the same for everybody, and may be kept.
+//!
+//! What depends on what is kept (conditions, ranges) is added by whoever keeps it.
+
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, REFERER, TRANSFER_ENCODING, UPGRADE, USER_AGENT, VIA,
+};
+use http::{Method, Request, Version};
+
+use crate::config::{Referrer, Scheme};
+use crate::entry::Entry;
+use crate::kind::Kind;
+use crate::limits::MAX_CDN_LOOP_BYTES;
+use crate::moved_url::Moved;
+use crate::refusal::Refusal;
+use crate::rules::Rules;
+
+/// CDN-Loop (RFC 8586).
+pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
+const SEC_FETCH_DEST: &str = "sec-fetch-dest";
+const SEC_FETCH_MODE: &str = "sec-fetch-mode";
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// How the page loads the resource, as far as the client says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Load {
+    /// As what the page uses it; `None` if the client does not say, or fetches from a script.
+    pub expected: Option<Kind>,
+    /// Whether the page may read it.
+    pub mode: Mode,
+    /// Whether the client said that a page loads it: only then may it be sent elsewhere.
+    pub is_subresource: bool,
+}
+
+/// Whether the page may read what it loads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Mode {
+    /// Yes: the other host must have allowed it.
+    Cors,
+    /// No: the page shows it or runs it.
+    NoCors,
+    /// The client does not say, as before 2019.
+    Unknown,
+}
+
+impl Load {
+    /// Whether the request upstream names the site in Origin; answers to those that do and do not are kept apart.
+    pub fn sends_origin(&self) -> bool {
+        self.mode != Mode::NoCors
+    }
+}
+
+/// What is asked of the host that has the resource.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// GET or HEAD.
+    pub method: Method,
+    /// All fields but Host, which is [`Moved::authority`].
+    pub headers: HeaderMap,
+    /// How the page loads it; the answer is judged by it.
+    pub load: Load,
+}
+
+/// Checks `asked`, a request for `moved`, and writes the request for the host that has it.
+///
+/// # Errors
+///
+/// The rule that forbids it.
+pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Upstream, Refusal> {
+    let headers = asked.headers();
+    check_form(asked.method(), headers)?;
+    let load = check_load(headers)?;
+    if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
+        let host = moved.host().to_owned();
+        return Err(Refusal::KindNotListed { kind, host });
+    }
+    let cdn_loop = check_loop(rules, headers)?;
+
+    let mut fresh = HeaderMap::new();
+    fresh.insert(
+        ACCEPT,
+        HeaderValue::from_static(accept(load.expected, headers)),
+    );
+    fresh.insert(
+        ACCEPT_ENCODING,
+        HeaderValue::from_static(accept_encoding(load.expected, headers)),
+    );
+    let entry = rules.entry(moved);
+    if entry.is_some_and(Entry::varies_on_language)
+        && let Some(languages) = single(headers, &ACCEPT_LANGUAGE)
+    {
+        fresh.insert(ACCEPT_LANGUAGE, languages.clone());
+    }
+    let tells_browser = entry.is_some_and(Entry::varies_on_user_agent);
+    let browser = if tells_browser {
+        Browser::of(headers)
+    } else {
+        Browser::Other
+    };
+    fresh.insert(USER_AGENT, HeaderValue::from_static(browser.user_agent()));
+    let origin = || value(rules.site_origin());
+    if load.sends_origin() {
+        fresh.insert(ORIGIN, origin());
+    }
+    // Not from a page over TLS to a host without (strict-origin), and not if the browser told us nothing.
+    let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
+    if rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade {
+        fresh.insert(REFERER, value(rules.site().as_str()));
+    }
+    let received = match asked.version() {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => "1.1",
+    };
+    fresh.insert(VIA, value(&format!("{received} {}", rules.site_host())));
+    fresh.insert(CDN_LOOP, cdn_loop);
+    Ok(Upstream {
+        method: asked.method().clone(),
+        headers: fresh,
+        load,
+    })
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("an origin is printable ASCII")
+}
+
+/// The one value of a field; nothing if there are several.
+fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    if method != Method::GET && method != Method::HEAD {
+        return Err(Refusal::Method {
+            got: method.to_string(),
+        });
+    }
+    let says_length = headers
+        .get_all(CONTENT_LENGTH)
+        .iter()
+        .any(|length| length != "0");
+    if says_length || headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Refusal::Body);
+    }
+    let wants = |name: &HeaderName, word: &str| {
+        words(headers, name).any(|got| got.eq_ignore_ascii_case(word))
+    };
+    if headers.contains_key(UPGRADE)
+        || wants(&CONNECTION, "upgrade")
+        || headers.contains_key("sec-websocket-key")
+        || headers.contains_key("http2-settings")
+    {
+        return Err(Refusal::Upgrade);
+    }
+    Ok(())
+}
+
+/// The members of a comma-separated field, as far as they are text.
+fn words<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+}
+
+fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
+    if headers.contains_key("service-worker") {
+        return Err(Refusal::ServiceWorker);
+    }
+    let destination = fetch_metadata(headers, SEC_FETCH_DEST)?;
+    let expected = match destination {
+        None | Some("empty") => None,
+        Some(destination) => {
+            Some(
+                Kind::of_destination(destination).ok_or_else(|| Refusal::Destination {
+                    got: destination.to_owned(),
+                })?,
+            )
+        }
+    };
+    let mode = match fetch_metadata(headers, SEC_FETCH_MODE)? {
+        // Tracks without `crossorigin`: of one origin or not at all, which only CORS can stand in for.
+        Some("cors" | "same-origin") => Mode::Cors,
+        Some("no-cors") => Mode::NoCors,
+        Some(other) => {
+            let got = other.to_owned();
+            return Err(Refusal::Destination { got });
+        }
+        None => Mode::Unknown,
+    };
+    match fetch_metadata(headers, SEC_FETCH_SITE)? {
+        None | Some("same-origin") => {}
+        Some("none") => {
+            let got = "none".to_owned();
+            return Err(Refusal::Destination { got });
+        }
+        Some(_) => return Err(Refusal::CrossSite),
+    }
+    Ok(Load {
+        expected,
+        mode,
+        is_subresource: destination.is_some(),
+    })
+}
+
+/// A field that only browsers write: once, or somebody else wrote it.
+fn fetch_metadata<'h>(
+    headers: &'h HeaderMap,
+    field: &'static str,
+) -> Result<Option<&'h str>, Refusal> {
+    let mut values = headers.get_all(field).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value
+            .to_str()
+            .map(Some)
+            .map_err(|_| Refusal::Field { field }),
+        _ => Err(Refusal::Field { field }),
+    }
+}
+
+/// CDN-Loop with this site added; the member before any parameters is who passed the request on.
+fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+    let mut passed_by: Vec<&str> = Vec::new();
+    for value in headers.get_all(CDN_LOOP) {
+        let text = value
+            .to_str()
+            .map_err(|_| Refusal::Field { field: "cdn-loop" })?;
+        passed_by.extend(
+            text.split(',')
+                .map(str::trim)
+                .filter(|member| !member.is_empty()),
+        );
+    }
+    let is_ours = |member: &&str| {
+        let who = member.split(';').next().unwrap_or_default().trim();
+        who.eq_ignore_ascii_case(rules.site_host())
+    };
+    let len: usize = passed_by.iter().map(|member| member.len() + 2).sum();
+    if passed_by.iter().any(is_ours) || len > MAX_CDN_LOOP_BYTES {
+        return Err(Refusal::Loop);
+    }
+    passed_by.push(rules.site_host());
+    Ok(value(&passed_by.join(", ")))
+}
+
+/// Accept, one of few: hosts that choose an image's format by it still can.
+fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
+    let takes = |format: &str| {
+        words(headers, &ACCEPT).any(|word| {
+            word.split(';')
+                .next()
+                .is_some_and(|name| name.trim() == format)
+        })
+    };
+    match expected {
+        Some(Kind::Style) => "text/css,*/*;q=0.1",
+        Some(Kind::Image) | None if takes("image/avif") => {
+            "image/avif,image/webp,image/*,*/*;q=0.8"
+        }
+        Some(Kind::Image) | None if takes("image/webp") => "image/webp,image/*,*/*;q=0.8",
+        Some(Kind::Image) => "image/*,*/*;q=0.8",
+        _ => "*/*",
+    }
+}
+
+/// Accept-Encoding, one of three. Sheets are read here, so what comes may be in whatever can be undone.
+fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
+    let takes = |coding: &str| {
+        words(headers, &ACCEPT_ENCODING).any(|word| {
+            let mut parts = word.split(';').map(str::trim);
+            let is_refused = |weight: &str| {
+                weight
+                    .strip_prefix("q=")
+                    .is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
+            };
+            parts
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case(coding))
+                && !parts.any(is_refused)
+        })
+    };
+    if expected == Some(Kind::Style) || takes("br") {
+        "br, gzip"
+    } else if takes("gzip") {
+        "gzip"
+    } else {
+        "identity"
+    }
+}
+
+/// The class of a browser: all that a host is told of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Browser {
+    Desktop,
+    Mobile,
+    Other,
+}
+
+impl Browser {
+    fn of(headers: &HeaderMap) -> Self {
+        let text = single(headers, &USER_AGENT)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let is_modern = ["Firefox/", "Chrome/", "Version/", "CriOS/", "FxiOS/"]
+            .iter()
+            .any(|mark| text.contains(mark));
+        match (is_modern, text.contains("Mobile")) {
+            (false, _) => Self::Other,
+            (true, false) => Self::Desktop,
+            (true, true) => Self::Mobile,
+        }
+    }
+
+    fn user_agent(self) -> &'static str {
+        match self {
+            Self::Desktop => {
+                "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+            }
+            Self::Mobile => "Mozilla/5.0 (Android 14; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0",
+            Self::Other => "Mozilla/5.0 (compatible; spdy-accelerate)",
+        }
+    }
+}

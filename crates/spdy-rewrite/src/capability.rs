@@ -1,0 +1,316 @@
+//! Capabilities: a word in a moved URL that only the site's own rewriter could have written.
+//!
+//! ```text
+//!  k <kid> <24 characters>      this origin, for this site
+//!  u <kid> <24 characters>      this URL, for this site
+//!
+//!  HMAC-SHA-256( "spdy-accel/1" 0 site 0 s|p 0 host 0 port [ 0 path?query ] )
+//!  its first 144 bits, in base64url: 24 characters without padding
+//! ```
+//!
+//! No field holds a NUL, so no two messages are the same bytes, and the longer one is never a `k`'s. Nothing
+//! else makes capabilities: there is no door at which anybody could ask for one.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::refusal::Refusal;
+
+/// Bytes of the code that are kept.
+const CODE_BYTES: usize = 18;
+/// Characters of the code in a URL.
+const CODE_CHARS: usize = 24;
+
+/// What a capability stands for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Subject<'a> {
+    pub(crate) site: &'a str,
+    /// `s` or `p`.
+    pub(crate) scheme: char,
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    /// Path and query, where the capability is for one URL.
+    pub(crate) target: Option<&'a str>,
+}
+
+/// A secret with the one letter or digit that names it in URLs.
+#[derive(Clone)]
+pub struct Key {
+    kid: char,
+    mac: Hmac<Sha256>,
+}
+
+/// Why a key cannot be one.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum KeyError {
+    /// The name is not one ASCII letter or digit.
+    #[error("key \"{0}\", want one ASCII letter or digit as its name")]
+    Name(char),
+    /// The secret could be guessed.
+    #[error("a secret of {got} bytes, want at least {}", Key::MIN_SECRET_BYTES)]
+    Short {
+        /// Bytes that came.
+        got: usize,
+    },
+}
+
+impl Key {
+    /// Bytes that a secret has at least.
+    pub const MIN_SECRET_BYTES: usize = 32;
+
+    /// A key of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError`] for a name that is not one letter or digit, or a secret shorter than
+    /// [`MIN_SECRET_BYTES`](Self::MIN_SECRET_BYTES).
+    pub fn new(kid: char, secret: &[u8]) -> Result<Self, KeyError> {
+        if !kid.is_ascii_alphanumeric() {
+            return Err(KeyError::Name(kid));
+        }
+        if secret.len() < Self::MIN_SECRET_BYTES {
+            return Err(KeyError::Short { got: secret.len() });
+        }
+        let mac = Hmac::new_from_slice(secret).expect("HMAC takes keys of any length");
+        Ok(Self { kid, mac })
+    }
+
+    /// Its name.
+    pub fn kid(&self) -> char {
+        self.kid
+    }
+
+    fn mac(&self, subject: Subject<'_>) -> Hmac<Sha256> {
+        let mut mac = self.mac.clone();
+        mac.update(b"spdy-accel/1\0");
+        mac.update(subject.site.as_bytes());
+        mac.update(&[0, subject.scheme as u8, 0]);
+        mac.update(subject.host.as_bytes());
+        mac.update(b"\0");
+        mac.update(subject.port.to_string().as_bytes());
+        if let Some(target) = subject.target {
+            mac.update(b"\0");
+            mac.update(target.as_bytes());
+        }
+        mac
+    }
+}
+
+/// Says which key it is, and nothing of the secret.
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Key").field(&self.kid).finish()
+    }
+}
+
+/// The key that makes capabilities, and the one before it, whose capabilities stand in pages that are still kept.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    current: Key,
+    former: Option<Key>,
+}
+
+impl Keys {
+    /// One key, or two while pages of the former's time are still about.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Name`] if both have one name: a capability must say which of them made it.
+    pub fn new(current: Key, former: Option<Key>) -> Result<Self, KeyError> {
+        match &former {
+            Some(former) if former.kid == current.kid => Err(KeyError::Name(former.kid)),
+            _ => Ok(Self { current, former }),
+        }
+    }
+
+    /// The names of the live keys, the current one first.
+    pub fn kids(&self) -> impl Iterator<Item = char> {
+        std::iter::once(&self.current)
+            .chain(&self.former)
+            .map(Key::kid)
+    }
+
+    /// Some bytes that are others for another current key, and tell nothing of it.
+    pub(crate) fn fingerprint(&self) -> Vec<u8> {
+        let mut mac = self.current.mac.clone();
+        mac.update(b"spdy-accel/1 fingerprint");
+        let mut bytes = mac.finalize().into_bytes().to_vec();
+        bytes.push(self.current.kid as u8);
+        bytes
+    }
+
+    /// The capability for `subject`.
+    pub(crate) fn make(&self, subject: Subject<'_>) -> String {
+        let mac = self.current.mac(subject).finalize().into_bytes();
+        let letter = if subject.target.is_some() { 'u' } else { 'k' };
+        let code = URL_SAFE_NO_PAD.encode(&mac[..CODE_BYTES]);
+        format!("{letter}{}{code}", self.current.kid)
+    }
+
+    /// Takes `word` if a live key made it for `subject`; the comparison takes the same time wherever they differ.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::CapabilityForm`], [`Refusal::UnknownKey`] or [`Refusal::Forged`].
+    pub(crate) fn check(&self, word: &str, subject: Subject<'_>) -> Result<(), Refusal> {
+        let mut letters = word.chars();
+        let letter = letters.next();
+        let kid = letters.next().ok_or(Refusal::CapabilityForm)?;
+        let code = letters.as_str();
+        let wanted = if subject.target.is_some() { 'u' } else { 'k' };
+        if letter != Some(wanted) || !kid.is_ascii_alphanumeric() || code.len() != CODE_CHARS {
+            return Err(Refusal::CapabilityForm);
+        }
+        // 24 characters are 144 bits, without bits to spare: a code has one spelling.
+        let code = URL_SAFE_NO_PAD
+            .decode(code)
+            .map_err(|_| Refusal::CapabilityForm)?;
+        let key = std::iter::once(&self.current)
+            .chain(&self.former)
+            .find(|key| key.kid == kid)
+            .ok_or(Refusal::UnknownKey { kid })?;
+        key.mac(subject)
+            .verify_truncated_left(&code)
+            .map_err(|_| Refusal::Forged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kid: char, fill: u8) -> Key {
+        Key::new(kid, &[fill; 32]).unwrap()
+    }
+
+    const SUBJECT: Subject<'_> = Subject {
+        site: "https://www.site.test",
+        scheme: 's',
+        host: "cdn.test",
+        port: 443,
+        target: None,
+    };
+
+    #[test]
+    fn a_capability_is_for_one_site_scheme_host_port_and_letter() {
+        let keys = Keys::new(key('a', 1), None).unwrap();
+        let word = keys.make(SUBJECT);
+        assert_eq!(word.len(), 26);
+        assert_eq!(keys.check(&word, SUBJECT), Ok(()));
+        let others = [
+            Subject {
+                site: "https://www.other.test",
+                ..SUBJECT
+            },
+            Subject {
+                scheme: 'p',
+                ..SUBJECT
+            },
+            Subject {
+                host: "cdn2.test",
+                ..SUBJECT
+            },
+            Subject {
+                port: 8443,
+                ..SUBJECT
+            },
+        ];
+        for other in others {
+            assert_eq!(keys.check(&word, other), Err(Refusal::Forged), "{other:?}");
+        }
+        let exact = Subject {
+            target: Some("/a.js"),
+            ..SUBJECT
+        };
+        assert_eq!(keys.check(&word, exact), Err(Refusal::CapabilityForm));
+        let renamed = word.replacen('k', "u", 1);
+        assert_eq!(keys.check(&renamed, exact), Err(Refusal::Forged));
+        let exact_word = keys.make(exact);
+        let other = Subject {
+            target: Some("/b.js"),
+            ..SUBJECT
+        };
+        assert_eq!(keys.check(&exact_word, exact), Ok(()));
+        assert_eq!(keys.check(&exact_word, other), Err(Refusal::Forged));
+    }
+
+    #[test]
+    fn no_flipped_bit_is_overlooked() {
+        let keys = Keys::new(key('a', 1), None).unwrap();
+        let word = keys.make(SUBJECT);
+        let code = URL_SAFE_NO_PAD.decode(&word[2..]).unwrap();
+        for bit in 0..code.len() * 8 {
+            let mut code = code.clone();
+            code[bit / 8] ^= 1 << (bit % 8);
+            let word = format!("ka{}", URL_SAFE_NO_PAD.encode(code));
+            assert_eq!(
+                keys.check(&word, SUBJECT),
+                Err(Refusal::Forged),
+                "bit {bit}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_former_key_opens_what_it_made_and_a_dropped_one_nothing() {
+        let old = Keys::new(key('a', 1), None).unwrap().make(SUBJECT);
+        let rolled = Keys::new(key('b', 2), Some(key('a', 1))).unwrap();
+        assert_eq!(rolled.check(&old, SUBJECT), Ok(()));
+        assert!(rolled.make(SUBJECT).starts_with("kb"));
+        let after = Keys::new(key('c', 3), Some(key('b', 2))).unwrap();
+        assert_eq!(
+            after.check(&old, SUBJECT),
+            Err(Refusal::UnknownKey { kid: 'a' })
+        );
+        let other_secret = Keys::new(key('a', 9), None).unwrap();
+        assert_eq!(other_secret.check(&old, SUBJECT), Err(Refusal::Forged));
+    }
+
+    #[test]
+    fn words_of_another_form_are_none() {
+        let keys = Keys::new(key('a', 1), None).unwrap();
+        let word = keys.make(SUBJECT);
+        for bad in [
+            "",
+            "k",
+            "ka",
+            "-",
+            &word[..25],
+            &format!("{word}A"),
+            &format!("{}=", &word[..25]),
+            "k\u{e4}",
+        ] {
+            assert_eq!(
+                keys.check(bad, SUBJECT),
+                Err(Refusal::CapabilityForm),
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn keys_have_a_name_of_their_own_and_a_secret_nobody_guesses() {
+        assert_eq!(Key::new('-', &[0; 32]).err(), Some(KeyError::Name('-')));
+        assert_eq!(
+            Key::new('a', &[0; 31]).err(),
+            Some(KeyError::Short { got: 31 })
+        );
+        assert_eq!(
+            Keys::new(key('a', 1), Some(key('a', 2))).err(),
+            Some(KeyError::Name('a'))
+        );
+        assert_eq!(format!("{:?}", key('a', 7)), "Key('a')");
+    }
+
+    /// The characters are a promise to pages that are kept elsewhere; these are Python's, by its `hmac`.
+    #[test]
+    fn a_capability_is_these_characters() {
+        let keys = Keys::new(key('a', 1), None).unwrap();
+        let word = keys.make(SUBJECT);
+        assert_eq!(word, "kaFaPWm2Q_4roaH67RQIQ98NcF");
+    }
+}

@@ -1,0 +1,177 @@
+//! What an operator writes about one site: the form that [`Rules`](crate::rules::Rules) are compiled from.
+
+use serde::{Deserialize, Serialize};
+
+use crate::kind::Kind;
+
+/// The rules of one site as they are written, in TOML or otherwise.
+///
+/// ```toml
+/// discover = true
+/// deny = ["ads.example"]
+/// own_hosts = ["img.site.test"]
+/// pages_left = ["/admin/"]
+/// lazy_attributes = ["data-src", "data-srcset"]
+///
+/// [[hosts]]
+/// host = "cdn.site-b.test"
+/// path = "/assets/"
+/// kinds = ["image", "style", "font", "script"]
+/// ```
+#[derive(Clone, Debug, Eq, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where moved URLs stand: a path of one segment, with its slashes. `/.spdy/` unless said.
+    pub prefix: String,
+    /// The hosts that are moved.
+    pub hosts: Vec<HostConfig>,
+    /// Hosts that are never moved, whatever else is said; `*.` stands for one label.
+    pub deny: Vec<String>,
+    /// Other names of the site, on the same address and certificate: a browser reaches them over the same session
+    /// as it is, so what is there is left.
+    pub own_hosts: Vec<String>,
+    /// Whether hosts that pages name and nobody listed are moved, as far as they bring nothing that can run.
+    pub discover: bool,
+    /// Pages that are passed on as they are: folders (ending in `/`) or single paths.
+    pub pages_left: Vec<String>,
+    /// Attributes of lazy loaders that hold a URL, a `srcset` (if the name ends so) or a `url()`.
+    pub lazy_attributes: Vec<String>,
+    /// What moved hosts are told of the page.
+    pub referrer: Referrer,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            prefix: "/.spdy/".to_owned(),
+            hosts: Vec::new(),
+            deny: Vec::new(),
+            own_hosts: Vec::new(),
+            discover: false,
+            pages_left: Vec::new(),
+            lazy_attributes: Vec::new(),
+            referrer: Referrer::default(),
+        }
+    }
+}
+
+/// A host that is moved.
+#[derive(Clone, Debug, Eq, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostConfig {
+    /// Its name, or `*.` and a domain for every name one label below; `:port` where it is not the scheme's own.
+    pub host: String,
+    /// How it is asked.
+    #[serde(default)]
+    pub scheme: Scheme,
+    /// What of it is moved: a folder (ending in `/`) or one path. All of it unless said.
+    #[serde(default = "root")]
+    pub path: String,
+    /// As what its resources are moved. All that cannot run, unless said.
+    #[serde(default = "passive")]
+    pub kinds: Vec<Kind>,
+    /// Whether many share it, as a public CDN: its scripts are then moved one by one, each under a capability.
+    #[serde(default)]
+    pub shared: bool,
+    /// Whether pages need the host for nothing but what is moved, so that preconnects to it go. Unless said, that
+    /// is so where all paths and all kinds are moved.
+    #[serde(default)]
+    pub whole: Option<bool>,
+    /// Whether its answers depend on Accept-Language, which is then passed on.
+    #[serde(default)]
+    pub accept_language: bool,
+    /// Whether its answers depend on the browser: it is then told the class of it, no more.
+    #[serde(default)]
+    pub user_agent: bool,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn passive() -> Vec<Kind> {
+    vec![Kind::Image, Kind::Style, Kind::Font, Kind::Media]
+}
+
+impl HostConfig {
+    /// All that cannot run of `host`, over HTTPS.
+    pub fn passive(host: &str) -> Self {
+        Self {
+            host: host.to_owned(),
+            scheme: Scheme::Https,
+            path: root(),
+            kinds: passive(),
+            shared: false,
+            whole: None,
+            accept_language: false,
+            user_agent: false,
+        }
+    }
+
+    /// Everything of `host`, over HTTPS.
+    pub fn everything(host: &str) -> Self {
+        Self {
+            kinds: Kind::ALL.to_vec(),
+            ..Self::passive(host)
+        }
+    }
+}
+
+/// The two schemes that are moved.
+#[derive(
+    Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Deserialize, Serialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scheme {
+    /// HTTPS.
+    #[default]
+    Https,
+    /// HTTP, where the operator lists it.
+    Http,
+}
+
+impl Scheme {
+    /// The letter for it in moved URLs.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Https => 's',
+            Self::Http => 'p',
+        }
+    }
+
+    /// As URLs spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Https => "https",
+            Self::Http => "http",
+        }
+    }
+
+    /// The port that is not written.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Self::Https => 443,
+            Self::Http => 80,
+        }
+    }
+
+    /// The scheme of that name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        match name {
+            "https" => Some(Self::Https),
+            "http" => Some(Self::Http),
+            _ => None,
+        }
+    }
+}
+
+/// What a moved host is told of the page that needs it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Referrer {
+    /// The site's origin, if the browser told us anything: what browsers tell other hosts by default.
+    #[default]
+    Origin,
+    /// Nothing: for sites whose pages say `Referrer-Policy: no-referrer` or `same-origin`.
+    None,
+}

@@ -1,0 +1,120 @@
+//! One line of the rules: a host, what of it is moved, and as what.
+
+use url::Url;
+
+use crate::config::{HostConfig, Scheme};
+use crate::host::Pattern;
+use crate::kind::{Kind, Kinds};
+use crate::rules_error::RulesError;
+
+/// A host, and what of it is moved as what.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub(crate) pattern: Pattern,
+    pub(crate) scheme: Scheme,
+    pub(crate) port: u16,
+    pub(crate) path: String,
+    pub(crate) kinds: Kinds,
+    pub(crate) shared: bool,
+    whole: bool,
+    accept_language: bool,
+    user_agent: bool,
+}
+
+impl Entry {
+    pub(crate) fn compile(config: &HostConfig) -> Result<Self, RulesError> {
+        let wrong = |why: String| RulesError::Host {
+            field: "hosts.host",
+            got: config.host.clone(),
+            why,
+        };
+        let default_port = config.scheme.default_port();
+        let (name, port) = match config.host.rsplit_once(':') {
+            Some((name, port)) => match port.parse() {
+                Ok(port) if port != 0 => (name, port),
+                _ => return Err(wrong(format!("port \"{port}\", want 1 to 65535"))),
+            },
+            None => (config.host.as_str(), default_port),
+        };
+        let kinds: Kinds = config.kinds.iter().copied().collect();
+        if kinds.is_empty() {
+            return Err(RulesError::NoKinds {
+                host: config.host.clone(),
+            });
+        }
+        let path = check_path("hosts.path", &config.path)?;
+        Ok(Self {
+            pattern: Pattern::parse(name).map_err(wrong)?,
+            scheme: config.scheme,
+            port,
+            kinds,
+            shared: config.shared,
+            whole: config.whole.unwrap_or(path == "/" && kinds == Kinds::ALL),
+            path,
+            accept_language: config.accept_language,
+            user_agent: config.user_agent,
+        })
+    }
+
+    pub(crate) fn is_of(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+        self.scheme == scheme && self.port == port && self.pattern.matches(host)
+    }
+
+    /// Whether a URL needs a capability of its own to be moved as `kind`.
+    pub(crate) fn is_exact(&self, kind: Kind) -> bool {
+        self.shared && kind == Kind::Script
+    }
+
+    /// Whether pages need the host for nothing but what is moved.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Whether the host's answers depend on Accept-Language.
+    pub fn varies_on_language(&self) -> bool {
+        self.accept_language
+    }
+
+    /// Whether the host's answers depend on the class of browser.
+    pub fn varies_on_user_agent(&self) -> bool {
+        self.user_agent
+    }
+}
+
+/// Whether `path` is in `folder`, or is it, if that does not end in a slash.
+pub(crate) fn is_in(path: &str, folder: &str) -> bool {
+    if folder.ends_with('/') {
+        path.starts_with(folder)
+    } else {
+        path == folder
+    }
+}
+
+/// Takes a path as URLs have it.
+pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, RulesError> {
+    let url = Url::parse("https://host.test")
+        .expect("a URL")
+        .join(path)
+        .ok();
+    match url {
+        Some(url) if url.path() == path && url.query().is_none() && url.fragment().is_none() => {
+            Ok(path.to_owned())
+        }
+        _ => Err(RulesError::Path {
+            field,
+            got: path.to_owned(),
+        }),
+    }
+}
+
+/// Reads patterns of hosts.
+pub(crate) fn patterns(field: &'static str, texts: &[String]) -> Result<Vec<Pattern>, RulesError> {
+    let pattern = |text: &String| {
+        Pattern::parse(text).map_err(|why| RulesError::Host {
+            field,
+            got: text.clone(),
+            why,
+        })
+    };
+    texts.iter().map(pattern).collect()
+}

@@ -1,0 +1,249 @@
+//! What a resource is to the page: by the element that names it, and by the type of its answer.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a page uses a resource as.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// An image, SVG and icons among them.
+    Image,
+    /// A style sheet.
+    Style,
+    /// A font.
+    Font,
+    /// Audio, video, and the text tracks of them.
+    Media,
+    /// A script or module, and what modules load beside scripts: WebAssembly, JSON, source maps.
+    Script,
+}
+
+impl Kind {
+    /// All of them, in the order in which reports name them.
+    pub const ALL: [Self; 5] = [
+        Self::Image,
+        Self::Style,
+        Self::Font,
+        Self::Media,
+        Self::Script,
+    ];
+
+    /// The word for it in configuration, reports and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Image => "image",
+            Self::Style => "style",
+            Self::Font => "font",
+            Self::Media => "media",
+            Self::Script => "script",
+        }
+    }
+
+    /// The kind that `Sec-Fetch-Dest` or the `as` of a preload speaks of; `None` for all that is never moved.
+    pub fn of_destination(destination: &str) -> Option<Self> {
+        Some(match destination {
+            "image" => Self::Image,
+            "style" => Self::Style,
+            "font" => Self::Font,
+            "audio" | "video" | "track" => Self::Media,
+            "script" | "json" => Self::Script,
+            _ => return None,
+        })
+    }
+
+    /// Whether an answer of media type `essence` (lower case, without parameters) may be used as this kind.
+    ///
+    /// With `nosniff` on every moved answer, a type decides what a browser makes of the bytes. Documents
+    /// (HTML, XML that is no SVG, PDF) are of no kind.
+    pub fn admits(self, essence: &str) -> bool {
+        let (family, subtype) = essence.split_once('/').unwrap_or((essence, ""));
+        match self {
+            // SVG is a document, too; a moved answer is sandboxed, so it runs nothing when it is opened as one.
+            Self::Image => family == "image",
+            Self::Style => essence == "text/css",
+            // Fonts come under many names, and browsers look at the bytes alone.
+            Self::Font => {
+                family == "font"
+                    || subtype.starts_with("font-")
+                    || subtype.starts_with("x-font-")
+                    || essence == "application/vnd.ms-fontobject"
+                    || essence == "application/x-woff"
+                    || is_inert(essence)
+            }
+            Self::Media => {
+                family == "audio"
+                    || family == "video"
+                    || essence == "text/vtt"
+                    || is_playlist(essence)
+                    || is_inert(essence)
+            }
+            Self::Script => {
+                is_javascript(essence)
+                    || essence == "application/wasm"
+                    || family != "image" && is_json(subtype)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Whether `essence` is one of the names that JavaScript goes by (WHATWG MIME Sniffing, *JavaScript MIME type*).
+pub fn is_javascript(essence: &str) -> bool {
+    matches!(
+        essence,
+        "text/javascript"
+            | "application/javascript"
+            | "application/x-javascript"
+            | "application/ecmascript"
+            | "application/x-ecmascript"
+            | "text/ecmascript"
+            | "text/x-ecmascript"
+            | "text/x-javascript"
+            | "text/jscript"
+            | "text/livescript"
+            | "text/javascript1.0"
+            | "text/javascript1.1"
+            | "text/javascript1.2"
+            | "text/javascript1.3"
+            | "text/javascript1.4"
+            | "text/javascript1.5"
+    )
+}
+
+fn is_json(subtype: &str) -> bool {
+    subtype == "json" || subtype.ends_with("+json")
+}
+
+fn is_playlist(essence: &str) -> bool {
+    matches!(
+        essence,
+        "application/ogg" | "application/vnd.apple.mpegurl" | "application/x-mpegurl"
+    )
+}
+
+/// Bytes of which no browser makes a document, a script or a sheet once it may not sniff.
+fn is_inert(essence: &str) -> bool {
+    matches!(essence, "application/octet-stream" | "binary/octet-stream")
+}
+
+/// Whether only a load in CORS mode may read such an answer: then the other host must have allowed it to the site.
+pub fn is_read_by_cors_alone(essence: &str) -> bool {
+    let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
+    Kind::Font.admits(essence) && !is_inert(essence)
+        || essence == "text/vtt"
+        || essence == "application/wasm"
+        || !essence.starts_with("image/") && is_json(subtype)
+}
+
+/// A set of kinds.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// No kind.
+    pub const NONE: Self = Self(0);
+    /// What cannot run: all but scripts.
+    pub const PASSIVE: Self = Self(0b0_1111);
+    /// Every kind.
+    pub const ALL: Self = Self(0b1_1111);
+
+    /// Whether `kind` is among them.
+    pub fn has(self, kind: Kind) -> bool {
+        self.0 & (1 << kind as u8) != 0
+    }
+
+    /// These and `kind`.
+    #[must_use]
+    pub fn with(self, kind: Kind) -> Self {
+        Self(self.0 | 1 << kind as u8)
+    }
+
+    /// These without `kind`.
+    #[must_use]
+    pub fn without(self, kind: Kind) -> Self {
+        Self(self.0 & !(1 << kind as u8))
+    }
+
+    /// What is in both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+
+    /// Them, in the order of [`Kind::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Kind> {
+        Kind::ALL.into_iter().filter(move |kind| self.has(*kind))
+    }
+
+    /// Whether an answer of media type `essence` is one of them.
+    pub fn admit(self, essence: &str) -> bool {
+        self.iter().any(|kind| kind.admits(essence))
+    }
+}
+
+impl FromIterator<Kind> for Kinds {
+    fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Self {
+        kinds.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Debug for Kinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_are_of_no_kind() {
+        for essence in [
+            "text/html",
+            "application/xhtml+xml",
+            "application/xml",
+            "text/xml",
+            "application/pdf",
+            "multipart/related",
+            "message/rfc822",
+            "text/plain",
+            "application/x-shockwave-flash",
+            "",
+        ] {
+            assert!(!Kinds::ALL.admit(essence), "{essence}");
+        }
+    }
+
+    #[test]
+    fn a_type_is_of_the_kinds_that_browsers_use_it_as() {
+        let kinds = |essence: &str| -> Vec<_> {
+            Kind::ALL
+                .into_iter()
+                .filter(|kind| kind.admits(essence))
+                .map(Kind::name)
+                .collect()
+        };
+        assert_eq!(kinds("image/svg+xml"), ["image"]);
+        assert_eq!(kinds("text/css"), ["style"]);
+        assert_eq!(kinds("font/woff2"), ["font"]);
+        assert_eq!(kinds("application/font-woff"), ["font"]);
+        assert_eq!(kinds("application/octet-stream"), ["font", "media"]);
+        assert_eq!(kinds("video/mp4"), ["media"]);
+        assert_eq!(kinds("text/javascript"), ["script"]);
+        assert_eq!(kinds("application/wasm"), ["script"]);
+        assert_eq!(kinds("application/manifest+json"), ["script"]);
+    }
+}

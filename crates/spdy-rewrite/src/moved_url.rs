@@ -1,0 +1,423 @@
+//! The URL of a moved resource: made for a page, opened for a request.
+//!
+//! ```text
+//!  /.spdy/1/<cap>/<s|p>/<host>[~<port>]/<path>[?<query>]
+//!    1      version of the form
+//!    cap    -                    the host is listed
+//!           k<kid><24 chars>     a capability for the origin        capability.rs
+//!           u<kid><24 chars>     a capability for this very URL
+//!    s, p   https, http
+//!    path   as the URL standard writes it; never decoded, never mended
+//! ```
+//!
+//! What is opened, what is looked up and what is sent to the origin are the same bytes. So a target is refused
+//! whenever two readers could understand it differently, and at last if the URL standard would write it otherwise:
+//! browsers write URLs so, and [`make`] does.
+
+use url::Url;
+
+use crate::capability::Subject;
+use crate::config::Scheme;
+use crate::host;
+use crate::kind::{Kind, Kinds};
+use crate::limits::MAX_MOVED_URL_BYTES;
+use crate::refusal::Refusal;
+use crate::rules::{Rules, Standing};
+use crate::verdict::Finder;
+
+const VERSION: &str = "1";
+
+/// On what ground a moved URL was opened.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ground {
+    /// Its host is listed.
+    Listed,
+    /// It bears a capability for its origin.
+    Origin,
+    /// It bears a capability for itself.
+    Url,
+}
+
+/// A moved URL that was opened: what is to be fetched, and as what it may be served.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Moved {
+    ground: Ground,
+    scheme: Scheme,
+    kinds: Kinds,
+    is_listed: bool,
+    url: Url,
+    /// What stands before the path in the moved URL.
+    head: String,
+}
+
+impl Moved {
+    /// On what ground it was opened.
+    pub fn ground(&self) -> Ground {
+        self.ground
+    }
+
+    /// How it is asked for.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host's name, in lower case.
+    pub fn host(&self) -> &str {
+        self.url.host_str().expect("a moved URL has a host")
+    }
+
+    /// The port, also where it is the scheme's own.
+    pub fn port(&self) -> u16 {
+        self.url.port().unwrap_or(self.scheme.default_port())
+    }
+
+    /// What the Host field says: the name, and the port where it is not the scheme's own.
+    pub fn authority(&self) -> &str {
+        self.url.authority()
+    }
+
+    /// Path and query, the very bytes that came.
+    pub fn target(&self) -> &str {
+        &self.url[url::Position::BeforePath..]
+    }
+
+    /// The URL in its own place.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// As what it may be served.
+    pub fn kinds(&self) -> Kinds {
+        self.kinds
+    }
+
+    /// Who wrote what stands in it, if it is a sheet.
+    pub fn finder(&self) -> Finder {
+        if self.is_listed {
+            Finder::Listed
+        } else {
+            Finder::Discovered
+        }
+    }
+
+    /// What is fetched when the host sends us on to `next`: more of the same origin, or what is listed; and never as
+    /// more than this was opened as.
+    ///
+    /// # Errors
+    ///
+    /// Why that is not fetched here.
+    pub(crate) fn redirected(&self, rules: &Rules, next: &Url) -> Result<Self, Refusal> {
+        let mut url = next.clone();
+        url.set_fragment(None);
+        let host = url.host_str().unwrap_or_default();
+        let scheme = Scheme::of_name(url.scheme()).ok_or(Refusal::Location)?;
+        let port = url.port().unwrap_or(scheme.default_port());
+        host::check(host)?;
+        check_length(&url[url::Position::BeforePath..])?;
+        check_target(rules, &url[url::Position::BeforePath..])?;
+        let is_same_origin = url.origin() == self.url.origin();
+        let (is_listed, kinds) = match rules.standing(scheme, host, port, url.path())? {
+            Standing::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
+            // A whole host that many share is no more trusted with scripts when another host names it.
+            Standing::Listed(entry) => (true, entry.kinds.without(Kind::Script)),
+            Standing::Discovered if is_same_origin => (false, Kinds::PASSIVE),
+            Standing::Discovered => {
+                let host = host.to_owned();
+                return Err(Refusal::NotListed { host });
+            }
+        };
+        let kinds = kinds.and(self.kinds);
+        if kinds.is_empty() {
+            let host = host.to_owned();
+            return Err(Refusal::KindNotListed {
+                kind: Kind::Script,
+                host,
+            });
+        }
+        Ok(Self {
+            ground: self.ground,
+            scheme,
+            kinds,
+            is_listed,
+            url,
+            head: self.head.clone(),
+        })
+    }
+
+    /// Where `target` (path and query) of the same origin is under the same capability.
+    pub(crate) fn beside(&self, target: &str) -> String {
+        format!("{}{target}", self.head)
+    }
+
+    /// Its path and query under the site's name.
+    pub fn path(&self) -> String {
+        self.beside(self.target())
+    }
+}
+
+/// The path of `url` under the site's name, fragment and all.
+///
+/// # Errors
+///
+/// Why it would not be opened.
+pub(crate) fn make(
+    rules: &Rules,
+    url: &Url,
+    scheme: Scheme,
+    host: &str,
+    port: u16,
+    standing: Standing<'_>,
+    kind: Kind,
+) -> Result<String, Refusal> {
+    let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+    check_target(rules, target)?;
+    let exact = match standing {
+        Standing::Listed(entry) if !entry.is_exact(kind) => None,
+        Standing::Listed(_) => Some(Some(target)),
+        Standing::Discovered => Some(None),
+    };
+    let capability = exact.map_or_else(
+        || "-".to_owned(),
+        |target| {
+            let keys = rules
+                .keys
+                .as_ref()
+                .expect("rules that make capabilities have keys");
+            keys.make(Subject {
+                site: rules.site_origin(),
+                scheme: scheme.letter(),
+                host,
+                port,
+                target,
+            })
+        },
+    );
+    let port = url
+        .port()
+        .map(|port| format!("~{port}"))
+        .unwrap_or_default();
+    let prefix = rules.prefix();
+    let path = format!(
+        "{prefix}{VERSION}/{capability}/{}/{host}{port}{target}",
+        scheme.letter()
+    );
+    check_length(&path)?;
+    Ok(match url.fragment() {
+        Some(fragment) => format!("{path}#{fragment}"),
+        None => path,
+    })
+}
+
+/// Reads the target of a request.
+///
+/// # Errors
+///
+/// Why nothing is fetched.
+pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
+    let rest = raw.strip_prefix(rules.prefix()).ok_or(Refusal::NotMoved)?;
+    check_length(raw)?;
+    check_bytes(raw)?;
+    let mut parts = rest.splitn(4, '/');
+    let mut part = |missing| {
+        parts
+            .next()
+            .filter(|part| !part.is_empty())
+            .ok_or(Refusal::Incomplete { missing })
+    };
+    let version = part("version")?;
+    if version != VERSION {
+        let got = version.to_owned();
+        return Err(Refusal::Version { got });
+    }
+    let capability = part("capability")?;
+    let letter = part("scheme")?;
+    let rest = part("host")?;
+    let slash = rest
+        .find('/')
+        .ok_or(Refusal::Incomplete { missing: "path" })?;
+    let (authority, target) = rest.split_at(slash);
+    if [capability, letter, authority]
+        .iter()
+        .any(|part| part.contains('%'))
+    {
+        return Err(Refusal::EncodedPrefix);
+    }
+    let scheme = match letter {
+        "s" => Scheme::Https,
+        "p" => Scheme::Http,
+        _ => {
+            let got = letter.to_owned();
+            return Err(Refusal::Scheme { got });
+        }
+    };
+    let (host, port) = check_authority(authority, scheme)?;
+    check_target(rules, target)?;
+
+    let written_port = if port == scheme.default_port() {
+        String::new()
+    } else {
+        format!(":{port}")
+    };
+    let text = format!("{}://{host}{written_port}{target}", scheme.name());
+    let url = match Url::parse(&text) {
+        Ok(url) if url.as_str() == text => url,
+        _ => return Err(Refusal::NotSerialised),
+    };
+    let standing = rules.standing(scheme, host, port, url.path())?;
+    let (ground, kinds) = check_ground(
+        rules,
+        capability,
+        Opening {
+            scheme,
+            host,
+            port,
+            target,
+        },
+        standing,
+    )?;
+    Ok(Moved {
+        ground,
+        scheme,
+        kinds,
+        is_listed: matches!(standing, Standing::Listed(_)),
+        head: raw[..raw.len() - target.len()].to_owned(),
+        url,
+    })
+}
+
+/// What a capability is checked against.
+#[derive(Clone, Copy)]
+struct Opening<'a> {
+    scheme: Scheme,
+    host: &'a str,
+    port: u16,
+    target: &'a str,
+}
+
+/// On what ground this opens, and what for.
+///
+/// A capability for a host that was listed since is still good, for what the entry allows and no more: pages that
+/// bear it are kept in browsers.
+fn check_ground(
+    rules: &Rules,
+    capability: &str,
+    opening: Opening<'_>,
+    standing: Standing<'_>,
+) -> Result<(Ground, Kinds), Refusal> {
+    let Opening {
+        scheme,
+        host,
+        port,
+        target,
+    } = opening;
+    let not_listed = || Refusal::NotListed {
+        host: host.to_owned(),
+    };
+    let subject = |target| Subject {
+        site: rules.site_origin(),
+        scheme: scheme.letter(),
+        host,
+        port,
+        target,
+    };
+    let check = |target| match &rules.keys {
+        Some(keys) => keys.check(capability, subject(target)),
+        None => Err(Refusal::DiscoveryOff {
+            host: host.to_owned(),
+        }),
+    };
+    let (ground, kinds) = match (capability.as_bytes()[0], standing) {
+        (b'-', _) if capability.len() > 1 => return Err(Refusal::CapabilityForm),
+        (b'-', Standing::Listed(entry)) if entry.shared => {
+            (Ground::Listed, entry.kinds.without(Kind::Script))
+        }
+        (b'-', Standing::Listed(entry)) => (Ground::Listed, entry.kinds),
+        (b'-', Standing::Discovered) => return Err(not_listed()),
+        (b'k', standing) => {
+            check(None)?;
+            let kinds = match standing {
+                Standing::Listed(entry) => entry.kinds.and(Kinds::PASSIVE),
+                Standing::Discovered => Kinds::PASSIVE,
+            };
+            (Ground::Origin, kinds)
+        }
+        (b'u', Standing::Listed(entry)) => {
+            check(Some(target))?;
+            (Ground::Url, entry.kinds.and(Kinds::NONE.with(Kind::Script)))
+        }
+        (b'u', Standing::Discovered) => return Err(not_listed()),
+        _ => return Err(Refusal::CapabilityForm),
+    };
+    if kinds.is_empty() {
+        let host = host.to_owned();
+        return Err(Refusal::KindNotListed {
+            kind: Kind::Script,
+            host,
+        });
+    }
+    Ok((ground, kinds))
+}
+
+fn check_length(target: &str) -> Result<(), Refusal> {
+    match target.len() {
+        got if got > MAX_MOVED_URL_BYTES => Err(Refusal::TooLong {
+            most: MAX_MOVED_URL_BYTES,
+            got,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes that stand in no target, or that some read as others.
+fn check_bytes(target: &str) -> Result<(), Refusal> {
+    for (at, byte) in target.bytes().enumerate() {
+        return Err(match byte {
+            0..=0x20 | 0x7f => Refusal::ControlByte { byte, at },
+            0x80.. => Refusal::NotAscii { byte, at },
+            b'\\' => Refusal::Backslash { at },
+            b'#' => Refusal::Fragment { at },
+            _ => continue,
+        });
+    }
+    let has_nul = target.as_bytes().windows(3).any(|three| three == b"%00");
+    if has_nul { Err(Refusal::Nul) } else { Ok(()) }
+}
+
+fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, u16), Refusal> {
+    if authority.contains('@') {
+        return Err(Refusal::Userinfo);
+    }
+    let (host, port) = match authority.split_once('~') {
+        None => (authority, scheme.default_port()),
+        Some((host, text)) => {
+            let wrong = || Refusal::Port {
+                got: text.to_owned(),
+            };
+            let port: u16 = text.parse().map_err(|_| wrong())?;
+            // `+443`, `0443`, and the port that is not written.
+            if port.to_string() != text || port == 0 || port == scheme.default_port() {
+                return Err(wrong());
+            }
+            (host, port)
+        }
+    };
+    host::check(host)?;
+    Ok((host, port))
+}
+
+/// What is wrong in path and query, whether they came or would be made.
+fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
+    check_bytes(target)?;
+    let path = target.split('?').next().unwrap_or_default();
+    let is_dot = |segment: &str| {
+        let plain = segment.replace("%2e", ".").replace("%2E", ".");
+        plain == "." || plain == ".."
+    };
+    if path.split('/').any(is_dot) {
+        return Err(Refusal::DotSegment);
+    }
+    if path.contains(rules.prefix()) {
+        return Err(Refusal::Nested);
+    }
+    Ok(())
+}

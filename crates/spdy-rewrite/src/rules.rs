@@ -1,0 +1,378 @@
+//! The compiled rules of one site: which URLs are moved, as what, and which requests for moved URLs are anybody's.
+//!
+//! ```text
+//!  a URL of a page ──► verdict ──► Move("/.spdy/1/…") or Leave(why)        moved_url.rs writes it
+//!  a target that was asked for ──► open ──► Moved or Refusal               moved_url.rs reads it
+//!                         both ask standing(scheme, host, port, path)
+//! ```
+//!
+//! Both doors go by one judgement, so nothing is made that would not open, and nothing opens that would not be made.
+//! One entry governs a URL: an exact name before a wildcard, a longer path before a shorter one.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use url::{Host, Url};
+
+use crate::capability::Keys;
+use crate::config::{Config, Referrer, Scheme};
+use crate::entry::{Entry, check_path, is_in, patterns};
+use crate::host::{self, Pattern};
+use crate::kind::{Kind, Kinds};
+use crate::moved_url::{self, Moved};
+use crate::refusal::Refusal;
+use crate::rules_error::RulesError;
+use crate::verdict::{Finder, Reason, Verdict};
+
+/// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
+const REWRITER_VERSION: u32 = 1;
+
+/// On what ground a URL may be moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Standing<'a> {
+    /// An entry governs it.
+    Listed(&'a Entry),
+    /// Nobody listed its host, and discovery is on.
+    Discovered,
+}
+
+/// The attribute by which an element stays as it is.
+pub(crate) const OPT_OUT: &str = "data-no-spdy";
+
+/// Hosts whose scripts work out addresses from the URL they were loaded from, and break elsewhere.
+const READS_ITS_URL: [&str; 1] = ["sc-static.net"];
+
+/// The rules of one site.
+pub struct Rules {
+    site: Url,
+    site_origin: String,
+    site_host: String,
+    pub(crate) prefix: String,
+    pub(crate) entries: Vec<Entry>,
+    own: Vec<Pattern>,
+    deny: Vec<Pattern>,
+    discover: bool,
+    pages_left: Vec<String>,
+    lazy_attributes: Vec<String>,
+    referrer: Referrer,
+    pub(crate) keys: Option<Keys>,
+    tag: String,
+}
+
+impl Rules {
+    /// Checks and compiles what an operator wrote for the site at `site` (its origin, as `https://www.site.test`).
+    ///
+    /// `keys` make and check capabilities; without discovery and shared hosts none are needed.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError`], the first that is found.
+    pub fn compile(site: &Url, config: &Config, keys: Option<Keys>) -> Result<Self, RulesError> {
+        let wrong_site = || RulesError::Site {
+            got: site.to_string(),
+        };
+        let is_origin = Scheme::of_name(site.scheme()).is_some()
+            && site.path() == "/"
+            && site.query().is_none()
+            && site.fragment().is_none()
+            && site.username().is_empty()
+            && site.password().is_none();
+        let site_host = match site.host() {
+            Some(host) if is_origin => host.to_string(),
+            _ => return Err(wrong_site()),
+        };
+        let segment = config
+            .prefix
+            .strip_prefix('/')
+            .and_then(|rest| rest.strip_suffix('/'));
+        let is_segment = segment.is_some_and(|segment| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            !segment.is_empty() && segment != "." && segment != ".." && segment.bytes().all(plain)
+        });
+        if !is_segment {
+            return Err(RulesError::Prefix {
+                got: config.prefix.clone(),
+            });
+        }
+        let mut entries = config
+            .hosts
+            .iter()
+            .map(Entry::compile)
+            .collect::<Result<Vec<_>, _>>()?;
+        // Exact names first, then the longer path; the sort is stable, and equal ones are an error.
+        entries.sort_by(|a, b| {
+            let key = |entry: &Entry| (entry.pattern.clone(), entry.scheme, entry.port);
+            key(a)
+                .cmp(&key(b))
+                .then(b.path.len().cmp(&a.path.len()))
+                .then(a.path.cmp(&b.path))
+        });
+        let twice = entries.windows(2).find(|pair| {
+            let key = |entry: &Entry| {
+                (
+                    entry.pattern.clone(),
+                    entry.scheme,
+                    entry.port,
+                    entry.path.clone(),
+                )
+            };
+            key(&pair[0]) == key(&pair[1])
+        });
+        if let Some(pair) = twice {
+            let (Pattern::Exact(host) | Pattern::Under(host)) = &pair[0].pattern;
+            return Err(RulesError::Twice {
+                host: host.clone(),
+                path: pair[0].path.clone(),
+            });
+        }
+        if keys.is_none() {
+            if config.discover {
+                return Err(RulesError::NoKeys { what: "discover" });
+            }
+            if entries
+                .iter()
+                .any(|entry| entry.shared && entry.kinds.has(Kind::Script))
+            {
+                return Err(RulesError::NoKeys {
+                    what: "a shared host with scripts",
+                });
+            }
+        }
+        for attribute in &config.lazy_attributes {
+            let plain = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte)
+            };
+            let is_data = attribute
+                .strip_prefix("data-")
+                .is_some_and(|rest| !rest.is_empty());
+            if !is_data || !attribute.bytes().all(plain) || attribute == OPT_OUT {
+                return Err(RulesError::Attribute {
+                    got: attribute.clone(),
+                });
+            }
+        }
+        let pages_left = config
+            .pages_left
+            .iter()
+            .map(|path| check_path("pages_left", path))
+            .collect::<Result<_, _>>()?;
+        let site_origin = site.origin().ascii_serialization();
+        Ok(Self {
+            tag: tag(&site_origin, config, keys.as_ref()),
+            site: site.clone(),
+            site_origin,
+            site_host,
+            prefix: config.prefix.clone(),
+            entries,
+            own: patterns("own_hosts", &config.own_hosts)?,
+            deny: patterns("deny", &config.deny)?,
+            discover: config.discover,
+            pages_left,
+            lazy_attributes: config.lazy_attributes.clone(),
+            referrer: config.referrer,
+            keys,
+        })
+    }
+
+    /// The site's origin, as a URL that ends in a slash.
+    pub fn site(&self) -> &Url {
+        &self.site
+    }
+
+    /// The site's origin as the Origin field has it: `https://www.site.test`.
+    pub fn site_origin(&self) -> &str {
+        &self.site_origin
+    }
+
+    /// The site's host, without a port.
+    pub fn site_host(&self) -> &str {
+        &self.site_host
+    }
+
+    /// The prefix of moved URLs, as `/.spdy/`.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// What moved hosts are told of the page.
+    pub fn referrer(&self) -> Referrer {
+        self.referrer
+    }
+
+    /// Attributes of lazy loaders that are rewritten too.
+    pub fn lazy_attributes(&self) -> &[String] {
+        &self.lazy_attributes
+    }
+
+    /// A short word that is another for other rules, keys or rewriters: part of cache keys and of ETags.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Whether a target stands under the prefix: it is then answered by the accelerator, or by nobody.
+    pub fn claims(&self, target: &str) -> bool {
+        target.starts_with(&self.prefix)
+    }
+
+    /// Whether the page at `path` is passed on as it is.
+    pub fn leaves_page(&self, path: &str) -> bool {
+        self.pages_left.iter().any(|folder| is_in(path, folder))
+    }
+
+    /// Whether `host` is the site's, or merged with it.
+    pub fn is_own(&self, host: &str) -> bool {
+        host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))
+    }
+
+    /// Reads the target of a request (path and query as they came), and says what is to be fetched.
+    ///
+    /// What is refused is not mended: see [`Refusal`] for every way to be wrong.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is fetched.
+    pub fn open(&self, target: &str) -> Result<Moved, Refusal> {
+        moved_url::open(self, target)
+    }
+
+    /// Whether `url`, used as `kind` and found by `finder`, is moved, and to where.
+    pub fn verdict(&self, url: &Url, kind: Kind, finder: Finder) -> Verdict {
+        match self.movable(url, kind, finder) {
+            Ok(path) => Verdict::Move(path),
+            Err(reason) => Verdict::Leave(reason),
+        }
+    }
+
+    fn movable(&self, url: &Url, kind: Kind, finder: Finder) -> Result<String, Reason> {
+        let scheme = Scheme::of_name(url.scheme()).ok_or_else(|| Reason::Scheme {
+            scheme: url.scheme().to_owned(),
+        })?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refusal::Userinfo.into());
+        }
+        let host = match url.host() {
+            Some(Host::Domain(host)) => host,
+            Some(host) if self.is_own(&host.to_string()) => return Err(Reason::Own),
+            Some(host) => {
+                let got = host.to_string();
+                return Err(Refusal::Address { got }.into());
+            }
+            None => return Err(Reason::Unreadable),
+        };
+        if self.is_own(host) {
+            return Err(Reason::Own);
+        }
+        host::check(host)?;
+        let port = url.port().unwrap_or(scheme.default_port());
+        let standing = self.standing(scheme, host, port, url.path())?;
+        let kinds = match standing {
+            Standing::Listed(entry) => entry.kinds,
+            Standing::Discovered if finder == Finder::Discovered => {
+                let host = host.to_owned();
+                return Err(Refusal::NotListed { host }.into());
+            }
+            Standing::Discovered => Kinds::PASSIVE,
+        };
+        if !kinds.has(kind) {
+            let host = host.to_owned();
+            return Err(Refusal::KindNotListed { kind, host }.into());
+        }
+        if kind == Kind::Script
+            && READS_ITS_URL
+                .iter()
+                .any(|known| host::is_under(host, known))
+        {
+            return Err(Reason::ReadsItsUrl);
+        }
+        Ok(moved_url::make(
+            self, url, scheme, host, port, standing, kind,
+        )?)
+    }
+
+    /// On what ground this may be moved, if at all.
+    pub(crate) fn standing(
+        &self,
+        scheme: Scheme,
+        host: &str,
+        port: u16,
+        path: &str,
+    ) -> Result<Standing<'_>, Refusal> {
+        let named = || host.to_owned();
+        if self.is_own(host) {
+            return Err(Refusal::OwnHost { host: named() });
+        }
+        if self.deny.iter().any(|pattern| pattern.matches(host)) {
+            return Err(Refusal::Denied { host: named() });
+        }
+        let mut of_host = self
+            .entries
+            .iter()
+            .filter(|entry| entry.is_of(scheme, host, port))
+            .peekable();
+        if of_host.peek().is_some() {
+            let entry = of_host.find(|entry| is_in(path, &entry.path));
+            let entry = entry.ok_or_else(|| Refusal::PathNotListed { host: named() })?;
+            // Whoever undoes %2f would leave the folder by `..%2f`.
+            if entry.path != "/" && has_encoded_slash(path) {
+                return Err(Refusal::EncodedSlash);
+            }
+            return Ok(Standing::Listed(entry));
+        }
+        let is_listed_elsewhere = self.entries.iter().any(|entry| entry.pattern.matches(host));
+        if is_listed_elsewhere || (scheme, port) != (Scheme::Https, 443) {
+            return Err(if is_listed_elsewhere || self.discover {
+                Refusal::PortNotListed {
+                    host: named(),
+                    port,
+                }
+            } else {
+                Refusal::NotListed { host: named() }
+            });
+        }
+        if !self.discover {
+            return Err(Refusal::NotListed { host: named() });
+        }
+        if host::is_private(host) {
+            return Err(Refusal::PrivateName { host: named() });
+        }
+        Ok(Standing::Discovered)
+    }
+
+    /// The entry that governs what `moved` was opened as, if it is listed.
+    pub fn entry(&self, moved: &Moved) -> Option<&Entry> {
+        let path = moved.target().split('?').next().unwrap_or_default();
+        match self.standing(moved.scheme(), moved.host(), moved.port(), path) {
+            Ok(Standing::Listed(entry)) => Some(entry),
+            _ => None,
+        }
+    }
+}
+
+/// The site and the tag; not the lists, which may be long.
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules")
+            .field("site", &self.site_origin)
+            .field("tag", &self.tag)
+            .finish_non_exhaustive()
+    }
+}
+
+fn has_encoded_slash(path: &str) -> bool {
+    path.as_bytes()
+        .windows(3)
+        .any(|three| three.eq_ignore_ascii_case(b"%2f") || three.eq_ignore_ascii_case(b"%5c"))
+}
+
+fn tag(site: &str, config: &Config, keys: Option<&Keys>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(REWRITER_VERSION.to_be_bytes());
+    hash.update(site);
+    hash.update(serde_json::to_vec(config).expect("a configuration is plain data"));
+    hash.update(keys.map(Keys::fingerprint).unwrap_or_default());
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

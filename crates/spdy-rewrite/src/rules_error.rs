@@ -1,0 +1,64 @@
+//! What is wrong with a configuration.
+
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum RulesError {
+    /// The site's URL is no origin.
+    #[error("site \"{got}\", want https://host[:port] or http://host[:port]")]
+    Site {
+        /// What came.
+        got: String,
+    },
+    /// The prefix is not one segment in slashes.
+    #[error("prefix \"{got}\", want one segment in slashes, as /.spdy/")]
+    Prefix {
+        /// What came.
+        got: String,
+    },
+    /// A host's name or pattern.
+    #[error("{field} \"{got}\": {why}")]
+    Host {
+        /// Where it stands.
+        field: &'static str,
+        /// What came.
+        got: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A path that no URL has in this form.
+    #[error(
+        "{field} \"{got}\", want a path from / as URLs have it, with a slash at the end for all below it"
+    )]
+    Path {
+        /// Where it stands.
+        field: &'static str,
+        /// What came.
+        got: String,
+    },
+    /// A host of which nothing is moved.
+    #[error("hosts.kinds of {host} is empty: nothing of it would be moved")]
+    NoKinds {
+        /// The host.
+        host: String,
+    },
+    /// Two entries for the same host, port, scheme and path.
+    #[error("{host} {path} is listed twice")]
+    Twice {
+        /// The host.
+        host: String,
+        /// The path.
+        path: String,
+    },
+    /// An attribute's name that could not be one, or that is HTML's own.
+    #[error("lazy_attributes \"{got}\", want the name of an attribute that starts with data-")]
+    Attribute {
+        /// What came.
+        got: String,
+    },
+    /// Capabilities are needed, and there is no key to make them.
+    #[error("{what} needs a key for capabilities")]
+    NoKeys {
+        /// What needs them.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,100 @@
+//! What becomes of a reference: moved, or left and why.
+
+use crate::refusal::Refusal;
+
+/// Where a reference was found: who could have written it there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Finder {
+    /// A page or sheet of the site's own origin.
+    Site,
+    /// A sheet of a listed host.
+    Listed,
+    /// A sheet of a host that was discovered. It may name what is listed, and more of its own host (which its
+    /// capability opens anyway); for others no capability is made, or a chain of sheets could open any host.
+    Discovered,
+}
+
+/// What becomes of a reference.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// It is replaced by this path (from the site's root, with query and fragment).
+    Move(String),
+    /// It stays.
+    Leave(Reason),
+}
+
+/// Why a reference stays as it is.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// It is the site's own.
+    #[error("it is the site's own")]
+    Own,
+    /// It is not of HTTP (`data:`, `blob:`, …).
+    #[error("scheme {scheme} is not moved")]
+    Scheme {
+        /// Its scheme.
+        scheme: String,
+    },
+    /// It cannot be read as a URL.
+    #[error("it is no URL")]
+    Unreadable,
+    /// Moved, it would be refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A document, frame or plug-in: under the site's name it would have the site's cookies and storage.
+    #[error("documents and frames are never moved")]
+    Document,
+    /// The element says `data-no-spdy`.
+    #[error("the element says data-no-spdy")]
+    OptOut,
+    /// The load sends cookies, and a moved request has none.
+    #[error("the load wants credentials")]
+    Credentials,
+    /// The page's policy forbids it where it is, or would where it would be.
+    #[error("the page's Content-Security-Policy does not allow it")]
+    Policy,
+    /// Its bytes are pinned by a hash, and they would be rewritten.
+    #[error("its bytes are pinned, and they may be rewritten")]
+    Integrity,
+    /// The script is known to read its own URL.
+    #[error("the script is known to read its own URL")]
+    ReadsItsUrl,
+    /// An SVG fragment that browsers take from their own origin alone.
+    #[error("a fragment of an SVG that browsers take from one origin alone")]
+    Fragment,
+    /// A character reference or an encoding that is not ours to guess at.
+    #[error("its characters cannot be read for certain")]
+    Characters,
+    /// What it stands in is longer than is looked at.
+    #[error("it stands in a text longer than {most} bytes")]
+    TooLong {
+        /// Bytes that are looked at.
+        most: usize,
+    },
+    /// A hint to connect to a host that the page may still need.
+    #[error("the page may need the host for more than what is moved")]
+    StillNeeded,
+}
+
+impl Reason {
+    /// The name for metrics and reports; that of the refusal where there is one.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Scheme { .. } => "other-scheme",
+            Self::Unreadable => "unreadable",
+            Self::Refused(refusal) => refusal.name(),
+            Self::Document => "document",
+            Self::OptOut => "opt-out",
+            Self::Credentials => "credentials",
+            Self::Policy => "policy",
+            Self::Integrity => "integrity",
+            Self::ReadsItsUrl => "reads-its-url",
+            Self::Fragment => "svg-fragment",
+            Self::Characters => "characters",
+            Self::TooLong { .. } => "too-long-text",
+            Self::StillNeeded => "still-needed",
+        }
+    }
+}
