@@ -1,0 +1,178 @@
+//! `Cache-Status`: what a cache did with a request, for whoever wonders (RFC 9211).
+//!
+//! ```text
+//!  Cache-Status: spdy; hit; ttl=376
+//!  Cache-Status: spdy; fwd=stale; fwd-status=304; stored; ttl=600
+//!  Cache-Status: spdy; fwd=uri-miss; fwd-status=200; collapsed; detail=no-store
+//! ```
+
+use std::fmt::{self, Write as _};
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// The field's name.
+pub static CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
+
+/// Why a request went on to the origin (RFC 9211 §2.2).
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Forward {
+    /// The cache was told not to handle it.
+    Bypass,
+    /// Its method asks for that.
+    Method,
+    /// Nothing was kept under its URI.
+    UriMiss,
+    /// What was kept was for other requests.
+    VaryMiss,
+    /// Nothing that was kept could be used, and more is not said.
+    Miss,
+    /// What was kept was fresh, and the request wanted it fresher.
+    Request,
+    /// What was kept was stale.
+    Stale,
+    /// What was kept was a part.
+    Partial,
+}
+
+impl Forward {
+    /// The token of the RFC.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Bypass => "bypass",
+            Self::Method => "method",
+            Self::UriMiss => "uri-miss",
+            Self::VaryMiss => "vary-miss",
+            Self::Miss => "miss",
+            Self::Request => "request",
+            Self::Stale => "stale",
+            Self::Partial => "partial",
+        }
+    }
+}
+
+/// One cache's member of the field. Which key was used is never shown: it tells how sites are told apart.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CacheStatus {
+    cache: String,
+    forward: Option<Forward>,
+    forward_status: Option<StatusCode>,
+    stored: bool,
+    collapsed: bool,
+    ttl: Option<i64>,
+    detail: Option<String>,
+}
+
+impl CacheStatus {
+    /// A hit of the cache that calls itself `cache`: its name or that of its host.
+    #[must_use]
+    pub fn hit(cache: &str) -> Self {
+        Self {
+            cache: cache.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Forwarded, and why.
+    #[must_use]
+    pub fn forwarded(cache: &str, why: Forward) -> Self {
+        Self {
+            forward: Some(why),
+            ..Self::hit(cache)
+        }
+    }
+
+    /// What the origin answered, where that is not what the client sees (RFC 9211 §2.3).
+    #[must_use]
+    pub fn forward_status(mut self, status: StatusCode) -> Self {
+        self.forward_status = Some(status);
+        self
+    }
+
+    /// Seconds that the answer stays fresh, negative if it is stale (RFC 9211 §2.4).
+    #[must_use]
+    pub fn ttl(mut self, seconds: i64) -> Self {
+        self.ttl = Some(seconds);
+        self
+    }
+
+    /// The origin's answer was stored (RFC 9211 §2.5).
+    #[must_use]
+    pub fn stored(mut self, stored: bool) -> Self {
+        self.stored = stored;
+        self
+    }
+
+    /// The request waited for another's answer (RFC 9211 §2.6).
+    #[must_use]
+    pub fn collapsed(mut self, collapsed: bool) -> Self {
+        self.collapsed = collapsed;
+        self
+    }
+
+    /// A word more (RFC 9211 §2.8); what no structured string can hold is left out of it.
+    #[must_use]
+    pub fn detail(mut self, detail: &str) -> Self {
+        self.detail = Some(detail.to_owned());
+        self
+    }
+
+    /// The member as a field value.
+    #[must_use]
+    pub fn value(&self) -> HeaderValue {
+        HeaderValue::try_from(self.to_string()).expect("tokens and strings are ASCII")
+    }
+
+    /// Adds this member behind those of caches nearer to the origin (RFC 9211 §2).
+    pub fn append_to(&self, headers: &mut HeaderMap) {
+        headers.append(CACHE_STATUS.clone(), self.value());
+    }
+}
+
+impl fmt::Display for CacheStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_item(f, &self.cache)?;
+        match self.forward {
+            None => f.write_str("; hit")?,
+            Some(why) => write!(f, "; fwd={}", why.token())?,
+        }
+        if let (Some(status), Some(_)) = (self.forward_status, self.forward) {
+            write!(f, "; fwd-status={}", status.as_u16())?;
+        }
+        if let Some(seconds) = self.ttl {
+            write!(f, "; ttl={seconds}")?;
+        }
+        for (name, _) in [("stored", self.stored), ("collapsed", self.collapsed)]
+            .into_iter()
+            .filter(|(_, said)| *said && self.forward.is_some())
+        {
+            write!(f, "; {name}")?;
+        }
+        if let Some(detail) = &self.detail {
+            f.write_str("; detail=")?;
+            write_item(f, detail)?;
+        }
+        Ok(())
+    }
+}
+
+/// A token if `text` is one, else a string (RFC 9651 §3.3.3, §3.3.4).
+fn write_item(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    let mut bytes = text.bytes();
+    let starts = bytes
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic() || first == b'*');
+    if starts
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~:/".contains(&byte))
+    {
+        return f.write_str(text);
+    }
+    f.write_char('"')?;
+    for char in text.chars().filter(|char| (' '..='~').contains(char)) {
+        if matches!(char, '"' | '\\') {
+            f.write_char('\\')?;
+        }
+        f.write_char(char)?;
+    }
+    f.write_char('"')
+}

@@ -1,0 +1,45 @@
+//! What an unsafe request makes doubtful (RFC 9111 §4.4).
+
+use http::header::{CONTENT_LOCATION, LOCATION};
+use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
+use url::Url;
+
+/// Whether a request of `method` leaves what is kept as it is; of a method that is not known, nobody can say so.
+#[must_use]
+pub fn is_safe(method: &Method) -> bool {
+    method.is_safe() || matches!(method.as_str(), "PROPFIND" | "QUERY" | "REPORT" | "SEARCH")
+}
+
+/// The URIs of which nothing may be used any more once a request of `method` for `uri`, an absolute URI, has been
+/// answered with `status` and `headers`: its own, and those that it names in the same origin. None if the method is
+/// safe or the answer an error.
+#[must_use]
+pub fn invalidated_by(
+    method: &Method,
+    uri: &Uri,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Vec<Uri> {
+    if is_safe(method) || !(status.is_success() || status.is_redirection()) {
+        return Vec::new();
+    }
+    let mut gone = vec![uri.clone()];
+    let Ok(target) = Url::parse(&uri.to_string()) else {
+        return gone;
+    };
+    for name in [LOCATION, CONTENT_LOCATION] {
+        // Another origin's word about this one would be a way to empty it.
+        let named =
+            named_by(headers, &name, &target).filter(|named| named.origin() == target.origin());
+        let named = named.and_then(|named| named.as_str().parse().ok());
+        gone.extend(named.filter(|named| *named != *uri));
+    }
+    gone.dedup();
+    gone
+}
+
+fn named_by(headers: &HeaderMap, name: &HeaderName, target: &Url) -> Option<Url> {
+    let mut named = target.join(headers.get(name)?.to_str().ok()?).ok()?;
+    named.set_fragment(None);
+    Some(named)
+}

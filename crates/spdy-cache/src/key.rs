@@ -1,0 +1,151 @@
+//! The name under which answers are kept, as bytes that are compared and never read again.
+//!
+//! ```text
+//!  site 00 scheme 00 host 00 port 00 target 00 rules
+//!  └──┬──┘                           │         └ tag of what rewrote the body: other rules find nothing of these
+//!     │                              └ as it was asked, never decoded, never mended
+//!     └ whose cache this is: no site finds what another stored
+//! ```
+//!
+//! No part can hold a zero byte, so no two lists of parts read the same. What a purge names ([`Scope`]) is the
+//! beginning of keys: a site, an origin, a prefix of targets, or one target under all rules.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// What a key is made of.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Parts<'a> {
+    /// The site in whose name it was asked.
+    pub site: &'a str,
+    /// `http` or `https`: the scheme of the resource, not of the client's connection.
+    pub scheme: &'a str,
+    /// Host of the resource, in lower case.
+    pub host: &'a str,
+    /// Port of the resource, the default one written out.
+    pub port: u16,
+    /// Path and query as they stood in the request.
+    pub target: &'a str,
+    /// Tag of the rules that rewrote the body; empty where nothing rewrites.
+    pub rules: &'a str,
+}
+
+/// Names one URL of one site under one set of rules. `Vary` chooses among what is stored under it.
+///
+/// Cheap to clone. Ordered by bytes, so that all of a [`Scope`] stand together.
+#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Key(Bytes);
+
+/// A part of a key held a zero byte, which no host, target or configured name has.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a zero byte in the {0} of a cache key")]
+pub struct ZeroByte(&'static str);
+
+impl Key {
+    /// Makes the key of `parts`.
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroByte`] if a part holds one: it could be read as two parts.
+    pub fn new(parts: &Parts<'_>) -> Result<Self, ZeroByte> {
+        let mut bytes = start(parts.site, parts.scheme, parts.host, parts.port)?;
+        bytes.extend_from_slice(checked("target", parts.target)?);
+        bytes.push(0);
+        bytes.extend_from_slice(checked("rules", parts.rules)?);
+        Ok(Self(bytes.into()))
+    }
+
+    /// The bytes, for a tier that names files or shards by them.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// A key from bytes that [`as_bytes`](Self::as_bytes) gave; `None` if no key reads so.
+    #[must_use]
+    pub fn from_bytes(bytes: Bytes) -> Option<Self> {
+        (bytes.iter().filter(|byte| **byte == 0).count() == ZEROS).then_some(Self(bytes))
+    }
+
+    /// The part in front: the site.
+    #[must_use]
+    pub fn site(&self) -> &[u8] {
+        self.0.split(|byte| *byte == 0).next().unwrap_or_default()
+    }
+
+    /// The parts up to the port: the origin, seen from the site.
+    #[must_use]
+    pub fn origin(&self) -> &[u8] {
+        let mut zeros = self.0.iter().enumerate().filter(|(_, byte)| **byte == 0);
+        &self.0[..zeros.nth(3).map_or(self.0.len(), |(at, _)| at)]
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({})", self.0.escape_ascii())
+    }
+}
+
+/// Zero bytes in a key.
+const ZEROS: usize = 5;
+
+/// What a purge is about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Scope<'a> {
+    /// Everything of a site.
+    Site(&'a str),
+    /// Everything of one origin in a site: `site`, `scheme`, `host`, `port` of the parts.
+    Origin(Parts<'a>),
+    /// Every target that begins as `target` does, in that origin.
+    Prefix(Parts<'a>),
+    /// One URL: all variants, under whatever rules.
+    Url(Parts<'a>),
+}
+
+impl Scope<'_> {
+    /// The bytes with which every key of this scope begins, and no other.
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroByte`] as for [`Key::new`].
+    pub fn prefix(&self) -> Result<Vec<u8>, ZeroByte> {
+        match self {
+            Self::Site(site) => {
+                let mut bytes = checked("site", site)?.to_vec();
+                bytes.push(0);
+                Ok(bytes)
+            }
+            Self::Origin(at) => start(at.site, at.scheme, at.host, at.port),
+            Self::Prefix(at) => {
+                let mut bytes = start(at.site, at.scheme, at.host, at.port)?;
+                bytes.extend_from_slice(checked("target", at.target)?);
+                Ok(bytes)
+            }
+            Self::Url(at) => {
+                let mut bytes = Self::Prefix(*at).prefix()?;
+                bytes.push(0);
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+fn start(site: &str, scheme: &str, host: &str, port: u16) -> Result<Vec<u8>, ZeroByte> {
+    let mut bytes = Vec::with_capacity(site.len() + scheme.len() + host.len() + 64);
+    for (name, part) in [("site", site), ("scheme", scheme), ("host", host)] {
+        bytes.extend_from_slice(checked(name, part)?);
+        bytes.push(0);
+    }
+    bytes.extend_from_slice(port.to_string().as_bytes());
+    bytes.push(0);
+    Ok(bytes)
+}
+
+fn checked<'a>(name: &'static str, part: &'a str) -> Result<&'a [u8], ZeroByte> {
+    match part.as_bytes().contains(&0) {
+        true => Err(ZeroByte(name)),
+        false => Ok(part.as_bytes()),
+    }
+}

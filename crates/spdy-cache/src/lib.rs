@@ -1,0 +1,37 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # The road of a request
+//!
+//! ```text
+//!  request ──▶ key.rs ──▶ store.rs: variants ──▶ lookup.rs ──▶ Fresh ─────────────▶ answer.rs ──▶ 200 206 304 416
+//!                                                   │        Stale ─────────────▶ answer.rs, and behind it:
+//!                                                   ├──────▶ Validate ──▶ origin ──▶ validate.rs: merge, or on_error
+//!                                                   ├──────▶ Miss ──────▶ origin ──▶ storable.rs: may_store ──▶ store.rs
+//!                                                   ├──────▶ Bypass ────▶ origin ──▶ invalidate.rs
+//!                                                   └──────▶ OnlyIfCached: 504
+//!  what all of it is decided by: control.rs (directives), freshness.rs (ages), vary.rs, etag.rs, date.rs, policy.rs
+//! ```
+//!
+//! Rules are RFC 9111 for a shared cache, with the conditions and ranges of RFC 9110, targeted fields (RFC 9213),
+//! stale answers (RFC 5861), `immutable` (RFC 8246), groups (RFC 9875), and what it did told by RFC 9211.
+//!
+//! Nothing here has a clock, a socket or chance: time is an argument. What is kept of a head ([`stored::Stored`]) is
+//! apart from bodies, so that tiers hold those as they like.
+
+pub mod answer;
+pub mod cache_status;
+pub mod control;
+pub mod date;
+pub mod freshness;
+pub mod invalidate;
+pub mod key;
+pub mod lookup;
+pub mod policy;
+pub mod storable;
+pub mod stored;
+pub mod tags;
+pub mod validate;
+
+mod etag;
+mod range;
+mod vary;

@@ -1,0 +1,309 @@
+//! What to do with a request: answer it from what is kept, ask the origin, or both (RFC 9111 §4).
+//!
+//! ```text
+//!  request + variants of its key
+//!     │ not GET or HEAD, a condition that is the origin's alone ─────▶ Bypass
+//!     │ none is for it ───────────▶ Miss, or OnlyIfCached (504)
+//!     ▼ the newest that is
+//!     │ age < lifetime, and nobody objects ──────────────────────────▶ Fresh
+//!     │ stale, but wanted while it is fetched anew ──────────────────▶ Stale, and validate behind it
+//!     │ else ─────────────────────▶ Validate, or OnlyIfCached (504)
+//!     ▼
+//!  answer.rs makes the answer of it; when the origin fails, on_error() says if what is stale will do
+//! ```
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{AUTHORIZATION, IF_MATCH, IF_UNMODIFIED_SINCE};
+use http::{Method, StatusCode, request};
+
+use crate::cache_status::Forward;
+use crate::control::RequestControl;
+use crate::freshness::after;
+use crate::policy::Policy;
+use crate::storable::{asks_for_a_part, shared_by_word};
+use crate::stored::Stored;
+use crate::validate::Conditional;
+
+/// What to do with a request. `index` is that of the variant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup {
+    /// It is answered from what is kept.
+    Fresh {
+        /// Which variant.
+        index: usize,
+        /// How old it is.
+        age: Duration,
+        /// The client itself asked for an answer past its freshness, with `max-stale`.
+        stale: bool,
+    },
+    /// It is answered from what is kept, though stale, and that is fetched anew for the next (RFC 5861 §3).
+    Stale {
+        /// Which variant.
+        index: usize,
+        /// How old it is.
+        age: Duration,
+        /// What makes the request to the origin conditional.
+        background: Conditional,
+    },
+    /// The origin is asked whether what is kept is still good. Without a validator the condition is empty, and the
+    /// request asks for the whole; what is kept may then still serve if the origin fails.
+    Validate {
+        /// Which variant.
+        index: usize,
+        /// What makes the request to the origin conditional.
+        conditional: Conditional,
+        /// Why what is kept does not do as it is.
+        why: Why,
+        /// Until when what is kept may be served if the origin fails ([`on_error`]).
+        stale_if_error: Option<SystemTime>,
+    },
+    /// Nothing that is kept is for this request: the origin is asked, and others may wait for its answer.
+    Miss(Miss),
+    /// The request goes to the origin, past the cache: its answer is for nobody else unless
+    /// [`may_store`](crate::storable::may_store) says so, and nobody is to wait for it.
+    Bypass(Bypass),
+    /// The client wants nothing that has to be fetched, and there is nothing: 504 (RFC 9111 §5.2.1.7).
+    OnlyIfCached,
+}
+
+/// Why what is kept is not used as it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Why {
+    /// It is stale.
+    Stale,
+    /// `no-cache` in the answer.
+    NoCache,
+    /// The request wants something fresher.
+    Request,
+}
+
+/// Why there is nothing to use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Miss {
+    /// Nothing is kept under the key.
+    Uri,
+    /// What is kept is for other requests (`Vary`).
+    Vary,
+}
+
+/// Why the cache is passed by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Bypass {
+    /// Not GET or HEAD.
+    Method,
+    /// `If-Match` or `If-Unmodified-Since`, which only the origin can answer (RFC 9110 §13.1).
+    Precondition,
+    /// `Authorization`, and nothing kept that its origin calls shared.
+    Authorization,
+    /// `no-store` in the request, where clients are obeyed.
+    NoStore,
+}
+
+impl Lookup {
+    /// How `Cache-Status` calls what comes of it: `None` is a hit (RFC 9211 §2.2).
+    #[must_use]
+    pub fn forward(&self) -> Option<Forward> {
+        match self {
+            Self::Fresh { .. } | Self::Stale { .. } | Self::OnlyIfCached => None,
+            Self::Validate {
+                why: Why::Request, ..
+            } => Some(Forward::Request),
+            Self::Validate { .. } => Some(Forward::Stale),
+            Self::Miss(Miss::Uri) => Some(Forward::UriMiss),
+            Self::Miss(Miss::Vary) => Some(Forward::VaryMiss),
+            Self::Bypass(Bypass::Method) => Some(Forward::Method),
+            Self::Bypass(Bypass::Authorization) => Some(Forward::Bypass),
+            Self::Bypass(Bypass::Precondition | Bypass::NoStore) => Some(Forward::Request),
+        }
+    }
+}
+
+/// What to do with `request`, of whose key `variants` are kept.
+///
+/// A hit without `Vary` allocates nothing.
+#[must_use]
+pub fn lookup(
+    policy: &Policy,
+    request: &request::Parts,
+    variants: &[impl AsRef<Stored>],
+    now: SystemTime,
+) -> Lookup {
+    if request.method != Method::GET && request.method != Method::HEAD {
+        return Lookup::Bypass(Bypass::Method);
+    }
+    let headers = &request.headers;
+    if headers.contains_key(IF_MATCH) || headers.contains_key(IF_UNMODIFIED_SINCE) {
+        return Lookup::Bypass(Bypass::Precondition);
+    }
+    let said = RequestControl::of_request(headers);
+    let asked = match policy.clients_may_revalidate {
+        true => said,
+        false => RequestControl::default(),
+    };
+    if asked.no_store {
+        return Lookup::Bypass(Bypass::NoStore);
+    }
+    let Some((index, stored)) = select(request, variants) else {
+        return match (said.only_if_cached, headers.contains_key(AUTHORIZATION)) {
+            (true, _) => Lookup::OnlyIfCached,
+            (false, true) => Lookup::Bypass(Bypass::Authorization),
+            (false, false) if variants.is_empty() => Lookup::Miss(Miss::Uri),
+            (false, false) => Lookup::Miss(Miss::Vary),
+        };
+    };
+    // The RFC forbids what was asked for with credentials to go to others (§3.5); that what was asked for without goes
+    // to those who bring some is allowed, and yet not what they asked.
+    if headers.contains_key(AUTHORIZATION) && !shared_by_word(&stored.control) {
+        return match said.only_if_cached {
+            true => Lookup::OnlyIfCached,
+            false => Lookup::Bypass(Bypass::Authorization),
+        };
+    }
+
+    let age = stored.age(now);
+    let staleness = stored.staleness(now);
+    let why = if stored.control.no_cache.is_everything() {
+        Some(Why::NoCache)
+    } else if wants_fresher(&asked, stored, age, now) {
+        Some(Why::Request)
+    } else {
+        staleness.map(|_| Why::Stale)
+    };
+    let Some(why) = why else {
+        return Lookup::Fresh {
+            index,
+            age,
+            stale: false,
+        };
+    };
+    if let (Why::Stale, Some(staleness)) = (why, staleness) {
+        if let Some(allowed) = asked.max_stale.given()
+            && staleness <= allowed
+            && !stored.forbids_stale()
+        {
+            return Lookup::Fresh {
+                index,
+                age,
+                stale: true,
+            };
+        }
+        if let Some(window) = stored.stale_while_revalidate(policy)
+            && staleness <= window
+        {
+            return Lookup::Stale {
+                index,
+                age,
+                background: Conditional::of(stored),
+            };
+        }
+    }
+    if said.only_if_cached {
+        return Lookup::OnlyIfCached;
+    }
+    Lookup::Validate {
+        index,
+        conditional: Conditional::of(stored),
+        why,
+        stale_if_error: stale_until(policy, stored, &said, now),
+    }
+}
+
+/// The newest variant that is for the request (RFC 9111 §4.1).
+fn select<'a, S: AsRef<Stored>>(
+    request: &request::Parts,
+    variants: &'a [S],
+) -> Option<(usize, &'a Stored)> {
+    let all = variants.iter().map(AsRef::as_ref).enumerate();
+    all.filter(|(_, stored)| stored.is_for(&request.headers))
+        .max_by_key(|(_, stored)| (stored.date, stored.facts.times.received))
+}
+
+/// Whether the request refuses what is fresh (RFC 9111 §5.2.1).
+///
+/// What is `immutable` is not fetched for a mere reload, which says `max-age=0`; `no-cache` says that something is
+/// wrong (RFC 8246 §2).
+fn wants_fresher(asked: &RequestControl, stored: &Stored, age: Duration, now: SystemTime) -> bool {
+    let too_old = asked
+        .max_age
+        .lifetime()
+        .is_some_and(|limit| age > limit || limit.is_zero());
+    let left = match stored.staleness(now) {
+        None => stored.lifetime.duration.saturating_sub(age),
+        Some(_) => Duration::ZERO,
+    };
+    let too_soon = asked.min_fresh.given().is_some_and(|wanted| left < wanted);
+    let immutable = stored.control.immutable && stored.staleness(now).is_none();
+    asked.no_cache || too_soon || too_old && !immutable
+}
+
+/// How the origin failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Failure {
+    /// No answer: no connection, no time left, cut off, or what came is no HTTP.
+    Unreachable,
+    /// An answer with this status.
+    Status(StatusCode),
+}
+
+impl Failure {
+    /// RFC 5861 §4: 500, 502, 503 and 504 are errors, other answers are answers.
+    fn is_error(self) -> bool {
+        match self {
+            Self::Unreachable => true,
+            Self::Status(status) => matches!(status.as_u16(), 500 | 502 | 503 | 504),
+        }
+    }
+}
+
+/// Whether `stored` may be served in place of a failure of the origin, though it is stale (RFC 5861 §4).
+#[must_use]
+pub fn on_error(
+    policy: &Policy,
+    request: &request::Parts,
+    stored: &Stored,
+    failure: Failure,
+    now: SystemTime,
+) -> bool {
+    let said = RequestControl::of_request(&request.headers);
+    failure.is_error() && stale_until(policy, stored, &said, now).is_some_and(|until| now <= until)
+}
+
+/// Until when `stored` may be served if the origin fails.
+fn stale_until(
+    policy: &Policy,
+    stored: &Stored,
+    said: &RequestControl,
+    now: SystemTime,
+) -> Option<SystemTime> {
+    let by_request = said
+        .stale_if_error
+        .given()
+        .filter(|_| policy.clients_may_revalidate && !stored.forbids_stale());
+    let window = stored.stale_if_error(policy).max(by_request)?;
+    let staleness = stored.staleness(now).unwrap_or_default();
+    Some(after(now, window.checked_sub(staleness)?))
+}
+
+/// Whether a request that waited for another's answer may have it: it was stored as `stored`, and a request that
+/// came now would be answered by it (RFC 9111 §4: what is being stored may serve as what is stored).
+#[must_use]
+pub fn may_share_with(
+    policy: &Policy,
+    stored: &Stored,
+    waiter: &request::Parts,
+    now: SystemTime,
+) -> bool {
+    matches!(lookup(policy, waiter, &[stored], now), Lookup::Fresh { .. })
+}
+
+/// Whether a request may wait for another's answer at all, or lead others: what [`may_share_with`] would refuse for
+/// whatever answer, and a part of something, is asked for alone.
+#[must_use]
+pub fn may_join(policy: &Policy, request: &request::Parts) -> bool {
+    let nothing: &[&Stored] = &[];
+    let missed = lookup(policy, request, nothing, SystemTime::UNIX_EPOCH);
+    let revalidates =
+        policy.clients_may_revalidate && RequestControl::of_request(&request.headers).no_cache;
+    missed == Lookup::Miss(Miss::Uri) && !revalidates && !asks_for_a_part(request)
+}

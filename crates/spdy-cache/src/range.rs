@@ -1,0 +1,75 @@
+//! Ranges of bytes of what is kept whole (RFC 9110 §14).
+
+use std::ops::Range;
+
+/// What a `Range` field asks for, of so many bytes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Asked {
+    /// The whole: no range, another unit, no syntax, too many ranges, or more bytes than there are.
+    Whole,
+    /// Nothing that is there: 416.
+    Unsatisfiable,
+    /// These, in the order they were asked; none empty, none past the end.
+    Ranges(Vec<Range<u64>>),
+}
+
+/// Reads `bytes=0-1,5-,-3` for a body of `len` bytes, with at most `max` ranges.
+pub(crate) fn read(field: &[u8], len: u64, max: usize) -> Asked {
+    let Some((unit, set)) = field.split_at_checked(6) else {
+        return Asked::Whole;
+    };
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return Asked::Whole;
+    }
+    let specs = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let (mut ranges, mut count) = (Vec::new(), 0);
+    for spec in specs.filter(|spec| !spec.is_empty()) {
+        count += 1;
+        match read_one(spec, len) {
+            _ if count > max => return Asked::Whole,
+            None => return Asked::Whole,
+            Some(range) if range.is_empty() => {}
+            Some(range) => ranges.push(range),
+        }
+    }
+    // Ranges that lie over one another are a way to make a server send more than there is (§14.2).
+    let sum: u64 = ranges
+        .iter()
+        .fold(0, |sum, range| sum.saturating_add(range.end - range.start));
+    match ranges.len() {
+        _ if count == 0 => Asked::Whole,
+        0 => Asked::Unsatisfiable,
+        2.. if sum > len => Asked::Whole,
+        _ => Asked::Ranges(ranges),
+    }
+}
+
+/// An empty range is one past the end; `None` is no range.
+fn read_one(spec: &[u8], len: u64) -> Option<Range<u64>> {
+    let dash = spec.iter().position(|byte| *byte == b'-')?;
+    let (first, last) = (&spec[..dash], &spec[dash + 1..]);
+    if first.is_empty() {
+        let suffix = number(last)?.min(len);
+        return Some(len - suffix..len);
+    }
+    let first = number(first)?;
+    let last = match last.is_empty() {
+        true => u64::MAX,
+        false => number(last)?,
+    };
+    if last < first {
+        return None;
+    }
+    Some(first.min(len)..last.saturating_add(1).min(len))
+}
+
+/// What overflows is past every end.
+fn number(digits: &[u8]) -> Option<u64> {
+    let all = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    all.then(|| {
+        digits.iter().fold(0u64, |sum, digit| {
+            sum.saturating_mul(10)
+                .saturating_add(u64::from(digit - b'0'))
+        })
+    })
+}

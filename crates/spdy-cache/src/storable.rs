@@ -1,0 +1,269 @@
+//! Which answers may be kept, and what of them (RFC 9111 §3).
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
+
+use crate::control::{Control, RequestControl};
+use crate::date;
+use crate::freshness::{self, Times, is_heuristically_cacheable};
+use crate::policy::{Policy, SetCookie};
+use crate::stored::{Facts, Stored};
+use crate::tags;
+use crate::vary::{self, Selecting};
+
+/// Why an answer is not kept.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[non_exhaustive]
+pub enum Uncacheable {
+    /// Neither GET, nor a POST whose answer says that it is the target's.
+    #[error("method")]
+    Method,
+    /// The request said `no-store`.
+    #[error("request no-store")]
+    RequestNoStore,
+    /// An informational status, 206 or 304: only whole answers are stored.
+    #[error("status")]
+    Status,
+    /// `must-understand`, and a status that this cache does not know.
+    #[error("status not understood")]
+    NotUnderstood,
+    /// `no-store`.
+    #[error("no-store")]
+    NoStore,
+    /// `private`.
+    #[error("private")]
+    Private,
+    /// The request had `Authorization`, and the answer does not say that others may have it.
+    #[error("authorization")]
+    Authorization,
+    /// The request had `Cookie`, and the answer does not say that others may have it.
+    #[error("cookie")]
+    Cookie,
+    /// It sets a cookie.
+    #[error("set-cookie")]
+    SetCookie,
+    /// `Vary: *`, or what cannot be read as names.
+    #[error("vary")]
+    Vary,
+    /// More names in `Vary` than [`Policy::max_vary_names`].
+    #[error("vary names")]
+    VaryNames,
+    /// A head of more bytes than [`Policy::max_head_bytes`].
+    #[error("head bytes")]
+    HeadBytes,
+    /// More tags than [`Policy::max_tags`].
+    #[error("tags")]
+    Tags,
+    /// It says nothing of freshness, and its status lets nobody guess.
+    #[error("no freshness")]
+    NoFreshness,
+    /// It could never be used: stale on arrival, nothing to validate it by, and not wanted stale.
+    #[error("no use")]
+    NoUse,
+}
+
+/// Whether the answer to `request` may be kept, and what is kept of it.
+///
+/// `request` is the same that [`lookup`](crate::lookup::lookup) was handed, with the absolute URI: the target of a POST
+/// is compared with the answer's `Content-Location`.
+///
+/// # Errors
+///
+/// Why not. It says nothing against passing the answer on to whoever asked.
+pub fn may_store(
+    policy: &Policy,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    let control = Control::of_answer(&answer.headers, &policy.targets);
+    let cookie = request.headers.contains_key(COOKIE) && !policy.store_after_cookie;
+    if cookie && !(control.public || control.s_maxage.given().is_some() || control.targeted) {
+        return Err(Uncacheable::Cookie);
+    }
+    let stored = keep(policy, &request.headers, answer, control, times)?;
+    match request.method {
+        Method::GET => Ok(stored),
+        Method::POST
+            if stored.lifetime.source.is_explicit() && is_located_at_target(request, answer) =>
+        {
+            Ok(stored)
+        }
+        _ => Err(Uncacheable::Method),
+    }
+}
+
+/// What holds for a first answer and for one that a 304 made fresh: `request` has the fields of a GET.
+pub(crate) fn keep(
+    policy: &Policy,
+    request: &HeaderMap,
+    answer: &response::Parts,
+    control: Control,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    if RequestControl::of_request(request).no_store {
+        return Err(Uncacheable::RequestNoStore);
+    }
+    if !is_whole(answer.status) {
+        return Err(Uncacheable::Status);
+    }
+    // What must be understood and is, is not meant by the `no-store` beside it (RFC 9111 §5.2.2.3).
+    match control.must_understand {
+        true if !is_understood(answer.status) => return Err(Uncacheable::NotUnderstood),
+        false if control.no_store => return Err(Uncacheable::NoStore),
+        _ => {}
+    }
+    if control.private.is_everything() {
+        return Err(Uncacheable::Private);
+    }
+    if request.contains_key(AUTHORIZATION) && !shared_by_word(&control) {
+        return Err(Uncacheable::Authorization);
+    }
+    let headers = kept_fields(policy, &answer.headers, &control, times)?;
+    let names = vary::names(&headers).ok_or(Uncacheable::Vary)?;
+    if names.len() > policy.max_vary_names {
+        return Err(Uncacheable::VaryNames);
+    }
+    let facts = Facts {
+        status: answer.status,
+        headers,
+        served: None,
+        selecting: names
+            .into_iter()
+            .map(|name| Selecting::of_request(name, request))
+            .collect(),
+        times,
+    };
+    let stored = Stored::new(policy, facts, control);
+    let explicit = stored.lifetime.source.is_explicit();
+    if !explicit && !stored.control.public && !is_heuristically_cacheable(answer.status) {
+        return Err(Uncacheable::NoFreshness);
+    }
+    let usable =
+        stored.staleness(times.received).is_none() && !stored.control.no_cache.is_everything();
+    let wanted_stale = stored
+        .stale_while_revalidate(policy)
+        .or(stored.stale_if_error(policy));
+    match usable || stored.has_validator() || wanted_stale.is_some() {
+        true => Ok(stored),
+        false => Err(Uncacheable::NoUse),
+    }
+}
+
+/// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).
+pub(crate) fn shared_by_word(control: &Control) -> bool {
+    control.public || control.must_revalidate || control.s_maxage.given().is_some()
+}
+
+/// Final, and about the whole of something.
+fn is_whole(status: StatusCode) -> bool {
+    !status.is_informational()
+        && status != StatusCode::PARTIAL_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
+/// Statuses whose meaning for caches is known here (RFC 9111 §3): those of RFC 9110, and of 6585, 7538, 7725, 8470.
+fn is_understood(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 425 | 426 | 428 | 429 | 431 | 451 | 500..=505 | 511
+    )
+}
+
+/// RFC 9110 §9.3.3: the answer to a POST is what a GET would get if it says so itself.
+fn is_located_at_target(request: &request::Parts, answer: &response::Parts) -> bool {
+    let Ok(target) = url::Url::parse(&request.uri.to_string()) else {
+        return false;
+    };
+    let location = answer
+        .headers
+        .get(CONTENT_LOCATION)
+        .and_then(|value| value.to_str().ok());
+    location.and_then(|location| target.join(location).ok()) == Some(target)
+}
+
+/// Fields that speak of one connection, and never of the answer (RFC 9110 §7.6.1, RFC 9111 §3.1).
+pub(crate) fn is_of_connection(name: &HeaderName) -> bool {
+    const NAMED: [HeaderName; 7] = [
+        CONNECTION,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    NAMED.contains(name)
+        || matches!(
+            name.as_str(),
+            "keep-alive" | "proxy-connection" | "proxy-authentication-info"
+        )
+}
+
+/// The names that `Connection` lists.
+pub(crate) fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(CONNECTION).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect()
+}
+
+/// What is kept of a head, with a `Date` (RFC 9110 §6.6.1).
+fn kept_fields(
+    policy: &Policy,
+    headers: &HeaderMap,
+    control: &Control,
+    times: Times,
+) -> Result<HeaderMap, Uncacheable> {
+    let of_connection = listed_by_connection(headers);
+    // Fields that an answer calls `private` or `no-cache` are left out, and the rest may be kept (§5.2.2.4, §5.2.2.7).
+    let withheld = |name: &HeaderName| {
+        is_of_connection(name)
+            || of_connection.contains(name)
+            || control.no_cache.fields().contains(name)
+            || control.private.fields().contains(name)
+    };
+    let mut bytes = 0;
+    let mut kept = HeaderMap::with_capacity(headers.keys_len() + 1);
+    for (name, value) in headers {
+        if withheld(name) {
+            continue;
+        }
+        if name == SET_COOKIE {
+            match policy.set_cookie {
+                SetCookie::Refuse => return Err(Uncacheable::SetCookie),
+                SetCookie::Strip => continue,
+                SetCookie::Keep => {}
+            }
+        }
+        bytes += name.as_str().len() + value.len() + 32;
+        kept.append(name.clone(), value.clone());
+    }
+    if bytes > policy.max_head_bytes {
+        return Err(Uncacheable::HeadBytes);
+    }
+    if tags::count(&kept) > policy.max_tags {
+        return Err(Uncacheable::Tags);
+    }
+    if freshness::date_of(&kept, &DATE, times.received).is_none() {
+        kept.insert(DATE, date::to_value(times.received));
+    }
+    Ok(kept)
+}
+
+/// A request that asks for a part, which a stored whole can serve but whose answer is not stored.
+pub(crate) fn asks_for_a_part(request: &request::Parts) -> bool {
+    request.method == Method::GET && request.headers.contains_key(RANGE)
+}
+
+impl Uncacheable {
+    /// The word for logs, counters and the `detail` of `Cache-Status`.
+    #[must_use]
+    pub fn token(self) -> String {
+        self.to_string().replace(' ', "-")
+    }
+}

@@ -1,0 +1,257 @@
+//! What is kept of an answer beside its body: the head, whom it is for, and how long.
+//!
+//! A [`Stored`] is made by [`may_store`](crate::storable::may_store) and [`merge`](crate::validate::merge) alone. It
+//! has two heads where a body was rewritten: `head`, as the origin sent it, by which freshness and validation go, and
+//! `served`, which clients see and whose validators they hold ([`with_served`](Stored::with_served)).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use http::header::{DATE, LAST_MODIFIED};
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use crate::control::Control;
+use crate::etag::EntityTag;
+use crate::freshness::{self, Lifetime, Times, since};
+use crate::policy::Policy;
+use crate::vary::Selecting;
+
+/// What it was made of, and nothing that follows from that: what a tier on a disk writes down.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) status: StatusCode,
+    /// Without what speaks of the connection it came by.
+    pub(crate) headers: HeaderMap,
+    pub(crate) served: Option<Box<HeaderMap>>,
+    pub(crate) selecting: Vec<Selecting>,
+    pub(crate) times: Times,
+}
+
+/// An answer that is kept, without its body.
+#[derive(Debug)]
+pub struct Stored {
+    pub(crate) facts: Facts,
+    pub(crate) control: Control,
+    pub(crate) lifetime: Lifetime,
+    initial_age: Duration,
+    /// `Date`, or when it came: of two for the same request, the later is taken.
+    pub(crate) date: SystemTime,
+    pub(crate) last_modified: Option<SystemTime>,
+    /// Seconds since 1970 from which it counts as stale whatever it said; 0 is never.
+    expired_at: AtomicU64,
+}
+
+impl Clone for Stored {
+    fn clone(&self) -> Self {
+        Self {
+            facts: self.facts.clone(),
+            control: self.control.clone(),
+            lifetime: self.lifetime,
+            initial_age: self.initial_age,
+            date: self.date,
+            last_modified: self.last_modified,
+            expired_at: AtomicU64::new(self.expired_at.load(Ordering::Relaxed)),
+        }
+    }
+}
+
+/// So that a slice of references, of `Arc`s or of values serves as variants alike.
+impl AsRef<Stored> for Stored {
+    fn as_ref(&self) -> &Stored {
+        self
+    }
+}
+
+impl Stored {
+    /// Reckons what follows from `facts`.
+    pub(crate) fn new(policy: &Policy, facts: Facts, control: Control) -> Self {
+        let Facts {
+            status,
+            ref headers,
+            times,
+            ..
+        } = facts;
+        Self {
+            lifetime: freshness::lifetime(policy, status, headers, &control, times),
+            initial_age: freshness::initial_age(headers, times),
+            date: freshness::date_of(headers, &DATE, times.received).unwrap_or(times.received),
+            last_modified: freshness::date_of(headers, &LAST_MODIFIED, times.received),
+            expired_at: AtomicU64::new(0),
+            control,
+            facts,
+        }
+    }
+
+    /// Lets clients see `headers` in place of the origin's: of a body that was rewritten, with an `ETag` of its own.
+    ///
+    /// Conditional requests of clients are answered by these, validation with the origin goes by its own. A merge
+    /// with a 304 drops them: whoever rewrote makes them anew of the new head.
+    #[must_use]
+    pub fn with_served(mut self, headers: HeaderMap) -> Self {
+        self.facts.served = Some(Box::new(headers));
+        self
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.facts.status
+    }
+
+    /// The origin's fields, without those of a connection, and with a `Date`.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.facts.headers
+    }
+
+    /// What clients see: the fields of [`with_served`](Self::with_served), else the origin's.
+    #[must_use]
+    pub fn served(&self) -> &HeaderMap {
+        self.facts.served.as_deref().unwrap_or(&self.facts.headers)
+    }
+
+    /// What it says to this cache.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// How long it is fresh, and by what.
+    #[must_use]
+    pub fn lifetime(&self) -> Lifetime {
+        self.lifetime
+    }
+
+    /// When it was asked for and when it came.
+    #[must_use]
+    pub fn times(&self) -> Times {
+        self.facts.times
+    }
+
+    /// How old it is (RFC 9111 §4.2.3).
+    #[must_use]
+    pub fn age(&self, now: SystemTime) -> Duration {
+        self.initial_age + since(now, self.facts.times.received)
+    }
+
+    /// For how long it has been stale; `None` while it is fresh.
+    #[must_use]
+    pub fn staleness(&self, now: SystemTime) -> Option<Duration> {
+        let by_age = self.age(now).checked_sub(self.lifetime.duration);
+        match self.expired_at.load(Ordering::Relaxed) {
+            0 => by_age,
+            at => {
+                let expired = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
+                Some(since(now, expired).max(by_age.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Seconds that it stays fresh, negative if it is stale: the `ttl` of `Cache-Status`.
+    #[must_use]
+    pub fn ttl(&self, now: SystemTime) -> i64 {
+        let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+        match self.staleness(now) {
+            Some(stale) => -seconds(stale),
+            None => seconds(self.lifetime.duration.saturating_sub(self.age(now))),
+        }
+    }
+
+    /// Makes it stale from `now` on: a soft purge. Stale answers may still be served where that is allowed, and
+    /// validation makes it fresh.
+    pub fn expire(&self, now: SystemTime) {
+        let seconds = since(now, SystemTime::UNIX_EPOCH).as_secs().max(1);
+        // Purged before, it stays as stale as it is.
+        let _ = self
+            .expired_at
+            .compare_exchange(0, seconds, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// Whether it is for a request with these fields (RFC 9111 §4.1).
+    #[must_use]
+    pub fn is_for(&self, request: &HeaderMap) -> bool {
+        self.facts
+            .selecting
+            .iter()
+            .all(|field| field.matches(request))
+    }
+
+    /// Whether it is for the same requests as `other`, so that the newer takes the other's place.
+    #[must_use]
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.facts.selecting == other.facts.selecting
+    }
+
+    /// The origin's entity tag.
+    pub(crate) fn entity_tag(&self) -> Option<EntityTag<'_>> {
+        EntityTag::of(&self.facts.headers)
+    }
+
+    /// Whether the origin can be asked if it is still good.
+    #[must_use]
+    pub fn has_validator(&self) -> bool {
+        self.entity_tag().is_some() || self.last_modified.is_some()
+    }
+
+    /// How long past its freshness it may be served while it is fetched anew; `None` if never (RFC 5861 §3).
+    #[must_use]
+    pub fn stale_while_revalidate(&self, policy: &Policy) -> Option<Duration> {
+        let said = self.control.stale_while_revalidate.given();
+        self.stale_window(said, policy.stale_while_revalidate)
+    }
+
+    /// How long past its freshness it may be served if the origin fails; `None` if never (RFC 5861 §4).
+    #[must_use]
+    pub fn stale_if_error(&self, policy: &Policy) -> Option<Duration> {
+        let said = self.control.stale_if_error.given();
+        self.stale_window(said, policy.stale_if_error)
+    }
+
+    /// An origin that sends `s-maxage` forbids stale answers (RFC 9111 §4.2.4) unless it asks for them in the same
+    /// breath: `s-maxage=60, stale-while-revalidate=600` is what frameworks write, and means what it says.
+    fn stale_window(&self, said: Option<Duration>, default: Duration) -> Option<Duration> {
+        if self.must_validate_when_stale() {
+            return None;
+        }
+        let default = Some(default).filter(|_| !self.forbids_stale());
+        said.or(default).filter(|window| !window.is_zero())
+    }
+
+    /// Whether the origin forbade stale answers outright (RFC 9111 §5.2.2.2, §5.2.2.4, §5.2.2.8).
+    fn must_validate_when_stale(&self) -> bool {
+        let control = &self.control;
+        control.must_revalidate || control.proxy_revalidate || control.no_cache.is_everything()
+    }
+
+    /// Whether nobody but the origin itself can allow a stale answer.
+    pub(crate) fn forbids_stale(&self) -> bool {
+        self.must_validate_when_stale() || self.control.s_maxage != Default::default()
+    }
+
+    /// Bytes that it holds, reckoned: names, values, and the tables about them.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let served = self.facts.served.as_deref().map_or(0, head_bytes);
+        let selecting: usize = self.facts.selecting.iter().map(Selecting::weight).sum();
+        size_of::<Self>()
+            + 2 * size_of::<HeaderMap>()
+            + head_bytes(&self.facts.headers)
+            + served
+            + selecting
+    }
+
+    /// Names of the fields by which it is chosen among variants.
+    pub fn selecting_names(&self) -> impl Iterator<Item = &HeaderName> {
+        self.facts.selecting.iter().map(|field| &field.name)
+    }
+}
+
+/// What a field costs beyond its bytes: its places in the map, and the counters of what holds the bytes.
+const FIELD_OVERHEAD: usize = 160;
+
+fn head_bytes(headers: &HeaderMap) -> usize {
+    let field = |(name, value): (&HeaderName, &http::HeaderValue)| {
+        name.as_str().len() + value.len() + FIELD_OVERHEAD
+    };
+    headers.iter().map(field).sum()
+}

@@ -1,0 +1,120 @@
+//! Tags by which answers are purged in groups.
+//!
+//! | field | form | a tag is of |
+//! | --- | --- | --- |
+//! | `Surrogate-Key` | words between spaces | the site |
+//! | `Cache-Tag` | words between commas | the site |
+//! | `Cache-Groups` (RFC 9875) | a structured list of strings | the origin: no other can end it |
+
+use http::{HeaderMap, HeaderName};
+
+use crate::key::Key;
+
+static SURROGATE_KEY: HeaderName = HeaderName::from_static("surrogate-key");
+static CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
+static CACHE_GROUPS: HeaderName = HeaderName::from_static("cache-groups");
+static CACHE_GROUP_INVALIDATION: HeaderName = HeaderName::from_static("cache-group-invalidation");
+
+/// A tag, with whose it is.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Tag {
+    /// Of `Surrogate-Key` or `Cache-Tag`, in a site.
+    Site {
+        /// The site's part of the key.
+        site: Vec<u8>,
+        /// The tag as it came.
+        tag: Vec<u8>,
+    },
+    /// Of `Cache-Groups`, in an origin of a site.
+    Origin {
+        /// The origin's part of the key.
+        origin: Vec<u8>,
+        /// The group as it came.
+        group: Vec<u8>,
+    },
+}
+
+impl Tag {
+    /// A tag as an operator names it.
+    #[must_use]
+    pub fn of_site(site: &str, tag: &str) -> Self {
+        Self::Site {
+            site: site.into(),
+            tag: tag.into(),
+        }
+    }
+}
+
+/// The tags of an answer that is kept under `key`, each once.
+#[must_use]
+pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
+    let site = key.site();
+    let mut tags: Vec<Tag> = words(headers)
+        .map(|tag| Tag::Site {
+            site: site.into(),
+            tag: tag.into(),
+        })
+        .chain(groups_of(key, headers, &CACHE_GROUPS))
+        .collect();
+    tags.sort();
+    tags.dedup();
+    tags
+}
+
+/// The groups that an answer to an unsafe request ends, in its own origin (RFC 9875 §3).
+///
+/// Whether the request was unsafe and the answer no error is for the caller to see, as with
+/// [`invalidated_by`](crate::invalidate::invalidated_by).
+#[must_use]
+pub fn groups_ended_by(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
+    groups_of(key, headers, &CACHE_GROUP_INVALIDATION).collect()
+}
+
+pub(crate) fn count(headers: &HeaderMap) -> usize {
+    words(headers).count() + strings(headers, &CACHE_GROUPS).len()
+}
+
+fn words(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let lines = |name| {
+        headers
+            .get_all(name)
+            .iter()
+            .map(http::HeaderValue::as_bytes)
+    };
+    let keys = lines(&SURROGATE_KEY).flat_map(|line| line.split(u8::is_ascii_whitespace));
+    let tags = lines(&CACHE_TAG).flat_map(|line| line.split(|byte| *byte == b','));
+    keys.chain(tags.map(<[u8]>::trim_ascii))
+        .filter(|word| !word.is_empty())
+}
+
+fn groups_of(key: &Key, headers: &HeaderMap, name: &HeaderName) -> impl Iterator<Item = Tag> {
+    let origin = key.origin();
+    strings(headers, name)
+        .into_iter()
+        .map(move |group| Tag::Origin {
+            origin: origin.into(),
+            group,
+        })
+}
+
+/// The strings of a structured list over all its lines; none if it is no list (RFC 9651 §4.2).
+fn strings(headers: &HeaderMap, name: &HeaderName) -> Vec<Vec<u8>> {
+    let lines: Vec<&[u8]> = headers
+        .get_all(name)
+        .iter()
+        .map(http::HeaderValue::as_bytes)
+        .collect();
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let list: sfv::List = sfv::Parser::new(&lines.join(&b", "[..]))
+        .parse()
+        .unwrap_or_default();
+    let strings = list.iter().filter_map(|member| match member {
+        sfv::ListEntry::Item(item) => {
+            Some(item.bare_item.as_string()?.as_str().as_bytes().to_vec())
+        }
+        sfv::ListEntry::InnerList(_) => None,
+    });
+    strings.collect()
+}

@@ -1,0 +1,235 @@
+//! Asking the origin whether what is kept is still good, and what its answer changes (RFC 9111 §4.3).
+//!
+//! ```text
+//!  Conditional::of(stored)  ──▶  If-None-Match, If-Modified-Since of the *origin's* validators
+//!       answer of the origin
+//!         304  merge()        the same with new fields: keep it, or use it once and drop it
+//!         200  may_store()    another takes its place
+//!         5xx  on_error()     what is stale, if that is allowed
+//!  HEAD   200  head_update()  the same with new fields, or no longer what the origin has
+//! ```
+
+use http::header::{
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
+
+use crate::control::Control;
+use crate::etag::EntityTag;
+use crate::freshness::{Times, date_of};
+use crate::policy::Policy;
+use crate::storable::{self, Uncacheable, keep};
+use crate::stored::Stored;
+
+/// What makes a request to the origin conditional: the validators of what is kept.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Conditional {
+    if_none_match: Option<HeaderValue>,
+    if_modified_since: Option<HeaderValue>,
+}
+
+impl Conditional {
+    /// The condition under which `stored` is still good; empty if it has no validator.
+    #[must_use]
+    pub fn of(stored: &Stored) -> Self {
+        let field = |there: bool, name| stored.headers().get(name).filter(|_| there).cloned();
+        Self {
+            if_none_match: field(stored.entity_tag().is_some(), ETAG),
+            if_modified_since: field(stored.last_modified.is_some(), LAST_MODIFIED),
+        }
+    }
+
+    /// Whether there is nothing to validate by: the request then asks for the whole.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Makes the fields of a request ask this, and nothing else: the client's own conditions and ranges are answered
+    /// from what comes of it.
+    pub fn apply(&self, request: &mut HeaderMap) {
+        strip_conditions(request);
+        let fields = [
+            (IF_NONE_MATCH, &self.if_none_match),
+            (IF_MODIFIED_SINCE, &self.if_modified_since),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                request.insert(name, value.clone());
+            }
+        }
+    }
+}
+
+/// Makes a request ask for the whole, unconditionally: for an answer that is to be kept, or that others wait for.
+pub fn strip_conditions(request: &mut HeaderMap) {
+    for name in [
+        IF_MATCH,
+        IF_NONE_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_UNMODIFIED_SINCE,
+        IF_RANGE,
+        RANGE,
+    ] {
+        request.remove(name);
+    }
+}
+
+/// What a 304 makes of what was kept.
+#[derive(Debug)]
+pub enum Merged {
+    /// It takes the other's place, with the same body.
+    Keep(Stored),
+    /// It answers the request that asked, and is dropped: by its new fields it may not be kept.
+    UseOnce(Stored, Uncacheable),
+}
+
+impl Merged {
+    /// What answers the request that asked.
+    #[must_use]
+    pub fn stored(&self) -> &Stored {
+        let (Self::Keep(stored) | Self::UseOnce(stored, _)) = self;
+        stored
+    }
+}
+
+/// A 304 is about something else than what was kept, as its validators tell: ask again, without a condition.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a 304 with the {0} of something else than was asked about")]
+pub struct Unmatched(&'static str);
+
+/// Makes what was kept fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
+///
+/// `request` is the one that [`lookup`](crate::lookup::lookup) was handed. Fields of the 304 take the place of those that were kept, but for what tells about bytes
+/// that did not come: length, coding, range, digests. What [`with_served`](Stored::with_served) set is dropped.
+///
+/// # Errors
+///
+/// [`Unmatched`] if a validator of the 304 is not that of `stored`.
+pub fn merge(
+    policy: &Policy,
+    stored: &Stored,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<Merged, Unmatched> {
+    same_validators(stored, &answer.headers, times)?;
+    Ok(freshened(policy, stored, request, &answer.headers, times))
+}
+
+/// What the answer to a HEAD tells about the answer to GET that is kept (RFC 9111 §4.3.5).
+#[derive(Debug)]
+pub enum HeadUpdate {
+    /// The same, with new fields.
+    Merged(Box<Merged>),
+    /// No longer what the origin has: it counts as stale.
+    Changed,
+    /// Nothing: it was no 200.
+    Nothing,
+}
+
+/// What a 200 to a HEAD of the same target and variant makes of what was kept.
+#[must_use]
+pub fn head_update(
+    policy: &Policy,
+    stored: &Stored,
+    request: &request::Parts,
+    answer: &response::Parts,
+    body_len: u64,
+    times: Times,
+) -> HeadUpdate {
+    if answer.status != StatusCode::OK || stored.status() != StatusCode::OK {
+        return HeadUpdate::Nothing;
+    }
+    let length = answer
+        .headers
+        .get(CONTENT_LENGTH)
+        .map(HeaderValue::as_bytes);
+    let other_length = length.is_some_and(|length| length != body_len.to_string().as_bytes());
+    // A rewritten body has another length than the origin's.
+    let other_length = other_length && stored.facts.served.is_none();
+    if other_length || same_validators(stored, &answer.headers, times).is_err() {
+        return HeadUpdate::Changed;
+    }
+    HeadUpdate::Merged(Box::new(freshened(
+        policy,
+        stored,
+        request,
+        &answer.headers,
+        times,
+    )))
+}
+
+/// A 304 without validators is about what was asked: our condition named one answer, and nothing else can be meant.
+fn same_validators(stored: &Stored, fresh: &HeaderMap, times: Times) -> Result<(), Unmatched> {
+    if let Some(tag) = EntityTag::of(fresh) {
+        let same = stored.entity_tag().is_some_and(|kept| match tag.weak {
+            true => kept.weakly_matches(tag),
+            false => kept.strongly_matches(tag) || kept.weak && kept.weakly_matches(tag),
+        });
+        return if same {
+            Ok(())
+        } else {
+            Err(Unmatched("entity tag"))
+        };
+    }
+    match date_of(fresh, &LAST_MODIFIED, times.received) {
+        Some(modified) if stored.last_modified.is_some_and(|kept| kept != modified) => {
+            Err(Unmatched("date"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// RFC 9111 §3.2.
+fn freshened(
+    policy: &Policy,
+    stored: &Stored,
+    request: &request::Parts,
+    fresh: &HeaderMap,
+    times: Times,
+) -> Merged {
+    let mut headers = stored.headers().clone();
+    // The age and the date of what came then are not those of what came now.
+    headers.remove(AGE);
+    headers.remove(DATE);
+    let of_connection = storable::listed_by_connection(fresh);
+    let taken = |name: &HeaderName| {
+        !(is_about_bytes(name) || storable::is_of_connection(name) || of_connection.contains(name))
+    };
+    for name in fresh.keys().filter(|name| taken(name)) {
+        headers.remove(name);
+    }
+    for (name, value) in fresh.iter().filter(|(name, _)| taken(name)) {
+        headers.append(name.clone(), value.clone());
+    }
+    let mut whole = response_head(stored.status());
+    whole.headers = headers;
+    let control = Control::of_answer(&whole.headers, &policy.targets);
+    match keep(policy, &request.headers, &whole, control, times) {
+        Ok(merged) => Merged::Keep(merged),
+        Err(why) => {
+            let mut once = stored.clone();
+            once.facts.headers = whole.headers;
+            once.facts.served = None;
+            Merged::UseOnce(once, why)
+        }
+    }
+}
+
+/// Fields that the bytes which are kept depend on, so that no 304 changes them; and the tag, which is the same.
+fn is_about_bytes(name: &HeaderName) -> bool {
+    const NAMED: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE, ETAG];
+    NAMED.contains(name)
+        || matches!(
+            name.as_str(),
+            "content-md5" | "content-digest" | "repr-digest" | "digest"
+        )
+}
+
+pub(crate) fn response_head(status: StatusCode) -> response::Parts {
+    let mut head = http::Response::new(()).into_parts().0;
+    head.status = status;
+    head
+}

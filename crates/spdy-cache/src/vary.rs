@@ -1,0 +1,123 @@
+//! Which requests an answer is for: `Vary` and the fields that it names (RFC 9111 §4.1).
+//!
+//! What the fields said when the answer was asked for is kept as it came and in a normal form; a request is
+//! for the same variant if each of them reads the same, first as it came, which costs nothing, then in that form:
+//!
+//! | field | what does not tell requests apart |
+//! | --- | --- |
+//! | `Accept-Language`, `-Encoding`, `-Charset` | case, spaces, the order of what is wanted equally much |
+//! | `User-Agent`, `Cookie`, `Authorization`, `Referer`, `From` | nothing: a comma in them separates no list |
+//! | every other | spaces about commas, and how the list was cut into lines |
+
+use http::header::{
+    ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, FROM, REFERER,
+    USER_AGENT, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::control::split_unquoted;
+
+/// The names that a `Vary` lists, each once, in lower case; `None` if it is `*`, in whatever company, or holds what
+/// is no name: such an answer is for nobody else.
+pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
+    let mut names = Vec::new();
+    for line in headers.get_all(VARY) {
+        for name in line.as_bytes().split(|byte| *byte == b',') {
+            let name = name.trim_ascii();
+            if name.is_empty() {
+                continue;
+            }
+            // `*` is a token, and so would pass as a name.
+            let name = Some(name)
+                .filter(|name| *name != b"*")
+                .and_then(|name| HeaderName::from_bytes(name).ok())?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    Some(names)
+}
+
+/// What one field of the request said that an answer was asked for with.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Selecting {
+    pub(crate) name: HeaderName,
+    /// The lines as they came.
+    pub(crate) lines: Vec<HeaderValue>,
+    normal: Vec<u8>,
+}
+
+impl Selecting {
+    pub(crate) fn new(name: HeaderName, lines: Vec<HeaderValue>) -> Self {
+        let normal = normal_form(&name, lines.iter());
+        Self {
+            name,
+            lines,
+            normal,
+        }
+    }
+
+    pub(crate) fn of_request(name: HeaderName, headers: &HeaderMap) -> Self {
+        let lines = headers.get_all(&name).iter().cloned().collect();
+        Self::new(name, lines)
+    }
+
+    /// Whether `headers` of another request say the same.
+    pub(crate) fn matches(&self, headers: &HeaderMap) -> bool {
+        let lines = headers.get_all(&self.name);
+        if lines.iter().eq(&self.lines) {
+            return true;
+        }
+        // To say nothing is not to say something empty.
+        let present = lines.iter().next().is_some();
+        present && !self.lines.is_empty() && normal_form(&self.name, lines.iter()) == self.normal
+    }
+
+    /// Bytes that this holds, for a store that counts them.
+    pub(crate) fn weight(&self) -> usize {
+        let lines: usize = self.lines.iter().map(HeaderValue::len).sum();
+        self.name.as_str().len() + lines + self.normal.len() + size_of::<Self>()
+    }
+}
+
+fn normal_form<'a>(name: &HeaderName, lines: impl Iterator<Item = &'a HeaderValue>) -> Vec<u8> {
+    if [USER_AGENT, COOKIE, AUTHORIZATION, REFERER, FROM].contains(name) {
+        return joined(lines.map(|line| line.as_bytes().to_vec()));
+    }
+    let mut members = Vec::new();
+    for line in lines {
+        let line = line.as_bytes();
+        let before = members.len();
+        if !split_unquoted(line, b',', |part| members.push(part.trim_ascii().to_vec())) {
+            members.truncate(before);
+            members.push(line.to_vec());
+        }
+    }
+    if [ACCEPT_LANGUAGE, ACCEPT_ENCODING, ACCEPT_CHARSET].contains(name) {
+        members = members.iter().map(|member| preference(member)).collect();
+        members.sort();
+        members.dedup();
+    }
+    joined(members.into_iter())
+}
+
+fn joined(members: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (at, member) in members.enumerate() {
+        if at > 0 {
+            all.push(b',');
+        }
+        all.extend_from_slice(&member);
+    }
+    all
+}
+
+/// `de;q=0.5`, however it was written; a full `q` is left out, as it is where none stands.
+fn preference(member: &[u8]) -> Vec<u8> {
+    let lower = member.to_ascii_lowercase();
+    let parts = lower.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let kept = parts
+        .filter(|part| ![&b"q=1"[..], b"q=1.", b"q=1.0", b"q=1.00", b"q=1.000"].contains(part));
+    kept.collect::<Vec<_>>().join(&b';')
+}
