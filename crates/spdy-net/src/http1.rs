@@ -1,7 +1,8 @@
 //! HTTP/1.1 on both sides, by hyper (RFC 9112).
 //!
 //! hyper keeps the state of the connection; here its clock is the run's, heads are counted as they
-//! pass, and a request that it never took can be told from one that was lost.
+//! pass, and a request that it never took can be told from one that was lost. Heads that are
+//! to go out byte for byte pass beneath it (`literal_answers.rs`).
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,7 @@ use crate::handler::Arrival;
 use crate::head_clock::HeadTimed;
 use crate::hyper_runtime::RunTimer;
 use crate::latch::Latch;
+use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::{Terms, over};
@@ -204,6 +206,11 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         runtime,
         stop,
     } = terms;
+    let literal = options.literal_heads.then(LiteralAnswers::default);
+    let io = match &literal {
+        Some(literal) => literal.writing_to(io),
+        None => io,
+    };
     let (patience, hits) = (options.head_timeout, options.hits.clone());
     let (io, clock) = HeadTimed::new(io, runtime.clone(), patience, hits);
     let seat = options.seat.clone();
@@ -211,10 +218,16 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         let exchange = seat.exchange();
         let (handler, clock) = (handler.clone(), clock.clone());
         clock.request();
+        let literal = literal.clone();
+        let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
             let response = match names_one_host(request.version(), request.headers()) {
                 true => handler.answer(arrived(request, secure)).await,
                 false => bad_request(),
+            };
+            let response = match literal {
+                Some((to, method, version)) => to.plan(&method, version, response),
+                None => response,
             };
             let response = response.map(|body| clock.response(body));
             Ok::<_, std::convert::Infallible>(exchange.with(response))

@@ -39,6 +39,8 @@ pub mod key_log;
 pub mod latch;
 pub mod limit;
 pub mod listen;
+mod literal_answers;
+pub mod literal_head;
 pub mod negotiate;
 pub mod network;
 mod open_connections;

@@ -77,6 +77,9 @@ pub struct ServerOptions {
     pub push_form: PushForm,
     /// Whether handlers find a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY there always is one.)
     pub http2_push: bool,
+    /// Whether HTTP/1.1 honours a [`LiteralHead`](crate::literal_head::LiteralHead): it then also decides over the
+    /// connection, and is written as it is, whatever it says.
+    pub literal_heads: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
     /// The place of this one connection, which it may have to give up for another when it has nothing to do.
@@ -106,6 +109,7 @@ impl Default for ServerOptions {
             quic: QuicOptions::default(),
             push_form: PushForm::default(),
             http2_push: false,
+            literal_heads: false,
             hits: LimitHits::default(),
             seat: Seat::default(),
         }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use spdy_net::literal_head::{BodyEnd, LiteralHead};
 use spdy_page::head::Head;
 use spdy_page::replica::Exchange;
 
@@ -35,6 +36,10 @@ pub struct Answer {
     pub body: Bytes,
     /// `Last-Modified`, read.
     pub(crate) modified: Option<SystemTime>,
+    /// The head as it was recorded, where it shall go out so.
+    pub(crate) literal: Option<LiteralHead>,
+    /// The same of the recorded answer that said that this one still stands.
+    pub(crate) not_modified: Option<LiteralHead>,
 }
 
 impl Answer {
@@ -56,6 +61,8 @@ impl Answer {
             headers,
             body,
             modified,
+            literal: None,
+            not_modified: None,
         }
     }
 
@@ -88,6 +95,36 @@ impl Answer {
         };
         Some(Self::new(status, headers, body))
     }
+
+    /// Takes the literal head of `other`, if that is a "not modified" which can speak of this answer.
+    pub(crate) fn stands_by(&mut self, other: &Self) {
+        let tag = other.headers.get(header::ETAG);
+        let is_of_this = tag.is_none() || tag == self.headers.get(header::ETAG);
+        if other.status == StatusCode::NOT_MODIFIED && is_of_this && self.not_modified.is_none() {
+            self.not_modified.clone_from(&other.literal);
+        }
+    }
+}
+
+/// The recorded head of `exchange`, if it can go out over HTTP/1.1 as it is.
+///
+/// One that came over another protocol cannot: it was written down as HTTP/1.1, but never framed a body. One that
+/// announces more bytes than were recorded can if the page did not get it whole either.
+pub(crate) fn literal_head(exchange: &Exchange) -> Option<LiteralHead> {
+    let protocol = exchange.observed.protocol.as_deref();
+    if !protocol.is_none_or(|protocol| protocol.starts_with("http/1")) {
+        return None;
+    }
+    let head = LiteralHead::new(exchange.response_head.clone());
+    let head = head.inspect_err(
+        |bad| tracing::debug!(url = %exchange.url, %bad, "this head goes out by its fields"),
+    );
+    let len = exchange.body.len() as u64;
+    let is_whole = |head: &LiteralHead| match head.body_end() {
+        BodyEnd::Length(announced) => len == announced || exchange.observed.refused.is_some(),
+        _ => true,
+    };
+    head.ok().filter(|head| head.fits(len) && is_whole(head))
 }
 
 /// Names that a Connection header declares its own (RFC 9110 §7.6.1).

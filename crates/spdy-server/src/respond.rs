@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
 use spdy_net::handler::Arrival;
+use spdy_net::literal_head::LiteralHead;
 
 use crate::answer::Answer;
 use crate::conditions::{self, Verdict};
@@ -154,7 +155,7 @@ fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
     let reads = matches!(head.method, Method::GET | Method::HEAD);
     // Conditions ask about a representation, and only a 200 carries one (RFC 9110 §13.2.1).
     if found.status != StatusCode::OK || !reads {
-        return build(found.status, found.headers.clone(), found.body.clone());
+        return whole(found);
     }
     match conditions::judge(&head.headers, found) {
         Verdict::Failed => return refusal(StatusCode::PRECONDITION_FAILED),
@@ -163,7 +164,8 @@ fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
             NOT_IN_304
                 .iter()
                 .for_each(|name| drop(headers.remove(name)));
-            return build(StatusCode::NOT_MODIFIED, headers, Bytes::new());
+            let response = build(StatusCode::NOT_MODIFIED, headers, Bytes::new());
+            return literally(response, found.not_modified.as_ref());
         }
         Verdict::Send => {}
     }
@@ -179,7 +181,7 @@ fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
         _ => Wanted::All,
     };
     match wanted {
-        Wanted::All => build(found.status, found.headers.clone(), found.body.clone()),
+        Wanted::All => whole(found),
         Wanted::Part { from, until } => part(found, from, until),
         Wanted::Nothing => {
             let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE);
@@ -190,6 +192,20 @@ fn of_answer(found: &Answer, head: &http::request::Parts) -> Response<Bytes> {
             response
         }
     }
+}
+
+/// The answer as it is kept.
+fn whole(found: &Answer) -> Response<Bytes> {
+    let response = build(found.status, found.headers.clone(), found.body.clone());
+    literally(response, found.literal.as_ref())
+}
+
+/// `response` with the head that says the same as it was recorded, for HTTP/1.1.
+fn literally(mut response: Response<Bytes>, head: Option<&LiteralHead>) -> Response<Bytes> {
+    if let Some(head) = head {
+        response.extensions_mut().insert(head.clone());
+    }
+    response
 }
 
 fn part(found: &Answer, from: usize, until: usize) -> Response<Bytes> {

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::Method;
 use spdy_page::replica::Replica;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, literal_head};
 use crate::directory::Directory;
 
 /// What was asked so far.
@@ -36,6 +36,8 @@ pub struct Site {
     directory: Option<Directory>,
     /// Answers for `localhost` and addresses.
     default_host: Option<String>,
+    /// Recorded heads go out as they are, where a connection can carry them.
+    literal_heads: bool,
     requests: AtomicU64,
     not_found: AtomicU64,
     misdirected: AtomicU64,
@@ -72,6 +74,7 @@ impl Site {
             recorded: BTreeMap::new(),
             directory: None,
             default_host: None,
+            literal_heads: false,
             requests: AtomicU64::new(0),
             not_found: AtomicU64::new(0),
             misdirected: AtomicU64::new(0),
@@ -82,7 +85,22 @@ impl Site {
     /// set right. Of several answers to one request the first full one is kept.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
-        let mut site = Self::empty();
+        Self::recorded(replica, false)
+    }
+
+    /// As [`of_replica`](Self::of_replica), but over HTTP/1.1 each recorded answer has its head byte for byte, where that
+    /// can frame what was recorded: status line, case, order, white space, and the fields of a connection of the past,
+    /// which then decide over the present one. A 304 is the recorded one, if there is one.
+    #[must_use]
+    pub fn of_replica_literally(replica: &Replica) -> Self {
+        Self::recorded(replica, true)
+    }
+
+    fn recorded(replica: &Replica, literal_heads: bool) -> Self {
+        let mut site = Self {
+            literal_heads,
+            ..Self::empty()
+        };
         for exchange in &replica.exchanges {
             let Some(host) = exchange.url.host_str().map(bare_host) else {
                 continue;
@@ -91,13 +109,16 @@ impl Site {
                 Some((_, address)) => *address = address.or(exchange.address),
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
-            let Some(answer) = Answer::of_exchange(exchange) else {
+            let Some(mut answer) = Answer::of_exchange(exchange) else {
                 tracing::warn!(url = %exchange.url, "the recorded head is no response; not served");
                 continue;
             };
+            if literal_heads {
+                answer.literal = literal_head(exchange);
+            }
             let secure = exchange.url.scheme() == "https";
             let (method, port) = (exchange.method.clone(), exchange.url.port());
-            let new = Recorded {
+            let mut new = Recorded {
                 method,
                 secure,
                 port,
@@ -113,8 +134,11 @@ impl Site {
             match all.iter_mut().find(same) {
                 None => all.push(new),
                 // A "not modified" is no answer for someone who has nothing yet.
-                Some(old) if old.answer.status == http::StatusCode::NOT_MODIFIED => *old = new,
-                Some(_) => {}
+                Some(old) if old.answer.status == http::StatusCode::NOT_MODIFIED => {
+                    new.answer.stands_by(&old.answer);
+                    *old = new;
+                }
+                Some(old) => old.answer.stands_by(&new.answer),
             }
         }
         site
@@ -191,6 +215,19 @@ impl Site {
             (None, Some(default)) if self.targets_of(&bare).is_some() => default,
             (None, _) => "",
         }
+    }
+
+    /// Whether recorded heads go out as they are.
+    pub(crate) fn has_literal_heads(&self) -> bool {
+        self.literal_heads
+    }
+
+    /// How many answers were recorded, and how many of their heads go out as they are.
+    #[must_use]
+    pub fn heads(&self) -> (usize, usize) {
+        let answers = self.recorded.values().flat_map(BTreeMap::values).flatten();
+        let literal = answers.clone().filter(|one| one.answer.literal.is_some());
+        (answers.count(), literal.count())
     }
 
     /// The folder that is served, if it is one.

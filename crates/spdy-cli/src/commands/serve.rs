@@ -64,6 +64,10 @@ pub(crate) struct Args {
     #[arg(long)]
     per_host: bool,
 
+    /// Over HTTP/1.1 give each recorded head byte for byte, status line and order of fields included; its Connection then decides over the connection [default: the same fields, written anew]
+    #[arg(long)]
+    literal_heads: bool,
+
     /// Tell where it listens as one line of JSON on stdout
     #[arg(long)]
     json: bool,
@@ -139,6 +143,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
     "spdy serve portal --push graph --protocols spdy/3.1 --verbose"
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
+    "spdy serve page.warc.gz --protocols http/1.1 --literal-heads"
     "spdy serve portal --protocols h3,h2,http/1.1 --tls 127.0.0.1:8443"
     "spdy serve portal --metrics 127.0.0.1:9100"
 };
@@ -178,9 +183,8 @@ struct Opened {
 fn open_site(args: &Args) -> anyhow::Result<Opened> {
     let path = Path::new(&args.source);
     if path.is_dir() {
-        if args.host.is_some() || args.per_host {
-            let why =
-                "a folder is served under any name: --host and --per-host are for recorded pages";
+        if args.host.is_some() || args.per_host || args.literal_heads {
+            let why = "a folder has neither hosts nor heads: --host, --per-host and --literal-heads are for recorded pages";
             return Err(Usage(why.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
@@ -195,7 +199,10 @@ fn open_site(args: &Args) -> anyhow::Result<Opened> {
     }
     let opened = open_replica(&args.source, &ImportOptions::default())?;
     let replica = opened.replica;
-    let site = Site::of_replica(&replica);
+    let site = match args.literal_heads {
+        true => Site::of_replica_literally(&replica),
+        false => Site::of_replica(&replica),
+    };
     let host = match &args.host {
         Some(host) => {
             let served = site
@@ -436,6 +443,12 @@ fn announce(
         None => printer.note(format_args!(
             "serving {targets} files of {source} under any host name"
         )),
+    }
+    if args.literal_heads {
+        let (answers, literal) = site.heads();
+        printer.note(format_args!(
+            "over HTTP/1.1 {literal} of {answers} heads go out as they were recorded"
+        ));
     }
     if let Some(address) = metrics {
         let path = serve_metrics::PATH;

@@ -63,6 +63,7 @@ fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
     assert_is_what_was_sent(&replica, &origin.sent());
     assert_is_told(&told, &replica);
     assert_is_served(&file, &replica);
+    assert_is_served_literally(&file, &origin.sent());
 }
 
 /// Heads and bodies, both ways, by SHA-256; nothing more and nothing less.
@@ -177,6 +178,45 @@ fn assert_is_told(told: &Value, replica: &Replica) {
     assert!(remarks.contains("trailer fields"), "{remarks}");
 }
 
+/// Every request once more as the browser sent it, to `spdy serve --literal-heads`: head and body are the origin's own.
+fn assert_is_served_literally(file: &Path, sent: &[Sent]) {
+    let served = Served::start(file, &["--protocols", "http/1.1", "--literal-heads"]);
+    for sent in sent {
+        let url: url::Url = sent.url.parse().expect("it was asked for");
+        let wire = [&sent.request_head[..], &sent.request_body].concat();
+        let answer = exchange_with(&served, &url, &wire);
+        let (head, body) = answer.split_at(head_len(&answer).expect("it has a head"));
+        let is_chunked = Head::parse(head).is_some_and(|head| head.is_chunked());
+        let body = match is_chunked {
+            true => without_chunks(body),
+            false => body.to_vec(),
+        };
+        let what = format!("{} {}", sent.method, sent.url);
+        for (part, served, sent) in [("head", head, &sent.head), ("body", &body, &sent.body)] {
+            let text = String::from_utf8_lossy(served);
+            assert_eq!(sha256(served), sha256(sent), "{what}: {part}: {text:?}");
+        }
+    }
+}
+
+/// The data of `chunks`, which are all there is and have neither extensions nor trailers.
+fn without_chunks(mut chunks: &[u8]) -> Vec<u8> {
+    let mut data = Vec::new();
+    loop {
+        let line = chunks.iter().position(|&byte| byte == b'\r');
+        let (size, rest) = chunks.split_at(line.expect("a chunk has a size"));
+        let size = std::str::from_utf8(size).expect("it is text");
+        let size = usize::from_str_radix(size, 16).expect("it is a number alone");
+        let (chunk, rest) = rest[2..].split_at(size);
+        data.extend_from_slice(chunk);
+        chunks = rest.strip_prefix(b"\r\n").expect("a chunk ends its line");
+        if size == 0 {
+            assert!(chunks.is_empty(), "more after the last chunk: {chunks:?}");
+            return data;
+        }
+    }
+}
+
 /// Every answer once more, from `spdy serve`: the same body, and the same fields but for those of a connection.
 fn assert_is_served(file: &Path, replica: &Replica) {
     let served = Served::start(file, &["--protocols", "http/1.1"]);
@@ -188,8 +228,7 @@ fn assert_is_served(file: &Path, replica: &Replica) {
         if asked.insert(request, status).is_some() && status != 304 {
             continue;
         }
-        let secure = exchange.url.scheme() == "https";
-        let (head, body) = ask(&served, secure, exchange);
+        let (head, body) = ask(&served, exchange);
         let (head, recorded) = (
             Head::parse(&head).expect("it has a status line"),
             Head::parse(&exchange.response_head).expect("it was recorded"),
@@ -232,7 +271,7 @@ fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
 }
 
 /// The recorded request, sent again: the literal head, but that the connection ends.
-fn ask(served: &Served, secure: bool, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+fn ask(served: &Served, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     let mut lines = vec![
         format!("{} {} HTTP/1.1", exchange.method, target(&exchange.url)),
         format!("Host: {}", authority(&exchange.url)),
@@ -247,11 +286,7 @@ fn ask(served: &Served, secure: bool, exchange: &Exchange) -> (Vec<u8>, Vec<u8>)
     }
     let head = format!("{}\r\n\r\n", lines.join("\r\n"));
     let wire = [head.as_bytes(), &exchange.observed.request_body].concat();
-    let address = if secure { served.tls } else { served.plain };
-    let answer = match secure {
-        false => exchange_bytes(address, &wire),
-        true => exchange_bytes_over_tls(address, &exchange.url, &wire),
-    };
+    let answer = exchange_with(served, &exchange.url, &wire);
     let head_len = head_len(&answer).unwrap_or_else(|| panic!("no head in {answer:?}"));
     let mut body = answer[head_len..].to_vec();
     let head = answer[..head_len].to_vec();
@@ -260,9 +295,19 @@ fn ask(served: &Served, secure: bool, exchange: &Exchange) -> (Vec<u8>, Vec<u8>)
     (head, body)
 }
 
+/// All that comes for `wire`, after which nothing else is asked.
+fn exchange_with(served: &Served, url: &url::Url, wire: &[u8]) -> Vec<u8> {
+    match url.scheme() {
+        "https" => exchange_bytes_over_tls(served.tls, url, wire),
+        _ => exchange_bytes(served.plain, wire),
+    }
+}
+
 fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).expect("the server listens");
     socket.write_all(wire).expect("the server reads");
+    let end = socket.shutdown(std::net::Shutdown::Write);
+    end.expect("it is open");
     let mut answer = Vec::new();
     socket
         .read_to_end(&mut answer)
@@ -284,6 +329,7 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
         let shaken = tls.offering(&[Protocol::Http1]).connect(socket, host).await;
         let (mut socket, _) = shaken.expect("any certificate will do");
         socket.write_all(wire).await.expect("the server reads");
+        socket.shutdown().await.expect("it is open");
         let mut answer = Vec::new();
         socket
             .read_to_end(&mut answer)
