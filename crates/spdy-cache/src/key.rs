@@ -68,6 +68,11 @@ impl Key {
         (bytes.iter().filter(|byte| **byte == 0).count() == ZEROS).then_some(Self(bytes))
     }
 
+    /// Where keys with this prefix begin in order; no key itself.
+    pub(crate) fn at_prefix(prefix: Bytes) -> Self {
+        Self(prefix)
+    }
+
     /// The part in front: the site.
     #[must_use]
     pub fn site(&self) -> &[u8] {

@@ -19,6 +19,7 @@
 //! apart from bodies, so that tiers hold those as they like.
 
 pub mod answer;
+pub mod body;
 pub mod cache_status;
 pub mod control;
 pub mod date;
@@ -28,10 +29,12 @@ pub mod key;
 pub mod lookup;
 pub mod policy;
 pub mod storable;
+pub mod store;
 pub mod stored;
 pub mod tags;
 pub mod validate;
 
 mod etag;
 mod range;
+mod shelf;
 mod vary;

@@ -43,6 +43,16 @@ impl Tag {
             tag: tag.into(),
         }
     }
+
+    /// Bytes that an index with it holds for one object.
+    pub(crate) fn weight(&self) -> usize {
+        let (Self::Site { site: owner, tag }
+        | Self::Origin {
+            origin: owner,
+            group: tag,
+        }) = self;
+        owner.len() + tag.len() + 2 * size_of::<Self>()
+    }
 }
 
 /// The tags of an answer that is kept under `key`, each once.

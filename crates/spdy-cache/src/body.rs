@@ -1,0 +1,159 @@
+//! A body as a store keeps it: bytes of its own, in chunks, that are lent without copies.
+//!
+//! ```text
+//!  pieces as they come ──copy──▶ │ 64 KiB │ 64 KiB │ … │ rest │
+//! ```
+//!
+//! What came from a socket is a slice of a larger buffer that it would keep alive: a store that reckoned the slice alone
+//! would hold many times its limit. So bytes are copied once, into chunks of their exact size.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+/// Length of every chunk but the last.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// A whole body. Cheap to clone; clones share the bytes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Body {
+    chunks: Arc<[Bytes]>,
+    len: u64,
+}
+
+impl Body {
+    /// A copy of `bytes`.
+    #[must_use]
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut gathering = Gathering::new(bytes.len() as u64);
+        gathering.push(bytes).expect("the limit is its length");
+        gathering.finish()
+    }
+
+    /// Bytes in it.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All of it, in order.
+    pub fn chunks(&self) -> impl ExactSizeIterator<Item = &Bytes> {
+        self.chunks.iter()
+    }
+
+    /// The bytes of `range`, in order, without copies.
+    ///
+    /// # Panics
+    ///
+    /// If `range` ends past the body: ranges are made for its length.
+    pub fn slice(&self, range: Range<u64>) -> impl Iterator<Item = Bytes> {
+        assert!(range.end <= self.len, "{range:?} of {} bytes", self.len);
+        let size = CHUNK_BYTES as u64;
+        let first = usize::try_from(range.start / size).expect("a place in memory");
+        let chunks = self.chunks.iter().skip(first).enumerate();
+        chunks.map_while(move |(at, chunk)| {
+            let chunk_start = (first + at) as u64 * size;
+            let from = range.start.saturating_sub(chunk_start);
+            let to = range.end.checked_sub(chunk_start)?.min(chunk.len() as u64);
+            // Both are at most a chunk's length.
+            (from < to).then(|| chunk.slice(from as usize..to as usize))
+        })
+    }
+
+    /// Bytes that it holds, with what holds them.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        const CHUNK_OVERHEAD: u64 = 64;
+        self.len + CHUNK_OVERHEAD * (1 + self.chunks.len() as u64)
+    }
+}
+
+/// A body while it comes.
+#[derive(Debug)]
+pub struct Gathering {
+    chunks: Vec<Bytes>,
+    last: BytesMut,
+    len: u64,
+    limit: u64,
+}
+
+/// A body had more bytes than may be kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a body of more than {limit} bytes")]
+pub struct TooLong {
+    /// Bytes that were allowed.
+    pub limit: u64,
+}
+
+impl Gathering {
+    /// Of at most `limit` bytes.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self {
+            chunks: Vec::new(),
+            last: BytesMut::new(),
+            len: 0,
+            limit,
+        }
+    }
+
+    /// Adds a copy of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLong`] if they pass the limit; what was gathered is then of no more use.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), TooLong> {
+        self.len += bytes.len() as u64;
+        if self.len > self.limit {
+            return Err(TooLong { limit: self.limit });
+        }
+        while !bytes.is_empty() {
+            let room = CHUNK_BYTES - self.last.len();
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.last.extend_from_slice(now);
+            bytes = later;
+            if self.last.len() == CHUNK_BYTES {
+                self.chunks.push(exact(&mut self.last));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether none came yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The body, when its last byte has come.
+    #[must_use]
+    pub fn finish(mut self) -> Body {
+        if !self.last.is_empty() {
+            self.chunks.push(exact(&mut self.last));
+        }
+        Body {
+            chunks: self.chunks.into(),
+            len: self.len,
+        }
+    }
+}
+
+/// The bytes with no room behind them.
+fn exact(bytes: &mut BytesMut) -> Bytes {
+    let exact = Bytes::copy_from_slice(bytes);
+    bytes.clear();
+    exact
+}

@@ -1,0 +1,146 @@
+//! Which of a site's objects goes when room is wanted: S3-FIFO (Yang et al., SOSP 2023), by bytes.
+//!
+//! ```text
+//!  new ──▶ small: a tenth ──▶ used again? ── yes ──▶ main ──▶ used since? ── yes ──▶ once more round
+//!                                   │ no                           │ no
+//!                                   ▼                              ▼
+//!                                 ghost (names only)              gone
+//!  new, and in ghost ──────────────────────────────▶ main
+//! ```
+//!
+//! Most of what a cache is asked for is asked for once; it leaves by the small queue without disturbing the rest. A use
+//! only counts up to 3, on the object itself: a hit moves nothing and locks nothing.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// An object's number in its store, never given twice.
+pub(crate) type Id = u64;
+
+/// In which queue an object stands, and where.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Place {
+    pub(crate) in_main: bool,
+    turn: u64,
+}
+
+/// The queues of one site.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    small: BTreeMap<u64, Id>,
+    main: BTreeMap<u64, Id>,
+    small_bytes: u64,
+    main_bytes: u64,
+    ghost: Ghost,
+    next_turn: u64,
+}
+
+/// What became of the object at a queue's end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Verdict {
+    /// It stays, at this place, and this many uses are left to it.
+    Stays(Place, u8),
+    /// It goes.
+    Goes,
+}
+
+impl Shelf {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.small_bytes + self.main_bytes
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.small.is_empty() && self.main.is_empty()
+    }
+
+    /// Puts a new object in, by the hash of its key.
+    pub(crate) fn admit(&mut self, id: Id, hash: u64, weight: u64) -> Place {
+        let known = self.ghost.knows(hash);
+        self.put(id, weight, known)
+    }
+
+    pub(crate) fn put(&mut self, id: Id, weight: u64, in_main: bool) -> Place {
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        let (queue, bytes) = match in_main {
+            true => (&mut self.main, &mut self.main_bytes),
+            false => (&mut self.small, &mut self.small_bytes),
+        };
+        queue.insert(turn, id);
+        *bytes += weight;
+        Place { in_main, turn }
+    }
+
+    pub(crate) fn take(&mut self, place: Place, weight: u64) {
+        let (queue, bytes) = match place.in_main {
+            true => (&mut self.main, &mut self.main_bytes),
+            false => (&mut self.small, &mut self.small_bytes),
+        };
+        let taken = queue.remove(&place.turn);
+        assert!(taken.is_some(), "nothing at {place:?}");
+        *bytes -= weight;
+    }
+
+    /// The object whose turn it is to go or to prove itself; `None` if there is none.
+    pub(crate) fn last(&self) -> Option<Id> {
+        let (first, second) = match self.small_bytes * 10 >= self.bytes() {
+            true => (&self.small, &self.main),
+            false => (&self.main, &self.small),
+        };
+        let oldest = |queue: &BTreeMap<u64, Id>| queue.first_key_value().map(|(_, id)| *id);
+        oldest(first).or_else(|| oldest(second))
+    }
+
+    /// Judges the object that [`last`](Self::last) named; one that goes is still to be taken.
+    pub(crate) fn judge(
+        &mut self,
+        id: Id,
+        place: Place,
+        uses: u8,
+        hash: u64,
+        weight: u64,
+    ) -> Verdict {
+        if uses == 0 {
+            if !place.in_main {
+                let room = self.small.len() + self.main.len();
+                self.ghost.add(hash, room);
+            }
+            return Verdict::Goes;
+        }
+        self.take(place, weight);
+        let left = if place.in_main { uses - 1 } else { 0 };
+        Verdict::Stays(self.put(id, weight, true), left)
+    }
+}
+
+/// Names of what left the small queue lately.
+///
+/// Hashes with a known key: who makes two of them alike gains a place in the main queue, once.
+#[derive(Debug, Default)]
+struct Ghost {
+    order: VecDeque<u64>,
+    /// How often each stands in `order`; never iterated.
+    count: HashMap<u64, u32>,
+}
+
+impl Ghost {
+    fn add(&mut self, hash: u64, room: usize) {
+        self.order.push_back(hash);
+        *self.count.entry(hash).or_default() += 1;
+        while self.order.len() > room.max(1) {
+            let Some(oldest) = self.order.pop_front() else {
+                return;
+            };
+            if let Some(count) = self.count.get_mut(&oldest) {
+                *count -= 1;
+                if *count == 0 {
+                    self.count.remove(&oldest);
+                }
+            }
+        }
+    }
+
+    /// Whether it left lately; it is forgotten by age alone.
+    fn knows(&self, hash: u64) -> bool {
+        self.count.contains_key(&hash)
+    }
+}

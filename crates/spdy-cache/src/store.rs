@@ -1,0 +1,445 @@
+//! The tier in memory: variants by key, within so many bytes.
+//!
+//! ```text
+//!  keys      Key ──▶ variants, shared with whoever reads them        (hash: one look for a hit)
+//!  ordered   Key, in order                                           (purges by site, origin, prefix, URL)
+//!  tags      Tag ──▶ objects                                         (purges by tag)
+//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (who goes: shelf.rs)
+//! ```
+//!
+//! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map is iterated
+//! whose order is chance, so the same calls give the same store.
+//!
+//! When the whole is full, the site that holds most gives; a site past its own quota gives itself. What an object weighs is
+//! reckoned with heads, indexes and tables, so that the sum is near what the process holds.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+
+use crate::body::Body;
+use crate::key::{Key, Scope, ZeroByte};
+use crate::shelf::{Id, Place, Shelf, Verdict};
+use crate::stored::Stored;
+use crate::tags::{self, Tag};
+
+/// Limits of a store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Config {
+    /// Bytes that everything may weigh together.
+    pub max_bytes: u64,
+    /// Bytes that one object may weigh; what is larger is refused.
+    pub max_object_bytes: u64,
+    /// Variants that one key may have; of more, the oldest goes.
+    pub max_variants: usize,
+    /// Bytes that a site may hold, where it is named; other sites are bound by the whole alone.
+    pub site_bytes: BTreeMap<String, u64>,
+}
+
+impl Default for Config {
+    /// 256 MiB, objects of 16 MiB, 16 variants.
+    fn default() -> Self {
+        Self {
+            max_bytes: 256 << 20,
+            max_object_bytes: 16 << 20,
+            max_variants: 16,
+            site_bytes: BTreeMap::new(),
+        }
+    }
+}
+
+/// An answer with its body. Cheap to clone; whoever holds one may read it after it left the store.
+#[derive(Clone, Debug)]
+pub struct Object(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: Id,
+    stored: Stored,
+    body: Body,
+    uses: AtomicU8,
+}
+
+impl Object {
+    /// The head, and all that goes by it.
+    #[must_use]
+    pub fn stored(&self) -> &Stored {
+        &self.0.stored
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &Body {
+        &self.0.body
+    }
+
+    /// Counts a use, which keeps it longer. Threads that use it at once may count one.
+    pub fn count_use(&self) {
+        let uses = self.0.uses.load(Ordering::Relaxed);
+        if uses < MAX_USES {
+            self.0.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it is the very same, not one that is equal.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl AsRef<Stored> for Object {
+    fn as_ref(&self) -> &Stored {
+        &self.0.stored
+    }
+}
+
+/// Uses that are told apart.
+const MAX_USES: u8 = 3;
+
+/// What an object's places in the store weigh, beside its own bytes: entries of four maps.
+const SLOT_OVERHEAD: u64 = 512;
+
+/// How a purge does it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Purge {
+    /// It is gone.
+    Hard,
+    /// It is stale from this moment on ([`Stored::expire`]).
+    Soft(SystemTime),
+}
+
+/// An object is larger than may be kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("an object of {weight} bytes, with room for {room}")]
+pub struct TooLarge {
+    /// What it weighs.
+    pub weight: u64,
+    /// The least of the limits that hold for it.
+    pub room: u64,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Counters {
+    /// Objects put in.
+    pub inserted: u64,
+    /// Of those, in place of another for the same requests.
+    pub replaced: u64,
+    /// Objects that left for want of room.
+    pub evicted: u64,
+    /// Variants that left because their key had too many.
+    pub crowded_out: u64,
+    /// Objects that were too large.
+    pub refused: u64,
+    /// Objects removed or made stale by a purge or by name.
+    pub purged: u64,
+}
+
+/// Where an object stands.
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    place: Place,
+    weight: u64,
+    object: Object,
+}
+
+/// The store.
+#[derive(Debug)]
+pub struct Store {
+    config: Config,
+    keys: HashMap<Key, Arc<[Object]>>,
+    ordered: BTreeSet<Key>,
+    slots: HashMap<Id, Slot>,
+    tags: BTreeMap<Tag, BTreeSet<Id>>,
+    shelves: BTreeMap<Bytes, Shelf>,
+    bytes: u64,
+    next_id: Id,
+    counters: Counters,
+}
+
+impl Store {
+    /// An empty one.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            keys: HashMap::new(),
+            ordered: BTreeSet::new(),
+            slots: HashMap::new(),
+            tags: BTreeMap::new(),
+            shelves: BTreeMap::new(),
+            bytes: 0,
+            next_id: 0,
+            counters: Counters::default(),
+        }
+    }
+
+    /// What is kept under `key`: the variants for [`lookup`](crate::lookup::lookup). Whichever is used is told so
+    /// ([`Object::count_use`]).
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Arc<[Object]>> {
+        self.keys.get(key).cloned()
+    }
+
+    /// Keeps an answer, in place of the one for the same requests, and makes room for it.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLarge`] if it weighs more than a limit; the one whose place it would take is gone all the same.
+    pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
+        let tags = tags::of_answer(key, stored.headers());
+        let weight = weight_of(key, &stored, &body, &tags);
+        let before = self.take_replaced(key, &stored);
+        let quota = self.quota(key);
+        let room = quota
+            .min(self.config.max_object_bytes)
+            .min(self.config.max_bytes);
+        if weight > room {
+            self.counters.refused += 1;
+            return Err(TooLarge { weight, room });
+        }
+        self.thin_out(key);
+        self.make_room(key, weight, quota);
+
+        let id = self.next_id;
+        self.next_id += 1;
+        let (uses, was_in_main) = before.unwrap_or((0, false));
+        let object = Object(Arc::new(Inner {
+            id,
+            stored,
+            body,
+            uses: AtomicU8::new(uses),
+        }));
+        let shelf = self
+            .shelves
+            .entry(Bytes::copy_from_slice(key.site()))
+            .or_default();
+        let place = match was_in_main {
+            true => shelf.put(id, weight, true),
+            false => shelf.admit(id, hash_of(key), weight),
+        };
+        for tag in tags {
+            self.tags.entry(tag).or_default().insert(id);
+        }
+        let others = self.keys.get(key).map_or(&[][..], |variants| variants);
+        let variants: Arc<[Object]> = others.iter().cloned().chain([object.clone()]).collect();
+        if variants.len() == 1 {
+            self.ordered.insert(key.clone());
+        }
+        self.keys.insert(key.clone(), variants);
+        self.slots.insert(
+            id,
+            Slot {
+                key: key.clone(),
+                place,
+                weight,
+                object: object.clone(),
+            },
+        );
+        self.bytes += weight;
+        self.counters.inserted += 1;
+        Ok(object)
+    }
+
+    /// Takes one variant out, if it is still in; `false` if it was not.
+    pub fn remove(&mut self, object: &Object) -> bool {
+        let here = self
+            .slots
+            .get(&object.0.id)
+            .is_some_and(|slot| slot.object.is(object));
+        if here {
+            self.take(object.0.id);
+            self.counters.purged += 1;
+        }
+        here
+    }
+
+    /// Purges a scope; how many objects were meant.
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroByte`] if the scope holds one: nothing can be under it.
+    pub fn purge(&mut self, scope: &Scope<'_>, how: Purge) -> Result<usize, ZeroByte> {
+        let prefix = Bytes::from(scope.prefix()?);
+        let from = Bound::Included(Key::at_prefix(prefix.clone()));
+        let keys = self.ordered.range((from, Bound::Unbounded));
+        let objects = keys
+            .take_while(|key| key.as_bytes().starts_with(&prefix))
+            .flat_map(|key| self.keys[key].iter().map(|object| object.0.id));
+        let ids: Vec<Id> = objects.collect();
+        self.purge_all(&ids, how);
+        Ok(ids.len())
+    }
+
+    /// Purges what has a tag; how many objects that were.
+    pub fn purge_tag(&mut self, tag: &Tag, how: Purge) -> usize {
+        let ids: Vec<Id> = self.tags.get(tag).into_iter().flatten().copied().collect();
+        self.purge_all(&ids, how);
+        ids.len()
+    }
+
+    /// Bytes that everything weighs; never more than [`Config::max_bytes`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes that what is kept of a site weighs.
+    #[must_use]
+    pub fn site_bytes(&self, site: &str) -> u64 {
+        self.shelves.get(site.as_bytes()).map_or(0, Shelf::bytes)
+    }
+
+    /// Objects in it, every variant one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    fn quota(&self, key: &Key) -> u64 {
+        let named = std::str::from_utf8(key.site())
+            .ok()
+            .and_then(|site| self.config.site_bytes.get(site));
+        named.copied().unwrap_or(self.config.max_bytes)
+    }
+
+    /// Takes out what `stored` takes the place of: its uses, and whether it stood in the main queue.
+    fn take_replaced(&mut self, key: &Key, stored: &Stored) -> Option<(u8, bool)> {
+        let variants = self.keys.get(key)?;
+        let old = variants
+            .iter()
+            .find(|object| stored.replaces(object.stored()))?
+            .0
+            .id;
+        let slot = self.take(old);
+        self.counters.replaced += 1;
+        Some((
+            slot.object.0.uses.load(Ordering::Relaxed),
+            slot.place.in_main,
+        ))
+    }
+
+    fn thin_out(&mut self, key: &Key) {
+        while let Some(variants) = self.keys.get(key)
+            && variants.len() >= self.config.max_variants
+        {
+            let oldest = variants
+                .iter()
+                .min_by_key(|object| (object.stored().times().received, object.0.id));
+            let Some(id) = oldest.map(|object| object.0.id) else {
+                return;
+            };
+            self.take(id);
+            self.counters.crowded_out += 1;
+        }
+    }
+
+    fn make_room(&mut self, key: &Key, weight: u64, quota: u64) {
+        let site = Bytes::copy_from_slice(key.site());
+        while self.shelves.get(&site).map_or(0, Shelf::bytes) + weight > quota {
+            self.evict_from(&site);
+        }
+        while self.bytes + weight > self.config.max_bytes {
+            let fullest = self.shelves.iter().max_by_key(|(_, shelf)| shelf.bytes());
+            let fullest = fullest.map(|(site, _)| site.clone());
+            self.evict_from(&fullest.expect("bytes are on shelves"));
+        }
+    }
+
+    /// One goes from the shelf of `site`.
+    fn evict_from(&mut self, site: &Bytes) {
+        loop {
+            let shelf = self.shelves.get_mut(site).expect("a shelf that has bytes");
+            let id = shelf.last().expect("a shelf that has bytes has objects");
+            let slot = self
+                .slots
+                .get_mut(&id)
+                .expect("what is on a shelf has a slot");
+            let uses = slot.object.0.uses.load(Ordering::Relaxed);
+            match shelf.judge(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
+                Verdict::Stays(place, left) => {
+                    slot.place = place;
+                    slot.object.0.uses.store(left, Ordering::Relaxed);
+                }
+                Verdict::Goes => {
+                    self.take(id);
+                    self.counters.evicted += 1;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn purge_all(&mut self, ids: &[Id], how: Purge) {
+        for id in ids {
+            match how {
+                Purge::Hard => drop(self.take(*id)),
+                Purge::Soft(now) => self.slots[id].object.stored().expire(now),
+            }
+        }
+        self.counters.purged += ids.len() as u64;
+    }
+
+    /// Takes an object out of every table.
+    fn take(&mut self, id: Id) -> Slot {
+        let slot = self.slots.remove(&id).expect("an object that is in");
+        self.bytes -= slot.weight;
+        let site = slot.key.site();
+        let shelf = self.shelves.get_mut(site).expect("its site has a shelf");
+        shelf.take(slot.place, slot.weight);
+        if shelf.is_empty() {
+            self.shelves.remove(site);
+        }
+        for tag in tags::of_answer(&slot.key, slot.object.stored().headers()) {
+            if let Some(ids) = self.tags.get_mut(&tag) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.tags.remove(&tag);
+                }
+            }
+        }
+        let variants = self.keys.get_mut(&slot.key).expect("its key is in");
+        match variants.len() {
+            1 => {
+                self.keys.remove(&slot.key);
+                self.ordered.remove(&slot.key);
+            }
+            _ => {
+                let others = variants.iter().filter(|other| other.0.id != id);
+                *variants = others.cloned().collect();
+            }
+        }
+        slot
+    }
+}
+
+/// By a hash whose key is known: the same in every run.
+fn hash_of(key: &Key) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn weight_of(key: &Key, stored: &Stored, body: &Body, tags: &[Tag]) -> u64 {
+    let tags: usize = tags.iter().map(Tag::weight).sum();
+    (key.as_bytes().len() + stored.weight() + tags) as u64 + body.weight() + SLOT_OVERHEAD
+}

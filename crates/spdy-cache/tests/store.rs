@@ -1,0 +1,470 @@
+//! The tier in memory: what is in, what goes, what a purge takes.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use http::HeaderMap;
+use proptest::prelude::*;
+use spdy_cache::body::{Body, CHUNK_BYTES, Gathering, TooLong};
+use spdy_cache::freshness::Times;
+use spdy_cache::key::{Key, Parts, Scope};
+use spdy_cache::lookup::{Lookup, Miss, lookup};
+use spdy_cache::policy::Policy;
+use spdy_cache::storable::may_store;
+use spdy_cache::store::{Config, Object, Purge, Store};
+use spdy_cache::stored::Stored;
+use spdy_cache::tags::{Tag, groups_ended_by};
+use support::{answer, at, get, now};
+
+fn parts<'a>(site: &'a str, target: &'a str) -> Parts<'a> {
+    Parts {
+        site,
+        scheme: "https",
+        host: "origin.test",
+        port: 443,
+        target,
+        rules: "r1",
+    }
+}
+
+fn key(target: &str) -> Key {
+    Key::new(&parts("site.test", target)).unwrap()
+}
+
+fn stored_for(request: &str, fields: &str) -> Stored {
+    let fields = format!("cache-control: max-age=600\n{fields}");
+    may_store(
+        &Policy::site(),
+        &get(request),
+        &answer(200, &fields),
+        Times::at(now()),
+    )
+    .unwrap()
+}
+
+fn put(store: &mut Store, key: &Key, fields: &str, len: usize) -> Object {
+    store
+        .insert(key, stored_for("", fields), Body::copy_of(&vec![7; len]))
+        .unwrap()
+}
+
+fn small(max_bytes: u64) -> Store {
+    Store::new(Config {
+        max_bytes,
+        max_object_bytes: max_bytes,
+        ..Config::default()
+    })
+}
+
+fn is_in(store: &Store, target: &str) -> bool {
+    store.get(&key(target)).is_some()
+}
+
+#[test]
+fn what_is_put_in_is_found_with_its_body() {
+    let mut store = small(1 << 20);
+    put(&mut store, &key("/a"), "", 1000);
+    let variants = store.get(&key("/a")).unwrap();
+    let Lookup::Fresh { index: 0, .. } = lookup(&Policy::site(), &get(""), &variants, now()) else {
+        panic!("{variants:?}");
+    };
+    assert_eq!(variants[0].body().len(), 1000);
+    assert!(!is_in(&store, "/b"));
+}
+
+#[test]
+fn a_newer_answer_for_the_same_requests_takes_the_others_place() {
+    let mut store = small(1 << 20);
+    let old = put(&mut store, &key("/a"), "x: 1", 10);
+    let new = put(&mut store, &key("/a"), "x: 2", 20);
+    let variants = store.get(&key("/a")).unwrap();
+    assert!(variants.len() == 1 && variants[0].is(&new));
+    assert!(!store.remove(&old), "it has left already");
+    assert_eq!(
+        (store.counters().inserted, store.counters().replaced),
+        (2, 1)
+    );
+    assert!(store.remove(&new) && store.is_empty() && store.bytes() == 0);
+}
+
+#[test]
+fn variants_stand_beside_one_another_and_the_oldest_of_too_many_goes() {
+    let mut store = Store::new(Config {
+        max_variants: 3,
+        ..Config::default()
+    });
+    for (seconds, language) in ["a", "b", "c", "d"].iter().enumerate() {
+        let fields = answer(200, "cache-control: max-age=600\nvary: accept-language");
+        let request = get(&format!("accept-language: {language}"));
+        let times = Times::at(at(seconds as i64));
+        let stored = may_store(&Policy::site(), &request, &fields, times).unwrap();
+        store.insert(&key("/a"), stored, Body::default()).unwrap();
+    }
+    let variants = store.get(&key("/a")).unwrap();
+    let found = |language: &str| {
+        let request = get(&format!("accept-language: {language}"));
+        lookup(&Policy::site(), &request, &variants, at(4)) != Lookup::Miss(Miss::Vary)
+    };
+    assert_eq!(["a", "b", "c", "d"].map(found), [false, true, true, true]);
+    assert_eq!(store.counters().crowded_out, 1);
+}
+
+#[test]
+fn one_byte_too_many_is_refused_and_takes_the_old_answer_with_it() {
+    let mut probe = small(1 << 20);
+    put(&mut probe, &key("/a"), "", 1000);
+    let weight = probe.bytes();
+
+    let mut store = small(weight);
+    put(&mut store, &key("/a"), "", 1000);
+    assert_eq!(store.bytes(), weight);
+    let larger = store.insert(&key("/a"), stored_for("", ""), Body::copy_of(&[7; 1001]));
+    assert_eq!(larger.unwrap_err().weight, weight + 1);
+    assert!(store.is_empty() && store.counters().refused == 1);
+}
+
+#[test]
+fn what_is_used_outlives_what_is_asked_for_once() {
+    let mut store = small(100 * 4096);
+    put(&mut store, &key("/used"), "", 2000);
+    for round in 0..1000 {
+        let used = store
+            .get(&key("/used"))
+            .unwrap_or_else(|| panic!("gone in round {round}"));
+        used[0].count_use();
+        put(&mut store, &key(&format!("/once/{round}")), "", 2000);
+    }
+    assert!(store.counters().evicted > 800);
+}
+
+#[test]
+fn a_site_past_its_quota_gives_of_its_own() {
+    let mut store = Store::new(Config {
+        site_bytes: BTreeMap::from([(String::from("greedy.test"), 50_000)]),
+        ..Config::default()
+    });
+    put(&mut store, &key("/a"), "", 2000);
+    for count in 0..100 {
+        let target = format!("/{count}");
+        let key = Key::new(&parts("greedy.test", &target)).unwrap();
+        put(&mut store, &key, "", 2000);
+        assert!(store.site_bytes("greedy.test") <= 50_000);
+    }
+    assert!(is_in(&store, "/a"));
+    let too_large = store.insert(
+        &Key::new(&parts("greedy.test", "/large")).unwrap(),
+        stored_for("", ""),
+        Body::copy_of(&[7; 50_000]),
+    );
+    assert_eq!(too_large.unwrap_err().room, 50_000);
+}
+
+#[test]
+fn when_all_is_full_the_site_that_holds_most_gives() {
+    let mut store = small(100_000);
+    put(&mut store, &key("/a"), "", 2000);
+    for count in 0..100 {
+        let target = format!("/{count}");
+        put(
+            &mut store,
+            &Key::new(&parts("large.test", &target)).unwrap(),
+            "",
+            2000,
+        );
+    }
+    assert!(is_in(&store, "/a") && store.counters().evicted > 50);
+}
+
+#[test]
+fn a_purge_takes_its_scope_under_all_rules_and_nothing_beside() {
+    let filled = || {
+        let mut store = small(1 << 20);
+        for target in ["/a", "/a?x", "/a/b", "/ab", "/b"] {
+            for rules in ["r1", "r2"] {
+                let key = Key::new(&Parts {
+                    rules,
+                    ..parts("site.test", target)
+                })
+                .unwrap();
+                put(&mut store, &key, "", 10);
+            }
+        }
+        put(
+            &mut store,
+            &Key::new(&Parts {
+                port: 4430,
+                ..parts("site.test", "/a")
+            })
+            .unwrap(),
+            "",
+            10,
+        );
+        put(
+            &mut store,
+            &Key::new(&parts("site.test2", "/a")).unwrap(),
+            "",
+            10,
+        );
+        store
+    };
+    for (scope, want) in [
+        (Scope::Url(parts("site.test", "/a")), 2),
+        (Scope::Prefix(parts("site.test", "/a/")), 2),
+        (Scope::Prefix(parts("site.test", "/a")), 8),
+        (Scope::Origin(parts("site.test", "")), 10),
+        (Scope::Site("site.test"), 11),
+        (Scope::Site("site"), 0),
+    ] {
+        let mut store = filled();
+        let all = store.len();
+        assert_eq!(store.purge(&scope, Purge::Hard), Ok(want), "{scope:?}");
+        assert_eq!(store.len(), all - want, "{scope:?}");
+    }
+}
+
+#[test]
+fn a_soft_purge_makes_stale_and_a_validation_makes_fresh() {
+    let mut store = small(1 << 20);
+    put(
+        &mut store,
+        &key("/a"),
+        "etag: \"1\"\ncache-control: stale-while-revalidate=5",
+        10,
+    );
+    assert_eq!(
+        store.purge(&Scope::Site("site.test"), Purge::Soft(at(10))),
+        Ok(1)
+    );
+    let variants = store.get(&key("/a")).unwrap();
+    let found = |seconds| lookup(&Policy::site(), &get(""), &variants, at(seconds));
+    assert!(matches!(found(12), Lookup::Stale { .. }), "{:?}", found(12));
+    assert!(
+        matches!(found(16), Lookup::Validate { .. }),
+        "{:?}",
+        found(16)
+    );
+    store
+        .purge(&Scope::Site("site.test"), Purge::Soft(at(14)))
+        .unwrap();
+    assert!(
+        matches!(found(16), Lookup::Validate { .. }),
+        "a second purge makes nothing younger"
+    );
+}
+
+#[test]
+fn tags_are_of_a_site_and_groups_of_an_origin() {
+    let mut store = small(1 << 20);
+    put(
+        &mut store,
+        &key("/a"),
+        "surrogate-key: one two\ncache-groups: \"g\", \"h\"",
+        10,
+    );
+    put(
+        &mut store,
+        &key("/b"),
+        "cache-tag: two, three\ncache-groups: \"g\"",
+        10,
+    );
+    let other = Key::new(&Parts {
+        host: "other.test",
+        ..parts("site.test", "/c")
+    })
+    .unwrap();
+    put(&mut store, &other, "cache-groups: \"g\"", 10);
+    assert_eq!(
+        store.purge_tag(&Tag::of_site("elsewhere.test", "two"), Purge::Hard),
+        0
+    );
+    assert_eq!(
+        store.purge_tag(&Tag::of_site("site.test", "three"), Purge::Soft(now())),
+        1
+    );
+    assert_eq!(
+        store.purge_tag(&Tag::of_site("site.test", "two"), Purge::Hard),
+        2
+    );
+    assert_eq!(
+        store.purge_tag(&Tag::of_site("site.test", "one"), Purge::Hard),
+        0,
+        "it left with two"
+    );
+
+    put(&mut store, &key("/a"), "cache-groups: \"g\", \"h\"", 10);
+    let mut ends = HeaderMap::new();
+    ends.insert("cache-group-invalidation", "\"g\"".parse().unwrap());
+    let groups = groups_ended_by(&key("/form"), &ends);
+    assert_eq!(
+        groups
+            .iter()
+            .map(|group| store.purge_tag(group, Purge::Hard))
+            .sum::<usize>(),
+        1
+    );
+    assert!(
+        store.get(&other).is_some(),
+        "another origin's group of that name"
+    );
+}
+
+#[test]
+fn a_body_is_cut_into_chunks_and_any_range_of_it_is_lent() {
+    let bytes: Vec<u8> = (0..3 * CHUNK_BYTES + 5)
+        .map(|at| at as u8 ^ (at >> 8) as u8)
+        .collect();
+    let mut gathering = Gathering::new(bytes.len() as u64);
+    for piece in bytes.chunks(1000) {
+        gathering.push(piece).unwrap();
+    }
+    let body = gathering.finish();
+    assert_eq!(body.chunks().len(), 4);
+    let chunk = CHUNK_BYTES;
+    for (from, to) in [
+        (0, 0),
+        (0, 1),
+        (5, chunk),
+        (chunk - 1, chunk + 1),
+        (chunk, 3 * chunk),
+        (7, bytes.len()),
+    ] {
+        let lent: Vec<u8> = body.slice(from as u64..to as u64).flatten().collect();
+        assert!(lent == bytes[from..to], "{from}..{to}");
+    }
+    let mut gathering = Gathering::new(10);
+    gathering.push(&[0; 10]).unwrap();
+    assert_eq!(gathering.push(&[0]), Err(TooLong { limit: 10 }));
+}
+
+#[test]
+fn no_two_lists_of_parts_make_one_key() {
+    let a = Parts {
+        target: "/a",
+        rules: "",
+        ..parts("s", "")
+    };
+    assert!(
+        Key::new(&Parts {
+            target: "/a\0b",
+            ..a
+        })
+        .is_err()
+    );
+    let key = Key::new(&a).unwrap();
+    assert_eq!(
+        (key.site(), key.origin()),
+        (&b"s"[..], &b"s\0https\0origin.test\x00443"[..])
+    );
+    assert_eq!(Key::from_bytes(key.as_bytes().to_vec().into()), Some(key));
+    assert_eq!(Key::from_bytes(b"s\0https"[..].into()), None);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put {
+        target: u8,
+        site: u8,
+        len: u16,
+        tag: u8,
+        language: u8,
+    },
+    Use {
+        target: u8,
+    },
+    Purge {
+        target: u8,
+    },
+    PurgeTag {
+        tag: u8,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => (0..40u8, 0..3u8, 0..9000u16, 0..5u8, 0..6u8)
+            .prop_map(|(target, site, len, tag, language)| Step::Put { target, site, len, tag, language }),
+        3 => (0..40u8).prop_map(|target| Step::Use { target }),
+        1 => (0..40u8).prop_map(|target| Step::Purge { target }),
+        1 => (0..5u8).prop_map(|tag| Step::PurgeTag { tag }),
+    ]
+}
+
+fn run(steps: &[Step]) -> Store {
+    let limit = 60_000;
+    let mut store = Store::new(Config {
+        max_bytes: limit,
+        max_object_bytes: 8_000,
+        max_variants: 3,
+        site_bytes: BTreeMap::from([(String::from("s1"), 20_000)]),
+    });
+    let name = |target: &u8, site: &u8| {
+        Key::new(&parts(&format!("s{site}"), &format!("/{target}"))).unwrap()
+    };
+    for step in steps {
+        match step {
+            Step::Put {
+                target,
+                site,
+                len,
+                tag,
+                language,
+            } => {
+                let request = format!("accept-language: l{language}");
+                let stored = stored_for(
+                    &request,
+                    &format!("vary: accept-language\ncache-tag: t{tag}"),
+                );
+                let _ = store.insert(
+                    &name(target, site),
+                    stored,
+                    Body::copy_of(&vec![0; usize::from(*len)]),
+                );
+            }
+            Step::Use { target } => {
+                let found = store.get(&name(target, &0));
+                found
+                    .iter()
+                    .flat_map(|variants| variants.iter())
+                    .for_each(Object::count_use);
+            }
+            Step::Purge { target } => {
+                let target = format!("/{target}");
+                let scope = Scope::Url(parts("s0", &target));
+                let meant = store.purge(&scope, Purge::Hard).unwrap();
+                assert_eq!(
+                    store.purge(&scope, Purge::Hard),
+                    Ok(0),
+                    "{meant} went before"
+                );
+            }
+            Step::PurgeTag { tag } => {
+                store.purge_tag(&Tag::of_site("s0", &format!("t{tag}")), Purge::Hard);
+            }
+        }
+        assert!(store.bytes() <= limit && store.site_bytes("s1") <= 20_000);
+        let sum: u64 = ["s0", "s1", "s2"]
+            .iter()
+            .map(|site| store.site_bytes(site))
+            .sum();
+        assert_eq!(sum, store.bytes());
+    }
+    store
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever is done, its bytes stay within every limit, sums agree, and the same is done twice alike.
+    #[test]
+    fn a_store_never_holds_more_than_it_may(steps in prop::collection::vec(step(), 0..200)) {
+        let (mut store, again) = (run(&steps), run(&steps));
+        prop_assert_eq!(store.counters(), again.counters());
+        prop_assert_eq!((store.bytes(), store.len()), (again.bytes(), again.len()));
+        for site in ["s0", "s1", "s2"] {
+            store.purge(&Scope::Site(site), Purge::Hard).unwrap();
+        }
+        prop_assert!(store.is_empty());
+        prop_assert_eq!(store.bytes(), 0);
+    }
+}
