@@ -496,6 +496,32 @@ async fn a_client_gets_heads_as_long_as_it_takes_and_no_longer() {
 }
 
 #[tokio::test]
+async fn a_peer_gets_trailers_as_long_as_it_takes_and_no_longer() {
+    // `:status: 200` is shorter.
+    let len = "a-name".len() + "and what it has to say".len() + 32;
+    let trailing = || {
+        let fields = [("a-name", "and what it has to say")];
+        let fields = fields.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let trailers = http_body::Frame::trailers(http::HeaderMap::from_iter(fields));
+        let frames = [
+            Ok::<_, std::io::Error>(http_body::Frame::data(pattern(9))),
+            Ok(trailers),
+        ];
+        Body::wrap(http_body_util::StreamBody::new(futures_util::stream::iter(
+            frames,
+        )))
+    };
+    let answer = move |_| async move { Response::new(trailing()) };
+    let world = World::serve(answer, ServerOptions::default());
+    for (most, want) in [(len, None), (len - 1, Some(code::INTERNAL_ERROR))] {
+        let raw = world.raw().await;
+        let settings = [&[0x00, 0x04, 0x05, 0x06][..], &long(most)].concat();
+        let _control = uni(&raw, &settings, false).await;
+        assert_eq!(outcome(&raw, &headers(b"")).await, want, "{most} bytes");
+    }
+}
+
+#[tokio::test]
 async fn with_half_of_its_own_used_up_an_address_must_be_proven_and_so_it_must_where_no_room_is() {
     let of_own = AdmissionLimits {
         per_address: 10,

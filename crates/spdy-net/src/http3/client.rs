@@ -63,7 +63,7 @@ struct Shared {
     exchanges: Mutex<Exchanges>,
     goaway: Goaway,
     /// Field sections that the server takes, bytes.
-    max_field_section: AtomicU64,
+    max_field_section: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -150,7 +150,7 @@ impl Http3Client {
             connection: connection.clone(),
             exchanges: Mutex::default(),
             goaway: Goaway::new(),
-            max_field_section: AtomicU64::new(u64::MAX),
+            max_field_section: Arc::new(AtomicU64::new(u64::MAX)),
         });
         let ended = Latch::new();
         let (end, told, clock) = (ended.clone(), shared.clone(), runtime.clone());
@@ -260,7 +260,8 @@ impl Http3Client {
         let (send, recv) = opened.map_err(|lost| Fault::from(lost).of_exchange(true))?;
         let id = send.id().into();
         let watch = watch_of(&send, &self.counters, self.tap.clone());
-        let mut sending = Sending::new(send, Some(watch.clone()), precedence, None);
+        let most = shared.max_field_section.clone();
+        let mut sending = Sending::new(send, Some(watch.clone()), precedence, None, most);
         let place = Place::Request {
             max_head_bytes: self.max_head_bytes,
         };

@@ -2,6 +2,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -32,6 +33,8 @@ pub(super) struct Sending {
     queue: Vec<Bytes>,
     /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
     stall: Option<Stall>,
+    /// Field sections that the peer takes, bytes.
+    max_field_section: Arc<AtomicU64>,
     parting: Option<Code>,
 }
 
@@ -55,12 +58,14 @@ impl Sending {
         watch: Option<StreamWatch>,
         precedence: Precedence,
         stall: Option<Stall>,
+        max_field_section: Arc<AtomicU64>,
     ) -> Self {
         let sending = Self {
             stream,
             watch,
             queue: Vec::new(),
             stall,
+            max_field_section,
             parting: Some(Code::REQUEST_CANCELLED),
         };
         sending.set_precedence(precedence);
@@ -79,8 +84,19 @@ impl Sending {
             .set_priority(quic_priority(precedence, self.id())); // one that is gone needs none
     }
 
-    /// Sends a header block, or queues it before what comes next.
+    /// Whether the peer takes a head or trailers of `fields` (RFC 9114 §4.2.2).
+    pub(super) fn takes(&self, fields: &[Field]) -> bool {
+        qpack::section_len(fields) <= self.max_field_section.load(Ordering::Relaxed)
+    }
+
+    /// Sends a head or trailers, if the peer takes as many bytes; or queues them before what comes next.
     pub(super) async fn headers(&mut self, fields: &[Field]) -> Result<(), Fault> {
+        if !self.takes(fields) {
+            let most = self.max_field_section.load(Ordering::Relaxed);
+            let len = qpack::section_len(fields);
+            let why = format!("fields of {len} bytes, and the peer takes {most}");
+            return Err(Fault::Stream(Code::INTERNAL_ERROR, why));
+        }
         let block = qpack::encode(fields);
         if let Some(watch) = &self.watch {
             watch.headers(Direction::Sent, fields);

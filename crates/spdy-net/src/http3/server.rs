@@ -32,7 +32,6 @@ use super::fault::{Fault, is_orderly};
 use super::fields;
 use super::floods::Floods;
 use super::frame::{Frames, Place};
-use super::qpack;
 use super::receiving::{Closer, Received, head};
 use super::room::Room;
 use super::sending::Sending;
@@ -274,7 +273,13 @@ impl Answering {
         let mut frames =
             Frames::new(recv, place, None, Code::NO_ERROR).counted(Some(self.floods.clone()));
         let stall = Stall::of_writing(self.runtime.clone(), &self.options);
-        let mut sending = Sending::new(send, None, Precedence::default(), Some(stall));
+        let mut sending = Sending::new(
+            send,
+            None,
+            Precedence::default(),
+            Some(stall),
+            self.max_field_section.clone(),
+        );
         match self.exchange(&mut frames, &mut sending).await {
             Ok(Begun {
                 head,
@@ -326,10 +331,10 @@ impl Answering {
         let (mut head, ()) = Response::new(()).into_parts();
         (head.status, head.headers) = (StatusCode::EARLY_HINTS, fields);
         let fields = fields::of_response(&head);
-        if qpack::section_len(&fields) > self.max_field_section.load(Ordering::Relaxed) {
-            return Ok(());
+        match sending.takes(&fields) {
+            true => sending.headers(&fields).await,
+            false => Ok(()),
         }
-        sending.headers(&fields).await
     }
 
     /// Has the request answered, and sends that.
@@ -391,17 +396,9 @@ impl Answering {
         drop_connection_headers(&mut head.headers);
         let is_empty = is_head || body.is_end_stream();
         let fields = fields::of_response(&head);
-        let (len, most) = (
-            qpack::section_len(&fields),
-            self.max_field_section.load(Ordering::Relaxed),
-        );
         let precedence =
             |cx: &mut Context<'_>| self.priorities.poll_of(id, cx).unwrap_or(precedence);
         let sent = async {
-            if len > most {
-                let why = format!("a head of {len} bytes, and the client takes {most}");
-                return Err(Fault::Stream(Code::INTERNAL_ERROR, why));
-            }
             sending.headers(&fields).await?;
             if is_empty {
                 return sending.finish();
