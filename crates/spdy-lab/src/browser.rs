@@ -178,8 +178,11 @@ impl Page {
             if !config.protocols.contains(&spoken) {
                 config.protocols.push(spoken);
             }
-            let name = host.trim_matches(['[', ']']).to_owned();
-            config.known_hosts.insert(name, spoken);
+            let name = host.trim_matches(['[', ']']);
+            // A URL may write the dot of the root, and is then another origin of the same host.
+            for name in [name.to_owned(), format!("{name}.")] {
+                config.known_hosts.insert(name, spoken);
+            }
         }
         config
     }

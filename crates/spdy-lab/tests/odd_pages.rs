@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use http::Method;
 use spdy_lab::measure::Load;
+use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
+use spdy_lab::sim::dns::NameLookups;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use url::Url;
@@ -66,6 +68,8 @@ fn odd_page() -> Replica {
         image("http://a.test/unchanged", "304 Not Modified", b""),
         image("http://192.0.2.7/by-address", "200 OK", b"x"),
         image("http://[2001:db8::7]:81/by-address", "200 OK", b"x"),
+        image("http://a.test./by-the-root", "200 OK", b"x"),
+        image("http://c.test./by-the-root", "200 OK", b"x"),
         method(
             Method::POST,
             image("http://a.test/beacon", "200 OK", b"thanks"),
@@ -89,7 +93,13 @@ fn odd_page() -> Replica {
 fn a_page_of_everything_odd_loads_over_every_protocol() {
     let page = odd_page();
     let exchanges = page.exchanges.len();
-    for load in Race::new(vec![page], vec![network()]).run(|_| ()) {
+    let asked = Race {
+        protocols: RaceProtocol::NAMED.to_vec(),
+        ..Race::new(vec![page], vec![network()])
+    };
+    let mut known = asked.clone();
+    known.options.name_lookups = NameLookups::Known;
+    for load in [asked, known].iter().flat_map(|race| race.run(|_| ())) {
         assert!(
             load.failures.is_empty(),
             "{}: {:#?}",

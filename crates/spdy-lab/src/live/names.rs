@@ -46,7 +46,7 @@ impl Names {
     /// The address of `host`.
     #[must_use]
     pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
-        self.known.get(&host.to_ascii_lowercase()).copied()
+        self.known.get(&dns::name(host)).copied()
     }
 
     /// Names that somebody asked for and nobody has, in their order; a thousand at most.
@@ -73,9 +73,9 @@ impl Names {
         answer.metadata.recursion_available = true;
         answer.metadata.authoritative = true;
         for query in &asked.queries {
-            let name = query.name().to_ascii().to_ascii_lowercase();
-            let host = name.trim_end_matches('.');
-            match self.address(host) {
+            let name = query.name().to_ascii();
+            let host = dns::name(&name);
+            match self.address(&host) {
                 Some(address) if query.query_type() == RecordType::A => {
                     let address = RData::A(address.into());
                     answer.add_answer(Record::from_rdata(query.name().clone(), TTL, address));
@@ -85,7 +85,7 @@ impl Names {
                     answer.metadata.response_code = ResponseCode::NXDomain;
                     let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
                     if unknown.len() < MAX_UNKNOWN {
-                        unknown.insert(host.to_owned());
+                        unknown.insert(host);
                     }
                 }
             }

@@ -30,7 +30,12 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 /// Questions before a look-up fails; the last is given up 31 s after the first.
 pub const ATTEMPTS: u32 = 5;
 
-/// Bytes of the IP packet that asks for the address of `host`: IP 20, UDP 8, DNS head 12, the name with its
+/// `host` as the resolver has it: in lower case, and without the dot of the root, which a URL may write.
+pub(crate) fn name(host: &str) -> String {
+    host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
+}
+
+/// Bytes of the IP packet that asks for the address of [`name`] `host`: IP 20, UDP 8, DNS head 12, the name with its
 /// first length byte and its root, type and class 4.
 pub(crate) fn query_len_bytes(host: &str) -> usize {
     20 + 8 + 12 + host.len() + 2 + 4

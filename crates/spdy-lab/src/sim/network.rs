@@ -207,10 +207,7 @@ impl SimNetwork {
 
     /// Tells the resolver one name.
     pub fn name(&self, host: &str, addresses: Vec<IpAddr>) {
-        self.inner
-            .lock()
-            .names
-            .insert(host.to_ascii_lowercase(), addresses);
+        self.inner.lock().names.insert(dns::name(host), addresses);
     }
 
     /// The counts so far.
@@ -241,7 +238,7 @@ impl SimNetwork {
         let mut state = self.inner.lock();
         state.traffic.lookups += 1;
         state.questions.push(Question {
-            host: host.to_ascii_lowercase(),
+            host: dns::name(host),
             answer: None,
             waker: None,
         });
@@ -279,12 +276,7 @@ impl Network for SimNetwork {
             return Box::pin(std::future::ready(Ok(vec![address])));
         }
         if self.inner.config.name_lookups == NameLookups::Known {
-            let known = self
-                .inner
-                .lock()
-                .names
-                .get(&host.to_ascii_lowercase())
-                .cloned();
+            let known = self.inner.lock().names.get(&dns::name(host)).cloned();
             return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
         }
         Box::pin(dns::look_up(self.clone(), host.to_owned()))
