@@ -297,13 +297,17 @@ pub fn may_share_with(
     matches!(lookup(policy, waiter, &[stored], now), Lookup::Fresh { .. })
 }
 
-/// Whether a request may wait for another's answer at all, or lead others: what [`may_share_with`] would refuse for
-/// whatever answer, and a part of something, is asked for alone.
+/// Whether a request may wait for another's answer at all, or lead others: a GET of the whole, that [`may_share_with`]
+/// would not refuse whatever came. The request that leads is sent without the client's conditions
+/// ([`strip_conditions`](crate::validate::strip_conditions)): a 304 of its own is nothing for the others.
 #[must_use]
 pub fn may_join(policy: &Policy, request: &request::Parts) -> bool {
     let nothing: &[&Stored] = &[];
     let missed = lookup(policy, request, nothing, SystemTime::UNIX_EPOCH);
     let revalidates =
         policy.clients_may_revalidate && RequestControl::of_request(&request.headers).no_cache;
-    missed == Lookup::Miss(Miss::Uri) && !revalidates && !asks_for_a_part(request)
+    request.method == Method::GET
+        && missed == Lookup::Miss(Miss::Uri)
+        && !revalidates
+        && !asks_for_a_part(request)
 }

@@ -80,6 +80,9 @@ pub fn may_store(
     times: Times,
 ) -> Result<Stored, Uncacheable> {
     let control = Control::of_answer(&answer.headers, &policy.targets);
+    if RequestControl::of_request(&request.headers).no_store {
+        return Err(Uncacheable::RequestNoStore);
+    }
     let cookie = request.headers.contains_key(COOKIE) && !policy.store_after_cookie;
     if cookie && !(control.public || control.s_maxage.given().is_some() || control.targeted) {
         return Err(Uncacheable::Cookie);
@@ -104,9 +107,6 @@ pub(crate) fn keep(
     control: Control,
     times: Times,
 ) -> Result<Stored, Uncacheable> {
-    if RequestControl::of_request(request).no_store {
-        return Err(Uncacheable::RequestNoStore);
-    }
     if !is_whole(answer.status) {
         return Err(Uncacheable::Status);
     }
