@@ -27,6 +27,7 @@ pub mod freshness;
 pub mod invalidate;
 pub mod key;
 pub mod lookup;
+pub mod object_file;
 pub mod policy;
 pub mod storable;
 pub mod store;

@@ -138,12 +138,9 @@ impl Stored {
     #[must_use]
     pub fn staleness(&self, now: SystemTime) -> Option<Duration> {
         let by_age = self.age(now).checked_sub(self.lifetime.duration);
-        match self.expired_at.load(Ordering::Relaxed) {
-            0 => by_age,
-            at => {
-                let expired = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
-                Some(since(now, expired).max(by_age.unwrap_or_default()))
-            }
+        match self.expired_at() {
+            None => by_age,
+            Some(at) => Some(since(now, at).max(by_age.unwrap_or_default())),
         }
     }
 
@@ -165,6 +162,14 @@ impl Stored {
         let _ = self
             .expired_at
             .compare_exchange(0, seconds, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// From when on it is stale by a soft purge.
+    pub(crate) fn expired_at(&self) -> Option<SystemTime> {
+        match self.expired_at.load(Ordering::Relaxed) {
+            0 => None,
+            at => Some(SystemTime::UNIX_EPOCH + Duration::from_secs(at)),
+        }
     }
 
     /// Whether it is for a request with these fields (RFC 9111 §4.1).

@@ -1,0 +1,170 @@
+//! A file of one object: what was written is read, and nothing else is.
+
+mod support;
+
+use http::HeaderMap;
+use proptest::prelude::*;
+use spdy_cache::body::{Body, CHUNK_BYTES};
+use spdy_cache::freshness::Times;
+use spdy_cache::key::{Key, Parts};
+use spdy_cache::object_file::{
+    Encoder, FileError, Layout, MAX_HEAD_BYTES, OpenObject, PREFIX_BYTES,
+};
+use spdy_cache::policy::Policy;
+use spdy_cache::storable::may_store;
+use spdy_cache::stored::Stored;
+use support::{answer, at, get, now};
+
+fn key() -> Key {
+    let parts = Parts {
+        site: "site.test",
+        scheme: "https",
+        host: "site.test",
+        port: 443,
+        target: "/a?b",
+        rules: "r",
+    };
+    Key::new(&parts).unwrap()
+}
+
+fn stored() -> Stored {
+    let fields = "cache-control: max-age=60\nvary: accept-language, x\nx: 1\nx: \u{fc}\nset: ";
+    let mut served = HeaderMap::new();
+    served.insert("etag", "\"rewritten\"".parse().unwrap());
+    let request = get("accept-language: en, de\nother: 1");
+    let times = Times {
+        requested: at(-3),
+        received: now(),
+    };
+    may_store(&Policy::site(), &request, &answer(200, fields), times)
+        .unwrap()
+        .with_served(served)
+}
+
+fn file(len: usize) -> Vec<u8> {
+    let bytes: Vec<u8> = (0..len).map(|at| (at * 7 + at / 251) as u8).collect();
+    Encoder::whole(&key(), &stored(), &Body::copy_of(&bytes)).unwrap()
+}
+
+fn read(file: &[u8]) -> Result<(OpenObject, Body), FileError> {
+    let object = OpenObject::decode(&Policy::site(), file)?;
+    let body = object.body(file)?;
+    Ok((object, body))
+}
+
+#[test]
+fn what_was_written_is_read_with_all_that_goes_by_it() {
+    for len in [
+        0,
+        1,
+        CHUNK_BYTES - 1,
+        CHUNK_BYTES,
+        CHUNK_BYTES + 1,
+        3 * CHUNK_BYTES,
+    ] {
+        let file = file(len);
+        let layout = Layout::decode(&file[..PREFIX_BYTES]).unwrap();
+        assert_eq!(
+            (layout.file_len(), layout.body_len()),
+            (file.len() as u64, len as u64)
+        );
+        let (object, body) = read(&file).unwrap();
+        let (was, is) = (stored(), &object.stored);
+        assert_eq!(
+            (object.key.clone(), is.status(), is.times()),
+            (key(), was.status(), was.times())
+        );
+        assert_eq!((is.headers(), is.served()), (was.headers(), was.served()));
+        assert_eq!(
+            (is.age(at(5)), is.ttl(at(5))),
+            (was.age(at(5)), was.ttl(at(5)))
+        );
+        assert!(is.replaces(&was) && is.is_for(&get("accept-language: de, en").headers));
+        assert!(!is.is_for(&get("accept-language: fr").headers));
+        assert_eq!(Encoder::whole(&key(), is, &body).unwrap(), file);
+    }
+}
+
+#[test]
+fn what_was_purged_softly_is_stale_when_it_is_read_again() {
+    let purged = stored();
+    purged.expire(at(10));
+    let file = Encoder::whole(&key(), &purged, &Body::default()).unwrap();
+    let (object, _) = read(&file).unwrap();
+    assert_eq!(object.stored.staleness(at(12)), purged.staleness(at(12)));
+    assert!(object.stored.staleness(at(12)).is_some());
+}
+
+#[test]
+fn a_chunk_is_read_by_itself_and_only_in_its_place() {
+    let file = file(3 * CHUNK_BYTES);
+    let object = OpenObject::decode(&Policy::site(), &file).unwrap();
+    let chunk = |index| {
+        let range = object.layout.chunk(index);
+        &file[range.start as usize..range.end as usize]
+    };
+    assert_eq!(object.check_chunk(1, chunk(1)).unwrap().len(), CHUNK_BYTES);
+    assert_eq!(
+        object.check_chunk(1, chunk(2)),
+        Err(FileError::Chunk { index: 1 })
+    );
+    let other = self::file(3 * CHUNK_BYTES - 1);
+    let other = OpenObject::decode(&Policy::site(), &other).unwrap();
+    assert_eq!(
+        other.check_chunk(1, chunk(1)),
+        Err(FileError::Chunk { index: 1 })
+    );
+}
+
+#[test]
+fn a_head_past_its_limit_is_neither_written_nor_read() {
+    let policy = Policy {
+        max_head_bytes: usize::MAX,
+        ..Policy::site()
+    };
+    let of_len = |len: usize| {
+        let fields = format!("cache-control: max-age=60\nlong: {}", "x".repeat(len));
+        let stored = may_store(&policy, &get(""), &answer(200, &fields), Times::at(now())).unwrap();
+        Encoder::new(&key(), &stored, 0)
+    };
+    let overhead = of_len(0).unwrap().1.len() - PREFIX_BYTES - 32;
+    assert!(of_len(MAX_HEAD_BYTES - overhead).is_some());
+    assert!(of_len(MAX_HEAD_BYTES - overhead + 1).is_none());
+    let mut prefix = file(0)[..PREFIX_BYTES].to_vec();
+    prefix[8..12].copy_from_slice(&(MAX_HEAD_BYTES as u32 + 1).to_be_bytes());
+    assert!(matches!(
+        Layout::decode(&prefix),
+        Err(FileError::HeadLength { .. })
+    ));
+}
+
+#[test]
+fn every_torn_file_is_known_as_torn() {
+    let file = file(CHUNK_BYTES + 100);
+    for len in (0..400).chain([CHUNK_BYTES, file.len() - 33, file.len() - 1]) {
+        assert!(read(&file[..len]).is_err(), "the first {len} bytes");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// No bit can be another without being seen.
+    #[test]
+    fn every_flipped_bit_is_seen(at in any::<prop::sample::Index>(), bit in 0..8u8, len in 0..300usize) {
+        let mut file = file(len);
+        let at = at.index(file.len());
+        file[at] ^= 1 << bit;
+        prop_assert!(read(&file).is_err(), "byte {at} of {}", file.len());
+    }
+
+    /// Bytes that nobody wrote are refused, and nothing panics.
+    #[test]
+    fn other_bytes_are_no_file(mut bytes in prop::collection::vec(any::<u8>(), 0..300), magic in any::<bool>()) {
+        if magic && bytes.len() >= PREFIX_BYTES {
+            bytes[..8].copy_from_slice(b"spdyobj\x01");
+            bytes[8..20].copy_from_slice(&[0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 50]);
+        }
+        prop_assert!(read(&bytes).is_err());
+    }
+}
