@@ -8,7 +8,7 @@
 //! would hold many times its limit. So bytes are copied once, into chunks of their exact size.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::{Bytes, BytesMut};
 
@@ -67,11 +67,30 @@ impl Body {
         })
     }
 
+    /// What tells it from every other, and holds none of its bytes: for what is made of it and kept elsewhere.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(Arc::downgrade(&self.chunks))
+    }
+
     /// Bytes that it holds, with what holds them.
     #[must_use]
     pub fn weight(&self) -> u64 {
         const CHUNK_OVERHEAD: u64 = 64;
         self.len + CHUNK_OVERHEAD * (1 + self.chunks.len() as u64)
+    }
+}
+
+/// What tells a body from every other: clones of one body have the same, equal bodies do not.
+#[derive(Clone, Debug)]
+pub struct Mark(Weak<[Bytes]>);
+
+impl Mark {
+    /// Whether it is `body`'s.
+    #[must_use]
+    pub fn is_of(&self, body: &Body) -> bool {
+        // While this lives, nothing else can stand at that address.
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&body.chunks))
     }
 }
 

@@ -4,7 +4,9 @@ use clap::{ColorChoice, Parser, Subcommand};
 
 #[cfg(unix)]
 use crate::commands::record;
-use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
+use crate::commands::{
+    accelerate, bench, completions, doctor, fetch, inspect, lab, race, replica, serve,
+};
 use crate::help::examples;
 
 /// Speak SPDY: serve pages, fetch them, load them over emulated networks, and race them against HTTP.
@@ -71,6 +73,12 @@ pub(crate) enum Command {
     /// Fetch URLs, all over as few connections as will do
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::Args),
+    /// Stand in front of a site, and serve its pages and what they need from elsewhere over one session
+    ///
+    /// A caching reverse proxy: hosts that the configuration lists are moved under the site's own name, so that a page needs
+    /// one connection. SIGHUP reads the configuration anew, for requests that come from then on.
+    #[command(after_help = accelerate::EXAMPLES)]
+    Accelerate(accelerate::Args),
     /// Load a server, and tell how fast it answered and what that cost it
     ///
     /// A session is a connection; a request is counted when its answer is whole. CPU time is user and system

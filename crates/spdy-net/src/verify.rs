@@ -33,6 +33,8 @@ pub enum Roots {
     File(PathBuf),
     /// These certificates; nobody else.
     These(Vec<CertificateDer<'static>>),
+    /// These certificates beside those of [`System`](Self::System).
+    SystemAnd(Vec<CertificateDer<'static>>),
 }
 
 impl Roots {
@@ -44,15 +46,20 @@ impl Roots {
             },
             Self::Bundled => Ok(bundled()),
             Self::File(path) => from_file(path, Strictness::TakeAll),
-            Self::These(all) => {
-                let mut store = RootCertStore::empty();
-                for certificate in all {
-                    store.add(certificate.clone())?;
-                }
-                Ok(store)
-            }
+            Self::These(all) => and(RootCertStore::empty(), all),
+            Self::SystemAnd(more) => and(Self::System.store()?, more),
         }
     }
+}
+
+fn and(
+    mut store: RootCertStore,
+    more: &[CertificateDer<'static>],
+) -> Result<RootCertStore, TlsSetupError> {
+    for certificate in more {
+        store.add(certificate.clone())?;
+    }
+    Ok(store)
 }
 
 /// A system's bundle may hold a root that rustls cannot read; a file that was named may not.

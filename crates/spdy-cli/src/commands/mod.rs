@@ -1,5 +1,6 @@
 //! A file for each command: its arguments, and what it does with them.
 
+pub(crate) mod accelerate;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;

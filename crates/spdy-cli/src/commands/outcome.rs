@@ -3,7 +3,9 @@
 use crate::cli::Command;
 #[cfg(unix)]
 use crate::commands::record;
-use crate::commands::{bench, completions, doctor, fetch, inspect, lab, race, replica, serve};
+use crate::commands::{
+    accelerate, bench, completions, doctor, fetch, inspect, lab, race, replica, serve,
+};
 use crate::printer::Printer;
 
 /// How a command that said all it had to say ended.
@@ -40,6 +42,7 @@ pub(crate) fn run(command: &Command, printer: &Printer) -> anyhow::Result<Outcom
         Command::Doctor(args) => doctor::run(args, printer),
         Command::Serve(args) => serve::run(args, printer),
         Command::Fetch(args) => fetch::run(args, printer),
+        Command::Accelerate(args) => accelerate::run(args, printer),
         Command::Bench(args) => bench::run(args, printer),
         Command::Inspect(args) => inspect::run(args, printer),
         Command::Lab(args) => lab::run(args, printer),

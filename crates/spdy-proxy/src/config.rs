@@ -1,0 +1,327 @@
+//! The configuration: one TOML file, its defaults, and what is wrong with it.
+//!
+//! ```toml
+//! [[site]]
+//! names = ["www.site.test", "site.test"]
+//! origin = "https://origin.site.test"
+//!
+//! [[site.rewrite.hosts]]
+//! host = "cdn.example"
+//! kinds = ["image", "style", "font"]
+//! ```
+//!
+//! Numbers have their unit in their name. A key that nothing reads is an error, as is a value that cannot work.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+use spdy_net::protocol::Protocol;
+use url::Url;
+
+/// All of it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where clients are let in.
+    #[serde(default)]
+    pub listen: Listen,
+    /// How the accelerator shows who it is.
+    #[serde(default)]
+    pub tls: Tls,
+    /// What is accelerated; at least one.
+    #[serde(default)]
+    pub site: Vec<SiteConfig>,
+    /// What is kept.
+    #[serde(default)]
+    pub cache: CacheConfig,
+    /// How origins are asked.
+    #[serde(default)]
+    pub upstream: UpstreamConfig,
+    /// What goes along with pages.
+    #[serde(default)]
+    pub learn: LearnConfig,
+    /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
+    pub secret_file: Option<PathBuf>,
+    /// The operator's door; `None`: there is none.
+    pub admin: Option<AdminConfig>,
+}
+
+/// Where clients are let in.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Listen {
+    /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443.
+    pub tls: Vec<SocketAddr>,
+    /// Plain connections. Default none.
+    pub plain: Vec<SocketAddr>,
+    /// Spoken, best first. Default SPDY/3.1, h3, h2 and HTTP/1.1.
+    pub protocols: Vec<String>,
+    /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports.
+    pub public_port: Option<u16>,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            tls: vec![SocketAddr::from(([127, 0, 0, 1], 8443))],
+            plain: Vec::new(),
+            protocols: ["spdy/3.1", "h3", "h2", "http/1.1"]
+                .map(str::to_owned)
+                .to_vec(),
+            public_port: None,
+        }
+    }
+}
+
+/// How the accelerator shows who it is.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tls {
+    /// Certificate chain, PEM, leaf first. Without one, an authority made on the spot signs for all names.
+    pub certificate: Option<PathBuf>,
+    /// Its private key, PEM.
+    pub key: Option<PathBuf>,
+    /// Where the authority made on the spot is written, for clients to believe it.
+    pub write_authority: Option<PathBuf>,
+}
+
+/// One site.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SiteConfig {
+    /// The names it is asked for by; the first is the one that capabilities are bound to.
+    pub names: Vec<String>,
+    /// Where its own pages come from: scheme, host and perhaps a port.
+    pub origin: Url,
+    /// The address of `origin`, where its name does not lead there: as when the name is this accelerator's.
+    pub address: Option<IpAddr>,
+    /// The origin is asked for the name that the client asked for, not for its own.
+    #[serde(default)]
+    pub keep_host: bool,
+    /// What is moved under the site's name.
+    #[serde(default)]
+    pub rewrite: spdy_rewrite::config::Config,
+}
+
+/// What is kept.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CacheConfig {
+    /// Memory for all of it, MiB. Default 256.
+    pub memory_mib: usize,
+    /// The largest body kept, MiB. Default 32.
+    pub object_mib: usize,
+    /// Clients may have what is fresh fetched again, by `Cache-Control: no-cache`. Default no: a reload would then reach the
+    /// origin.
+    pub obey_reload: bool,
+}
+
+impl Default for CacheConfig {
+    fn default() -> Self {
+        Self {
+            memory_mib: 256,
+            object_mib: 32,
+            obey_reload: false,
+        }
+    }
+}
+
+/// How origins are asked.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct UpstreamConfig {
+    /// From wanting a connection to having it. Default 5.
+    pub connect_timeout_s: u64,
+    /// From the request to the head of the answer. Default 30.
+    pub head_timeout_s: u64,
+    /// Between two pieces of a body. Default 30.
+    pub body_timeout_s: u64,
+    /// How often a request that may be is sent again. Default 1.
+    pub retries: u32,
+    /// HTTP/1.1 connections to one origin at a time. Default 16.
+    pub connections: usize,
+    /// Failures in a row after which an origin is left alone. Default 5; 0: never.
+    pub failures: u32,
+    /// For how long. Default 5.
+    pub rest_s: u64,
+    /// Ranges that hosts of others may stand in although nobody's are public there: laboratories.
+    pub allow_addresses: Vec<String>,
+    /// Ports of hosts of others beside 80 and 443.
+    pub allow_ports: Vec<u16>,
+    /// Authorities to believe beside those of the web, PEM.
+    pub authorities: Vec<PathBuf>,
+    /// Names that are not looked up: `name = "address"`.
+    pub resolve: std::collections::BTreeMap<String, IpAddr>,
+}
+
+impl Default for UpstreamConfig {
+    fn default() -> Self {
+        Self {
+            connect_timeout_s: 5,
+            head_timeout_s: 30,
+            body_timeout_s: 30,
+            retries: 1,
+            connections: 16,
+            failures: 5,
+            rest_s: 5,
+            allow_addresses: Vec::new(),
+            allow_ports: Vec::new(),
+            authorities: Vec::new(),
+            resolve: std::collections::BTreeMap::new(),
+        }
+    }
+}
+
+impl UpstreamConfig {
+    /// How long an origin is left alone.
+    #[must_use]
+    pub fn rest(&self) -> Duration {
+        Duration::from_secs(self.rest_s)
+    }
+}
+
+/// What goes along with pages.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LearnConfig {
+    /// What clients ask for after a page is pushed over SPDY. Default yes.
+    pub push: bool,
+    /// And told by 103 over HTTP/2 and HTTP/3. Default yes.
+    pub early_hints: bool,
+    /// What a page names is fetched as soon as it is read. Default yes.
+    pub prefetch: bool,
+}
+
+impl Default for LearnConfig {
+    fn default() -> Self {
+        Self {
+            push: true,
+            early_hints: true,
+            prefetch: true,
+        }
+    }
+}
+
+/// The operator's door: purges, metrics, reports.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminConfig {
+    /// Where it listens. Keep it on loopback.
+    pub address: SocketAddr,
+    /// A file with the token that purges want, in one line.
+    pub token_file: PathBuf,
+}
+
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is no TOML, or not of this form.
+    #[error("the configuration cannot be read: {0}")]
+    Form(#[from] toml::de::Error),
+    /// It can be read, and cannot work.
+    #[error("{what}: want {want}, got {got}")]
+    Value {
+        /// The key.
+        what: String,
+        /// What would do.
+        want: &'static str,
+        /// What is there.
+        got: String,
+    },
+}
+
+impl Config {
+    /// Reads and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], with the key.
+    pub fn read(text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// A site with everything at its default: what `--origin` means. It answers for the origin's own name.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`]: no http or https URL of a host.
+    pub fn of_origin(origin: &Url) -> Result<Self, ConfigError> {
+        let site = SiteConfig {
+            names: origin.host_str().map(str::to_owned).into_iter().collect(),
+            origin: origin.clone(),
+            address: None,
+            keep_host: false,
+            rewrite: spdy_rewrite::config::Config::default(),
+        };
+        let config = Self {
+            site: vec![site],
+            ..Self::default()
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The protocols, best first.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Value`]: one that is not spoken here.
+    pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
+        let spoken = self.listen.protocols.iter().map(|name| {
+            name.parse().map_err(|_| ConfigError::Value {
+                what: "listen.protocols".to_owned(),
+                want: "spdy/2, spdy/3, spdy/3.1, h2, h3 or http/1.1",
+                got: name.clone(),
+            })
+        });
+        spoken.collect()
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let value = |what: &str, want, got: &dyn std::fmt::Debug| {
+            let (what, got) = (what.to_owned(), format!("{got:?}"));
+            Err(ConfigError::Value { what, want, got })
+        };
+        self.protocols()?;
+        if self.listen.tls.is_empty() && self.listen.plain.is_empty() {
+            return value("listen", "an address under tls or plain", &self.listen.tls);
+        }
+        if self.tls.certificate.is_some() != self.tls.key.is_some() {
+            return value("tls", "both certificate and key, or neither", &self.tls);
+        }
+        if self.site.is_empty() {
+            return value("site", "at least one", &self.site.len());
+        }
+        if self.cache.object_mib > self.cache.memory_mib {
+            let (what, got) = ("cache.object_mib", self.cache.object_mib);
+            return value(what, "no more than cache.memory_mib", &got);
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for site in &self.site {
+            if site.names.is_empty() {
+                return value("site.names", "at least one", &site.names.len());
+            }
+            for name in &site.names {
+                let is_name = url::Host::parse(name).is_ok_and(|host| host.to_string() == *name);
+                if !is_name {
+                    return value("site.names", "a host name in lower case", name);
+                }
+                if !names.insert(name) {
+                    return value("site.names", "a name of one site", name);
+                }
+            }
+            let origin = &site.origin;
+            let is_bare = matches!(origin.path(), "" | "/") && origin.query().is_none();
+            let is_bare = is_bare && origin.username().is_empty() && origin.fragment().is_none();
+            if !matches!(origin.scheme(), "http" | "https") || !origin.has_host() || !is_bare {
+                let want = "an http or https URL of a host, without a path";
+                return value("site.origin", want, &origin.as_str());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,452 @@
+//! One fetch: the origin is asked, its answer judged, rewritten, recorded, kept, and handed to whoever waits.
+//!
+//! ```text
+//!  ask ──▶ head ── 304 ─────────────▶ what is kept, made fresh
+//!   ▲        │  ── 5xx, or none ────▶ what is kept, though stale, if that is allowed
+//!   └─ hop ──┤  ── redirect of another host: followed here, up to three times
+//!            ▼
+//!          may it be kept? ── yes ──▶ land: those who wait read along
+//!            │
+//!          body ──pump──▶ coding undone ──▶ rewritten ──▶ recording ──▶ cache
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::{HeaderMap, Method, Request, Response, StatusCode, response};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::freshness::Times;
+use spdy_cache::lookup::{Failure, on_error};
+use spdy_cache::storable::may_store;
+use spdy_cache::store::Object;
+use spdy_cache::stored::Stored;
+use spdy_cache::validate::{Conditional, Merged, merge, strip_conditions};
+use spdy_frame::priority::Priority;
+use spdy_net::handler::Arrival;
+use spdy_rewrite::hygiene;
+use spdy_rewrite::redirect::{self, Redirect};
+
+use crate::fields::{self, PROXY_STATUS};
+use crate::memory::gather;
+use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
+use crate::recording::{Recording, Writer, recording};
+use crate::respond;
+use crate::transform::{Rewriter, Work};
+use crate::upstream::UpstreamError;
+use crate::wanted::Wanted;
+
+/// One fetch.
+pub(crate) struct Fetch {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) wanted: Wanted,
+    /// What is kept and may still be good, and how to ask whether it is.
+    pub(crate) known: Option<(Object, Conditional)>,
+    /// There if others may wait for this.
+    pub(crate) leader: Option<Lead>,
+    /// Why what is kept does not do.
+    pub(crate) forward: Forward,
+    /// Somebody waits for the answer; else it is fetched for the cache alone.
+    pub(crate) is_wanted_now: bool,
+}
+
+/// What came of it.
+pub(crate) enum Got {
+    /// The answer for who waits.
+    Answer(Box<Response<Body>>),
+    /// Nobody waits.
+    Nothing,
+}
+
+impl Got {
+    fn answer(response: Response<Body>) -> Self {
+        Self::Answer(Box::new(response))
+    }
+}
+
+impl Fetch {
+    /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
+    pub(crate) async fn run(mut self, body: Body) -> Got {
+        let is_shared = self.leader.is_some();
+        let mut headers = self.wanted.ask.headers.clone();
+        if let Some((_, conditional)) = &self.known {
+            conditional.apply(&mut headers);
+        } else if is_shared {
+            // Others will want the whole of it.
+            strip_conditions(&mut headers);
+        }
+        let mut body = Some(body);
+        let mut hop = 0;
+        let mut at = self.wanted.clone();
+        loop {
+            let mut request = Request::new(body.take().unwrap_or_default());
+            (*request.method_mut(), *request.uri_mut()) =
+                (at.ask.method.clone(), at.ask.uri.clone());
+            *request.headers_mut() = headers.clone();
+            let requested = self.proxy.hour();
+            let priority = self.priority();
+            let answered = self
+                .proxy
+                .upstream
+                .fetch(at.whose(), request, priority)
+                .await;
+            let times = Times {
+                requested,
+                received: self.proxy.hour(),
+            };
+            let (head, body) = match answered {
+                Ok(response) => response.into_parts(),
+                Err(error) => return self.failed(&error),
+            };
+            if let Some((moved, load)) = &at.moved
+                && head.status.is_redirection()
+                && head.status != StatusCode::NOT_MODIFIED
+            {
+                hop += 1;
+                let rules = &at.site.rules;
+                match redirect::decide(rules, moved, *load, hop, &head.headers) {
+                    Redirect::Follow(next) => {
+                        let (load, ask) = (*load, at.ask.clone());
+                        match Wanted::follow(&at.site, next, load, ask, at.coding) {
+                            Ok(next) => at = next,
+                            Err(why) => return Got::answer(respond::refused(&why)),
+                        }
+                        // What is kept is of where the redirect stood.
+                        strip_conditions(&mut headers);
+                        continue;
+                    }
+                    Redirect::Direct(location) => {
+                        self.give_up_sharing();
+                        return Got::answer(respond::direct(&location));
+                    }
+                    Redirect::Refuse(refusal) => {
+                        tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
+                        return Got::answer(respond::refused(&refusal.into()));
+                    }
+                }
+            }
+            return self.answered(&at, head, body, times);
+        }
+    }
+
+    fn priority(&self) -> Priority {
+        let arrival: Option<&Arrival> = self.wanted.ask.extensions.get();
+        match arrival {
+            Some(arrival) => arrival.priority,
+            None if self.is_wanted_now => Priority::HIGHEST,
+            None => Priority::LOWEST,
+        }
+    }
+
+    /// Nobody else is to wait for what is under this key.
+    fn give_up_sharing(&mut self) {
+        if let Some(leader) = self.leader.take() {
+            leader.private(self.proxy.runtime.now());
+        }
+    }
+
+    /// There is no answer.
+    fn failed(self, error: &UpstreamError) -> Got {
+        tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
+        if let Some(stale) = self.stale_instead(Failure::Unreachable) {
+            return stale;
+        }
+        let text = match error.status() {
+            StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
+            StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
+            _ => "the origin cannot be asked\n",
+        };
+        let mut response = respond::plain(error.status(), text);
+        let headers = response.headers_mut();
+        headers.insert(PROXY_STATUS, error.proxy_status());
+        CacheStatus::forwarded(NAME, self.forward).append_to(headers);
+        Got::answer(response)
+    }
+
+    /// What is kept, though it is stale, if the origin's failure allows it.
+    fn stale_instead(&self, failure: Failure) -> Option<Got> {
+        let (object, _) = self.known.as_ref()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let now = self.proxy.hour();
+        if !on_error(policy, &self.wanted.ask, object.stored(), failure, now) {
+            return None;
+        }
+        let mut status = CacheStatus::hit(NAME).ttl(object.stored().ttl(now));
+        status = match failure {
+            Failure::Unreachable => status.detail("origin-unreachable"),
+            Failure::Status(_) => status.detail("origin-error"),
+        };
+        let proxy = &self.proxy;
+        let response = proxy.kept(&self.wanted, object.stored(), object.body(), now, &status);
+        Some(Got::answer(response))
+    }
+
+    /// The origin's head came.
+    fn answered(mut self, at: &Wanted, mut head: response::Parts, body: Body, times: Times) -> Got {
+        fields::strip_connection(&mut head.headers);
+        if let Some(got) = self.validated(&head, times) {
+            return got;
+        }
+        if head.status == StatusCode::NOT_MODIFIED && self.known.is_some() {
+            // It speaks of something that was never asked about.
+            return Got::answer(respond::plain(
+                StatusCode::BAD_GATEWAY,
+                "the origin answered a question that was not asked\n",
+            ));
+        }
+        if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
+            return stale;
+        }
+        let work = work_of(at, head.status, &head.headers);
+        let served = match self.served(at, &head, work) {
+            Ok(served) => served,
+            Err(response) => {
+                self.give_up_sharing();
+                return Got::answer(*response);
+            }
+        };
+        let policy = self.proxy.policy(self.wanted.whose());
+        let mut kept_head = clone_head(&head);
+        if work != Work::Pass {
+            fields::no_longer_vary_on(&mut kept_head.headers, "accept-encoding");
+        }
+        let asked = &self.wanted.ask;
+        let stored = may_store(policy, asked, &kept_head, times);
+        let mut status = CacheStatus::forwarded(NAME, self.forward);
+        let stored = match stored {
+            Ok(stored) if head.status != StatusCode::PARTIAL_CONTENT => {
+                status = status.stored(true).ttl(stored.ttl(self.proxy.hour()));
+                Some(Arc::new(stored.with_served(served.clone())))
+            }
+            Ok(_) => None,
+            Err(why) => {
+                status = status.detail(&why.token());
+                None
+            }
+        };
+        self.deliver(
+            at,
+            head.status,
+            served,
+            stored,
+            work,
+            body,
+            &head.headers,
+            &status,
+        )
+    }
+
+    /// A 304 to our own condition makes what is kept fresh.
+    fn validated(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
+        if head.status != StatusCode::NOT_MODIFIED {
+            return None;
+        }
+        let (object, _) = self.known.clone()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let merged = merge(policy, object.stored(), &self.wanted.ask, head, times).ok()?;
+        let again = |stored: Stored| {
+            let head = {
+                let mut whole = Response::new(()).into_parts().0;
+                (whole.status, whole.headers) = (stored.status(), stored.headers().clone());
+                whole
+            };
+            let work = work_of(&self.wanted, head.status, &head.headers);
+            let served = self.served(&self.wanted, &head, work);
+            let served = served.unwrap_or_else(|_| object.stored().served().clone());
+            Arc::new(stored.with_served(served))
+        };
+        let now = self.proxy.hour();
+        let status = CacheStatus::forwarded(NAME, self.forward).forward_status(head.status);
+        let (stored, status) = match merged {
+            Merged::Keep(stored) => {
+                let stored = again(stored);
+                let key = &self.wanted.key;
+                let body = object.body().clone();
+                let kept = self.proxy.memory.keep(key, Stored::clone(&stored), body);
+                if let (Some(leader), Some(object)) = (&mut self.leader, kept) {
+                    leader.land(Arc::new(Landing {
+                        stored: stored.clone(),
+                        source: Source::Kept(object),
+                    }));
+                }
+                let ttl = stored.ttl(now);
+                (stored, status.stored(true).ttl(ttl))
+            }
+            Merged::UseOnce(stored, why) => (again(stored), status.detail(&why.token())),
+        };
+        let response = self
+            .proxy
+            .kept(&self.wanted, &stored, object.body(), now, &status);
+        Some(Got::answer(response))
+    }
+
+    /// The fields under which clients see an answer; or what they get instead.
+    fn served(
+        &self,
+        at: &Wanted,
+        head: &response::Parts,
+        work: Work,
+    ) -> Result<HeaderMap, Box<Response<Body>>> {
+        let rules = &at.site.rules;
+        let mut served = match &at.moved {
+            Some((moved, load)) => {
+                match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
+                    hygiene::Answer::Serve(served) => served,
+                    other => {
+                        if let hygiene::Answer::Refuse(why) = &other {
+                            tracing::debug!(%why, url = %moved.url(), "an answer was refused");
+                        }
+                        return Err(Box::new(respond::of_judgement(other)));
+                    }
+                }
+            }
+            None => {
+                let mut served = head.headers.clone();
+                at.site.relocate(&mut served);
+                served
+            }
+        };
+        work.retell(rules, &mut served);
+        fields::append_via(&mut served, head.version, &at.site.name);
+        Ok(served)
+    }
+
+    /// Sets the body on its way, and answers.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all of an answer, and what is to become of it"
+    )]
+    fn deliver(
+        mut self,
+        at: &Wanted,
+        code: StatusCode,
+        served: HeaderMap,
+        stored: Option<Arc<Stored>>,
+        work: Work,
+        body: Body,
+        told: &HeaderMap,
+        status: &CacheStatus,
+    ) -> Got {
+        let mut head = Response::new(()).into_parts().0;
+        (head.status, head.headers) = (code, served);
+        if at.ask.method == Method::HEAD {
+            self.give_up_sharing();
+            let response = respond::coming(&self.wanted, head, Body::empty(), status);
+            return Got::answer(response);
+        }
+        let announced = http_body::Body::size_hint(&body).exact();
+        let limit = self.proxy.object_bytes;
+        let fits = announced.is_none_or(|len| len <= limit as u64);
+        let stored = stored.filter(|_| fits);
+        let announced = announced.filter(|_| work == Work::Pass);
+        let (writer, recorded) = recording(stored.as_ref().map(|_| limit), announced);
+        // Before the body begins: what nobody keeps or reads is not fetched.
+        let own = recorded.read().unwrap_or_default();
+        let response = match &stored {
+            Some(stored) if self.is_wanted_now => self.from_recording(stored, &recorded, status),
+            _ => None,
+        };
+        match (&stored, self.leader.as_mut()) {
+            (Some(stored), Some(leader)) => leader.land(Arc::new(Landing {
+                stored: stored.clone(),
+                source: Source::Coming(recorded.clone()),
+            })),
+            _ => self.give_up_sharing(),
+        }
+        let response = response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, status));
+        let is_wanted = self.is_wanted_now;
+        let pump = Pump {
+            proxy: self.proxy.clone(),
+            key: self.wanted.key.clone(),
+            stored,
+            leader: self.leader.take(),
+            rewriter: Rewriter::new(work, told),
+            writer,
+        };
+        self.proxy.runtime.spawn(Box::pin(pump.run(body)));
+        match is_wanted {
+            true => Got::answer(response),
+            false => Got::Nothing,
+        }
+    }
+
+    fn from_recording(
+        &self,
+        stored: &Stored,
+        recorded: &Recording,
+        status: &CacheStatus,
+    ) -> Option<Response<Body>> {
+        let policy = self.proxy.policy(self.wanted.whose());
+        let now = self.proxy.hour();
+        respond::of_coming(policy, &self.wanted, stored, recorded, now, status)
+    }
+}
+
+fn work_of(at: &Wanted, status: StatusCode, headers: &HeaderMap) -> Work {
+    let (rules, path) = (&at.site.rules, at.ask.uri.path());
+    Work::of(
+        rules,
+        at.moved.is_some(),
+        &at.ask.method,
+        path,
+        status,
+        headers,
+    )
+}
+
+fn clone_head(head: &response::Parts) -> response::Parts {
+    let mut copy = Response::new(()).into_parts().0;
+    (copy.status, copy.version, copy.headers) = (head.status, head.version, head.headers.clone());
+    copy
+}
+
+/// A body on its way from an origin into a recording.
+struct Pump {
+    proxy: Arc<Proxy>,
+    key: spdy_cache::key::Key,
+    /// There if it is to be kept.
+    stored: Option<Arc<Stored>>,
+    /// Lives until it is in the cache, so that nobody fetches it in between.
+    leader: Option<Lead>,
+    rewriter: Rewriter,
+    writer: Writer,
+}
+
+impl Pump {
+    async fn run(mut self, mut body: Body) {
+        loop {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+            let piece = match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue, // trailers are not kept, and not passed on
+                },
+                Some(Err(error)) => return self.writer.fail(error.to_string()),
+                None => break,
+            };
+            let text = match self.rewriter.write(piece) {
+                Ok(text) => text,
+                Err(error) => return self.writer.fail(error.to_string()),
+            };
+            if !text.is_empty() && self.writer.write(text).await.is_err() {
+                return;
+            }
+        }
+        let rest = match self.rewriter.finish() {
+            Ok(rest) => rest,
+            Err(error) => return self.writer.fail(error.to_string()),
+        };
+        if !rest.is_empty() && self.writer.write(rest).await.is_err() {
+            return;
+        }
+        let pieces = self.writer.finish();
+        if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
+            let body = gather(&pieces);
+            self.proxy
+                .memory
+                .keep(&self.key, Stored::clone(&stored), body);
+        }
+        drop(self.leader);
+    }
+}

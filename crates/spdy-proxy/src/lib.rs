@@ -1,0 +1,35 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Inside
+//!
+//! ```text
+//! spdy-net's doors ──▶ visit.rs (one connection) ──▶ proxy.rs: who is asked for what
+//!                                                      │ wanted.rs     a request, as cache and origin see it
+//!                                                      │ flight.rs     one fetch for many
+//!                                                      │ upstream.rs   origins, and who rests
+//!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
+//!                                                      │   transform.rs, coding.rs, recording.rs
+//!                                                      ▼
+//!                                                    respond.rs        what the client gets of it
+//! ```
+//!
+//! Time, tasks and bytes come from the [`Runtime`](spdy::runtime::Runtime) and the
+//! [`Network`](spdy_net::network::Network)s it was made with: in virtual time the same code runs.
+
+pub mod coding;
+pub mod config;
+pub mod encoded_body;
+pub mod encodings;
+pub mod flight;
+pub mod memory;
+pub mod proxy;
+pub mod recording;
+pub mod sites;
+pub mod transform;
+pub mod upstream;
+pub mod visit;
+pub mod wanted;
+
+mod fetched;
+mod fields;
+mod respond;

@@ -1,0 +1,69 @@
+//! The tier in memory, shared by all requests.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use spdy_cache::body::{Body, Gathering};
+use spdy_cache::key::{Key, Scope};
+use spdy_cache::store::{Config, Counters, Object, Purge, Store};
+use spdy_cache::stored::Stored;
+use spdy_cache::tags::Tag;
+
+/// A store behind a lock: hits share it.
+#[derive(Debug)]
+pub struct Memory(RwLock<Store>);
+
+impl Memory {
+    /// An empty one.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self(RwLock::new(Store::new(config)))
+    }
+
+    /// What is kept under `key`.
+    #[must_use]
+    pub fn find(&self, key: &Key) -> Option<Arc<[Object]>> {
+        self.0
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(key)
+    }
+
+    /// Keeps an answer; `None` if it is larger than may be kept.
+    pub fn keep(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
+        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = store.insert(key, stored, body);
+        kept.inspect_err(|why| tracing::debug!(%why, ?key, "not kept"))
+            .ok()
+    }
+
+    /// Purges a scope; how many objects were meant.
+    pub fn purge(&self, scope: &Scope<'_>, how: Purge) -> usize {
+        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        store.purge(scope, how).unwrap_or_default()
+    }
+
+    /// Purges what has a tag; how many objects that were.
+    pub fn purge_tag(&self, tag: &Tag, how: Purge) -> usize {
+        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        store.purge_tag(tag, how)
+    }
+
+    /// What happened so far, and how many bytes and objects are in it.
+    #[must_use]
+    pub fn counters(&self) -> (Counters, u64, usize) {
+        let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        (store.counters(), store.bytes(), store.len())
+    }
+}
+
+/// The body that came in `pieces`.
+#[must_use]
+pub fn gather(pieces: &[Bytes]) -> Body {
+    let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
+    let mut gathering = Gathering::new(len);
+    for piece in pieces {
+        gathering.push(piece).expect("the limit is its length");
+    }
+    gathering.finish()
+}

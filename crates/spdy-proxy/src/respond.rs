@@ -1,0 +1,210 @@
+//! What a client gets: an answer that is kept, one that is still coming, or word that there is none.
+
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header, response};
+use spdy::body::Body;
+use spdy_cache::answer::{self, Payload, age_value};
+use spdy_cache::body::Body as KeptBody;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::policy::Policy;
+use spdy_cache::stored::Stored;
+use spdy_rewrite::hygiene;
+
+use crate::coding::Coding;
+use crate::encoded_body::{encoded, is_compressible};
+use crate::encodings::Encodings;
+use crate::fields;
+use crate::recording::{Recording, of_pieces};
+use crate::transform::is_untouchable;
+use crate::wanted::{Refused, Wanted};
+
+/// A moved answer that was good for whoever had it fetched, judged for `wanted`.
+pub(crate) enum Judged {
+    /// It may have it.
+    Good,
+    /// It gets this.
+    Other(Response<Body>),
+}
+
+/// Judges what is kept of another host anew: a page may show what it may not read.
+pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
+    let Some((moved, load)) = &wanted.moved else {
+        return Judged::Good;
+    };
+    let rules = &wanted.site.rules;
+    match hygiene::judge(rules, moved, *load, stored.status(), stored.headers()) {
+        hygiene::Answer::Serve(_) => Judged::Good,
+        other => Judged::Other(of_judgement(other)),
+    }
+}
+
+/// The answer that says why a moved resource is not served.
+pub(crate) fn of_judgement(answer: hygiene::Answer) -> Response<Body> {
+    match answer {
+        hygiene::Answer::Serve(headers) => {
+            let mut response = plain(StatusCode::OK, "");
+            *response.headers_mut() = headers;
+            response
+        }
+        hygiene::Answer::Bare(status) => plain(status, ""),
+        hygiene::Answer::Direct(location) => direct(&location),
+        hygiene::Answer::Refuse(refusal) => refused(&refusal.into()),
+    }
+}
+
+/// Sends the client to the host itself.
+pub(crate) fn direct(location: &str) -> Response<Body> {
+    let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
+    match HeaderValue::try_from(location) {
+        Ok(location) => _ = response.headers_mut().insert(header::LOCATION, location),
+        Err(_) => *response.status_mut() = StatusCode::NOT_FOUND,
+    }
+    response
+}
+
+/// Says nothing but that it is refused; why is in the log.
+pub(crate) fn refused(why: &Refused) -> Response<Body> {
+    plain(why.status(), "")
+}
+
+/// An answer of the accelerator's own.
+pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !text.is_empty() {
+        let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    response
+}
+
+/// The answer to `wanted` from what is kept whole.
+pub(crate) fn of_kept(
+    policy: &Policy,
+    wanted: &Wanted,
+    stored: &Stored,
+    body: &KeptBody,
+    encodings: &Encodings,
+    now: SystemTime,
+    status: &CacheStatus,
+) -> Response<Body> {
+    let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
+    let (mut head, payload) = (answer.head, answer.body);
+    let body = match payload {
+        Payload::None => Body::empty(),
+        Payload::Whole => match coding_for(wanted, &head, Some(body.len())) {
+            Coding::Identity => of_pieces(body.chunks().cloned().collect()),
+            coding => {
+                let coded = encodings.of(&wanted.key, body, coding);
+                tell_coding(&mut head, coding, Some(coded.len() as u64));
+                Body::full(coded)
+            }
+        },
+        Payload::Range(range) => of_pieces(body.slice(range).collect()),
+        Payload::Multipart { parts, end } => {
+            let mut pieces: Vec<Bytes> = Vec::new();
+            for (before, range) in parts {
+                pieces.push(before);
+                pieces.extend(body.slice(range));
+            }
+            pieces.push(end);
+            of_pieces(pieces)
+        }
+    };
+    tell_varying(&mut head, Some(body_len(&body)));
+    status.append_to(&mut head.headers);
+    Response::from_parts(head, body)
+}
+
+fn body_len(body: &Body) -> u64 {
+    http_body::Body::size_hint(body).exact().unwrap_or(u64::MAX)
+}
+
+/// The answer to `wanted` while it is still coming; `None` if its beginning is gone.
+pub(crate) fn of_coming(
+    policy: &Policy,
+    wanted: &Wanted,
+    stored: &Stored,
+    recording: &Recording,
+    now: SystemTime,
+    status: &CacheStatus,
+) -> Option<Response<Body>> {
+    // Whether the client has it already needs no length.
+    let known = answer::answer(policy, stored, &wanted.ask, 0, now);
+    if known.head.status == StatusCode::NOT_MODIFIED {
+        let mut head = known.head;
+        status.append_to(&mut head.headers);
+        return Some(Response::from_parts(head, Body::empty()));
+    }
+    let (mut head, ()) = Response::new(()).into_parts();
+    head.status = stored.status();
+    head.headers = stored.served().clone();
+    head.headers.insert(header::AGE, age_value(stored.age(now)));
+    let body = recording.read()?;
+    Some(coming(wanted, head, body, status))
+}
+
+/// An answer whose body comes piece by piece.
+pub(crate) fn coming(
+    wanted: &Wanted,
+    mut head: response::Parts,
+    body: Body,
+    status: &CacheStatus,
+) -> Response<Body> {
+    let len = head.headers.get(header::CONTENT_LENGTH);
+    let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
+    let coding = match wanted.ask.method {
+        Method::HEAD => Coding::Identity,
+        _ => coding_for(wanted, &head, len),
+    };
+    let body = match coding {
+        Coding::Identity => body,
+        coding => {
+            tell_coding(&mut head, coding, None);
+            encoded(body, coding)
+        }
+    };
+    tell_varying(&mut head, len);
+    status.append_to(&mut head.headers);
+    Response::from_parts(head, body)
+}
+
+/// The coding under which a body goes to this client.
+fn coding_for(wanted: &Wanted, head: &response::Parts, len: Option<u64>) -> Coding {
+    let may_be = head.status == StatusCode::OK
+        && is_compressible(&head.headers, len)
+        && !is_untouchable(&head.headers);
+    match may_be {
+        true => wanted.coding,
+        false => Coding::Identity,
+    }
+}
+
+fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
+    let headers = &mut head.headers;
+    headers.insert(
+        header::CONTENT_ENCODING,
+        HeaderValue::from_static(coding.name()),
+    );
+    headers.remove(header::ACCEPT_RANGES);
+    match len {
+        Some(len) => headers.insert(header::CONTENT_LENGTH, len.into()),
+        None => headers.remove(header::CONTENT_LENGTH),
+    };
+    fields::weaken_tag(headers);
+    fields::vary_on(headers, "accept-encoding");
+}
+
+/// Who gets a body uncompressed is told that others would not.
+fn tell_varying(head: &mut response::Parts, len: Option<u64>) {
+    if head.status == StatusCode::OK
+        && is_compressible(&head.headers, len)
+        && !is_untouchable(&head.headers)
+    {
+        fields::vary_on(&mut head.headers, "accept-encoding");
+    }
+}

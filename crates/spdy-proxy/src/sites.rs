@@ -1,0 +1,206 @@
+//! The sites of a configuration: found by the name that a client asks for.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Uri, header};
+use spdy_rewrite::capability::{Key, KeyError, Keys};
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules_error::RulesError;
+use url::Url;
+
+use crate::config::{Config, SiteConfig};
+
+/// The name that capabilities' key has in URLs.
+const KEY_NAME: char = '1';
+
+/// One site, as requests need it.
+#[derive(Debug)]
+pub struct Site {
+    /// The first of its names.
+    pub name: String,
+    names: Vec<String>,
+    /// Where its own pages come from.
+    origin: Url,
+    keep_host: bool,
+    /// What is moved.
+    pub rules: Arc<Rules>,
+}
+
+/// All sites.
+#[derive(Clone, Debug, Default)]
+pub struct Sites {
+    by_name: BTreeMap<String, Arc<Site>>,
+    /// Names that are not looked up: name, port, address.
+    addresses: Vec<(String, Option<u16>, IpAddr)>,
+}
+
+/// What is wrong with a site.
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    /// Its rules.
+    #[error("site {site}: {error}")]
+    Rules {
+        /// Its first name.
+        site: String,
+        /// What is wrong.
+        error: RulesError,
+    },
+    /// Its name makes no URL.
+    #[error("site {site}: {error}")]
+    Name {
+        /// Its first name.
+        site: String,
+        /// What is wrong.
+        error: url::ParseError,
+    },
+    /// The secret that capabilities are made with.
+    #[error("the secret of capabilities: {0}")]
+    Key(#[from] KeyError),
+}
+
+impl Sites {
+    /// Those of `config`. Capabilities are made with `secret`: a program that is started again finds its URLs in browsers, and
+    /// must know them.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`], with the site.
+    pub fn compile(config: &Config, secret: &[u8]) -> Result<Self, SiteError> {
+        let mut sites = Self::default();
+        for site in &config.site {
+            let name = site.names.first().cloned().unwrap_or_default();
+            let key = Key::new(KEY_NAME, secret)?;
+            let keys = Keys::new(key, None)?;
+            let public = public(&name, config);
+            let public = public.map_err(|error| SiteError::Name {
+                site: name.clone(),
+                error,
+            })?;
+            let rules = Rules::compile(&public, &site.rewrite, Some(keys));
+            let rules = rules.map_err(|error| SiteError::Rules {
+                site: name.clone(),
+                error,
+            })?;
+            sites.resolve(site);
+            let compiled = Arc::new(Site {
+                name,
+                names: site.names.clone(),
+                origin: site.origin.clone(),
+                keep_host: site.keep_host,
+                rules: Arc::new(rules),
+            });
+            for name in &site.names {
+                sites.by_name.insert(name.clone(), compiled.clone());
+            }
+        }
+        Ok(sites)
+    }
+
+    fn resolve(&mut self, site: &SiteConfig) {
+        let Some(address) = site.address else {
+            return;
+        };
+        let port = site.origin.port_or_known_default();
+        let names = site.names.iter().filter(|_| site.keep_host);
+        let names = names.map(String::as_str).chain(site.origin.host_str());
+        for name in names {
+            self.addresses.push((name.to_owned(), port, address));
+        }
+    }
+
+    /// The site of `authority`, which may have a port.
+    #[must_use]
+    pub fn find(&self, authority: &str) -> Option<&Arc<Site>> {
+        let host = authority
+            .rsplit_once(':')
+            .map_or(authority, |(host, port)| {
+                let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
+                if is_port { host } else { authority }
+            });
+        self.by_name
+            .get(host)
+            .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
+    }
+
+    /// Every name that is answered for, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
+    /// Where origins are that are not looked up.
+    #[must_use]
+    pub fn addresses(&self) -> &[(String, Option<u16>, IpAddr)] {
+        &self.addresses
+    }
+}
+
+/// The URL that browsers see. Where TLS is listened for it is the one that pages are rewritten for.
+fn public(name: &str, config: &Config) -> Result<Url, url::ParseError> {
+    let doors = if config.listen.tls.is_empty() {
+        ("http", &config.listen.plain, 80)
+    } else {
+        ("https", &config.listen.tls, 443)
+    };
+    let (scheme, addresses, usual) = doors;
+    let port = addresses.first().map_or(usual, std::net::SocketAddr::port);
+    Url::parse(&match config.listen.public_port.unwrap_or(port) {
+        port if port == usual || port == 0 => format!("{scheme}://{name}/"),
+        port => format!("{scheme}://{name}:{port}/"),
+    })
+}
+
+impl Site {
+    /// Where `target` (path and query) of the site's own is asked for, by a client that named `authority`.
+    ///
+    /// # Errors
+    ///
+    /// They make no URI.
+    pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
+        let origin = &self.origin;
+        let host = match (self.keep_host, authority.split(':').next()) {
+            (true, Some(host)) => host,
+            _ => origin.host_str().unwrap_or_default(),
+        };
+        let authority = match origin.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        let uri = Uri::builder().scheme(origin.scheme());
+        uri.authority(authority).path_and_query(target).build()
+    }
+
+    /// The hosts that its origin is asked as.
+    pub fn asked_hosts(&self) -> impl Iterator<Item = &str> {
+        let named = self.names.iter().filter(|_| self.keep_host);
+        let own = self.origin.host_str().filter(|_| !self.keep_host);
+        named.map(String::as_str).chain(own)
+    }
+
+    /// Leads redirects to the origin's own name to the site's, which is the one that clients know.
+    pub fn relocate(&self, headers: &mut HeaderMap) {
+        for name in [header::LOCATION, header::CONTENT_LOCATION] {
+            let told = headers.get(&name).and_then(|value| value.to_str().ok());
+            let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
+                continue; // what is relative leads to the site as it is
+            };
+            if url.origin() != self.origin.origin() {
+                continue;
+            }
+            let rest = &url[url::Position::BeforePath..];
+            if let Ok(value) = HeaderValue::try_from(format!("{}{rest}", self.rules.site_origin()))
+            {
+                headers.insert(name, value);
+            }
+        }
+    }
+
+    /// Host and port of the origin, the default one written out.
+    #[must_use]
+    pub fn origin(&self) -> (&str, &str, u16) {
+        let port = self.origin.port_or_known_default().unwrap_or_default();
+        let host = self.origin.host_str().unwrap_or_default();
+        (self.origin.scheme(), host, port)
+    }
+}

@@ -1,0 +1,204 @@
+//! Origins: who is asked how, and who is left alone for a while.
+//!
+//! A site's own origin is where the operator said, be it in a private network. Hosts of others are looked up by a guarded
+//! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_client::client::{Client, Config as ClientConfig};
+use spdy_client::error::Error;
+use spdy_client::origin::Origin;
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_net::network::SharedNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ClientTls;
+
+use crate::config::UpstreamConfig;
+
+/// Origins whose failures are remembered.
+const REMEMBERED: usize = 1024;
+
+/// Whose answer is wanted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Whose {
+    /// The site's own.
+    Site,
+    /// Some other host's, that is moved under the site's name.
+    Others,
+}
+
+/// Why there is no answer of an origin.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// It failed so often that it is left alone.
+    #[error("{0} failed too often, and is left alone for a while")]
+    Resting(Origin),
+    /// It could not be asked, or did not answer.
+    #[error(transparent)]
+    Client(#[from] Error),
+}
+
+impl UpstreamError {
+    /// What a client is told.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Client(_) => StatusCode::BAD_GATEWAY,
+            Self::Resting(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The same for `Proxy-Status` (RFC 9209 §2.3), which says nothing of addresses.
+    #[must_use]
+    pub fn proxy_status(&self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Resting(_) => "spdy; error=destination_unavailable",
+            Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
+            Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
+            Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
+                "spdy; error=connection_timeout"
+            }
+            Self::Client(Error::TimedOut { .. }) => "spdy; error=http_response_timeout",
+            Self::Client(Error::Exchange { .. }) => "spdy; error=http_response_incomplete",
+            Self::Client(_) => "spdy; error=proxy_internal_error",
+        })
+    }
+}
+
+/// How an origin did of late.
+#[derive(Clone, Copy, Debug, Default)]
+struct Health {
+    failures: u32,
+    rests_until: Option<Instant>,
+}
+
+/// All origins.
+#[derive(Debug)]
+pub struct Upstream {
+    site: Client,
+    others: Client,
+    runtime: SharedRuntime,
+    health: Mutex<BTreeMap<Origin, Health>>,
+    failures: u32,
+    rest: Duration,
+}
+
+impl Upstream {
+    /// Sites' own origins are asked over `network`, those of others over `guarded`. `tls` believes whom the operator believes.
+    #[must_use]
+    pub fn new(
+        config: &UpstreamConfig,
+        tls: Option<ClientTls>,
+        addresses: Vec<(String, Option<u16>, std::net::IpAddr)>,
+        network: SharedNetwork,
+        guarded: SharedNetwork,
+        runtime: SharedRuntime,
+    ) -> Self {
+        let client = |network, resolve| {
+            let config = ClientConfig {
+                protocols: vec![Protocol::Http2, Protocol::Http1],
+                plain_protocol: Some(Protocol::Http1),
+                http1_connections: config.connections,
+                tls: tls.clone(),
+                connect_timeout: Some(Duration::from_secs(config.connect_timeout_s)),
+                head_timeout: Some(Duration::from_secs(config.head_timeout_s)),
+                body_timeout: Some(Duration::from_secs(config.body_timeout_s)),
+                retries: config.retries,
+                resolve,
+                ..ClientConfig::default()
+            };
+            Client::new(runtime.clone(), network, config)
+        };
+        let of_others = config.resolve.iter();
+        let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
+        let of_others = of_others.collect();
+        Self {
+            site: client(network, addresses),
+            others: client(guarded, of_others),
+            runtime: runtime.clone(),
+            health: Mutex::default(),
+            failures: config.failures,
+            rest: config.rest(),
+        }
+    }
+
+    /// Asks for `request`, whose URI is absolute.
+    ///
+    /// # Errors
+    ///
+    /// [`UpstreamError`]: what a client is told of it, and whether a stale answer may take its place, is the caller's.
+    pub async fn fetch(
+        &self,
+        whose: Whose,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let origin = Origin::of(request.uri())?;
+        if self.rests(&origin) {
+            return Err(UpstreamError::Resting(origin));
+        }
+        let client = match whose {
+            Whose::Site => &self.site,
+            Whose::Others => &self.others,
+        };
+        let answered = client.send(request, priority).await;
+        self.learn(origin, answered.as_ref().err());
+        Ok(answered?)
+    }
+
+    /// Ends all connections in order.
+    pub async fn close(&self) {
+        self.site.close().await;
+        self.others.close().await;
+    }
+
+    fn health(&self) -> MutexGuard<'_, BTreeMap<Origin, Health>> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rests(&self, origin: &Origin) -> bool {
+        let now = self.runtime.now();
+        let mut all = self.health();
+        let Some(health) = all.get_mut(origin) else {
+            return false;
+        };
+        match health.rests_until {
+            Some(until) if until > now => true,
+            Some(_) => {
+                // One is let through to see; the others wait for what it finds.
+                health.rests_until = Some(now + self.rest);
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn learn(&self, origin: Origin, error: Option<&Error>) {
+        let counts = matches!(
+            error,
+            Some(Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. })
+        );
+        let mut all = self.health();
+        if !counts {
+            if error.is_none() {
+                all.remove(&origin);
+            }
+            return;
+        }
+        if self.failures == 0 || (all.len() >= REMEMBERED && !all.contains_key(&origin)) {
+            return;
+        }
+        let health = all.entry(origin).or_default();
+        health.failures = health.failures.saturating_add(1);
+        if health.failures >= self.failures {
+            health.rests_until = Some(self.runtime.now() + self.rest);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A request, as cache and origin see it: whose it is, under which key it is kept, and what of it the origin is sent.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, request};
+use spdy_cache::key::{Key, Parts};
+use spdy_net::handler::Arrival;
+use spdy_rewrite::anonymous::{self, Load};
+use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::refusal::Refusal;
+
+use crate::coding::Coding;
+use crate::fields;
+use crate::sites::Site;
+use crate::upstream::Whose;
+
+/// Fields by which a client asks for less than an answer, or judges what is kept.
+const OF_CACHE: [HeaderName; 8] = [
+    header::CACHE_CONTROL,
+    header::PRAGMA,
+    header::RANGE,
+    header::IF_RANGE,
+    header::IF_MATCH,
+    header::IF_NONE_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_UNMODIFIED_SINCE,
+];
+
+/// What somebody wants.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// In whose name.
+    pub site: Arc<Site>,
+    /// Whose it is; `None` if the site's own.
+    pub moved: Option<(Moved, Load)>,
+    /// Under which it is kept.
+    pub key: Key,
+    /// The request for the origin, with the client's conditions and ranges. Its URI is absolute.
+    pub ask: request::Parts,
+    /// What the client takes.
+    pub coding: Coding,
+}
+
+/// Why a request is not passed on.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refused {
+    /// A rule about moved resources.
+    #[error(transparent)]
+    Rule(#[from] Refusal),
+    /// It passed here before.
+    #[error("the request came back to where it had passed")]
+    Loop,
+    /// Its target makes no URI, or no key.
+    #[error("the target {0:?} cannot be asked for")]
+    Target(String),
+    /// CONNECT and TRACE end here.
+    #[error("method {0}")]
+    Method(Method),
+}
+
+impl Refused {
+    /// What the client is told.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Rule(refusal) => refusal.status(),
+            Self::Loop => StatusCode::LOOP_DETECTED,
+            Self::Target(_) => StatusCode::BAD_REQUEST,
+            Self::Method(_) => StatusCode::NOT_IMPLEMENTED,
+        }
+    }
+
+    /// The label of its counter.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rule(refusal) => refusal.name(),
+            Self::Loop => "loop",
+            Self::Target(_) => "target",
+            Self::Method(_) => "method",
+        }
+    }
+}
+
+impl Wanted {
+    /// Reads `asked`, which named `authority` and came from `from`.
+    ///
+    /// # Errors
+    ///
+    /// The rule that forbids it.
+    pub fn read(
+        site: &Arc<Site>,
+        authority: &str,
+        from: Option<IpAddr>,
+        asked: &request::Parts,
+    ) -> Result<Self, Refused> {
+        let target = asked.uri.path_and_query();
+        let target = target.map_or("/", |target| target.as_str());
+        if site.rules.claims(target) {
+            return Self::of_others(site, asked, target);
+        }
+        if matches!(asked.method, Method::CONNECT | Method::TRACE) {
+            return Err(Refused::Method(asked.method.clone()));
+        }
+        if fields::has_looped(&asked.headers, &site.name) {
+            return Err(Refused::Loop);
+        }
+        let unusable = || Refused::Target(target.to_owned());
+        let uri = site.own(authority, target).map_err(|_| unusable())?;
+        let mut ask = parts(Request::new(()));
+        (ask.method, ask.uri) = (asked.method.clone(), uri);
+        ask.headers = asked.headers.clone();
+        fields::strip_connection(&mut ask.headers);
+        ask.headers.remove(header::HOST);
+        let coding = Coding::accepted(&asked.headers);
+        // Few values, so that answers which vary on it are kept few times.
+        let accepted = match coding {
+            Coding::Brotli => "br, gzip",
+            Coding::Gzip => "gzip",
+            Coding::Identity => "identity",
+        };
+        let accepted = HeaderValue::from_static(accepted);
+        ask.headers.insert(header::ACCEPT_ENCODING, accepted);
+        let arrival = asked.extensions.get().copied();
+        fields::tell_client(&mut ask.headers, from, arrival, authority);
+        fields::tell_passage(&mut ask.headers, asked.version, &site.name);
+        let (scheme, _, port) = site.origin();
+        let key = Parts {
+            site: site.rules.site_origin(),
+            scheme,
+            host: &ask.uri.host().unwrap_or_default().to_ascii_lowercase(),
+            port,
+            target,
+            rules: site.rules.tag(),
+        };
+        Ok(Self {
+            site: site.clone(),
+            moved: None,
+            key: Key::new(&key).map_err(|_| unusable())?,
+            ask,
+            coding,
+        })
+    }
+
+    fn of_others(site: &Arc<Site>, asked: &request::Parts, target: &str) -> Result<Self, Refused> {
+        let moved = site.rules.open(target)?;
+        let mut whole = Request::new(());
+        (*whole.method_mut(), *whole.version_mut()) = (asked.method.clone(), asked.version);
+        *whole.headers_mut() = asked.headers.clone();
+        let upstream = anonymous::request(&site.rules, &moved, &whole)?;
+        let mut ask = parts(Request::new(()));
+        (ask.method, ask.headers) = (upstream.method, upstream.headers);
+        for name in OF_CACHE {
+            for value in asked.headers.get_all(&name) {
+                ask.headers.append(name.clone(), value.clone());
+            }
+        }
+        Self::follow(
+            site,
+            moved,
+            upstream.load,
+            ask,
+            Coding::accepted(&asked.headers),
+        )
+    }
+
+    /// The same for where a moved resource was found to be.
+    ///
+    /// # Errors
+    ///
+    /// It makes no URI.
+    pub fn follow(
+        site: &Arc<Site>,
+        moved: Moved,
+        load: Load,
+        mut ask: request::Parts,
+        coding: Coding,
+    ) -> Result<Self, Refused> {
+        let unusable = || Refused::Target(moved.target().to_owned());
+        ask.uri = moved.url().as_str().parse().map_err(|_| unusable())?;
+        // A page may read what it loads with CORS; whether it may was asked with an Origin, and is kept apart.
+        let rules = match load.sends_origin() {
+            true => format!("{} cors", site.rules.tag()),
+            false => site.rules.tag().to_owned(),
+        };
+        let key = Parts {
+            site: site.rules.site_origin(),
+            scheme: moved.scheme().name(),
+            host: moved.host(),
+            port: moved.port(),
+            target: moved.target(),
+            rules: &rules,
+        };
+        let key = Key::new(&key).map_err(|_| unusable())?;
+        Ok(Self {
+            site: site.clone(),
+            moved: Some((moved, load)),
+            key,
+            ask,
+            coding,
+        })
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn whose(&self) -> Whose {
+        match self.moved {
+            Some(_) => Whose::Others,
+            None => Whose::Site,
+        }
+    }
+
+    /// The URL as browsers see it in its own place, for the base of what stands in it.
+    #[must_use]
+    pub fn url(&self) -> Option<url::Url> {
+        match &self.moved {
+            Some((moved, _)) => Some(moved.url().clone()),
+            None => {
+                let target = self.ask.uri.path_and_query()?;
+                // Not joined: a path that begins with two slashes would name a host.
+                url::Url::parse(&format!("{}{target}", self.site.rules.site_origin())).ok()
+            }
+        }
+    }
+
+    /// What the origin is sent.
+    #[must_use]
+    pub fn headers(&self) -> HeaderMap {
+        self.ask.headers.clone()
+    }
+}
+
+fn parts(request: Request<()>) -> request::Parts {
+    request.into_parts().0
+}
+
+/// How a request came.
+#[must_use]
+pub fn arrival(asked: &request::Parts) -> Option<Arrival> {
+    asked.extensions.get().copied()
+}
