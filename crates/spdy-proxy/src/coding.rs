@@ -228,7 +228,7 @@ pub struct Encoder(EncoderKind);
 
 enum EncoderKind {
     Identity(Vec<u8>),
-    Gzip(flate2::write::GzEncoder<Vec<u8>>),
+    Gzip(Box<flate2::write::GzEncoder<Vec<u8>>>),
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
 }
 
@@ -244,10 +244,10 @@ impl Encoder {
     pub fn new(coding: Coding) -> Self {
         Self(match coding {
             Coding::Identity => EncoderKind::Identity(Vec::new()),
-            Coding::Gzip => EncoderKind::Gzip(flate2::write::GzEncoder::new(
-                Vec::new(),
-                Compression::default(),
-            )),
+            Coding::Gzip => {
+                let level = Compression::default();
+                EncoderKind::Gzip(Box::new(flate2::write::GzEncoder::new(Vec::new(), level)))
+            }
             Coding::Brotli => EncoderKind::Brotli(Box::new(brotli::CompressorWriter::new(
                 Vec::new(),
                 BUFFER,

@@ -344,7 +344,7 @@ impl Fetch {
         // Before the body begins: what nobody keeps or reads is not fetched.
         let own = recorded.read().unwrap_or_default();
         let response = match &stored {
-            Some(stored) if self.is_wanted_now => self.from_recording(stored, &recorded, status),
+            Some(stored) if self.is_wanted_now => self.read_along(stored, &recorded, status),
             _ => None,
         };
         match (&stored, self.leader.as_mut()) {
@@ -371,7 +371,7 @@ impl Fetch {
         }
     }
 
-    fn from_recording(
+    fn read_along(
         &self,
         stored: &Stored,
         recorded: &Recording,

@@ -213,7 +213,7 @@ impl Proxy {
         status: &CacheStatus,
     ) -> Response<Body> {
         match respond::judge(wanted, stored) {
-            Judged::Other(response) => response,
+            Judged::Other(response) => *response,
             Judged::Good => {
                 let policy = self.policy(wanted.whose());
                 let encodings = &self.encodings;
@@ -260,7 +260,7 @@ impl Proxy {
     ) -> Option<Response<Body>> {
         let status = CacheStatus::forwarded(NAME, forward).collapsed(true);
         if let Judged::Other(response) = respond::judge(wanted, &landing.stored) {
-            return Some(response);
+            return Some(*response);
         }
         let policy = self.policy(wanted.whose());
         match &landing.source {

@@ -25,7 +25,7 @@ pub(crate) enum Judged {
     /// It may have it.
     Good,
     /// It gets this.
-    Other(Response<Body>),
+    Other(Box<Response<Body>>),
 }
 
 /// Judges what is kept of another host anew: a page may show what it may not read.
@@ -36,7 +36,7 @@ pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
     let rules = &wanted.site.rules;
     match hygiene::judge(rules, moved, *load, stored.status(), stored.headers()) {
         hygiene::Answer::Serve(_) => Judged::Good,
-        other => Judged::Other(of_judgement(other)),
+        other => Judged::Other(Box::new(of_judgement(other))),
     }
 }
 

@@ -95,18 +95,18 @@ impl Upstream {
     #[must_use]
     pub fn new(
         config: &UpstreamConfig,
-        tls: Option<ClientTls>,
+        tls: Option<&ClientTls>,
         addresses: Vec<(String, Option<u16>, std::net::IpAddr)>,
         network: SharedNetwork,
         guarded: SharedNetwork,
-        runtime: SharedRuntime,
+        runtime: &SharedRuntime,
     ) -> Self {
         let client = |network, resolve| {
             let config = ClientConfig {
                 protocols: vec![Protocol::Http2, Protocol::Http1],
                 plain_protocol: Some(Protocol::Http1),
                 http1_connections: config.connections,
-                tls: tls.clone(),
+                tls: tls.cloned(),
                 connect_timeout: Some(Duration::from_secs(config.connect_timeout_s)),
                 head_timeout: Some(Duration::from_secs(config.head_timeout_s)),
                 body_timeout: Some(Duration::from_secs(config.body_timeout_s)),

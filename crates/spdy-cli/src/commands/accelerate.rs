@@ -366,10 +366,9 @@ fn upstream(
     let network: SharedNetwork = Arc::new(SystemNetwork);
     let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
     let addresses = sites.addresses().to_vec();
-    let runtime = runtime.clone();
     Ok(Upstream::new(
         config,
-        Some(tls),
+        Some(&tls),
         addresses,
         network,
         guarded,
