@@ -6,7 +6,12 @@
 //!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made and opened
 //!                   ├── anonymous.rs                    a request for it: checked, and written anew
 //!                   ├── hygiene.rs, redirect.rs         its answer: what of it is passed on
-//!                   └── refusal.rs                      or a reason
+//!                   ├── refusal.rs                      or a reason
+//!                   │
+//!                   ├── page_head.rs                    a page's head: csp.rs, link_header.rs, rewritten.rs
+//!                   ├── html.rs (html_element.rs)       its bytes: srcset.rs, entities.rs, import_map.rs, integrity.rs
+//!                   ├── css.rs (css_urls.rs)            its sheets
+//!                   └── page_report.rs                  what was moved, what not, and why
 //! ```
 //!
 //! No I/O, no clock, no chance: the same input gives the same bytes. Names are not resolved here, and addresses not
@@ -15,15 +20,33 @@
 pub mod anonymous;
 pub mod capability;
 pub mod config;
+pub mod csp;
+pub mod css;
+pub mod css_urls;
+pub mod entities;
 pub mod entry;
+pub mod html;
 pub mod hygiene;
+pub mod integrity;
 pub mod kind;
 pub mod limits;
+pub mod link_header;
 pub mod moved_url;
+pub mod page_head;
+pub mod page_report;
 pub mod redirect;
+pub mod reference;
 pub mod refusal;
+pub mod rewritten;
 pub mod rules;
 pub mod rules_error;
+pub mod srcset;
 pub mod verdict;
 
+mod charset;
+mod csp_source;
 mod host;
+mod html_element;
+mod html_page;
+mod import_map;
+mod link_rel;

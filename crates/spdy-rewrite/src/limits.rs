@@ -14,3 +14,15 @@ pub const MAX_REDIRECTS: u32 = 3;
 
 /// Bytes of CDN-Loop that are passed on; a request that brings more has been round too often.
 pub const MAX_CDN_LOOP_BYTES: usize = 1024;
+
+/// Bytes of a `style` element or an import map that are held to be rewritten; what is longer is passed as it is.
+pub const MAX_EMBEDDED_BYTES: usize = 1024 * 1024;
+
+/// Bytes of one tag or comment that the HTML rewriter holds; a page with a longer one is passed on from there.
+pub const MAX_HTML_HELD_BYTES: usize = 4 * 1024 * 1024;
+
+/// References of one page that are kept to be told; what comes beyond is rewritten and counted.
+pub const MAX_REFERENCES: usize = 10_000;
+
+/// Hosts of one page that a report tells apart.
+pub const MAX_REPORTED_HOSTS: usize = 1000;

@@ -12,7 +12,7 @@
 //!
 //! What is opened, what is looked up and what is sent to the origin are the same bytes. So a target is refused
 //! whenever two readers could understand it differently, and at last if the URL standard would write it otherwise:
-//! browsers write URLs so, and [`make`] does.
+//! browsers write URLs so, and so do we.
 
 use url::Url;
 

@@ -338,6 +338,19 @@ impl Rules {
         Ok(Standing::Discovered)
     }
 
+    /// The entry by which pages need the host of `origin` for nothing but what is moved.
+    pub(crate) fn whole_entry(&self, origin: &Url) -> Option<&Entry> {
+        let scheme = Scheme::of_name(origin.scheme())?;
+        let host = origin.host_str()?;
+        let port = origin.port().unwrap_or(scheme.default_port());
+        let denied = self.is_own(host) || self.deny.iter().any(|pattern| pattern.matches(host));
+        let mut of_host = self
+            .entries
+            .iter()
+            .filter(|entry| entry.is_of(scheme, host, port));
+        of_host.find(|entry| entry.is_whole() && !denied)
+    }
+
     /// The entry that governs what `moved` was opened as, if it is listed.
     pub fn entry(&self, moved: &Moved) -> Option<&Entry> {
         let path = moved.target().split('?').next().unwrap_or_default();

@@ -1,0 +1,164 @@
+//! In which encoding a text is, as far as it matters here: may its bytes be read as ASCII, and is it UTF-8?
+//!
+//! Texts are read so that every byte comes back: UTF-8 as what it is, where it is well-formed, and all else as
+//! windows-1252, which has one character for each of the 256 bytes. URLs are ASCII nearly always; where one is not,
+//! UTF-8 says what is meant, and in other encodings it is left.
+
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+/// Bytes of a page in which a `meta` may say the encoding (HTML §13.2.3.2).
+pub(crate) const PRESCAN_BYTES: usize = 1024;
+
+/// How the bytes of a text may be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Charset {
+    /// Not at all: its bytes are not ASCII's.
+    Opaque,
+    /// UTF-8.
+    Utf8,
+    /// One byte, one character: what is ASCII is certain.
+    SingleByte,
+    /// Several bytes a character, of which the later ones look like ASCII.
+    MultiByte,
+}
+
+impl Charset {
+    fn of_encoding(encoding: &'static Encoding) -> Self {
+        if !encoding.is_ascii_compatible() {
+            Self::Opaque
+        } else if encoding == UTF_8 {
+            Self::Utf8
+        } else if encoding.is_single_byte() {
+            Self::SingleByte
+        } else {
+            Self::MultiByte
+        }
+    }
+
+    fn of_label(label: &str) -> Option<Self> {
+        Encoding::for_label(label.trim().as_bytes()).map(Self::of_encoding)
+    }
+
+    fn of_bom(bytes: &[u8]) -> Option<Self> {
+        Encoding::for_bom(bytes).map(|(encoding, _)| Self::of_encoding(encoding))
+    }
+
+    /// The encoding of a sheet (CSS Syntax §3.2): its BOM, its Content-Type, its `@charset`, or UTF-8.
+    pub(crate) fn of_sheet(bytes: &[u8], declared: Option<&str>) -> Self {
+        let rule = || {
+            let rest = bytes.strip_prefix(b"@charset \"")?;
+            let rest = &rest[..rest.len().min(PRESCAN_BYTES)];
+            let end = rest.windows(2).position(|two| two == b"\";")?;
+            // A sheet that says in ASCII that it is UTF-16 is neither.
+            match Self::of_label(std::str::from_utf8(&rest[..end]).ok()?)? {
+                Self::Opaque => Some(Self::Utf8),
+                charset => Some(charset),
+            }
+        };
+        Self::of_bom(bytes)
+            .or_else(|| declared.and_then(Self::of_label))
+            .or_else(rule)
+            .unwrap_or(Self::Utf8)
+    }
+
+    /// The encoding of a page by BOM and Content-Type, if they say it.
+    pub(crate) fn of_page(bytes: &[u8], declared: Option<&str>) -> Option<Self> {
+        Self::of_bom(bytes).or_else(|| declared.and_then(Self::of_label))
+    }
+
+    /// The encoding that a `meta` among the first bytes of a page says; what says none is read byte for byte.
+    pub(crate) fn of_meta(start: &[u8]) -> Self {
+        let start = &start[..start.len().min(PRESCAN_BYTES)];
+        let lower = start.to_ascii_lowercase();
+        let mut from = 0;
+        while let Some(at) = find(&lower[from..], b"charset") {
+            from += at + b"charset".len();
+            let tag = lower[..from]
+                .iter()
+                .rposition(|byte| *byte == b'<')
+                .unwrap_or(0);
+            if !lower[tag..].starts_with(b"<meta") {
+                continue;
+            }
+            let rest = lower[from..].trim_ascii_start();
+            let Some(rest) = rest.strip_prefix(b"=") else {
+                continue;
+            };
+            let rest = rest.trim_ascii_start();
+            let rest = rest
+                .strip_prefix(b"\"")
+                .or(rest.strip_prefix(b"'"))
+                .unwrap_or(rest);
+            let end = rest
+                .iter()
+                .position(|byte| !byte.is_ascii_alphanumeric() && !b"-_:.".contains(byte))
+                .unwrap_or(rest.len());
+            let label = String::from_utf8_lossy(&rest[..end]);
+            if let Some(encoding) = Encoding::for_label(label.as_bytes()) {
+                // A page that says in ASCII that it is UTF-16 is UTF-8 (HTML §13.2.3.2).
+                let is_utf_16 = encoding.name().starts_with("UTF-16");
+                return if is_utf_16 {
+                    Self::Utf8
+                } else {
+                    Self::of_encoding(encoding)
+                };
+            }
+        }
+        Self::SingleByte
+    }
+
+    /// `bytes` as text of which [`written`](Self::written) makes the same bytes again; `None` if ASCII is not certain.
+    pub(crate) fn read(self, bytes: &[u8]) -> Option<std::borrow::Cow<'_, str>> {
+        match self {
+            Self::Opaque => None,
+            Self::MultiByte if !bytes.is_ascii() => None,
+            Self::Utf8 => match std::str::from_utf8(bytes) {
+                Ok(text) => Some(text.into()),
+                // A page may still be read; what is not ASCII in it is left.
+                Err(_) => None,
+            },
+            Self::SingleByte | Self::MultiByte => Some(transparent(bytes)),
+        }
+    }
+
+    /// The bytes of a text that [`read`](Self::read) gave, changed in ASCII alone.
+    pub(crate) fn written(self, text: String) -> Vec<u8> {
+        match self {
+            Self::Utf8 => text.into_bytes(),
+            _ => bytes_of(&text),
+        }
+    }
+
+    /// What a value of a page means, which was read byte for byte; `None` if that is not certain.
+    pub(crate) fn meant(self, value: &str) -> Option<std::borrow::Cow<'_, str>> {
+        if value.is_ascii() {
+            return Some(value.into());
+        }
+        match self {
+            Self::Utf8 => String::from_utf8(bytes_of(value)).ok().map(Into::into),
+            _ => None,
+        }
+    }
+
+    /// The reverse of [`meant`](Self::meant).
+    pub(crate) fn spelled(self, meant: &str) -> String {
+        if meant.is_ascii() {
+            meant.to_owned()
+        } else {
+            transparent(meant.as_bytes()).into_owned()
+        }
+    }
+}
+
+/// One character for each byte.
+fn transparent(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    WINDOWS_1252.decode_without_bom_handling(bytes).0
+}
+
+fn bytes_of(text: &str) -> Vec<u8> {
+    WINDOWS_1252.encode(text).0.into_owned()
+}
+
+fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
+    text.windows(mark.len()).position(|window| window == mark)
+}

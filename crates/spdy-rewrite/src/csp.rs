@@ -1,0 +1,279 @@
+//! Content-Security-Policy (CSP Level 3): read for what it allows, and rewritten so that what it allowed of a moved
+//! host it allows where that is moved to.
+//!
+//! ```text
+//!  img-src 'self' https://cdn.test/a/
+//!  img-src 'self' https://cdn.test/a/ https://www.site.test/.spdy/1/-/s/cdn.test/a/
+//! ```
+//!
+//! A host's own source stays, for redirects and for what is not moved. Nothing is widened: the path of a moved source
+//! is the path of the source, or of the rules' entry, whichever is narrower. A source that stands for many hosts
+//! (`*.cdn.test`) cannot be said of a path but for the hosts that the rules name; what then is not allowed is not moved.
+
+use http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, HeaderMap, HeaderValue,
+};
+use url::Url;
+
+use crate::csp_source::{Source, additions};
+use crate::kind::{Kind, Kinds};
+use crate::rules::Rules;
+
+/// What an element bears that a policy may ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Credentials<'a> {
+    /// Its `nonce`.
+    pub nonce: Option<&'a str>,
+    /// Its `integrity`.
+    pub integrity: Option<&'a str>,
+    /// Whether another script imports it, which `'strict-dynamic'` trusts.
+    pub imported: bool,
+}
+
+/// One policy: directives in order, of which the first of a name counts.
+#[derive(Clone, Debug)]
+struct Policy {
+    directives: Vec<(String, Vec<String>)>,
+}
+
+impl Policy {
+    fn parse(text: &str) -> Self {
+        let mut directives: Vec<(String, Vec<String>)> = Vec::new();
+        for directive in text.split(';') {
+            let mut words = directive.split_ascii_whitespace().map(str::to_owned);
+            if let Some(name) = words.next().map(|name| name.to_ascii_lowercase())
+                && !directives.iter().any(|(known, _)| *known == name)
+            {
+                directives.push((name, words.collect()));
+            }
+        }
+        Self { directives }
+    }
+
+    /// The sources that govern `kind`; `None` if nothing does.
+    fn sources(&self, kind: Kind) -> Option<&[String]> {
+        governing(kind).iter().find_map(|name| {
+            let directive = self.directives.iter().find(|(known, _)| known == name);
+            directive.map(|(_, sources)| sources.as_slice())
+        })
+    }
+
+    fn allows(&self, site: &Url, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+        let Some(sources) = self.sources(kind) else {
+            return true;
+        };
+        if matches!(kind, Kind::Script | Kind::Style) && has_nonce(sources, credentials.nonce) {
+            return true;
+        }
+        if kind == Kind::Script {
+            if has_hashes(sources, credentials.integrity) {
+                return true;
+            }
+            if has(sources, "'strict-dynamic'") {
+                return credentials.imported;
+            }
+        }
+        sources
+            .iter()
+            .filter_map(|source| Source::parse(source))
+            .any(|source| source.matches(site, url))
+    }
+}
+
+/// The directives that speak of a kind, the first that is there counts.
+fn governing(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Image => &["img-src", "default-src"],
+        Kind::Style => &["style-src-elem", "style-src", "default-src"],
+        Kind::Font => &["font-src", "default-src"],
+        Kind::Media => &["media-src", "default-src"],
+        Kind::Script => &["script-src-elem", "script-src", "default-src"],
+    }
+}
+
+/// The kinds that a directive speaks of, if it is one that matters here.
+fn governed(directive: &str) -> Kinds {
+    Kind::ALL
+        .into_iter()
+        .filter(|kind| {
+            governing(*kind)
+                .iter()
+                .any(|name| directive.eq_ignore_ascii_case(name))
+        })
+        .collect()
+}
+
+fn has(sources: &[String], keyword: &str) -> bool {
+    sources
+        .iter()
+        .any(|source| source.eq_ignore_ascii_case(keyword))
+}
+
+fn has_nonce(sources: &[String], nonce: Option<&str>) -> bool {
+    let is_it = |source: &String| {
+        let named = source
+            .strip_prefix("'nonce-")
+            .and_then(|rest| rest.strip_suffix('\''));
+        named.is_some() && named == nonce
+    };
+    nonce.is_some_and(|nonce| !nonce.is_empty()) && sources.iter().any(is_it)
+}
+
+fn is_hash(source: &str) -> bool {
+    ["'sha256-", "'sha384-", "'sha512-"]
+        .iter()
+        .any(|start| source.starts_with(start))
+}
+
+/// Whether every hash of `integrity` is a source (CSP §6.7.2.3).
+fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
+    let Some(integrity) = integrity else {
+        return false;
+    };
+    let mut hashes = integrity
+        .split_ascii_whitespace()
+        .map(|hash| format!("'{}'", hash.split('?').next().unwrap_or_default()))
+        .filter(|hash| is_hash(hash))
+        .peekable();
+    hashes.peek().is_some() && hashes.all(|hash| sources.contains(&hash))
+}
+
+/// The policies of one page, as they came and as they are sent on.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    site: Url,
+    original: Vec<Policy>,
+    rewritten: Vec<Policy>,
+}
+
+impl Policies {
+    /// No policy.
+    pub fn none(rules: &Rules) -> Self {
+        Self {
+            site: rules.site().clone(),
+            original: Vec::new(),
+            rewritten: Vec::new(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.original.is_empty()
+    }
+
+    /// Rewrites the policies of a page's head in place, those that only report too, and keeps those that are enforced.
+    pub fn rewrite_head(rules: &Rules, headers: &mut HeaderMap) -> Self {
+        let mut policies = Self::none(rules);
+        for (name, is_enforced) in [
+            (CONTENT_SECURITY_POLICY, true),
+            (CONTENT_SECURITY_POLICY_REPORT_ONLY, false),
+        ] {
+            let mut values = Vec::new();
+            let mut changed = false;
+            for value in headers.get_all(&name) {
+                // A policy in bytes that are no text is passed on, and allows nothing that we know of.
+                let Ok(text) = value.to_str() else {
+                    values.push(value.clone());
+                    continue;
+                };
+                let rewritten = if is_enforced {
+                    policies.add(rules, text)
+                } else {
+                    rewrite(rules, text)
+                };
+                let rewritten = rewritten.and_then(|text| HeaderValue::from_str(&text).ok());
+                changed |= rewritten.is_some();
+                values.push(rewritten.unwrap_or_else(|| value.clone()));
+            }
+            if changed {
+                headers.remove(&name);
+                for value in values {
+                    headers.append(name.clone(), value);
+                }
+            }
+        }
+        policies
+    }
+
+    /// Adds what a field or a `meta` says; the text that is sent on, if it is another.
+    pub fn add(&mut self, rules: &Rules, text: &str) -> Option<String> {
+        let rewritten = rewrite(rules, text);
+        let now = rewritten.as_deref().unwrap_or(text);
+        self.original.extend(text.split(',').map(Policy::parse));
+        self.rewritten.extend(now.split(',').map(Policy::parse));
+        rewritten
+    }
+
+    /// Whether they allowed `url` as `kind` as they came.
+    pub fn allow(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+        self.original
+            .iter()
+            .all(|policy| policy.allows(&self.site, url, kind, credentials))
+    }
+
+    /// Whether they allow `url` as `kind` as they are sent on.
+    pub fn allow_moved(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+        self.rewritten
+            .iter()
+            .all(|policy| policy.allows(&self.site, url, kind, credentials))
+    }
+
+    /// Whether a script that stands in the page itself may run.
+    pub fn allow_inline_script(&self, nonce: Option<&str>) -> bool {
+        self.original.iter().all(|policy| {
+            policy.sources(Kind::Script).is_none_or(|sources| {
+                let is_strict = has(sources, "'strict-dynamic'")
+                    || sources
+                        .iter()
+                        .any(|source| is_hash(source) || source.starts_with("'nonce-"));
+                has_nonce(sources, nonce) || has(sources, "'unsafe-inline'") && !is_strict
+            })
+        })
+    }
+}
+
+/// `text`, one or more policies parted by commas, with the sources of moved hosts added; `None` if none is.
+pub fn rewrite(rules: &Rules, text: &str) -> Option<String> {
+    let mut changed = false;
+    let policies: Vec<_> = text
+        .split(',')
+        .map(|policy| {
+            let directives: Vec<_> = policy
+                .split(';')
+                .map(|directive| match added(rules, directive) {
+                    Some(added) => {
+                        changed = true;
+                        format!("{}{added}", directive.trim_end())
+                    }
+                    None => directive.to_owned(),
+                })
+                .collect();
+            directives.join(";")
+        })
+        .collect();
+    changed.then(|| policies.join(","))
+}
+
+fn added(rules: &Rules, directive: &str) -> Option<String> {
+    let mut words = directive.split_ascii_whitespace();
+    let kinds = governed(words.next()?);
+    if kinds.is_empty() {
+        return None;
+    }
+    let sources: Vec<Source> = words.filter_map(Source::parse).collect();
+    let site = rules.site();
+    let mut out = String::new();
+    let mut said = Vec::new();
+    for source in &sources {
+        for addition in additions(rules, source, kinds) {
+            let is_there = Url::parse(&addition)
+                .is_ok_and(|url| sources.iter().any(|source| source.matches(site, &url)));
+            if !is_there && !said.contains(&addition) {
+                out.push(' ');
+                out.push_str(&addition);
+                said.push(addition);
+            }
+        }
+    }
+    (!out.is_empty()).then_some(out)
+}

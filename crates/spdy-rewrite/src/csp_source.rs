@@ -1,0 +1,269 @@
+//! One source of a policy's directive: what it matches (CSP §6.7.2), and what stands for it where its host is moved.
+
+use url::Url;
+
+use crate::capability::Subject;
+use crate::config::Scheme;
+use crate::entry::{Entry, is_in};
+use crate::host::{self, Pattern};
+use crate::kind::{Kind, Kinds};
+use crate::rules::{Rules, Standing};
+use crate::verdict::{Finder, Verdict};
+
+/// A source that speaks of URLs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Source {
+    /// `'self'`.
+    Site,
+    /// `*`.
+    Any,
+    /// `https:`.
+    Scheme(String),
+    /// `[scheme://]host[:port][/path]`.
+    Host {
+        scheme: Option<String>,
+        host: String,
+        /// Whether it is every name below `host`.
+        is_wild: bool,
+        port: Port,
+        path: String,
+    },
+}
+
+/// The port of a source.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Port {
+    Default,
+    Any,
+    Of(u16),
+}
+
+impl Source {
+    /// The source of that text; keywords other than `'self'`, nonces and hashes speak of no URL.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text.eq_ignore_ascii_case("'self'") {
+            return Some(Self::Site);
+        }
+        if text.starts_with('\'') {
+            return None;
+        }
+        if text == "*" {
+            return Some(Self::Any);
+        }
+        let text_lower = text.to_ascii_lowercase();
+        if let Some(scheme) = text_lower.strip_suffix(':')
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        {
+            return Some(Self::Scheme(scheme.to_owned()));
+        }
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
+            None => (None, text),
+        };
+        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let (host, port) = match authority.rsplit_once(':') {
+            None => (authority, Port::Default),
+            Some((host, "*")) => (host, Port::Any),
+            Some((host, port)) => (host, Port::Of(port.parse().ok()?)),
+        };
+        let host = host.to_ascii_lowercase();
+        let (is_wild, host) = match host.strip_prefix("*.") {
+            Some(below) => (true, below.to_owned()),
+            None => (false, host),
+        };
+        (!host.is_empty()).then(|| Self::Host {
+            scheme,
+            host,
+            is_wild,
+            port,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether a page of `site` may load `url` by it.
+    pub(crate) fn matches(&self, site: &Url, url: &Url) -> bool {
+        match self {
+            Self::Site => {
+                let is_upgrade =
+                    site.scheme() == "http" && url.scheme() == "https" && site.host() == url.host();
+                site.origin() == url.origin()
+                    || is_upgrade && site.port().is_none() && url.port().is_none()
+            }
+            Self::Any => matches!(url.scheme(), "http" | "https" | "ws" | "wss"),
+            Self::Scheme(scheme) => scheme_matches(scheme, url.scheme()),
+            Self::Host {
+                scheme,
+                host,
+                is_wild,
+                port,
+                path,
+            } => {
+                let named = url.host_str().unwrap_or_default();
+                let is_host = if *is_wild {
+                    named != host && host::is_under(named, host)
+                } else {
+                    named == host
+                };
+                let is_port = match port {
+                    Port::Any => true,
+                    Port::Default => url.port().is_none(),
+                    Port::Of(port) => {
+                        let got = url.port_or_known_default();
+                        got == Some(*port) || *port == 80 && got == Some(443)
+                    }
+                };
+                scheme_matches(scheme.as_deref().unwrap_or(site.scheme()), url.scheme())
+                    && is_host
+                    && is_port
+                    && path_matches(path, url.path())
+            }
+        }
+    }
+}
+
+fn scheme_matches(wanted: &str, got: &str) -> bool {
+    wanted == got || wanted == "http" && got == "https"
+}
+
+fn path_matches(wanted: &str, got: &str) -> bool {
+    wanted.is_empty() || is_in(&decoded(got), &decoded(wanted))
+}
+
+/// Percent-encoding undone, as bytes that are compared and nothing else.
+fn decoded(path: &str) -> String {
+    let mut out = Vec::with_capacity(path.len());
+    let bytes = path.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = path
+            .get(at + 1..at + 3)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (bytes[at], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// What to add to a directive for `kinds` beside `source`: where that is moved to, in full.
+pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<String> {
+    let Source::Host {
+        scheme,
+        host,
+        is_wild,
+        port,
+        path,
+    } = source
+    else {
+        return Vec::new();
+    };
+    let wanted = scheme.as_deref().unwrap_or(rules.site().scheme());
+    let mut out = Vec::new();
+    for entry in &rules.entries {
+        let is_port = match port {
+            Port::Any => true,
+            Port::Default => entry.port == entry.scheme.default_port(),
+            Port::Of(port) => entry.port == *port,
+        };
+        let name = match &entry.pattern {
+            Pattern::Exact(name) if *is_wild && name != host && host::is_under(name, host) => name,
+            pattern if !is_wild && pattern.matches(host) => host,
+            _ => continue,
+        };
+        if is_port && scheme_matches(wanted, entry.scheme.name()) {
+            out.extend(of_entry(rules, entry, name, path, kinds));
+        }
+    }
+    let is_plain = wanted == "https" && *port == Port::Default && !is_wild;
+    let passive = kinds.and(Kinds::PASSIVE);
+    if is_plain
+        && !passive.is_empty()
+        && host::check(host).is_ok()
+        && let Ok(Standing::Discovered) = rules.standing(Scheme::Https, host, 443, "/")
+        && let Some(keys) = &rules.keys
+    {
+        let site = rules.site_origin();
+        let capability = keys.make(Subject {
+            site,
+            scheme: 's',
+            host,
+            port: 443,
+            target: None,
+        });
+        let path = if path.is_empty() { "/" } else { path };
+        out.push(written(format!(
+            "{site}{}1/{capability}/s/{host}{path}",
+            rules.prefix()
+        )));
+    }
+    out
+}
+
+fn of_entry(rules: &Rules, entry: &Entry, host: &str, path: &str, kinds: Kinds) -> Option<String> {
+    let path = narrower(&entry.path, path)?;
+    // A host that is denied or merged has entries that nobody can use.
+    rules.standing(entry.scheme, host, entry.port, path).ok()?;
+    let site = rules.site_origin();
+    if !kinds.and(plain_kinds(entry)).is_empty() {
+        let port = if entry.port == entry.scheme.default_port() {
+            String::new()
+        } else {
+            format!("~{}", entry.port)
+        };
+        return Some(written(format!(
+            "{site}{}1/-/{}/{host}{port}{path}",
+            rules.prefix(),
+            entry.scheme.letter()
+        )));
+    }
+    // Scripts of a host that many share have a URL each: one that is named in full can be said.
+    let is_exact = kinds.has(Kind::Script) && entry.is_exact(Kind::Script) && !path.ends_with('/');
+    let url = Url::parse(&format!(
+        "{}://{host}:{}{path}",
+        entry.scheme.name(),
+        entry.port
+    ))
+    .ok()?;
+    match rules.verdict(&url, Kind::Script, Finder::Site) {
+        Verdict::Move(path) if is_exact => Some(written(format!("{site}{path}"))),
+        _ => None,
+    }
+}
+
+/// The kinds that are moved without a capability for each URL.
+fn plain_kinds(entry: &Entry) -> Kinds {
+    entry
+        .kinds
+        .iter()
+        .filter(|kind| !entry.is_exact(*kind))
+        .collect()
+}
+
+/// The narrower of two paths of a host, if one is in the other; an empty one is all.
+fn narrower<'p>(listed: &'p str, source: &'p str) -> Option<&'p str> {
+    if source.is_empty() || is_in(listed, source) {
+        Some(listed)
+    } else if is_in(source, listed) {
+        Some(source)
+    } else {
+        None
+    }
+}
+
+/// A source may hold neither what parts directives nor what parts policies.
+fn written(source: String) -> String {
+    if source.contains([';', ',']) {
+        source.replace(';', "%3B").replace(',', "%2C")
+    } else {
+        source
+    }
+}

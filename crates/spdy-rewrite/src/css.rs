@@ -1,0 +1,200 @@
+//! A style sheet with its references moved: the tokens that name URLs are replaced, every other byte stays.
+//!
+//! In a moved sheet what is relative is right as it stands, since a moved path keeps its form. What starts at the
+//! root (`/x.png`) or climbs past it would now mean the site's, so it is written anew; what must not be moved is
+//! written out in full.
+
+use std::borrow::Cow;
+
+use url::Url;
+
+use crate::charset::Charset;
+use crate::csp::Credentials;
+use crate::css_urls::{CssUrl, Form, Use, urls};
+use crate::kind::Kind;
+use crate::moved_url::Moved;
+use crate::reference::{Judged, Place, Reference};
+use crate::rules::Rules;
+use crate::verdict::{Finder, Reason};
+
+/// A sheet that is a resource of its own.
+#[derive(Clone, Debug)]
+pub struct Sheet {
+    base: Url,
+    /// Where it is served, if that is not where it is from.
+    seen_from: Option<Url>,
+    finder: Finder,
+}
+
+impl Sheet {
+    /// A sheet at `url`, which is served as it was asked for: the site's own.
+    pub fn own(url: &Url) -> Self {
+        Self {
+            base: url.clone(),
+            seen_from: None,
+            finder: Finder::Site,
+        }
+    }
+
+    /// A sheet that was asked for as `moved`, and came from `last` (the same, unless redirects were followed).
+    pub fn moved(rules: &Rules, moved: &Moved, last: &Moved) -> Self {
+        Self {
+            base: last.url().clone(),
+            seen_from: rules.site().join(&moved.path()).ok(),
+            finder: last.finder(),
+        }
+    }
+
+    fn place<'a>(&'a self, rules: &'a Rules) -> Place<'a> {
+        Place {
+            rules,
+            base: &self.base,
+            seen_from: self.seen_from.as_ref(),
+            in_full: self.seen_from.is_none() && self.base.origin() != rules.site().origin(),
+            finder: self.finder,
+            ascii_only: false,
+            policies: None,
+        }
+    }
+}
+
+/// A sheet that was rewritten.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Rewritten<'t> {
+    /// Its bytes: those that came, if nothing was to be moved.
+    pub body: Cow<'t, [u8]>,
+    /// What it names, in order.
+    pub references: Vec<Reference>,
+    /// Why it was not looked at, if so.
+    pub left: Option<Reason>,
+}
+
+/// Rewrites the bytes of a sheet; `declared` is the charset of its Content-Type.
+///
+/// A sheet in an encoding that is not ASCII's superset is passed as it is, and one in several bytes a character that
+/// is not UTF-8, too: there, a byte that looks like a quote may be half a letter.
+pub fn rewrite_bytes<'t>(
+    rules: &Rules,
+    sheet: &Sheet,
+    bytes: &'t [u8],
+    declared: Option<&str>,
+) -> Rewritten<'t> {
+    let untouched = || Rewritten {
+        body: Cow::Borrowed(bytes),
+        references: Vec::new(),
+        left: Some(Reason::Characters),
+    };
+    let charset = Charset::of_sheet(bytes, declared);
+    let Some(text) = charset.read(bytes) else {
+        return untouched();
+    };
+    let mut references = Vec::new();
+    let place = Place {
+        ascii_only: charset != Charset::Utf8,
+        ..sheet.place(rules)
+    };
+    let rewritten = match rewrite_at(&place, &text, &mut |found| references.push(found)) {
+        Cow::Borrowed(_) => Cow::Borrowed(bytes),
+        Cow::Owned(rewritten) => Cow::Owned(charset.written(rewritten)),
+    };
+    Rewritten {
+        body: rewritten,
+        references,
+        left: None,
+    }
+}
+
+/// Rewrites the text of a sheet; `found` is told of each reference, in order.
+pub fn rewrite<'t>(
+    rules: &Rules,
+    sheet: &Sheet,
+    text: &'t str,
+    found: &mut dyn FnMut(Reference),
+) -> Cow<'t, str> {
+    rewrite_at(&sheet.place(rules), text, found)
+}
+
+/// The same wherever CSS stands: in a sheet, a `style` element or attribute.
+pub(crate) fn rewrite_at<'t>(
+    place: &Place<'_>,
+    text: &'t str,
+    found: &mut dyn FnMut(Reference),
+) -> Cow<'t, str> {
+    let mut out = String::new();
+    let mut copied = 0;
+    for named in urls(text) {
+        let judged = judge(place, &named);
+        judged.reference.into_iter().for_each(&mut *found);
+        let Some(written) = judged.written else {
+            continue;
+        };
+        out.push_str(&text[copied..named.span.start]);
+        write(&mut out, &text[named.span.clone()], named.form, &written);
+        copied = named.span.end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
+    let kind = match named.usage {
+        Use::Import => Kind::Style,
+        Use::Font => Kind::Font,
+        Use::Image | Use::Fragment | Use::Custom => Kind::Image,
+    };
+    let text = named.url.as_str();
+    let leave = |reason| {
+        let url = place.base.join(text).ok();
+        let reference = url.as_ref().map(|url| Reference {
+            url: url.to_string(),
+            kind,
+            outcome: Err(reason),
+        });
+        let written = url.and_then(|url| place.written_out(text, &url));
+        Judged { written, reference }
+    };
+    match named.usage {
+        // Relative to whatever uses it, in some browsers to this sheet: only what is absolute is sure.
+        Use::Custom if !is_absolute(text) => Judged {
+            written: None,
+            reference: None,
+        },
+        Use::Fragment if text.contains('#') && !text.starts_with('#') => leave(Reason::Fragment),
+        _ => place.judge(text, kind, Credentials::default()),
+    }
+}
+
+fn is_absolute(text: &str) -> bool {
+    text.starts_with("//") || Url::parse(text).is_ok()
+}
+
+/// Writes `url` in the form of the token it stands for.
+fn write(out: &mut String, token: &str, form: Form, url: &str) {
+    match form {
+        Form::Quoted => {
+            let quote = if token.starts_with('\'') { '\'' } else { '"' };
+            out.push(quote);
+            for letter in url.chars() {
+                if letter == quote || letter == '\\' {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+            out.push(quote);
+        }
+        Form::Unquoted => {
+            let open = token.find('(').map_or(token.len(), |at| at + 1);
+            out.push_str(&token[..open]);
+            for letter in url.chars() {
+                if matches!(letter, '(' | ')' | '\'' | '"' | '\\') {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+            out.push(')');
+        }
+    }
+}

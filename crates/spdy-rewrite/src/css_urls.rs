@@ -1,0 +1,378 @@
+//! Where a style sheet names URLs: a walk over its tokens (CSS Syntax Level 3) that keeps every byte's place.
+
+use std::ops::Range;
+
+use cssparser::{ParseError, Parser, ParserInput, Token};
+
+/// Blocks within blocks that are looked into; what lies deeper is skipped unread.
+const DEPTH: usize = 32;
+
+/// What a URL in a sheet is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Use {
+    /// `@import`: a sheet that this one waits for.
+    Import,
+    /// In `@font-face`.
+    Font,
+    /// In a declaration.
+    Image,
+    /// In a property that takes a fragment of an SVG, of the document's own origin alone (`filter`, `clip-path`, …).
+    Fragment,
+    /// In a custom property: what it is relative to depends on where it is used.
+    Custom,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    /// `url(…)` without quotes: the whole token.
+    Unquoted,
+    /// A string, in whatever function or rule it stands.
+    Quoted,
+}
+
+/// A URL in a style sheet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CssUrl {
+    /// As written, escapes undone; relative to the sheet.
+    pub url: String,
+    /// The token's bytes in the text.
+    pub span: Range<usize>,
+    /// What it is for.
+    pub usage: Use,
+    pub(crate) form: Form,
+}
+
+/// The URLs in `text`, in order: `url()`, `src()`, `image-set()`, `@import`; not what `@namespace` and the like name.
+pub fn urls(text: &str) -> Vec<CssUrl> {
+    let mut found = Vec::new();
+    // Most sheets of a page name nothing, and most `style` attributes.
+    if !may_name(text) {
+        return found;
+    }
+    let mut input = ParserInput::new(text);
+    let walk = Walk {
+        depth: 0,
+        strings: false,
+        usage: Use::Image,
+    };
+    walk.run(&mut Parser::new(&mut input), &mut found);
+    found
+}
+
+/// Whether there is a parenthesis, an at-rule or an escape, without which no URL is named.
+fn may_name(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'(' | b'@' | b'\\'))
+}
+
+/// One block, and what surrounds it.
+#[derive(Clone, Copy)]
+struct Walk {
+    depth: usize,
+    /// Whether a bare string is a URL.
+    strings: bool,
+    usage: Use,
+}
+
+/// What an at-rule's prelude does with URLs.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Rule {
+    None,
+    Import,
+    /// What it names is fetched by nobody.
+    Name,
+    FontFace,
+}
+
+impl Walk {
+    fn run(self, parser: &mut Parser<'_, '_>, found: &mut Vec<CssUrl>) {
+        let mut rule = Rule::None;
+        let mut usage = self.usage;
+        let mut is_property = None;
+        loop {
+            let start = parser.position().byte_index();
+            let Ok(token) = parser.next_including_whitespace_and_comments() else {
+                return;
+            };
+            let inner = match token {
+                Token::WhiteSpace(_) | Token::Comment(_) => continue,
+                Token::Ident(name) => {
+                    is_property = Some(property(name));
+                    continue;
+                }
+                Token::Colon => {
+                    // Inside a function the property stays that of the declaration.
+                    if let (Some(of), false) = (is_property.take(), self.strings) {
+                        usage = if matches!(self.usage, Use::Font | Use::Custom) {
+                            self.usage
+                        } else {
+                            of
+                        };
+                    }
+                    continue;
+                }
+                Token::Semicolon => {
+                    (rule, usage, is_property) = (Rule::None, self.usage, None);
+                    continue;
+                }
+                Token::AtKeyword(name) => {
+                    rule = at_rule(name);
+                    (usage, is_property) = (self.usage, None);
+                    continue;
+                }
+                Token::UnquotedUrl(url) => {
+                    let url = url.to_string();
+                    let span = start..parser.position().byte_index();
+                    push(found, rule, usage, url, span, Form::Unquoted);
+                    rule = after(rule);
+                    continue;
+                }
+                Token::QuotedString(url) => {
+                    if self.strings || rule == Rule::Import {
+                        let url = url.to_string();
+                        let span = start..parser.position().byte_index();
+                        push(found, rule, usage, url, span, Form::Quoted);
+                        rule = after(rule);
+                    }
+                    continue;
+                }
+                Token::Function(name) => {
+                    let strings = Strings::of(name);
+                    if strings == Strings::First {
+                        let inner = parser.parse_nested_block(first_string);
+                        if let Ok((url, span)) = inner {
+                            push(found, rule, usage, url, span, Form::Quoted);
+                            rule = after(rule);
+                        }
+                        is_property = None;
+                        continue;
+                    }
+                    Walk {
+                        depth: self.depth + 1,
+                        strings: strings == Strings::All,
+                        usage,
+                    }
+                }
+                Token::ParenthesisBlock | Token::SquareBracketBlock => Walk {
+                    depth: self.depth + 1,
+                    strings: false,
+                    usage,
+                },
+                Token::CurlyBracketBlock => {
+                    // A declaration's value may be a block (custom properties); else one ends whatever it follows.
+                    let of = match rule {
+                        Rule::FontFace => Use::Font,
+                        _ if usage == Use::Custom => Use::Custom,
+                        _ => self.usage,
+                    };
+                    (rule, usage) = (
+                        Rule::None,
+                        if usage == Use::Custom {
+                            usage
+                        } else {
+                            self.usage
+                        },
+                    );
+                    Walk {
+                        depth: self.depth + 1,
+                        strings: false,
+                        usage: of,
+                    }
+                }
+                _ => {
+                    is_property = None;
+                    continue;
+                }
+            };
+            is_property = None;
+            if inner.depth <= DEPTH {
+                // A block that ends badly was still read as far as it went.
+                let _ = parser.parse_nested_block(|parser| -> Result<(), ParseError<'_, ()>> {
+                    inner.run(parser, found);
+                    Ok(())
+                });
+            }
+        }
+    }
+}
+
+/// `@import` has one URL; what follows are its conditions.
+fn after(rule: Rule) -> Rule {
+    if rule == Rule::Import {
+        Rule::None
+    } else {
+        rule
+    }
+}
+
+fn push(
+    found: &mut Vec<CssUrl>,
+    rule: Rule,
+    usage: Use,
+    url: String,
+    span: Range<usize>,
+    form: Form,
+) {
+    let usage = match rule {
+        Rule::Import => Use::Import,
+        Rule::Name => return,
+        _ => usage,
+    };
+    found.push(CssUrl {
+        url,
+        span,
+        usage,
+        form,
+    });
+}
+
+fn first_string<'i>(
+    parser: &mut Parser<'i, '_>,
+) -> Result<(String, Range<usize>), ParseError<'i, ()>> {
+    parser.skip_whitespace();
+    let start = parser.position().byte_index();
+    let url = parser.expect_string()?.to_string();
+    let span = start..parser.position().byte_index();
+    // Modifiers may follow (`crossorigin()`); they stay.
+    while parser.next().is_ok() {}
+    Ok((url, span))
+}
+
+/// Which strings in a function are URLs.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Strings {
+    First,
+    All,
+    None,
+}
+
+impl Strings {
+    fn of(function: &str) -> Self {
+        let is = |name: &str| function.eq_ignore_ascii_case(name);
+        if is("url") || is("src") {
+            Self::First
+        } else if is("image-set") || is("-webkit-image-set") {
+            Self::All
+        } else {
+            Self::None
+        }
+    }
+}
+
+fn at_rule(name: &str) -> Rule {
+    let is = |wanted: &str| name.eq_ignore_ascii_case(wanted);
+    if is("import") {
+        Rule::Import
+    } else if is("namespace") || is("document") || is("-moz-document") {
+        Rule::Name
+    } else if is("font-face") {
+        Rule::FontFace
+    } else {
+        Rule::None
+    }
+}
+
+fn property(name: &str) -> Use {
+    const FRAGMENTS: [&str; 12] = [
+        "filter",
+        "-webkit-filter",
+        "backdrop-filter",
+        "-webkit-backdrop-filter",
+        "clip-path",
+        "-webkit-clip-path",
+        "fill",
+        "stroke",
+        "marker",
+        "marker-start",
+        "marker-mid",
+        "marker-end",
+    ];
+    if name.starts_with("--") {
+        Use::Custom
+    } else if FRAGMENTS
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+    {
+        Use::Fragment
+    } else {
+        Use::Image
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<(String, Use)> {
+        urls(text)
+            .into_iter()
+            .map(|found| (found.url, found.usage))
+            .collect()
+    }
+
+    #[test]
+    fn every_way_to_name_a_resource_is_found_with_its_use() {
+        let text = r#"@charset "utf-8"; @namespace svg url(http://www.w3.org/2000/svg); @import "a.css"; @IMPORT url(b.css) layer(x) print;
+            @import url("c.css") supports(background: url(s.png));
+            @font-face { font-family: "x"; src: url("d.woff") format("woff"), url('e.ttf') format("truetype"), local("no"); }
+            p { background: #fff url(f\.png) no-repeat; content: "not.png" }
+            @media screen { q { background: image-set("g.png" 1x, url(h.png) 2x type("image/png")) } }
+            r { mask: url(#here); background: src("i.png") } t { --x: url(j.png); --y: { background: url(k.png) }; color: red; background: URL( l.png ) }
+            u { filter: url(m.svg#blur); cursor: url(n.cur), auto } @-moz-document url(o) { } v { background: url(p.png"#;
+        use Use::{Custom, Font, Fragment, Image, Import};
+        let want = [
+            ("a.css", Import),
+            ("b.css", Import),
+            ("c.css", Import),
+            ("s.png", Image),
+            ("d.woff", Font),
+            ("e.ttf", Font),
+            ("f.png", Image),
+            ("g.png", Image),
+            ("h.png", Image),
+            ("#here", Image),
+            ("i.png", Image),
+            ("j.png", Custom),
+            ("k.png", Custom),
+            ("l.png", Image),
+            ("m.svg#blur", Fragment),
+            ("n.cur", Image),
+            ("p.png", Image),
+        ];
+        assert_eq!(
+            found(text),
+            want.map(|(url, usage)| (url.to_owned(), usage))
+        );
+    }
+
+    #[test]
+    fn a_span_is_the_token_and_nothing_else() {
+        let text = r#"a{b:url( "x" crossorigin(anonymous))}c{d: /* e */ url(y) }@import/**/'z'"#;
+        let spans: Vec<_> = urls(text)
+            .into_iter()
+            .map(|found| &text[found.span])
+            .collect();
+        assert_eq!(spans, [r#""x""#, "url(y)", "'z'"]);
+    }
+
+    #[test]
+    fn nested_rules_have_properties_of_their_own() {
+        let text =
+            "a { --x: 1; &:hover { background: url(b) } filter: url(c#d); e:f { mask: url(g) } }";
+        use Use::{Fragment, Image};
+        let want = [("b", Image), ("c#d", Fragment), ("g", Image)];
+        assert_eq!(
+            found(text),
+            want.map(|(url, usage)| (url.to_owned(), usage))
+        );
+    }
+
+    #[test]
+    fn nonsense_and_depth_end() {
+        urls(&"{".repeat(100_000));
+        urls(&"url(".repeat(10_000));
+        urls("@import @import url(\"");
+        let at = |depth: usize| urls(&format!("{}url(a)", "(".repeat(depth))).len();
+        assert_eq!((at(DEPTH), at(DEPTH + 1)), (1, 0));
+    }
+}

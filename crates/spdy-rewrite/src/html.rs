@@ -1,0 +1,254 @@
+//! A page with its references moved, as its bytes stream by.
+//!
+//! ```text
+//!  bytes ──► sniffing ──► rewriting ──► bytes        lol_html finds the tags, html_element.rs decides
+//!            BOM, head,      │
+//!            meta            └──► passing            once a tag is longer than what is held
+//!               └───────────────► passing            the encoding is no superset of ASCII, or the rules leave the page
+//! ```
+//!
+//! Tags in which nothing is to be changed pass byte for byte. Of the rest the attributes that change are written
+//! anew. What stands in `noscript`, in comments and in scripts is not touched. The text of `style` elements and
+//! import maps is held until it is whole; nothing else waits.
+//!
+//! lol_html is told that the page is windows-1252, in which every byte is a character and comes back as itself: so
+//! no byte that is not ours is ever written otherwise, whatever the page says of its encoding.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lol_html::html_content::{ContentType, TextChunk};
+use lol_html::send::{Element, HtmlRewriter as LolRewriter, Settings};
+use lol_html::{AsciiCompatibleEncoding, MemorySettings, element, text};
+use url::Url;
+
+use crate::charset::{Charset, PRESCAN_BYTES};
+use crate::html_page::Page;
+use crate::integrity::KnownSheets;
+use crate::limits::MAX_HTML_HELD_BYTES;
+use crate::page_head::PageHead;
+use crate::page_report::{PageLeft, PageReport};
+use crate::reference::Reference;
+use crate::rules::Rules;
+
+/// Where lol_html puts what it has, until it is taken.
+#[derive(Clone, Default)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl lol_html::OutputSink for Sink {
+    fn handle_chunk(&mut self, chunk: &[u8]) {
+        lock(&self.0).extend_from_slice(chunk);
+    }
+}
+
+/// Nobody panics while he holds one of these locks; if he did, what he held is still whole enough to go on with.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+enum Stage {
+    /// The first bytes, in which a `meta` may say the encoding.
+    Sniffing(Vec<u8>),
+    Rewriting(Box<LolRewriter<'static, Sink>>),
+    Passing,
+}
+
+/// Rewrites one page.
+///
+/// ```
+/// use http::{HeaderMap, StatusCode, header};
+/// use spdy_rewrite::config::{Config, HostConfig};
+/// use spdy_rewrite::html::HtmlRewriter;
+/// use spdy_rewrite::page_head::PageHead;
+/// use spdy_rewrite::rules::Rules;
+/// use url::Url;
+///
+/// let site = Url::parse("https://www.site.test")?;
+/// let config = Config { hosts: vec![HostConfig::passive("cdn.test")], ..Config::default() };
+/// let rules = std::sync::Arc::new(Rules::compile(&site, &config, None)?);
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert(header::CONTENT_TYPE, "text/html; charset=utf-8".parse()?);
+/// let head = PageHead::rewrite(&rules, &site, StatusCode::OK, &mut headers, true);
+/// let mut page = HtmlRewriter::new(&rules, &site, head, None);
+/// let mut out = Vec::new();
+/// page.write(b"<img src=https://cdn.te", &mut out);
+/// page.write(b"st/a.png>", &mut out);
+/// let report = page.end(&mut out);
+/// assert_eq!(out, br#"<img src="/.spdy/1/-/s/cdn.test/a.png">"#);
+/// assert_eq!(report.moved, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct HtmlRewriter {
+    stage: Stage,
+    page: Arc<Mutex<Page>>,
+    sink: Sink,
+    declared: Option<String>,
+}
+
+impl HtmlRewriter {
+    /// A rewriter for the site's own page at `url`, whose head was rewritten before; `sheets` knows what pinned
+    /// sheets have become.
+    pub fn new(
+        rules: &Arc<Rules>,
+        url: &Url,
+        head: PageHead,
+        sheets: Option<Arc<dyn KnownSheets>>,
+    ) -> Self {
+        let stage = match head.left {
+            Some(_) => Stage::Passing,
+            None => Stage::Sniffing(Vec::new()),
+        };
+        let declared = head.charset.clone();
+        Self {
+            stage,
+            page: Arc::new(Mutex::new(Page::new(rules, url, head, sheets))),
+            sink: Sink::default(),
+            declared,
+        }
+    }
+
+    /// Takes the next bytes of the page, and appends to `out` what is to be sent. How the page is cut changes nothing
+    /// but when what is sent.
+    pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match &mut self.stage {
+            Stage::Sniffing(start) => {
+                start.extend_from_slice(bytes);
+                // A BOM has three bytes; before them nothing is certain.
+                let charset = if start.len() < 3 {
+                    None
+                } else {
+                    Charset::of_page(start, self.declared.as_deref())
+                };
+                let is_enough = charset.is_some() || start.len() >= PRESCAN_BYTES;
+                if is_enough {
+                    self.begin(out);
+                }
+            }
+            Stage::Rewriting(rewriter) => {
+                if rewriter.write(bytes).is_err() {
+                    self.give_up();
+                }
+                self.drain(out);
+            }
+            Stage::Passing => out.extend_from_slice(bytes),
+        }
+    }
+
+    /// Ends the page: appends what was held to `out`, and says what became of it.
+    pub fn end(mut self, out: &mut Vec<u8>) -> PageReport {
+        if matches!(self.stage, Stage::Sniffing(_)) {
+            self.begin(out);
+        }
+        if let Stage::Rewriting(rewriter) = std::mem::replace(&mut self.stage, Stage::Passing)
+            && rewriter.end().is_err()
+        {
+            self.give_up();
+        }
+        self.drain(out);
+        std::mem::take(&mut lock(&self.page).report)
+    }
+
+    /// The references that were found since this was last asked, those of the head first.
+    pub fn take_references(&mut self) -> Vec<Reference> {
+        lock(&self.page).report.take_references()
+    }
+
+    /// The encoding is known, or will not be: what was held goes its way.
+    fn begin(&mut self, out: &mut Vec<u8>) {
+        let Stage::Sniffing(start) = std::mem::replace(&mut self.stage, Stage::Passing) else {
+            return;
+        };
+        let charset = Charset::of_page(&start, self.declared.as_deref())
+            .unwrap_or_else(|| Charset::of_meta(&start));
+        if charset == Charset::Opaque {
+            lock(&self.page).report.left = Some(PageLeft::Encoding);
+        } else {
+            lock(&self.page).charset = charset;
+            self.stage = Stage::Rewriting(Box::new(rewriter(&self.page, self.sink.clone())));
+        }
+        self.write(&start, out);
+    }
+
+    /// What lol_html held it has given out as it came; the rest follows it.
+    fn give_up(&mut self) {
+        self.stage = Stage::Passing;
+        lock(&self.page).report.left = Some(PageLeft::TooLong);
+    }
+
+    fn drain(&mut self, out: &mut Vec<u8>) {
+        out.append(&mut lock(&self.sink.0));
+    }
+}
+
+impl std::fmt::Debug for HtmlRewriter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stage = match &self.stage {
+            Stage::Sniffing(_) => "sniffing",
+            Stage::Rewriting(_) => "rewriting",
+            Stage::Passing => "passing",
+        };
+        f.debug_struct("HtmlRewriter")
+            .field("stage", &stage)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Elements that may name what is fetched, whatever their attributes.
+const ELEMENTS: &str = "base, meta, link, script, style, img, source, video, audio, track, input, image, feimage, \
+    use, iframe, frame, portal, object, embed, [style], [background]";
+
+fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
+    let mut selector = ELEMENTS.to_owned();
+    for attribute in lock(page).rules.lazy_attributes() {
+        selector.push_str(&format!(", [{attribute}]"));
+    }
+    let (of_elements, of_text, of_end) = (page.clone(), page.clone(), page.clone());
+    let on_element = element!(selector, move |element: &mut Element<'_, '_>| {
+        crate::html_element::rewrite(&mut lock(&of_elements), element);
+        Ok(())
+    });
+    let on_text = text!(
+        "style, script[type=importmap i]",
+        move |chunk: &mut TextChunk<'_>| {
+            rewrite_text(&mut lock(&of_text), chunk);
+            Ok(())
+        }
+    );
+    let on_bail_out =
+        move |_: &lol_html::errors::RewritingError,
+              bail_out: &mut lol_html::html_content::BailOut<'_>| {
+            bail_out.append(&lock(&of_end).held.take(), ContentType::Html);
+        };
+    let transparent =
+        AsciiCompatibleEncoding::new(encoding_rs::WINDOWS_1252).expect("windows-1252 has ASCII");
+    let settings = Settings::new_send()
+        .append_element_content_handler(on_element)
+        .append_element_content_handler(on_text)
+        .append_bail_out_handler(on_bail_out)
+        .with_encoding(transparent)
+        .with_strict(false)
+        .with_memory_settings(
+            MemorySettings::new()
+                .with_max_allowed_memory_usage(MAX_HTML_HELD_BYTES)
+                .with_graceful_bail_out_on_memory_limit_exceeded(true),
+        );
+    LolRewriter::new(settings, sink)
+}
+
+/// Holds the text of a style element or an import map until it is whole.
+fn rewrite_text(page: &mut Page, chunk: &mut TextChunk<'_>) {
+    if !page.held.is_open() {
+        return;
+    }
+    if let Some(before) = page.held.push(chunk.as_str()) {
+        // It is too long, so it passes: what was held, then this chunk as it is.
+        chunk.before(&before, ContentType::Html);
+        return;
+    }
+    if chunk.last_in_text_node() {
+        let text = page.finish_held();
+        chunk.replace(&text, ContentType::Html);
+    } else {
+        chunk.remove();
+    }
+}

@@ -1,0 +1,344 @@
+//! One element of a page: which of its attributes name what is fetched, as what, and what is written for them.
+
+use lol_html::html_content::ContentType;
+use lol_html::send::Element;
+
+use crate::csp::Credentials;
+use crate::html_page::{Embedded, Page};
+use crate::import_map;
+use crate::integrity::{self, Pinned};
+use crate::kind::{Kind, is_javascript};
+use crate::link_rel::{self, LinkUse};
+use crate::reference::Reference;
+use crate::rules::OPT_OUT;
+use crate::verdict::{Reason, Verdict};
+
+const HTML: &str = "http://www.w3.org/1999/xhtml";
+
+/// Rewrites the attributes of `element`, and says what its text is.
+pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
+    let tag = element.tag_name();
+    let reason = if element.has_attribute(OPT_OUT) {
+        Some(Reason::OptOut)
+    } else if with_cookies(element)
+        || page.media_with_cookies && matches!(tag.as_str(), "source" | "track")
+    {
+        Some(Reason::Credentials)
+    } else {
+        None
+    };
+    match tag.as_str() {
+        "base" if element.namespace_uri() == HTML => {
+            if let Some(href) = element.get_attribute("href") {
+                let href = page.meant(&href).map(std::borrow::Cow::into_owned);
+                // What cannot be read changes what everything means, so nothing relative is certain: data: is no base.
+                page.set_base(href.as_deref().unwrap_or("data:,"));
+            }
+        }
+        "meta" => meta(page, element),
+        "link" => link(page, element, reason.as_ref()),
+        "script" => script(page, element, reason.as_ref()),
+        "style" => style(page, element, reason.as_ref()),
+        "img" => {
+            url(page, element, "src", Kind::Image, reason.as_ref());
+            set(page, element, "srcset", reason.as_ref());
+        }
+        "source" => {
+            url(page, element, "src", Kind::Media, reason.as_ref());
+            set(page, element, "srcset", reason.as_ref());
+        }
+        "video" | "audio" => {
+            page.media_with_cookies = reason == Some(Reason::Credentials);
+            url(page, element, "src", Kind::Media, reason.as_ref());
+            // A poster is an image like another: no CORS, whatever the element says.
+            let reason = reason
+                .as_ref()
+                .filter(|reason| **reason != Reason::Credentials);
+            url(page, element, "poster", Kind::Image, reason);
+        }
+        "track" => url(page, element, "src", Kind::Media, reason.as_ref()),
+        "input" => {
+            let is_image = element
+                .get_attribute("type")
+                .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("image"));
+            if is_image {
+                url(page, element, "src", Kind::Image, reason.as_ref());
+            }
+        }
+        // `image` outside of SVG is how some write `img`, and browsers read it so.
+        "image" | "feimage" => {
+            for name in ["href", "xlink:href", "src"] {
+                url(page, element, name, Kind::Image, reason.as_ref());
+            }
+            set(page, element, "srcset", reason.as_ref());
+        }
+        "iframe" | "frame" | "portal" | "embed" => left(page, element, "src", &Reason::Document),
+        "object" => left(page, element, "data", &Reason::Document),
+        "use" => {
+            left(page, element, "href", &Reason::Fragment);
+            left(page, element, "xlink:href", &Reason::Fragment);
+        }
+        _ => {}
+    }
+    url(page, element, "background", Kind::Image, reason.as_ref());
+    lazy(page, element, &tag, reason.as_ref());
+    if let Some(source) = element.get_attribute("style")
+        && reason != Some(Reason::OptOut)
+        && let Some(written) = page.judge_style(&source)
+    {
+        write(element, "style", &written);
+    }
+}
+
+fn with_cookies(element: &Element<'_, '_>) -> bool {
+    element
+        .get_attribute("crossorigin")
+        .is_some_and(|mode| mode.trim().eq_ignore_ascii_case("use-credentials"))
+}
+
+fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {
+    element
+        .set_attribute(name, value)
+        .expect("the attribute was there under this name");
+}
+
+fn url(
+    page: &mut Page,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    kind: Kind,
+    reason: Option<&Reason>,
+) {
+    if let Some(source) = element.get_attribute(name)
+        && let Some(written) = page.judge(&source, kind, Credentials::default(), reason.cloned())
+    {
+        write(element, name, &written);
+    }
+}
+
+fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
+    if let Some(source) = element.get_attribute(name)
+        && let Some(written) = page.judge_srcset(&source, reason)
+    {
+        write(element, name, &written);
+    }
+}
+
+/// Tells of what is never moved, if it is another host's.
+fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason) {
+    let Some(source) = element.get_attribute(name) else {
+        return;
+    };
+    let Some(url) = page
+        .meant(&source)
+        .and_then(|text| page.place().base.join(text.trim()).ok())
+    else {
+        return;
+    };
+    let is_foreign = url.host_str().is_some_and(|host| !page.rules.is_own(host));
+    if is_foreign {
+        let url = url.into();
+        page.report.add(Reference {
+            url,
+            kind: Kind::Image,
+            outcome: Err(reason.clone()),
+        });
+    }
+}
+
+/// Attributes that a script of the page will copy into others.
+fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Option<&Reason>) {
+    let kind = match tag {
+        "script" => Kind::Script,
+        "link" => Kind::Style,
+        "video" | "audio" | "track" => Kind::Media,
+        "iframe" | "frame" | "embed" | "object" => return,
+        _ => Kind::Image,
+    };
+    let rules = page.rules.clone();
+    for name in rules.lazy_attributes() {
+        let Some(source) = element.get_attribute(name) else {
+            continue;
+        };
+        if name.ends_with("srcset") {
+            set(page, element, name, reason);
+        } else if source.contains("url(") {
+            if reason.is_none()
+                && let Some(written) = page.judge_style(&source)
+            {
+                write(element, name, &written);
+            }
+        } else {
+            url(page, element, name, kind, reason);
+        }
+    }
+}
+
+fn meta(page: &mut Page, element: &mut Element<'_, '_>) {
+    let is_policy = element
+        .get_attribute("http-equiv")
+        .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-security-policy"));
+    let content = element.get_attribute("content").filter(|_| is_policy);
+    let Some(text) = content.as_deref().and_then(|content| page.meant(content)) else {
+        return;
+    };
+    let rules = page.rules.clone();
+    if let Some(written) = page.policies.add(&rules, &text) {
+        let written = page.spelled(&written);
+        write(element, "content", &written);
+    }
+}
+
+fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
+    // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
+    if element.namespace_uri() == HTML && reason != Some(&Reason::OptOut) {
+        page.held.open(Embedded::Style);
+    } else {
+        page.held.close();
+    }
+}
+
+fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+    let rel = element.get_attribute("rel").unwrap_or_default();
+    let kind = match link_rel::of(&rel, element.get_attribute("as").as_deref()) {
+        LinkUse::Fetch(kind) => kind,
+        LinkUse::Module => {
+            import_map_before(page, element, reason);
+            Kind::Script
+        }
+        LinkUse::Connect => {
+            if let Some(href) = element
+                .get_attribute("href")
+                .filter(|_| reason != Some(&Reason::OptOut))
+                && let Some(href) = page.meant(&href).map(std::borrow::Cow::into_owned)
+                && page.place().drops_connect(&href)
+            {
+                page.report.drop_connect(href);
+                element.remove();
+            }
+            return;
+        }
+        LinkUse::Other => return,
+    };
+    if kind == Kind::Image {
+        set(page, element, "imagesrcset", reason);
+    }
+    fetched(page, element, "href", kind, reason);
+}
+
+fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+    page.held.close();
+    let kind = element
+        .get_attribute("type")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    match kind.as_str() {
+        "importmap" => {
+            page.has_import_map = true;
+            if reason != Some(&Reason::OptOut) && !element.has_attribute("src") {
+                page.held.open(Embedded::ImportMap);
+            }
+        }
+        kind if kind.trim() == "module" => {
+            import_map_before(page, element, reason);
+            fetched(page, element, "src", Kind::Script, reason);
+        }
+        kind if kind.is_empty() || is_javascript(kind.trim()) => {
+            fetched(page, element, "src", Kind::Script, reason);
+            for name in ["href", "xlink:href"] {
+                if element.namespace_uri() != HTML {
+                    fetched(page, element, name, Kind::Script, reason);
+                }
+            }
+        }
+        // Data, templates, speculation rules: what is in them is the page's business.
+        _ => {}
+    }
+}
+
+/// A script, sheet or preload: what it bears may decide whether it moves.
+fn fetched(
+    page: &mut Page,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    kind: Kind,
+    reason: Option<&Reason>,
+) {
+    let Some(source) = element.get_attribute(name) else {
+        return;
+    };
+    let nonce = element.get_attribute("nonce");
+    let integrity = element.get_attribute("integrity");
+    let credentials = Credentials {
+        nonce: nonce.as_deref(),
+        integrity: integrity.as_deref(),
+        imported: false,
+    };
+    let pinned = integrity
+        .as_deref()
+        .filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
+    let pinned = pinned.map(|metadata| known(page, &source, metadata));
+    let reason = match pinned {
+        Some(Pinned::Unknown) => reason.cloned().or(Some(Reason::Integrity)),
+        _ => reason.cloned(),
+    };
+    if let Some(written) = page.judge(&source, kind, credentials, reason) {
+        write(element, name, &written);
+        if let Some(Pinned::Rewritten(hash)) = pinned {
+            write(element, "integrity", &hash);
+        }
+    }
+}
+
+/// What is known of a sheet that would be moved.
+fn known(page: &Page, source: &str, metadata: &str) -> Pinned {
+    let place = page.place();
+    let url = page
+        .meant(source)
+        .and_then(|text| place.base.join(text.trim()).ok());
+    match (url, &page.sheets) {
+        (Some(url), Some(sheets))
+            if matches!(
+                page.rules.verdict(&url, Kind::Style, place.finder),
+                Verdict::Move(_)
+            ) =>
+        {
+            sheets.pinned(&url, metadata)
+        }
+        _ => Pinned::Unknown,
+    }
+}
+
+/// Puts an import map before the first module of a page that has none before it.
+///
+/// If the page has one further down, browsers that take several merge both; the others would have refused the
+/// page's own, which comes after a module.
+fn import_map_before(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+    if page.has_import_map || reason == Some(&Reason::OptOut) {
+        return;
+    }
+    page.has_import_map = true;
+    let nonce = element
+        .get_attribute("nonce")
+        .filter(|nonce| !nonce.is_empty());
+    let is_plain = |nonce: &String| {
+        nonce
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte))
+    };
+    if nonce.as_ref().is_some_and(|nonce| !is_plain(nonce))
+        || !page.policies.allow_inline_script(nonce.as_deref())
+    {
+        return;
+    }
+    if let Some(map) = import_map::fresh(&page.place()) {
+        let nonce = nonce
+            .map(|nonce| format!(" nonce=\"{nonce}\""))
+            .unwrap_or_default();
+        element.before(
+            &format!("<script type=\"importmap\"{nonce}>{map}</script>"),
+            ContentType::Html,
+        );
+        page.report.import_map_added = true;
+    }
+}

@@ -1,0 +1,277 @@
+//! What is known of a page while it streams by: its base, its policies, what is held of it, and the report.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::charset::Charset;
+use crate::csp::{Credentials, Policies};
+use crate::css;
+use crate::import_map;
+use crate::integrity::KnownSheets;
+use crate::kind::Kind;
+use crate::limits::MAX_EMBEDDED_BYTES;
+use crate::page_head::PageHead;
+use crate::page_report::PageReport;
+use crate::reference::{Judged, Place, Reference};
+use crate::rules::Rules;
+use crate::verdict::{Finder, Reason};
+use crate::{entities, srcset};
+
+/// What a text that is held will be rewritten as.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Embedded {
+    Style,
+    ImportMap,
+}
+
+/// The text of an element, until it is whole.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    what: Option<Embedded>,
+    text: String,
+}
+
+impl Held {
+    /// Begins to hold the text of an element; one that never came to its text is forgotten.
+    pub(crate) fn open(&mut self, what: Embedded) {
+        self.what = Some(what);
+        self.text.clear();
+    }
+
+    /// Whether the next text is to be held.
+    pub(crate) fn is_open(&self) -> bool {
+        self.what.is_some()
+    }
+
+    /// Forgets what was begun: the next text is another's.
+    pub(crate) fn close(&mut self) {
+        self.what = None;
+    }
+
+    /// Holds more. Past [`MAX_EMBEDDED_BYTES`] it gives back what was held before, and holds no more.
+    pub(crate) fn push(&mut self, text: &str) -> Option<String> {
+        if self.text.len() + text.len() > MAX_EMBEDDED_BYTES {
+            self.what = None;
+            return Some(std::mem::take(&mut self.text));
+        }
+        self.text.push_str(text);
+        None
+    }
+
+    /// What is held, as it came.
+    pub(crate) fn take(&mut self) -> String {
+        self.what = None;
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// A page.
+pub(crate) struct Page {
+    pub(crate) rules: Arc<Rules>,
+    document: Url,
+    base: Option<Url>,
+    in_full: bool,
+    pub(crate) policies: Policies,
+    pub(crate) charset: Charset,
+    pub(crate) sheets: Option<Arc<dyn KnownSheets>>,
+    pub(crate) held: Held,
+    /// Whether the page has an import map, or was given one, or it is too late for one.
+    pub(crate) has_import_map: bool,
+    /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
+    pub(crate) media_with_cookies: bool,
+    pub(crate) report: PageReport,
+}
+
+impl Page {
+    pub(crate) fn new(
+        rules: &Arc<Rules>,
+        url: &Url,
+        head: PageHead,
+        sheets: Option<Arc<dyn KnownSheets>>,
+    ) -> Self {
+        let mut report = PageReport::default();
+        report.left = head.left;
+        head.references
+            .into_iter()
+            .for_each(|reference| report.add(reference));
+        Self {
+            in_full: url.origin() != rules.site().origin(),
+            rules: rules.clone(),
+            document: url.clone(),
+            base: None,
+            policies: head.policies,
+            charset: Charset::SingleByte,
+            sheets,
+            held: Held::default(),
+            has_import_map: false,
+            media_with_cookies: false,
+            report,
+        }
+    }
+
+    /// The first `base` with an `href` counts, from where it stands on; what is no URL of the web changes nothing.
+    pub(crate) fn set_base(&mut self, href: &str) {
+        if self.base.is_some() {
+            return;
+        }
+        let base = self.document.join(href.trim()).ok();
+        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+        let base = base.unwrap_or_else(|| self.document.clone());
+        self.in_full = base.origin() != self.rules.site().origin();
+        self.base = Some(base);
+    }
+
+    /// Where references of the page itself stand.
+    pub(crate) fn place(&self) -> Place<'_> {
+        Place {
+            rules: &self.rules,
+            base: self.base.as_ref().unwrap_or(&self.document),
+            seen_from: None,
+            in_full: self.in_full,
+            finder: Finder::Site,
+            ascii_only: self.charset != Charset::Utf8,
+            policies: Some(&self.policies),
+        }
+    }
+
+    /// What the source of an attribute's value means; `None` if that is not certain.
+    pub(crate) fn meant<'s>(&self, source: &'s str) -> Option<Cow<'s, str>> {
+        let meant = match self.charset.meant(source)? {
+            Cow::Borrowed(text) => entities::decode(text)?,
+            Cow::Owned(text) => Cow::Owned(entities::decode(&text)?.into_owned()),
+        };
+        (self.charset == Charset::Utf8 || meant.is_ascii()).then_some(meant)
+    }
+
+    /// The source of a value, but for its quotes.
+    pub(crate) fn spelled(&self, meant: &str) -> String {
+        self.charset.spelled(&entities::encode(meant))
+    }
+
+    /// Judges one URL, and tells of it; what is to be written, if anything.
+    pub(crate) fn judge(
+        &mut self,
+        source: &str,
+        kind: Kind,
+        credentials: Credentials<'_>,
+        reason: Option<Reason>,
+    ) -> Option<String> {
+        let judged = match self.meant(source) {
+            Some(text) => self.place().judge_unless(reason, &text, kind, credentials),
+            None => self.unreadable(source, kind),
+        };
+        self.tell(judged).map(|url| self.spelled(&url))
+    }
+
+    fn unreadable(&self, source: &str, kind: Kind) -> Judged {
+        let url = source.to_owned();
+        Judged {
+            written: None,
+            reference: Some(Reference {
+                url,
+                kind,
+                outcome: Err(Reason::Characters),
+            }),
+        }
+    }
+
+    fn tell(&mut self, judged: Judged) -> Option<String> {
+        judged
+            .reference
+            .into_iter()
+            .for_each(|reference| self.report.add(reference));
+        judged.written
+    }
+
+    /// The same for each URL of a `srcset`.
+    pub(crate) fn judge_srcset(&mut self, source: &str, reason: Option<&Reason>) -> Option<String> {
+        let Some(text) = self.meant(source) else {
+            let judged = self.unreadable(source, Kind::Image);
+            return self.tell(judged);
+        };
+        let mut out = String::new();
+        let mut copied = 0;
+        for range in srcset::urls(&text) {
+            let judged = self.place().judge_unless(
+                reason.cloned(),
+                &text[range.clone()],
+                Kind::Image,
+                Credentials::default(),
+            );
+            // A URL that ends in a comma would take the next candidate with it.
+            if let Some(url) = self.tell(judged).filter(|url| !url.ends_with(',')) {
+                out.push_str(&text[copied..range.start]);
+                out.push_str(&url);
+                copied = range.end;
+            }
+        }
+        if copied == 0 {
+            return None;
+        }
+        out.push_str(&text[copied..]);
+        Some(self.spelled(&out))
+    }
+
+    /// The same for the value of a `style` attribute.
+    pub(crate) fn judge_style(&mut self, source: &str) -> Option<String> {
+        // Without a parenthesis nothing is named; one may be written as a reference, or escaped.
+        if !source.contains(['(', '&', '\\']) {
+            return None;
+        }
+        let text = self.meant(source)?;
+        let (rewritten, found) = rewrite_css(&self.place(), &text);
+        found
+            .into_iter()
+            .for_each(|reference| self.report.add(reference));
+        rewritten.map(|text| self.spelled(&text))
+    }
+
+    /// The text that was held, rewritten.
+    pub(crate) fn finish_held(&mut self) -> String {
+        let what = self.held.what;
+        let source = self.held.take();
+        // Where not every character is certain, those of ASCII are, unless they may be halves of others.
+        let meant = self.charset.meant(&source);
+        let place = Place {
+            ascii_only: meant.is_none() || self.charset != Charset::Utf8,
+            ..self.place()
+        };
+        let text = match &meant {
+            Some(text) => text,
+            None if self.charset == Charset::MultiByte => return source,
+            None => source.as_str(),
+        };
+        let (rewritten, found) = match what {
+            Some(Embedded::Style) => rewrite_css(&place, text),
+            Some(Embedded::ImportMap) => {
+                let mut found = Vec::new();
+                (
+                    import_map::rewrite(&place, text, &mut |reference| found.push(reference)),
+                    found,
+                )
+            }
+            None => (None, Vec::new()),
+        };
+        let is_meant = meant.is_some();
+        found
+            .into_iter()
+            .for_each(|reference| self.report.add(reference));
+        match rewritten {
+            Some(text) if is_meant => self.charset.spelled(&text),
+            Some(text) => text,
+            None => source,
+        }
+    }
+}
+
+fn rewrite_css(place: &Place<'_>, text: &str) -> (Option<String>, Vec<Reference>) {
+    let mut found = Vec::new();
+    let rewritten = css::rewrite_at(place, text, &mut |reference| found.push(reference));
+    let rewritten = match rewritten {
+        Cow::Owned(text) => Some(text),
+        Cow::Borrowed(_) => None,
+    };
+    (rewritten, found)
+}

@@ -1,0 +1,134 @@
+//! Link fields of a page's head (RFC 8288): rewritten as the elements they stand for.
+
+use http::header::{HeaderMap, HeaderValue, LINK};
+use url::Url;
+
+use crate::csp::{Credentials, Policies};
+use crate::kind::Kind;
+use crate::link_rel::{self, LinkUse};
+use crate::reference::{Place, Reference};
+use crate::rules::Rules;
+use crate::verdict::{Finder, Reason};
+
+/// Rewrites the Link fields of the page at `page` in place; what they name, in order.
+pub fn rewrite(
+    rules: &Rules,
+    page: &Url,
+    policies: &Policies,
+    headers: &mut HeaderMap,
+) -> Vec<Reference> {
+    let place = Place {
+        rules,
+        base: page,
+        seen_from: None,
+        in_full: page.origin() != rules.site().origin(),
+        finder: Finder::Site,
+        ascii_only: false,
+        policies: Some(policies),
+    };
+    let mut found = Vec::new();
+    let mut values = Vec::new();
+    let mut changed = false;
+    for value in headers.get_all(LINK) {
+        let members = value.to_str().map(members);
+        let Ok(members) = members else {
+            values.push(value.clone());
+            continue;
+        };
+        let rewritten: Vec<_> = members
+            .iter()
+            .filter_map(|member| rewrite_member(&place, member, &mut found))
+            .collect();
+        if rewritten.iter().eq(members.iter().copied()) {
+            values.push(value.clone());
+            continue;
+        }
+        changed = true;
+        // What was a field's value with a moved URL in it is one still.
+        if !rewritten.is_empty()
+            && let Ok(value) = HeaderValue::from_str(&rewritten.join(", "))
+        {
+            values.push(value);
+        }
+    }
+    if changed {
+        headers.remove(LINK);
+        for value in values {
+            headers.append(LINK, value);
+        }
+    }
+    found
+}
+
+/// The links of a value, parted by commas outside of brackets and quotes.
+fn members(value: &str) -> Vec<&str> {
+    let mut members = Vec::new();
+    let (mut start, mut in_brackets, mut in_quotes, mut escaped) = (0, false, false, false);
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_quotes => escaped = true,
+            b'"' if !in_brackets => in_quotes = !in_quotes,
+            b'<' if !in_quotes => in_brackets = true,
+            b'>' if !in_quotes => in_brackets = false,
+            b',' if !in_brackets && !in_quotes => {
+                members.push(value[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    members.push(value[start..].trim());
+    members.retain(|member| !member.is_empty());
+    members
+}
+
+/// The first parameter of that name, unquoted.
+fn parameter<'m>(parameters: &'m str, name: &str) -> Option<&'m str> {
+    parameters.split(';').find_map(|parameter| {
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        key.trim()
+            .eq_ignore_ascii_case(name)
+            .then(|| value.trim().trim_matches('"'))
+    })
+}
+
+/// A link as it is sent on; nothing if it goes.
+fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -> Option<String> {
+    let parts = member
+        .strip_prefix('<')
+        .and_then(|rest| rest.split_once('>'));
+    let Some((target, parameters)) =
+        parts.filter(|(_, parameters)| parameter(parameters, "anchor").is_none())
+    else {
+        return Some(member.to_owned());
+    };
+    let rel = parameter(parameters, "rel").unwrap_or_default();
+    let kind = match link_rel::of(rel, parameter(parameters, "as")) {
+        LinkUse::Fetch(kind) => kind,
+        LinkUse::Module => Kind::Script,
+        LinkUse::Connect if place.drops_connect(target) => return None,
+        LinkUse::Connect | LinkUse::Other => return Some(member.to_owned()),
+    };
+    let integrity = parameter(parameters, "integrity");
+    let with_cookies = parameter(parameters, "crossorigin")
+        .is_some_and(|mode| mode.eq_ignore_ascii_case("use-credentials"));
+    let reason = if with_cookies {
+        Some(Reason::Credentials)
+    } else if kind == Kind::Style && integrity.is_some() {
+        Some(Reason::Integrity)
+    } else {
+        None
+    };
+    let credentials = Credentials {
+        nonce: parameter(parameters, "nonce"),
+        integrity,
+        imported: false,
+    };
+    let judged = place.judge_unless(reason, target, kind, credentials);
+    found.extend(judged.reference);
+    Some(match judged.written {
+        Some(url) => format!("<{url}>{parameters}"),
+        None => member.to_owned(),
+    })
+}

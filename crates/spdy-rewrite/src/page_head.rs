@@ -1,0 +1,96 @@
+//! The head of a page: whether the page is rewritten at all, and what of its head is.
+
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use url::Url;
+
+use crate::csp::Policies;
+use crate::link_header;
+use crate::page_report::PageLeft;
+use crate::reference::Reference;
+use crate::rewritten;
+use crate::rules::Rules;
+
+/// What the head of a page said, for [`HtmlRewriter`](crate::html::HtmlRewriter).
+#[derive(Clone, Debug)]
+pub struct PageHead {
+    pub(crate) policies: Policies,
+    /// The charset of its Content-Type.
+    pub(crate) charset: Option<String>,
+    /// Why the page is passed on as it is, if so: then nothing of its head was touched.
+    pub left: Option<PageLeft>,
+    /// What its Link fields name.
+    pub references: Vec<Reference>,
+}
+
+impl PageHead {
+    /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten:
+    /// policies, links, and what the origin said of its own bytes.
+    ///
+    /// `is_exact`: see [`rewritten::amend`].
+    pub fn rewrite(
+        rules: &Rules,
+        page: &Url,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        is_exact: bool,
+    ) -> Self {
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let charset = charset(content_type);
+        let left = left(rules, page, status, headers, content_type);
+        if left.is_some() {
+            return Self {
+                policies: Policies::none(rules),
+                charset,
+                left,
+                references: Vec::new(),
+            };
+        }
+        let policies = Policies::rewrite_head(rules, headers);
+        let references = link_header::rewrite(rules, page, &policies, headers);
+        rewritten::amend(rules, headers, is_exact);
+        Self {
+            policies,
+            charset,
+            left,
+            references,
+        }
+    }
+}
+
+fn left(
+    rules: &Rules,
+    page: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+    content_type: &str,
+) -> Option<PageLeft> {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let is_coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !essence.eq_ignore_ascii_case("text/html") {
+        Some(PageLeft::NotHtml)
+    } else if rules.leaves_page(page.path()) {
+        Some(PageLeft::OptOut)
+    } else if rewritten::forbids(headers) {
+        Some(PageLeft::NoTransform)
+    } else if headers.get_all(CONTENT_ENCODING).iter().any(is_coded) {
+        Some(PageLeft::Coded)
+    } else if status == StatusCode::PARTIAL_CONTENT {
+        Some(PageLeft::Partial)
+    } else {
+        None
+    }
+}
+
+/// The charset that a Content-Type says.
+pub fn charset(content_type: &str) -> Option<String> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.trim().trim_matches('"').to_owned())
+    })
+}

@@ -1,0 +1,127 @@
+//! What became of a page: how many references moved, which did not and why, and by host.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::limits::{MAX_REFERENCES, MAX_REPORTED_HOSTS};
+use crate::reference::Reference;
+use crate::verdict::Reason;
+
+/// Why a page, or a sheet, is passed on as it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageLeft {
+    /// It is of another type than HTML.
+    #[error("it is no HTML")]
+    NotHtml,
+    /// It says `Cache-Control: no-transform` (RFC 9111 §5.2.2.6).
+    #[error("it says no-transform")]
+    NoTransform,
+    /// The rules leave it.
+    #[error("the rules leave this page")]
+    OptOut,
+    /// It came compressed.
+    #[error("its coding was not undone")]
+    Coded,
+    /// It is a part of a page.
+    #[error("it is a part of a page")]
+    Partial,
+    /// Its encoding is not a superset of ASCII.
+    #[error("its encoding is no superset of ASCII")]
+    Encoding,
+    /// A tag or a comment of it was longer than what is held; it was rewritten up to there.
+    #[error("a tag of it is longer than what is held")]
+    TooLong,
+}
+
+impl PageLeft {
+    /// The name for metrics and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotHtml => "not-html",
+            Self::NoTransform => "no-transform",
+            Self::OptOut => "page-opt-out",
+            Self::Coded => "coded",
+            Self::Partial => "partial",
+            Self::Encoding => "encoding",
+            Self::TooLong => "too-long",
+        }
+    }
+}
+
+/// Of one host: how many references were moved, and how many left.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct HostCount {
+    /// References that were moved.
+    pub moved: usize,
+    /// References that were left.
+    pub left: usize,
+}
+
+/// What became of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PageReport {
+    /// Why it was passed on as it is, if it was.
+    pub left: Option<PageLeft>,
+    /// References that were moved.
+    pub moved: usize,
+    /// References that were left, by the name of the reason; the site's own are not among them.
+    pub left_because: BTreeMap<&'static str, usize>,
+    /// By origin of another host: up to [`MAX_REPORTED_HOSTS`].
+    pub hosts: BTreeMap<String, HostCount>,
+    /// Hints to connect that were taken out, by what they named.
+    pub connects_dropped: Vec<String>,
+    /// Whether an import map was put in.
+    pub import_map_added: bool,
+    /// References that nobody was told of, because more than [`MAX_REFERENCES`] waited to be taken.
+    pub untold: usize,
+    #[serde(skip)]
+    pending: Vec<Reference>,
+}
+
+impl PageReport {
+    /// Counts a reference, and keeps it to be told.
+    pub(crate) fn add(&mut self, reference: Reference) {
+        let host = url::Url::parse(&reference.url)
+            .ok()
+            .map(|url| url.origin().ascii_serialization());
+        let is_own = reference.outcome == Err(Reason::Own);
+        match &reference.outcome {
+            Ok(_) => self.moved += 1,
+            Err(_) if is_own => {}
+            Err(reason) => *self.left_because.entry(reason.name()).or_default() += 1,
+        }
+        if let Some(host) = host.filter(|_| !is_own)
+            && (self.hosts.len() < MAX_REPORTED_HOSTS || self.hosts.contains_key(&host))
+        {
+            let count = self.hosts.entry(host).or_default();
+            match &reference.outcome {
+                Ok(_) => count.moved += 1,
+                Err(_) => count.left += 1,
+            }
+        }
+        if self.pending.len() < MAX_REFERENCES {
+            self.pending.push(reference);
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// Tells of a hint to connect that was taken out.
+    pub(crate) fn drop_connect(&mut self, href: String) {
+        if self.connects_dropped.len() < MAX_REPORTED_HOSTS {
+            self.connects_dropped.push(href);
+        }
+    }
+
+    /// The references that were found since they were last taken, in the order of the page.
+    pub fn take_references(&mut self) -> Vec<Reference> {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// How many references were left, for whatever reason.
+    pub fn left_count(&self) -> usize {
+        self.left_because.values().sum()
+    }
+}

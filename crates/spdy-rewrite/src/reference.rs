@@ -1,0 +1,219 @@
+//! One reference, wherever it stands: what it means, and what is written in its place.
+//!
+//! A reference means what it means from where it was written (`base`). It is read from where the browser thinks it
+//! stands (`seen_from`): the same, unless the sheet around it was moved. So a moved reference is written only if the
+//! browser would not come to the moved URL by itself, and one that stays is written out in full if the browser would
+//! come to another place.
+
+use url::Url;
+
+use crate::csp::{Credentials, Policies};
+use crate::kind::Kind;
+use crate::rules::Rules;
+use crate::verdict::{Finder, Reason, Verdict};
+
+/// A reference that was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reference {
+    /// What it means, in full; as written where that is no URL.
+    pub url: String,
+    /// What it is used as.
+    pub kind: Kind,
+    /// Whether it was moved, and to which path and query under the site's name.
+    pub outcome: Result<String, Reason>,
+}
+
+/// Where references stand, and what is known there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) rules: &'a Rules,
+    pub(crate) base: &'a Url,
+    /// From where the browser reads what stands here, if not from `base`.
+    pub(crate) seen_from: Option<&'a Url>,
+    /// Whether a path from the root would not lead to the site.
+    pub(crate) in_full: bool,
+    pub(crate) finder: Finder,
+    /// Whether only ASCII can be read for certain here.
+    pub(crate) ascii_only: bool,
+    /// The page's policies; a sheet is loaded by pages that it does not know.
+    pub(crate) policies: Option<&'a Policies>,
+}
+
+/// What to write for a reference, and what to say of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    /// What stands there from now on; `None` leaves the text.
+    pub(crate) written: Option<String>,
+    /// For the report; nothing for what is not fetched at all.
+    pub(crate) reference: Option<Reference>,
+}
+
+impl Judged {
+    fn nothing() -> Self {
+        Self {
+            written: None,
+            reference: None,
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Judges `text`, which is used as `kind`; `credentials` are what the element bears.
+    pub(crate) fn judge(&self, text: &str, kind: Kind, credentials: Credentials<'_>) -> Judged {
+        let text = text.trim_matches(|c: char| c <= ' ');
+        if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
+            return Judged::nothing();
+        }
+        let unread = |reason| Judged {
+            written: None,
+            reference: Some(Reference {
+                url: text.to_owned(),
+                kind,
+                outcome: Err(reason),
+            }),
+        };
+        if self.ascii_only && !text.is_ascii() {
+            return unread(Reason::Characters);
+        }
+        let Ok(url) = self.base.join(text) else {
+            return unread(Reason::Unreadable);
+        };
+        // More of its own host a sheet may always name: it is under the same capability.
+        let finder = match self.finder {
+            Finder::Discovered if url.origin() == self.base.origin() => Finder::Listed,
+            finder => finder,
+        };
+        let verdict = match self.rules.verdict(&url, kind, finder) {
+            Verdict::Move(path) => self.under_policy(&url, path, kind, credentials),
+            leave @ Verdict::Leave(_) => leave,
+        };
+        let (written, outcome) = match verdict {
+            Verdict::Move(path) => {
+                let written = if self.means_by_itself(text, &path) {
+                    None
+                } else if self.in_full {
+                    Some(format!("{}{path}", self.rules.site_origin()))
+                } else {
+                    Some(path.clone())
+                };
+                let end = path.find('#').unwrap_or(path.len());
+                (written, Ok(path[..end].to_owned()))
+            }
+            Verdict::Leave(reason) => (self.written_out(text, &url), Err(reason)),
+        };
+        let url = url.into();
+        Judged {
+            written,
+            reference: Some(Reference { url, kind, outcome }),
+        }
+    }
+
+    /// The same, unless there is a reason to leave what would be moved.
+    pub(crate) fn judge_unless(
+        &self,
+        reason: Option<Reason>,
+        text: &str,
+        kind: Kind,
+        credentials: Credentials<'_>,
+    ) -> Judged {
+        let judged = self.judge(text, kind, credentials);
+        match (reason, judged.reference) {
+            (
+                Some(reason),
+                Some(Reference {
+                    url,
+                    kind,
+                    outcome: Ok(_),
+                }),
+            ) => Judged {
+                written: None,
+                reference: Some(Reference {
+                    url,
+                    kind,
+                    outcome: Err(reason),
+                }),
+            },
+            (_, reference) => Judged {
+                reference,
+                ..judged
+            },
+        }
+    }
+
+    /// Whether a hint to connect to the host of `text` goes, because pages need it for nothing but what is moved.
+    ///
+    /// A page streams by, so whether *this* page needs the host further down cannot be waited for: the rules say it
+    /// of the host (see [`HostConfig::whole`](crate::config::HostConfig::whole)), and the page's policy must not
+    /// hold anything there back.
+    pub(crate) fn drops_connect(&self, text: &str) -> bool {
+        let Ok(mut url) = self.base.join(text.trim()) else {
+            return false;
+        };
+        url.set_path("/");
+        url.set_query(None);
+        url.set_fragment(None);
+        let Some(entry) = self.rules.whole_entry(&url) else {
+            return false;
+        };
+        entry.kinds.iter().all(|kind| {
+            let credentials = Credentials {
+                imported: true,
+                ..Credentials::default()
+            };
+            match self.rules.verdict(&url, kind, self.finder) {
+                Verdict::Move(path) => matches!(
+                    self.under_policy(&url, path, kind, credentials),
+                    Verdict::Move(_)
+                ),
+                // A path or a script of a shared host that is moved one by one.
+                Verdict::Leave(_) => entry.path != "/",
+            }
+        })
+    }
+
+    /// Whether the browser comes to the moved URL from what stands there.
+    fn means_by_itself(&self, text: &str, path: &str) -> bool {
+        self.seen_from
+            .and_then(|seen_from| seen_from.join(text).ok())
+            .is_some_and(|seen| self.on_site(path) == seen)
+    }
+
+    fn on_site(&self, path: &str) -> Url {
+        self.rules
+            .site()
+            .join(path)
+            .expect("a moved path is a path of the site")
+    }
+
+    /// What a reference that stays becomes, so that the browser still goes where it led.
+    pub(crate) fn written_out(&self, text: &str, url: &Url) -> Option<String> {
+        let is_same = self.seen_from?.join(text).is_ok_and(|seen| seen == *url);
+        (!is_same).then(|| url.to_string())
+    }
+
+    /// What the page's policy blocks stays blocked, and what it allows stays allowed.
+    fn under_policy(
+        &self,
+        url: &Url,
+        path: String,
+        kind: Kind,
+        credentials: Credentials<'_>,
+    ) -> Verdict {
+        let Some(policies) = self.policies.filter(|policies| !policies.is_empty()) else {
+            return Verdict::Move(path);
+        };
+        let moved = self.on_site(&path);
+        if policies.allow(url, kind, credentials) && policies.allow_moved(&moved, kind, credentials)
+        {
+            Verdict::Move(path)
+        } else {
+            Verdict::Leave(Reason::Policy)
+        }
+    }
+}
+
+/// Whether `text` starts with this scheme, in any case.
+pub(crate) fn has_scheme(text: &str, scheme: &str) -> bool {
+    text.split_once(':')
+        .is_some_and(|(before, _)| before.eq_ignore_ascii_case(scheme))
+}

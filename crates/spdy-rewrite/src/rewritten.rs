@@ -1,0 +1,67 @@
+//! The head of an answer whose body is rewritten: what no longer holds of it goes, and its ETag is its own.
+
+use http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, ETAG, HeaderMap, HeaderName, HeaderValue,
+    LAST_MODIFIED,
+};
+
+use crate::rules::Rules;
+
+/// Whether the origin forbids to change the body (RFC 9111 §5.2.2.6).
+pub fn forbids(headers: &HeaderMap) -> bool {
+    let values = headers
+        .get_all(CACHE_CONTROL)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    values
+        .flat_map(|value| value.split(','))
+        .any(|directive| directive.trim().eq_ignore_ascii_case("no-transform"))
+}
+
+/// Takes out what the origin said of its own bytes, and marks its ETag with the rules that rewrote them.
+///
+/// The same bytes under the same rules are rewritten to the same bytes, so a strong ETag stays strong. Where more
+/// than these decides (`is_exact` false: sheets that happened to be at hand), it becomes weak.
+pub fn amend(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
+    for name in [CONTENT_LENGTH, LAST_MODIFIED, ACCEPT_RANGES] {
+        headers.remove(name);
+    }
+    for name in [
+        "content-md5",
+        "digest",
+        "content-digest",
+        "repr-digest",
+        "unencoded-digest",
+    ] {
+        headers.remove(HeaderName::from_static(name));
+    }
+    let etag = headers
+        .get(ETAG)
+        .and_then(|etag| marked(etag, rules.tag(), is_exact));
+    headers.remove(ETAG);
+    if let Some(etag) = etag {
+        headers.insert(ETAG, etag);
+    }
+}
+
+fn marked(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderValue> {
+    let text = etag.to_str().ok()?;
+    let opaque = text
+        .strip_prefix("W/")
+        .unwrap_or(text)
+        .strip_prefix('"')?
+        .strip_suffix('"')?;
+    let is_weak = text.starts_with("W/") || !is_exact;
+    let weak = if is_weak { "W/" } else { "" };
+    HeaderValue::from_str(&format!("{weak}\"{opaque}~{tag}\"")).ok()
+}
+
+/// The origin's ETag in one of ours: what a client's If-None-Match says to the origin; `None` if other rules made it.
+pub fn unmarked(rules: &Rules, etag: &str) -> Option<String> {
+    let (weak, rest) = etag
+        .strip_prefix("W/")
+        .map_or(("", etag), |rest| ("W/", rest));
+    let opaque = rest.strip_prefix('"')?.strip_suffix('"')?;
+    let opaque = opaque.strip_suffix(rules.tag())?.strip_suffix('~')?;
+    Some(format!("{weak}\"{opaque}\""))
+}

@@ -1,0 +1,80 @@
+//! `srcset`: candidates of one image, each a URL and what it is for (HTML §4.8.4.3.9, *parsing a srcset attribute*).
+
+use std::ops::Range;
+
+/// Where the URLs of a `srcset` stand in it, in order.
+///
+/// A URL runs to white space, and may hold commas; if it ends in commas they part it from the next, else its
+/// descriptors run to the next comma outside of parentheses.
+pub fn urls(value: &str) -> Vec<Range<usize>> {
+    let bytes = value.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    loop {
+        while at < bytes.len() && (is_space(bytes[at]) || bytes[at] == b',') {
+            at += 1;
+        }
+        if at == bytes.len() {
+            return found;
+        }
+        let start = at;
+        while at < bytes.len() && !is_space(bytes[at]) {
+            at += 1;
+        }
+        let url = value[start..at].trim_end_matches(',');
+        found.push(start..start + url.len());
+        if start + url.len() < at {
+            continue;
+        }
+        let mut in_parentheses = false;
+        while at < bytes.len() && (in_parentheses || bytes[at] != b',') {
+            match bytes[at] {
+                b'(' => in_parentheses = true,
+                b')' => in_parentheses = false,
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(value: &str) -> Vec<&str> {
+        urls(value).into_iter().map(|range| &value[range]).collect()
+    }
+
+    #[test]
+    fn candidates_are_parted_as_browsers_part_them() {
+        assert_eq!(found("a.png 1x, b.png 2x"), ["a.png", "b.png"]);
+        assert_eq!(found("a.png 1.5x,b.png 640w"), ["a.png", "b.png"]);
+        assert_eq!(
+            found(" ,a.png,  b.png , c.png "),
+            ["a.png", "b.png", "c.png"]
+        );
+        assert_eq!(
+            found("a.png,b.png 2x"),
+            ["a.png,b.png"],
+            "commas are part of URLs"
+        );
+        assert_eq!(
+            found("w_1,h_2/a.png 1x, w_2/a.png,, 3x"),
+            ["w_1,h_2/a.png", "w_2/a.png", "3x"]
+        );
+        assert_eq!(found("a.png foo(1,2) 2x, b.png"), ["a.png", "b.png"]);
+        assert_eq!(found("a.png (unclosed, b.png 2x"), ["a.png"]);
+        assert_eq!(
+            found("data:image/png;base64,AA== 1x, b.png 2x"),
+            ["data:image/png;base64,AA==", "b.png"]
+        );
+        assert_eq!(found(""), [""; 0]);
+        assert_eq!(found(" , , "), [""; 0]);
+        assert_eq!(found("a.png\n\t2x,\x0cb.png"), ["a.png", "b.png"]);
+    }
+}

@@ -1,0 +1,248 @@
+//! Sheets: the site's own, and moved ones, in which what is relative must mean what it meant.
+
+mod support;
+
+use proptest::prelude::*;
+use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css_urls::{Use, urls};
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::verdict::{Finder, Verdict};
+use support::{discovering, rules, url};
+
+fn own(text: &str) -> String {
+    let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
+    css::rewrite(&rules(), &sheet, text, &mut |_| {}).into_owned()
+}
+
+fn moved_of(rules: &Rules, path: &str, text: &str) -> String {
+    let moved = rules.open(path).unwrap();
+    let sheet = Sheet::moved(rules, &moved, &moved);
+    css::rewrite(rules, &sheet, text, &mut |_| {}).into_owned()
+}
+
+fn moved(text: &str) -> String {
+    moved_of(&rules(), "/.spdy/1/-/s/cdn.test/css/a.css", text)
+}
+
+#[test]
+fn in_the_site_s_own_sheets_only_what_is_another_host_s_is_written() {
+    assert_eq!(
+        own(
+            "@import url( https://cdn.test/a.css ) print; a{b:url(/x.png) url(../y.png) url(//cdn.test/z.png)}"
+        ),
+        "@import url(/.spdy/1/-/s/cdn.test/a.css) print; a{b:url(/x.png) url(../y.png) url(/.spdy/1/-/s/cdn.test/z.png)}"
+    );
+    for untouched in [
+        "@charset \"utf-8\"; @namespace svg url(https://cdn.test/svg); a { b: url(#c) url(data:,x) url('') }",
+        "a { filter: url(https://cdn.test/f.svg#blur); clip-path: url(https://cdn.test/f.svg#clip) }",
+        "a { content: 'https://cdn.test/a.png'; b: url(https://stranger.test/a.png) } /* url(https://cdn.test/a.png) */",
+        "\u{feff}a { --x: url(rel.png) }",
+    ] {
+        assert_eq!(own(untouched), untouched);
+    }
+    assert_eq!(
+        own("a{--x:url(https://cdn.test/a.png)}"),
+        "a{--x:url(/.spdy/1/-/s/cdn.test/a.png)}"
+    );
+    assert_eq!(
+        own(
+            "a{b:image-set('https://cdn.test/a.png' 1x,\"https://cdn.test/b.png\" 2x) src('https://cdn.test/c.png')}"
+        ),
+        "a{b:image-set('/.spdy/1/-/s/cdn.test/a.png' 1x,\"/.spdy/1/-/s/cdn.test/b.png\" 2x) src('/.spdy/1/-/s/cdn.test/c.png')}"
+    );
+}
+
+#[test]
+fn in_a_moved_sheet_what_is_relative_stays_and_what_starts_at_the_root_is_written() {
+    for untouched in [
+        "@import 'b.css'; a{b:url(../i.png) url(x/y.png?z#f)}",
+        "a{b:url(?x)}",
+    ] {
+        assert_eq!(moved(untouched), untouched);
+    }
+    assert_eq!(
+        moved("a{b:url(/i.png)}"),
+        "a{b:url(/.spdy/1/-/s/cdn.test/i.png)}"
+    );
+    assert_eq!(
+        moved("a{b:url(../../i.png)}"),
+        "a{b:url(/.spdy/1/-/s/cdn.test/i.png)}",
+        "past the root"
+    );
+    assert_eq!(
+        moved("a{b:url(https://www.site.test/i.png)}"),
+        "a{b:url(https://www.site.test/i.png)}"
+    );
+    assert_eq!(
+        moved("a{b:url(//www.site.test/i.png)}"),
+        "a{b:url(//www.site.test/i.png)}"
+    );
+}
+
+#[test]
+fn in_a_moved_sheet_what_is_not_moved_is_written_in_full() {
+    let rules = support::compile(
+        &spdy_rewrite::config::Config {
+            hosts: vec![spdy_rewrite::config::HostConfig {
+                path: "/css/".to_owned(),
+                kinds: vec![Kind::Style, Kind::Image],
+                ..spdy_rewrite::config::HostConfig::passive("part.test")
+            }],
+            ..Default::default()
+        },
+        support::keys(),
+    );
+    let rewritten = |text| moved_of(&rules, "/.spdy/1/-/s/part.test/css/a.css", text);
+    assert_eq!(
+        rewritten("a{b:url(../i.png)}"),
+        "a{b:url(https://part.test/i.png)}",
+        "another path"
+    );
+    assert_eq!(
+        rewritten("@font-face{src:url(f.woff)}"),
+        "@font-face{src:url(https://part.test/css/f.woff)}",
+        "another kind"
+    );
+    assert_eq!(rewritten("a{b:url(i.png)}"), "a{b:url(i.png)}");
+    assert_eq!(
+        rewritten("a{filter:url(/f.svg#x)}"),
+        "a{filter:url(https://part.test/f.svg#x)}"
+    );
+}
+
+#[test]
+fn a_discovered_sheet_makes_no_capabilities_for_other_hosts() {
+    let rules = discovering();
+    let page = url("https://open.test/a.css");
+    let verdict = rules.verdict(&page, Kind::Style, Finder::Site);
+    let Verdict::Move(path) = verdict else {
+        panic!("{verdict:?}");
+    };
+    let head = path.strip_suffix("/a.css").unwrap();
+    assert_eq!(
+        moved_of(
+            &rules,
+            &path,
+            "a{b:url(/i.png) url(i.png) url(https://next.test/i.png) url(https://cdn.test/i.png)}"
+        ),
+        format!(
+            "a{{b:url({head}/i.png) url(i.png) url(https://next.test/i.png) url(/.spdy/1/-/s/cdn.test/i.png)}}"
+        )
+    );
+}
+
+#[test]
+fn a_sheet_that_was_redirected_means_what_it_means_at_its_end() {
+    let rules = rules();
+    let asked = rules.open("/.spdy/1/-/s/cdn.test/a.css").unwrap();
+    let last = rules.open("/.spdy/1/-/s/cdn.test/v2/a.css").unwrap();
+    let sheet = Sheet::moved(&rules, &asked, &last);
+    let rewritten = css::rewrite(&rules, &sheet, "a{b:url(i.png)}", &mut |_| {});
+    assert_eq!(rewritten, "a{b:url(/.spdy/1/-/s/cdn.test/v2/i.png)}");
+}
+
+#[test]
+fn characters_of_css_are_escaped_as_the_token_wants() {
+    assert_eq!(
+        own("a{b:url(https://cdn.test/a\\(1\\).png)}"),
+        "a{b:url(/.spdy/1/-/s/cdn.test/a\\(1\\).png)}"
+    );
+    assert_eq!(
+        own("a{b:url('https://cdn.test/a\\'.png')}"),
+        "a{b:url('/.spdy/1/-/s/cdn.test/a\\'.png')}"
+    );
+    assert_eq!(
+        own("a{b:url(\"https://cdn.test/a b.png"),
+        "a{b:url(\"/.spdy/1/-/s/cdn.test/a%20b.png\""
+    );
+}
+
+#[test]
+fn sheets_in_other_encodings_keep_their_bytes() {
+    let rules = rules();
+    let sheet = Sheet::own(&url("https://www.site.test/a.css"));
+    let latin = b"a{content:'\xe4';b:url(https://cdn.test/a.png) url(https://cdn.test/\xe4.png)}";
+    let rewritten = css::rewrite_bytes(&rules, &sheet, latin, Some("iso-8859-1"));
+    assert_eq!(
+        &*rewritten.body,
+        b"a{content:'\xe4';b:url(/.spdy/1/-/s/cdn.test/a.png) url(https://cdn.test/\xe4.png)}"
+    );
+    for (label, bytes) in [
+        (Some("utf-16"), &latin[..]),
+        (Some("shift_jis"), latin),
+        (None, b"\xff\xfea\0{\0"),
+        (None, latin),
+    ] {
+        let rewritten = css::rewrite_bytes(&rules, &sheet, bytes, label);
+        assert_eq!(&*rewritten.body, bytes);
+        assert_eq!(
+            rewritten.left.map(|reason| reason.name()),
+            Some("characters"),
+            "{label:?}"
+        );
+    }
+    let declared = b"@charset \"iso-8859-1\"; a{content:'\xe4';b:url(https://cdn.test/a.png)}";
+    let rewritten = css::rewrite_bytes(&rules, &sheet, declared, None);
+    assert_eq!(rewritten.references.len(), 1);
+    assert!(
+        rewritten
+            .body
+            .ends_with(b"\xe4';b:url(/.spdy/1/-/s/cdn.test/a.png)}")
+    );
+}
+
+fn any_css() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("url(https://cdn.test/a.png)".to_owned()),
+        Just("url('//cdn.test/b.png')".to_owned()),
+        Just("@import \"/c.css\";".to_owned()),
+        Just("a{b:".to_owned()),
+        Just("@font-face{src:".to_owned()),
+        Just("image-set(".to_owned()),
+        Just("--x:".to_owned()),
+        "[a-z{}();:'\"@\\\\/*# .,\u{e4}-]{0,6}",
+    ];
+    proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    /// Whatever is written in the site's own sheet is not written again.
+    #[test]
+    fn rewriting_twice_changes_nothing_more(text in any_css()) {
+        let once = own(&text);
+        prop_assert_eq!(own(&once), once.clone());
+    }
+
+    /// Read from where a moved sheet is served, each URL leads to where it led, or to where that is moved.
+    #[test]
+    fn every_url_of_a_moved_sheet_still_leads_where_it_led(text in any_css()) {
+        let rules = rules();
+        let (before, after) = (urls(&text), moved(&text));
+        let after = urls(&after);
+        prop_assert_eq!(before.len(), after.len());
+        let (base, served) = (url("https://cdn.test/css/a.css"), url("https://www.site.test/.spdy/1/-/s/cdn.test/css/a.css"));
+        for (before, after) in before.iter().zip(&after) {
+            let relative = before.url.is_empty() || before.url.starts_with('#') || before.usage == Use::Custom;
+            let Some(meant) = base.join(&before.url).ok().filter(|_| !relative) else { continue };
+            let kind = match before.usage {
+                Use::Import => Kind::Style,
+                Use::Font => Kind::Font,
+                _ => Kind::Image,
+            };
+            let leads = served.join(&after.url).unwrap();
+            let wanted = match rules.verdict(&meant, kind, Finder::Listed) {
+                Verdict::Move(path) => rules.site().join(&path).unwrap(),
+                Verdict::Leave(_) => meant,
+            };
+            prop_assert_eq!(leads, wanted, "{:?}", before);
+        }
+    }
+
+    /// A sheet that names nobody's host is the same bytes.
+    #[test]
+    fn nothing_to_move_is_nothing_changed(text in any_css()) {
+        let text = text.replace("cdn.test", "www.site.test");
+        prop_assert_eq!(own(&text), text.clone());
+    }
+}
