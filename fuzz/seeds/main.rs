@@ -4,6 +4,7 @@
 //! laws of its door without any fuzzer.
 
 mod capture;
+mod dns;
 mod http3;
 mod page;
 #[expect(dead_code, reason = "those tests use all of it, the seeds some")]
@@ -57,6 +58,7 @@ fn all() -> Vec<Seed> {
     capture::files(&mut seeds);
     capture::sealed(&mut seeds);
     capture::streams(&mut seeds);
+    dns::queries(&mut seeds);
     seeds.0
 }
 

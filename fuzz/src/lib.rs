@@ -14,6 +14,7 @@
 pub mod capture;
 pub mod channels;
 pub mod choices;
+pub mod dns;
 pub mod frame;
 pub mod header_block;
 pub mod http;
@@ -60,4 +61,5 @@ pub const DOORS: &[Door] = &[
     door("capture", capture::check_file),
     door("raw_streams", capture::check_streams),
     door("profile", profile::check),
+    door("dns_query", dns::check_query),
 ];

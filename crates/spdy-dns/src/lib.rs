@@ -1,15 +1,31 @@
-//! Names of origins, and which addresses they may have.
+//! Names, in front of the accelerator and behind it.
 //!
 //! ```text
-//!  host ──▶ origin_host.rs       a name that may be looked up?
-//!       ──▶ guarded_network.rs   refused if any of its addresses is denied; connects to what was checked
-//!       ──▶ guard.rs, ranges.rs  whose address is this?
+//!  who asks for the site's name                    who is to be fetched from
+//!        │ UDP, TCP                                      │ host
+//!      serve.rs     sockets, limits                origin_host.rs       a name that may be looked up?
+//!        │                                               │
+//!      rate_limit.rs   so many answers a second    guarded_network.rs   refused if any address is denied
+//!        │                                               │
+//!      answers.rs   question in, answer out        resolver/            upstream servers, a bounded cache
+//!        │                                               │
+//!      zones.rs     what is configured             guard.rs, ranges.rs  whose address is this?
 //! ```
 //!
-//! [`guard`] and [`origin_host`] are pure: addresses and names in, a decision out. [`guarded_network`] stands before any
-//! [`Network`](spdy_net::network::Network), also the one of virtual time.
+//! [`guard`], [`origin_host`], [`zones`], [`answers`] and [`rate_limit`] are pure: bytes and addresses in, a decision
+//! out, and time is an argument. [`resolver`] and [`guarded_network`] have their sockets of a
+//! [`Network`](spdy_net::network::Network) and their time of a [`Runtime`](spdy::runtime::Runtime), so that they run in
+//! virtual time too.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
+pub mod answers;
+mod datagrams;
 pub mod guard;
 pub mod guarded_network;
 pub mod origin_host;
 pub mod ranges;
+pub mod rate_limit;
+pub mod resolver;
+pub mod serve;
+pub mod zone_config;
+pub mod zones;

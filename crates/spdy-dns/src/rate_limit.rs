@@ -1,0 +1,267 @@
+//! How many answers one network gets by UDP: whoever forges a sender shall not flood him through us.
+//!
+//! A network's purse fills with `per_second` answers a second and holds a second's worth. Each answer costs one, also
+//! those that are not given: the purse goes below nothing, down to what `window` would fill, so that a flood is silenced
+//! for as long as it lasts and up to `window` after it. Of the answers that are not given each `slip`-th says to ask over
+//! TCP, which a forger cannot: whoever is really there, among the forged, gets through.
+//!
+//! ```text
+//!  network (/24, /56) -> purse, when it was last asked       a table of bounded length
+//! ```
+//!
+//! There is no clock here: `now` is an argument.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+/// What one network may have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RateLimits {
+    /// Answers a second, on average; 0 is no limit. Default 100: a large resolver asks from many addresses, and rarely.
+    pub per_second: u32,
+    /// For how long a flood is silenced after it has ended, at most. Default 15 s.
+    pub window: Duration,
+    /// Of the answers that are not given, each so-manieth is sent without records, to be asked for over TCP; 0 sends
+    /// none, 1 all. Default 2.
+    pub slip: u32,
+    /// Bits of an IPv4 address that are a network, 0 to 32. Default 24.
+    pub ipv4_bits: u8,
+    /// Bits of an IPv6 address that are a network, 0 to 128. Default 56.
+    pub ipv6_bits: u8,
+    /// Networks that are remembered; past it the one that was quiet longest is forgotten. Default 65,536.
+    pub networks: usize,
+}
+
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self {
+            per_second: 100,
+            window: Duration::from_secs(15),
+            slip: 2,
+            ipv4_bits: 24,
+            ipv6_bits: 56,
+            networks: 64 * 1024,
+        }
+    }
+}
+
+/// What becomes of a question.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Verdict {
+    /// It is answered.
+    Answer,
+    /// It is told to ask over TCP.
+    Slip,
+    /// Nothing is said.
+    Drop,
+}
+
+/// The table of networks.
+#[derive(Clone, Debug)]
+pub struct RateLimiter {
+    limits: RateLimits,
+    networks: BTreeMap<IpAddr, Purse>,
+    /// Which was asked from when, by the number of the question.
+    order: BTreeMap<u64, IpAddr>,
+    questions: u64,
+}
+
+/// What a network has.
+#[derive(Clone, Copy, Debug)]
+struct Purse {
+    /// Thousandths of an answer; below zero in a flood.
+    balance: i64,
+    filled: Instant,
+    not_given: u32,
+    question: u64,
+}
+
+/// Thousandths in one answer.
+const ONE: i64 = 1000;
+
+impl RateLimiter {
+    /// An empty table.
+    #[must_use]
+    pub fn new(limits: RateLimits) -> Self {
+        Self {
+            limits,
+            networks: BTreeMap::new(),
+            order: BTreeMap::new(),
+            questions: 0,
+        }
+    }
+
+    /// What becomes of a question from `address` at `now`.
+    pub fn judge(&mut self, now: Instant, address: IpAddr) -> Verdict {
+        let limits = self.limits;
+        if limits.per_second == 0 {
+            return Verdict::Answer;
+        }
+        let network = self.network(address);
+        let rate = i64::from(limits.per_second); // thousandths in a millisecond
+        let full = rate * ONE;
+        let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        let floor = millis(limits.window).saturating_mul(-rate);
+
+        self.questions += 1;
+        let question = self.questions;
+        let fresh = || Purse {
+            balance: full,
+            filled: now,
+            not_given: 0,
+            question,
+        };
+        if !self.networks.contains_key(&network) && self.networks.len() >= limits.networks.max(1) {
+            self.forget_quietest();
+        }
+        let purse = self.networks.entry(network).or_insert_with(fresh);
+        self.order.remove(&purse.question);
+        self.order.insert(question, network);
+        purse.question = question;
+
+        let waited = millis(now.saturating_since(purse.filled));
+        if waited > 0 {
+            let earned = waited.saturating_mul(rate);
+            purse.balance = purse.balance.saturating_add(earned).min(full);
+            purse.filled += Duration::from_millis(waited.unsigned_abs());
+        }
+        purse.balance = purse.balance.saturating_sub(ONE).max(floor);
+        if purse.balance >= 0 {
+            purse.not_given = 0;
+            return Verdict::Answer;
+        }
+        purse.not_given = purse.not_given.wrapping_add(1);
+        let slips = limits.slip > 0 && purse.not_given.is_multiple_of(limits.slip);
+        if slips { Verdict::Slip } else { Verdict::Drop }
+    }
+
+    /// Networks in the table.
+    #[must_use]
+    pub fn networks(&self) -> usize {
+        self.networks.len()
+    }
+
+    fn forget_quietest(&mut self) {
+        if let Some((_, network)) = self.order.pop_first() {
+            self.networks.remove(&network);
+        }
+    }
+
+    fn network(&self, address: IpAddr) -> IpAddr {
+        match address.to_canonical() {
+            IpAddr::V4(address) => {
+                let host_bits = 32_u32.saturating_sub(self.limits.ipv4_bits.into());
+                let mask = u32::MAX.checked_shl(host_bits).unwrap_or(0);
+                IpAddr::V4(Ipv4Addr::from(u32::from(address) & mask))
+            }
+            IpAddr::V6(address) => {
+                let host_bits = 128_u32.saturating_sub(self.limits.ipv6_bits.into());
+                let mask = u128::MAX.checked_shl(host_bits).unwrap_or(0);
+                IpAddr::V6(Ipv6Addr::from(u128::from(address) & mask))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn limiter(per_second: u32, slip: u32) -> RateLimiter {
+        RateLimiter::new(RateLimits {
+            per_second,
+            slip,
+            window: Duration::from_secs(2),
+            networks: 3,
+            ..RateLimits::default()
+        })
+    }
+
+    fn v4(last: [u8; 2]) -> IpAddr {
+        IpAddr::from([192, 0, last[0], last[1]])
+    }
+
+    #[test]
+    fn a_network_gets_a_second_s_worth_at_once_and_then_so_many_a_second() {
+        let mut table = limiter(10, 0);
+        for question in 0..10 {
+            let verdict = table.judge(at(0), v4([2, question]));
+            assert_eq!(verdict, Verdict::Answer, "{question}");
+        }
+        assert_eq!(table.judge(at(0), v4([2, 200])), Verdict::Drop);
+        assert_eq!(table.judge(at(0), v4([3, 0])), Verdict::Answer); // another /24
+        // One was not given and cost one all the same.
+        assert_eq!(table.judge(at(100), v4([2, 0])), Verdict::Drop);
+        assert_eq!(table.judge(at(400), v4([2, 0])), Verdict::Answer);
+        // Long after, there is no more than a second's worth.
+        let given = (0..20).filter(|_| table.judge(at(99_000), v4([2, 0])) == Verdict::Answer);
+        assert_eq!(given.count(), 10);
+    }
+
+    #[test]
+    fn a_flood_is_silenced_for_the_window_after_it_and_no_longer() {
+        let mut table = limiter(10, 0);
+        for _ in 0..100_000 {
+            table.judge(at(0), v4([2, 1]));
+        }
+        assert_eq!(table.judge(at(1_999), v4([2, 1])), Verdict::Drop);
+        assert_eq!(table.judge(at(2_300), v4([2, 1])), Verdict::Answer);
+    }
+
+    #[test]
+    fn each_so_manieth_answer_that_is_not_given_says_to_ask_over_tcp() {
+        let mut table = limiter(1, 3);
+        assert_eq!(table.judge(at(0), v4([2, 1])), Verdict::Answer);
+        let verdicts: Vec<Verdict> = (0..6).map(|_| table.judge(at(0), v4([2, 1]))).collect();
+        use Verdict::{Drop, Slip};
+        assert_eq!(verdicts, [Drop, Drop, Slip, Drop, Drop, Slip]);
+    }
+
+    #[test]
+    fn a_56_of_ipv6_is_one_network_and_a_mapped_address_is_its_ipv4() {
+        let mut table = limiter(1, 0);
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert_eq!(table.judge(at(0), ip("2a00:1:2:300::1")), Verdict::Answer);
+        assert_eq!(table.judge(at(0), ip("2a00:1:2:3ff::1")), Verdict::Drop);
+        assert_eq!(table.judge(at(0), ip("2a00:1:2:400::1")), Verdict::Answer);
+        assert_eq!(table.judge(at(0), ip("::ffff:192.0.2.1")), Verdict::Answer);
+        assert_eq!(table.judge(at(0), v4([2, 9])), Verdict::Drop);
+    }
+
+    #[test]
+    fn the_table_does_not_grow_past_its_limit_and_forgets_who_was_quiet_longest() {
+        let mut table = limiter(1, 0);
+        for network in [1, 2, 3, 1] {
+            table.judge(at(0), v4([network, 1]));
+        }
+        table.judge(at(0), v4([4, 1])); // one more than there is room for: 2 was quiet longest
+        assert_eq!(table.networks(), 3);
+        assert_eq!(table.judge(at(0), v4([1, 1])), Verdict::Drop);
+        assert_eq!(table.judge(at(0), v4([3, 1])), Verdict::Drop);
+        assert_eq!(table.judge(at(0), v4([2, 1])), Verdict::Answer);
+        assert_eq!(table.networks(), 3);
+    }
+
+    #[test]
+    fn any_width_of_a_network_is_one() {
+        for (ipv4_bits, ipv6_bits) in [(0, 0), (32, 128), (200, 200)] {
+            let limits = RateLimits {
+                ipv4_bits,
+                ipv6_bits,
+                ..RateLimits::default()
+            };
+            let table = RateLimiter::new(limits);
+            let (v4, v6) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([0x2a00; 8]));
+            let whole = ipv4_bits > 0;
+            assert_eq!(table.network(v4) == v4, whole);
+            assert_eq!(table.network(v6) == v6, whole);
+        }
+    }
+}

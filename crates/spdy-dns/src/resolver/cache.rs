@@ -1,0 +1,96 @@
+//! What is known of hosts, bounded, and for how long. Time is an argument.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use spdy_clock::Instant;
+
+/// What came of a look-up that is worth keeping: addresses, or that there are none.
+pub(super) type Known = Result<Vec<IpAddr>, Nothing>;
+
+/// There is nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Nothing {
+    /// No such name.
+    Name,
+    /// A name without addresses.
+    Address,
+}
+
+/// Hosts, and when each is to be forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    hosts: BTreeMap<String, (Instant, Known)>,
+    ends: BTreeMap<(Instant, String), ()>,
+}
+
+impl Cache {
+    /// What is known of `host` at `now`.
+    pub(super) fn get(&self, now: Instant, host: &str) -> Option<Known> {
+        let (end, known) = self.hosts.get(host)?;
+        (now < *end).then(|| known.clone())
+    }
+
+    /// Keeps `known` until `end`; past `limit` hosts the one that ends first makes room.
+    pub(super) fn put(&mut self, host: &str, end: Instant, known: Known, limit: usize) {
+        if limit == 0 {
+            return;
+        }
+        self.forget(host);
+        while self.hosts.len() >= limit {
+            let Some((_, first)) = self.ends.keys().next().cloned() else {
+                unreachable!("{} hosts and no end of one", self.hosts.len())
+            };
+            self.forget(&first);
+        }
+        self.hosts.insert(host.to_owned(), (end, known));
+        self.ends.insert((end, host.to_owned()), ());
+    }
+
+    fn forget(&mut self, host: &str) {
+        if let Some((end, _)) = self.hosts.remove(host) {
+            self.ends.remove(&(end, host.to_owned()));
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        assert_eq!(self.hosts.len(), self.ends.len());
+        self.hosts.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn what_is_known_is_known_until_its_end_and_not_at_it() {
+        let mut cache = Cache::default();
+        let known = Ok(vec![IpAddr::from([192, 0, 2, 1])]);
+        cache.put("a.test", at(10), known.clone(), 2);
+        assert_eq!(cache.get(at(9), "a.test"), Some(known));
+        assert_eq!(cache.get(at(10), "a.test"), None);
+        cache.put("a.test", at(20), Err(Nothing::Name), 2);
+        assert_eq!(cache.get(at(10), "a.test"), Some(Err(Nothing::Name)));
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn one_host_too_many_drives_out_the_one_that_would_be_forgotten_first() {
+        let mut cache = Cache::default();
+        for (host, end) in [("a.test", 30), ("b.test", 10), ("c.test", 20)] {
+            cache.put(host, at(end), Err(Nothing::Address), 2);
+        }
+        assert_eq!(cache.len(), 2);
+        assert_eq!(cache.get(at(0), "b.test"), None);
+        assert!(cache.get(at(0), "a.test").is_some());
+        assert!(cache.get(at(0), "c.test").is_some());
+    }
+}

@@ -1,0 +1,78 @@
+//! Whom a resolver asks, how long it waits, and what it keeps.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// The port of name servers.
+pub const PORT: u16 = 53;
+
+/// How a [`Resolver`](super::Resolver) resolves.
+#[derive(Clone, Debug)]
+pub struct ResolverConfig {
+    /// Recursive servers, in the order to ask them. None: the network's own resolver is asked, which tells no TTL.
+    pub servers: Vec<SocketAddr>,
+    /// Addresses of hosts (in lower case) that are not looked up: where an origin stands whose name is ours.
+    pub explicit: BTreeMap<String, Vec<IpAddr>>,
+    /// How long one server has for one answer over UDP, and again over TCP. Default 2 s.
+    pub timeout: Duration,
+    /// How often the list of servers is gone through. Default 2.
+    pub rounds: u32,
+    /// Aliases that are followed. Default 8.
+    pub aliases: usize,
+    /// The least time for which an answer is believed, whatever its TTL. Default 1 s: names that forbid any memory would
+    /// be asked for at every request.
+    pub min_ttl: Duration,
+    /// The longest. Default one hour.
+    pub max_ttl: Duration,
+    /// How long the answer of a resolver that tells no TTL is believed. Default 30 s.
+    pub untold_ttl: Duration,
+    /// The longest time for which it is believed that there is no such name, or no address (RFC 2308 §5). Default 10 s.
+    pub max_negative_ttl: Duration,
+    /// Hosts that are remembered; the one that would be forgotten first makes room. Default 4096.
+    pub hosts: usize,
+    /// Look-ups under way; one more fails. Each holds up to two sockets. Default 256.
+    pub look_ups: usize,
+}
+
+impl Default for ResolverConfig {
+    fn default() -> Self {
+        Self {
+            servers: Vec::new(),
+            explicit: BTreeMap::new(),
+            timeout: Duration::from_secs(2),
+            rounds: 2,
+            aliases: 8,
+            min_ttl: Duration::from_secs(1),
+            max_ttl: Duration::from_secs(3600),
+            untold_ttl: Duration::from_secs(30),
+            max_negative_ttl: Duration::from_secs(10),
+            hosts: 4096,
+            look_ups: 256,
+        }
+    }
+}
+
+/// The servers in the text of a `resolv.conf`, at port 53. Lines that are none are nothing, as resolvers do; a link-local
+/// address with a zone is left out, for an address alone cannot name its link.
+#[must_use]
+pub fn servers_of(resolv_conf: &str) -> Vec<SocketAddr> {
+    let lines = resolv_conf.lines().map(str::split_whitespace);
+    let addresses = lines.filter_map(|mut words| match (words.next(), words.next()) {
+        (Some("nameserver"), Some(address)) => address.parse::<IpAddr>().ok(),
+        _ => None,
+    });
+    addresses
+        .map(|address| SocketAddr::new(address, PORT))
+        .collect()
+}
+
+/// The system's servers, of `/etc/resolv.conf`.
+///
+/// # Errors
+///
+/// There is no such file, or it cannot be read.
+pub fn system_servers() -> io::Result<Vec<SocketAddr>> {
+    std::fs::read_to_string("/etc/resolv.conf").map(|text| servers_of(&text))
+}

@@ -1,0 +1,90 @@
+//! One question to one server: over UDP, and over TCP if that does not fit.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use spdy::runtime::SharedRuntime;
+use spdy_net::network::SharedNetwork;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::datagrams::Datagrams;
+use crate::resolver::reply::{Question, Reply};
+
+/// Asks `server`, no longer than `timeout` for each transport. A reply over UDP counts if it comes from where the question
+/// went, to the port of this one question, with its id and its words; others are not heard.
+pub(super) async fn ask(
+    network: &SharedNetwork,
+    runtime: &SharedRuntime,
+    server: SocketAddr,
+    question: &Question,
+    timeout: Duration,
+) -> io::Result<Reply> {
+    let over_udp = ask_over_udp(network, server, question);
+    match within(runtime, timeout, over_udp).await? {
+        Reply::Truncated => {
+            let over_tcp = ask_over_tcp(network, server, question);
+            within(runtime, timeout, over_tcp).await
+        }
+        reply => Ok(reply),
+    }
+}
+
+async fn ask_over_udp(
+    network: &SharedNetwork,
+    server: SocketAddr,
+    question: &Question,
+) -> io::Result<Reply> {
+    let anywhere: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = network.datagrams(SocketAddr::new(anywhere, 0))?;
+    let mut datagrams = Datagrams::new(socket);
+    datagrams.send(server, None, &question.message()).await?;
+    loop {
+        let (bytes, from) = datagrams.receive().await?;
+        let same = from.address.port() == server.port()
+            && from.address.ip().to_canonical() == server.ip().to_canonical();
+        if let Some(reply) = same.then(|| question.reply(bytes)).flatten() {
+            return Ok(reply);
+        }
+    }
+}
+
+async fn ask_over_tcp(
+    network: &SharedNetwork,
+    server: SocketAddr,
+    question: &Question,
+) -> io::Result<Reply> {
+    let mut io = network.connect(server).await?;
+    let message = question.message();
+    let Ok(len) = u16::try_from(message.len()) else {
+        unreachable!("a question of {} bytes", message.len())
+    };
+    io.write_all(&[&len.to_be_bytes()[..], &message].concat())
+        .await?;
+    io.flush().await?;
+    let mut len = [0; 2];
+    io.read_exact(&mut len).await?;
+    let mut reply = vec![0; u16::from_be_bytes(len).into()];
+    io.read_exact(&mut reply).await?;
+    let other = || io::Error::new(io::ErrorKind::InvalidData, "a reply to another question");
+    question.reply(&reply).ok_or_else(other)
+}
+
+async fn within<T>(
+    runtime: &SharedRuntime,
+    timeout: Duration,
+    asking: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    let asking = std::pin::pin!(asking);
+    match select(asking, runtime.sleep_until(runtime.now() + timeout)).await {
+        Either::Left((reply, _)) => reply,
+        Either::Right(_) => Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no reply in {timeout:?}"),
+        )),
+    }
+}

@@ -1,0 +1,242 @@
+//! A question to a recursive server, and what its reply says (RFC 1035 §7.3, RFC 2308). Pure.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hickory_proto::op::{Edns, Header, Message, MessageType, Query, ResponseCode};
+use hickory_proto::rr::{Name, RData, RecordType};
+use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
+
+use crate::answers::MAX_UDP;
+use crate::resolver::cache::Nothing;
+
+/// Addresses of one type that are taken from a reply; more are left where they are.
+pub(super) const MAX_ADDRESSES: usize = 64;
+
+/// A question as it was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    id: u16,
+    query: Query,
+}
+
+impl Question {
+    /// Asks for addresses of `kind`; the id is of chance.
+    pub(super) fn new(name: Name, kind: RecordType) -> Self {
+        Self {
+            id: Message::query().metadata.id,
+            query: Query::query(name, kind),
+        }
+    }
+
+    /// The message: recursion desired, and room for what fits a packet everywhere.
+    pub(super) fn message(&self) -> Vec<u8> {
+        let mut message = Message::query();
+        message.metadata.id = self.id;
+        message.metadata.recursion_desired = true;
+        message.add_query(self.query.clone());
+        let mut edns = Edns::new();
+        edns.set_max_payload(MAX_UDP);
+        message.set_edns(edns);
+        match message.to_vec() {
+            Ok(bytes) => bytes,
+            Err(error) => unreachable!("one question can be written: {error}, {message:?}"),
+        }
+    }
+
+    /// Reads a reply to this question; `None` if it is to another one, or none at all.
+    pub(super) fn reply(&self, bytes: &[u8]) -> Option<Reply> {
+        // The head first: whoever guesses makes us read no more.
+        let head = Header::read(&mut BinDecoder::new(bytes)).ok()?;
+        if head.metadata.id != self.id
+            || head.metadata.message_type != MessageType::Response
+            || head.counts.queries != 1
+        {
+            return None;
+        }
+        let Ok(message) = Message::from_vec(bytes) else {
+            // What was cut may end anywhere.
+            return head.metadata.truncation.then_some(Reply::Truncated);
+        };
+        let asked = message.queries.first()?;
+        let query = &self.query;
+        if !asked.name().eq_ignore_root(query.name())
+            || asked.query_type() != query.query_type()
+            || asked.query_class() != query.query_class()
+        {
+            return None;
+        }
+        if message.metadata.truncation {
+            return Some(Reply::Truncated);
+        }
+        Some(match message.metadata.response_code {
+            ResponseCode::NoError | ResponseCode::NXDomain => self.follow(&message),
+            code => Reply::Failed(code),
+        })
+    }
+
+    /// Along the aliases of the reply to addresses.
+    fn follow(&self, message: &Message) -> Reply {
+        let mut name = self.query.name().clone();
+        let mut ttl = u32::MAX;
+        // Each alias is taken once, so that a circle ends.
+        let mut through = Vec::new();
+        for _ in 0..=message.answers.len() {
+            let of_name = || {
+                let answers = message.answers.iter();
+                answers.filter(|record| record.name.eq_ignore_root(&name))
+            };
+            let addresses = of_name().filter_map(|record| {
+                let address = match (&record.data, self.query.query_type()) {
+                    (RData::A(address), RecordType::A) => IpAddr::V4(address.0),
+                    (RData::AAAA(address), RecordType::AAAA) => IpAddr::V6(address.0),
+                    _ => return None,
+                };
+                Some((address, record.ttl))
+            });
+            let found: Vec<(IpAddr, u32)> = addresses.take(MAX_ADDRESSES).collect();
+            if !found.is_empty() {
+                let ttl = found.iter().map(|(_, ttl)| *ttl).fold(ttl, u32::min);
+                return Reply::Addresses {
+                    addresses: found.into_iter().map(|(address, _)| address).collect(),
+                    ttl: seconds(ttl),
+                    through,
+                };
+            }
+            let mut targets = of_name().filter_map(|record| match &record.data {
+                RData::CNAME(target) => Some((target.0.clone(), record.ttl)),
+                _ => None,
+            });
+            let Some((target, alias_ttl)) = targets.next() else {
+                let nothing = match message.metadata.response_code {
+                    ResponseCode::NXDomain => Nothing::Name,
+                    _ => Nothing::Address,
+                };
+                // An alias that leads out of the reply, and no word of where it leads.
+                let soa = message
+                    .authorities
+                    .iter()
+                    .find_map(|record| match &record.data {
+                        RData::SOA(soa) => Some(record.ttl.min(soa.minimum)),
+                        _ => None,
+                    });
+                return match soa {
+                    None if !through.is_empty() && nothing == Nothing::Address => Reply::Alias {
+                        ttl: seconds(ttl),
+                        through,
+                    },
+                    _ => Reply::Nothing {
+                        nothing,
+                        ttl: seconds(soa.unwrap_or(0).min(ttl)),
+                    },
+                };
+            };
+            through.push(target.clone());
+            name = target;
+            ttl = ttl.min(alias_ttl);
+        }
+        Reply::Circle
+    }
+}
+
+/// TTLs with their highest bit set count as 0 (RFC 2181 §8).
+fn seconds(ttl: u32) -> Duration {
+    let ttl = if ttl > crate::zone_config::MAX_TTL {
+        0
+    } else {
+        ttl
+    };
+    Duration::from_secs(ttl.into())
+}
+
+/// What a server says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(super) enum Reply {
+    Addresses {
+        addresses: Vec<IpAddr>,
+        ttl: Duration,
+        /// The aliases' targets on the way.
+        through: Vec<Name>,
+    },
+    /// Aliases to a name that must be asked for: the last of them.
+    Alias {
+        ttl: Duration,
+        through: Vec<Name>,
+    },
+    Nothing {
+        nothing: Nothing,
+        ttl: Duration,
+    },
+    /// Aliases that lead back.
+    Circle,
+    /// It did not fit.
+    Truncated,
+    /// The server could not, or would not.
+    Failed(ResponseCode),
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_proto::rr::Record;
+    use hickory_proto::rr::rdata::CNAME;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(text: &str) -> Name {
+        Name::from_ascii(text).unwrap()
+    }
+
+    fn question() -> Question {
+        Question::new(name("a.test."), RecordType::A)
+    }
+
+    fn reply(question: &Question, aliases: &[(&str, &str)]) -> Option<Reply> {
+        let mut message = Message::from_vec(&question.message()).unwrap();
+        message.metadata.message_type = MessageType::Response;
+        for (from, to) in aliases {
+            let data = RData::CNAME(CNAME(name(to)));
+            message.add_answer(Record::from_rdata(name(from), 60, data));
+        }
+        question.reply(&message.to_vec().unwrap())
+    }
+
+    #[test]
+    fn aliases_are_followed_in_whatever_order_they_stand_and_circles_end() {
+        let question = question();
+        let through = ["b.test.", "c.test."].map(name).to_vec();
+        let ttl = Duration::from_secs(60);
+        assert_eq!(
+            reply(&question, &[("B.test.", "c.test."), ("a.test.", "b.test.")]),
+            Some(Reply::Alias { ttl, through })
+        );
+        for circle in [
+            &[("a.test.", "a.test.")][..],
+            &[("a.test.", "b.test."), ("b.test.", "a.test.")],
+        ] {
+            assert_eq!(reply(&question, circle), Some(Reply::Circle), "{circle:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_reply_is_cut_however_it_ends() {
+        let question = question();
+        let mut cut = question.message();
+        cut[2] |= 0x82; // a response, and truncated
+        for len in 12..=cut.len() {
+            assert_eq!(question.reply(&cut[..len]), Some(Reply::Truncated), "{len}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0..29_usize) {
+            let question = question();
+            let mut near = question.message();
+            near[2] |= 0x80;
+            near.splice(at.min(near.len()).., bytes.iter().copied());
+            let _ = question.reply(&near);
+            let _ = question.reply(&bytes);
+        }
+    }
+}

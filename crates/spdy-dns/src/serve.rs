@@ -1,0 +1,364 @@
+//! The authoritative server's sockets: UDP, and TCP for what does not fit (RFC 7766).
+//!
+//! ```text
+//!  UDP  datagram ──▶ rate_limit.rs ──▶ answers.rs ──▶ datagram, from the address that was asked
+//!  TCP  length, question ──▶ answers.rs ──▶ length, answer      one after the other, so many a connection
+//! ```
+//!
+//! Connections are let in by `spdy-net`'s doors, with limits of their own; what one of them may hold and how long it may
+//! idle is in [`ServeLimits`]. Time is the [`Runtime`](spdy::runtime::Runtime)'s.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use hickory_proto::op::ResponseCode;
+use spdy::runtime::SharedRuntime;
+use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
+use spdy_net::latch::Latch;
+use spdy_net::limit::LimitHits;
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::network::{BoxIo, DatagramSocket, Network, SystemNetwork};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::answers::{self, Answer, MAX_REQUEST, Transport};
+use crate::datagrams::{Datagrams, Sender};
+use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
+use crate::zones::SharedZones;
+
+/// Ports that are tried when the system chooses one that is free for TCP and not for UDP.
+const PORT_TRIES: usize = 20;
+/// Rest after a receive that failed.
+const REST_AFTER_FAILURE: Duration = Duration::from_millis(50);
+
+/// What clients may have.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeLimits {
+    /// Answers by UDP.
+    pub rate: RateLimits,
+    /// TCP connections. Default: 1000 at once, 16 of one address, 50 new ones a second of one address.
+    pub admission: AdmissionLimits,
+    /// How long a connection may wait for a question, be in the midst of one, or take none of an answer. Default 10 s.
+    pub idle_timeout: Duration,
+    /// Questions over one connection; then it is closed. Default 1000.
+    pub questions: u32,
+    /// How long open connections have to end after the stop. Default 1 s.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServeLimits {
+    fn default() -> Self {
+        Self {
+            rate: RateLimits::default(),
+            admission: AdmissionLimits {
+                connections: 1000,
+                idle_gives_way: false, // they are idle for ten seconds at most
+                per_address: 16,
+                rate: 50,
+                ..AdmissionLimits::default()
+            },
+            idle_timeout: Duration::from_secs(10),
+            questions: 1000,
+            drain_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What was done so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct DnsStats {
+    /// Answers with or without records: NOERROR.
+    pub answered: u64,
+    /// There is no such name: NXDOMAIN.
+    pub no_such_name: u64,
+    /// Not ours, or not given to anybody: REFUSED.
+    pub refused: u64,
+    /// No questions, or none that we know: FORMERR, NOTIMP, BADVERS, SERVFAIL.
+    pub faults: u64,
+    /// Nothing that may be answered.
+    pub unanswered: u64,
+    /// Answers that did not fit.
+    pub truncated: u64,
+    /// Sent to TCP by the rate limit.
+    pub slipped: u64,
+    /// Not answered by the rate limit.
+    pub dropped: u64,
+}
+
+/// Counters, shared by all sockets.
+#[derive(Debug, Default)]
+struct Counters {
+    answered: AtomicU64,
+    no_such_name: AtomicU64,
+    refused: AtomicU64,
+    faults: AtomicU64,
+    unanswered: AtomicU64,
+    truncated: AtomicU64,
+    slipped: AtomicU64,
+    dropped: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Counters {
+    fn answer(&self, answer: Option<&Answer>) {
+        let Some(answer) = answer else {
+            return count(&self.unanswered);
+        };
+        if answer.truncated {
+            count(&self.truncated);
+        }
+        count(match answer.code {
+            ResponseCode::NoError => &self.answered,
+            ResponseCode::NXDomain => &self.no_such_name,
+            ResponseCode::Refused => &self.refused,
+            _ => &self.faults,
+        });
+    }
+}
+
+/// Reads what a server has done. Clones read the same one.
+#[derive(Clone, Debug, Default)]
+pub struct StatsReader(Arc<Counters>);
+
+impl StatsReader {
+    /// What was done so far.
+    #[must_use]
+    pub fn stats(&self) -> DnsStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.0;
+        DnsStats {
+            answered: read(&counters.answered),
+            no_such_name: read(&counters.no_such_name),
+            refused: read(&counters.refused),
+            faults: read(&counters.faults),
+            unanswered: read(&counters.unanswered),
+            truncated: read(&counters.truncated),
+            slipped: read(&counters.slipped),
+            dropped: read(&counters.dropped),
+        }
+    }
+}
+
+/// A server that has its sockets.
+#[derive(Debug)]
+pub struct DnsServer {
+    pairs: Vec<(DatagramSocket, Listener)>,
+    service: Service,
+}
+
+/// What the sockets share.
+#[derive(Clone, Debug)]
+struct Service {
+    zones: SharedZones,
+    limits: ServeLimits,
+    runtime: SharedRuntime,
+    counters: Arc<Counters>,
+}
+
+impl DnsServer {
+    /// Binds UDP and TCP at each of `addresses`; port 0 lets the system choose one for both. `[::]` serves IPv4 too where
+    /// the system does so. Wants a tokio runtime around it.
+    ///
+    /// # Errors
+    ///
+    /// An address is in use, not ours, or not permitted.
+    pub fn bind(
+        addresses: &[SocketAddr],
+        zones: SharedZones,
+        limits: ServeLimits,
+        runtime: SharedRuntime,
+    ) -> io::Result<Self> {
+        let pairs = addresses.iter().map(|&address| bind_pair(address));
+        Ok(Self {
+            pairs: pairs.collect::<io::Result<_>>()?,
+            service: Service {
+                zones,
+                limits,
+                runtime,
+                counters: Arc::default(),
+            },
+        })
+    }
+
+    /// Where it listens, over UDP and TCP alike.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let pairs = self.pairs.iter();
+        pairs.map(|(_, listener)| listener.address()).collect()
+    }
+
+    /// A look at its counters while it runs.
+    #[must_use]
+    pub fn stats(&self) -> StatsReader {
+        StatsReader(self.service.counters.clone())
+    }
+
+    /// Answers until `stop`; then open connections have a while to end.
+    pub async fn run(self, stop: Latch) {
+        let Self { pairs, service } = self;
+        let admission = Admission::new(service.limits.admission, LimitHits::default());
+        let options = ListenOptions {
+            admission,
+            drain_timeout: service.limits.drain_timeout,
+        };
+        // The limit is on a network's answers, wherever they leave.
+        let limiter = Arc::new(Mutex::new(RateLimiter::new(service.limits.rate)));
+        let served = pairs.into_iter().map(|(socket, listener)| {
+            let (service, limiter) = (service.clone(), limiter.clone());
+            let (options, stop) = (options.clone(), stop.clone());
+            async move {
+                let over_udp = service
+                    .clone()
+                    .serve_datagrams(socket, limiter, stop.clone());
+                let stop_tcp = stop.clone();
+                let over_tcp = listener.run(options, stop, move |io, from, _| {
+                    service.clone().serve_connection(io, from, stop_tcp.clone())
+                });
+                futures_util::future::join(over_udp, over_tcp).await;
+            }
+        });
+        futures_util::future::join_all(served).await;
+    }
+}
+
+fn bind_pair(address: SocketAddr) -> io::Result<(DatagramSocket, Listener)> {
+    let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+    loop {
+        let listener = Listener::bind(address)?;
+        match SystemNetwork.datagrams(listener.address()) {
+            Ok(socket) => return Ok((socket, listener)),
+            Err(error) => {
+                tries -= 1;
+                if tries == 0 {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl Service {
+    async fn serve_datagrams(
+        self,
+        socket: DatagramSocket,
+        limiter: Arc<Mutex<RateLimiter>>,
+        stop: Latch,
+    ) {
+        let mut datagrams = Datagrams::new(socket);
+        let mut stopped = stop.wait();
+        loop {
+            let received = {
+                let receiving = std::pin::pin!(datagrams.receive());
+                match select(stopped, receiving).await {
+                    Either::Left(_) => return,
+                    Either::Right((received, waiting)) => {
+                        stopped = waiting;
+                        received.map(|(request, from)| {
+                            (self.answer_datagram(&limiter, request, from), from)
+                        })
+                    }
+                }
+            };
+            let (answer, to) = match received {
+                Ok(received) => received,
+                Err(error) => {
+                    tracing::debug!(%error, "a datagram could not be received");
+                    let rest = self.runtime.now() + REST_AFTER_FAILURE;
+                    self.runtime.sleep_until(rest).await;
+                    continue;
+                }
+            };
+            let Some(answer) = answer else { continue };
+            if let Err(error) = datagrams.reply(to, &answer).await {
+                tracing::debug!(%error, to = %to.address, "an answer could not be sent");
+            }
+        }
+    }
+
+    fn answer_datagram(
+        &self,
+        limiter: &Mutex<RateLimiter>,
+        request: &[u8],
+        from: Sender,
+    ) -> Option<Vec<u8>> {
+        let verdict = {
+            let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+            limiter.judge(self.runtime.now(), from.address.ip())
+        };
+        let answer = match verdict {
+            Verdict::Answer => {
+                let answer = answers::answer(&self.zones.now(), request, Transport::Udp);
+                self.counters.answer(answer.as_ref());
+                answer
+            }
+            Verdict::Slip => {
+                count(&self.counters.slipped);
+                answers::ask_over_tcp(request)
+            }
+            Verdict::Drop => {
+                count(&self.counters.dropped);
+                None
+            }
+        };
+        answer.map(|answer| answer.bytes)
+    }
+
+    /// Answers one connection's questions, one after the other.
+    async fn serve_connection(self, mut io: BoxIo, from: SocketAddr, stop: Latch) -> Conduct {
+        for _ in 0..self.limits.questions {
+            let Some(len) = self.next_len(&mut io, &stop).await else {
+                break;
+            };
+            if len > MAX_REQUEST {
+                tracing::debug!(%from, len, "no question is so long");
+                return Conduct::Abusive;
+            }
+            let mut request = vec![0; len];
+            if self.in_time(io.read_exact(&mut request)).await.is_err() {
+                break;
+            }
+            let answer = answers::answer(&self.zones.now(), &request, Transport::Tcp);
+            self.counters.answer(answer.as_ref());
+            let Some(Answer { bytes, .. }) = answer else {
+                break; // no question: nothing that follows would be one
+            };
+            let Ok(len) = u16::try_from(bytes.len()) else {
+                unreachable!("an answer of {} bytes was limited to 65535", bytes.len())
+            };
+            let framed = [&len.to_be_bytes()[..], &bytes].concat();
+            if self.in_time(io.write_all(&framed)).await.is_err() {
+                break;
+            }
+        }
+        let _ = self.in_time(io.shutdown()).await;
+        Conduct::Fair
+    }
+
+    /// The length of the next question; `None` if there is none, or none any more.
+    async fn next_len(&self, io: &mut BoxIo, stop: &Latch) -> Option<usize> {
+        let mut len = [0; 2];
+        {
+            let reading = std::pin::pin!(self.in_time(io.read_exact(&mut len)));
+            match select(stop.wait(), reading).await {
+                Either::Left(_) | Either::Right((Err(_), _)) => return None,
+                Either::Right((Ok(_), _)) => {}
+            }
+        }
+        Some(usize::from(u16::from_be_bytes(len)))
+    }
+
+    async fn in_time<T>(&self, doing: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let deadline = self.runtime.now() + self.limits.idle_timeout;
+        let doing = std::pin::pin!(doing);
+        match select(doing, self.runtime.sleep_until(deadline)).await {
+            Either::Left((done, _)) => done,
+            Either::Right(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! A zone as it is configured: names with their addresses, and what is said about the zone itself.
+//!
+//! Names are written relative to the apex (`www`, `*.x`, `@` for the apex itself) or, with a dot at the end, whole
+//! (`www.site.test.`).
+
+use std::net::IpAddr;
+
+use serde::Deserialize;
+
+/// Largest TTL (RFC 2181 §8).
+pub const MAX_TTL: u32 = 0x7fff_ffff;
+
+/// One zone. From it and its like [`Zones`](crate::zones::Zones) are made.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ZoneConfig {
+    /// Its apex, `site.test`.
+    pub apex: String,
+    /// Its name servers, as the parent zone has them, at least one. One that lies in this zone needs an address here.
+    pub name_servers: Vec<String>,
+    /// The mail address of whoever minds it; `hostmaster@` the apex if none is given.
+    #[serde(default)]
+    pub contact: Option<String>,
+    /// Counts on when the zone changes (RFC 1035 §3.3.13); nobody transfers it, so that it is for people.
+    #[serde(default = "default_serial")]
+    pub serial: u32,
+    /// Seconds for which answers are believed, unless a name has its own. Default 60: addresses may have to move.
+    #[serde(default = "default_ttl")]
+    pub ttl: u32,
+    /// Seconds for which it is believed that there is nothing (RFC 2308 §4). Default 30.
+    #[serde(default = "default_negative_ttl")]
+    pub negative_ttl: u32,
+    /// What there is.
+    #[serde(default)]
+    pub names: Vec<NameConfig>,
+}
+
+/// What is known of one name.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct NameConfig {
+    /// The name. `*` as its first label stands for whatever else is asked for there (RFC 4592).
+    pub name: String,
+    /// A and AAAA.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
+    /// CNAME: another name for everything; then there is nothing else, and the apex has none (RFC 1034 §3.6.2).
+    #[serde(default)]
+    pub alias: Option<String>,
+    /// HTTPS (RFC 9460): what is spoken there. Hints are the name's own addresses.
+    #[serde(default)]
+    pub https: Option<HttpsConfig>,
+    /// TXT, each at most 255 octets.
+    #[serde(default)]
+    pub texts: Vec<String>,
+    /// Seconds; the zone's own if none are given.
+    #[serde(default)]
+    pub ttl: Option<u32>,
+}
+
+/// What an HTTPS record says, in service mode with priority 1 and the name itself as target.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct HttpsConfig {
+    /// Protocols besides `http/1.1`, which is always there: `h3`, `h2`.
+    #[serde(default)]
+    pub alpn: Vec<String>,
+    /// The port, if not that of the URL.
+    #[serde(default)]
+    pub port: Option<u16>,
+}
+
+fn default_serial() -> u32 {
+    1
+}
+
+fn default_ttl() -> u32 {
+    60
+}
+
+fn default_negative_ttl() -> u32 {
+    30
+}
+
+/// Why a configuration is no zone.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ZoneError {
+    /// No name at all.
+    #[error("zone {zone}: {name:?} is no name: {why}")]
+    Name {
+        /// The apex.
+        zone: String,
+        /// What was written.
+        name: String,
+        /// What the codec says.
+        why: String,
+    },
+    /// Two zones with one apex.
+    #[error("zone {0} is there twice")]
+    Twice(String),
+    /// Nobody serves it.
+    #[error("zone {0} has no name server")]
+    NoNameServer(String),
+    /// A name server nobody could find.
+    #[error("zone {zone}: name server {name} lies in the zone and has no address there")]
+    NameServer {
+        /// The apex.
+        zone: String,
+        /// The server.
+        name: String,
+    },
+    /// A name of another zone.
+    #[error("zone {zone}: {name} does not lie in it")]
+    Outside {
+        /// The apex.
+        zone: String,
+        /// The name.
+        name: String,
+    },
+    /// One name, two entries.
+    #[error("zone {zone}: {name} is there twice")]
+    NameTwice {
+        /// The apex.
+        zone: String,
+        /// The name.
+        name: String,
+    },
+    /// CNAME at the apex, which has SOA and NS besides.
+    #[error("zone {0}: an apex cannot be an alias; give it addresses")]
+    ApexAlias(String),
+    /// CNAME and something else.
+    #[error("zone {zone}: {name} is an alias, so it can have nothing else")]
+    AliasAndMore {
+        /// The apex.
+        zone: String,
+        /// The name.
+        name: String,
+    },
+    /// `*` in the midst.
+    #[error("zone {zone}: {name} has a * that is not its first label")]
+    Wildcard {
+        /// The apex.
+        zone: String,
+        /// The name.
+        name: String,
+    },
+    /// A TTL past what the wire has.
+    #[error("zone {zone}: a TTL of {ttl} s, want {MAX_TTL} at most")]
+    Ttl {
+        /// The apex.
+        zone: String,
+        /// What was written.
+        ttl: u32,
+    },
+    /// A protocol that cannot be told.
+    #[error(
+        "zone {zone}: {alpn:?} is no ALPN identifier, want 1 to 255 octets without ',', '\\' and controls"
+    )]
+    Alpn {
+        /// The apex.
+        zone: String,
+        /// What was written.
+        alpn: String,
+    },
+    /// A text past what the wire has.
+    #[error("a text of {0} octets, want {MAX_TEXT} at most")]
+    Text(usize),
+}
+
+/// Longest string of a TXT record (RFC 1035 §3.3).
+pub const MAX_TEXT: usize = 255;

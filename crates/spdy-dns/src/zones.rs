@@ -1,0 +1,521 @@
+//! What is known of the configured names, and how a name is found in it (RFC 1034 §4.3.2, RFC 4592).
+//!
+//! ```text
+//!  www.site.test ──▶ the zone whose apex is the nearest name above, or none: not ours
+//!                ──▶ the name itself      its records, perhaps none: an alias, an answer, or nothing of that type
+//!                ──▶ else the nearest name above that exists, and `*` under it
+//!                ──▶ else there is no such name
+//! ```
+//!
+//! A name exists if it has records or if a name under it has.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hickory_proto::rr::rdata::svcb::{Alpn, IpHint, SVCB, SvcParamKey, SvcParamValue};
+use hickory_proto::rr::rdata::{A, AAAA, CNAME, HTTPS, NS, SOA, TXT};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+
+use crate::zone_config::{MAX_TEXT, MAX_TTL, NameConfig, ZoneConfig, ZoneError};
+
+/// Texts that may be set at run time, over all zones.
+pub const MAX_TEXTS: usize = 256;
+/// TTL of those: whoever sets one wants it seen, and then gone.
+const TEXT_TTL: u32 = 1;
+/// Seconds between a secondary's looks at the zone, between tries, and until it gives up; nobody transfers it.
+const REFRESH_RETRY_EXPIRE: [i32; 3] = [7200, 900, 1_209_600];
+
+/// All zones.
+#[derive(Clone, Debug, Default)]
+pub struct Zones {
+    /// As configured.
+    configured: Arc<BTreeMap<Name, Zone>>,
+    /// With the texts.
+    zones: Arc<BTreeMap<Name, Zone>>,
+    texts: BTreeMap<Name, Vec<String>>,
+}
+
+/// One zone.
+#[derive(Clone, Debug)]
+pub(crate) struct Zone {
+    /// The SOA record with the TTL of negative answers.
+    pub(crate) soa: Record,
+    nodes: BTreeMap<Name, Node>,
+}
+
+/// What one name has: records of a type stand together, in the order of the configuration.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    records: Vec<Record>,
+}
+
+impl Node {
+    /// The records of one type, as another name if the node is a wildcard.
+    pub(crate) fn of(&self, kind: RecordType) -> impl Iterator<Item = &Record> {
+        let records = self.records.iter();
+        records.filter(move |record| record.record_type() == kind)
+    }
+}
+
+impl Zone {
+    /// The node that `name`, which lies in this zone, is answered from.
+    pub(crate) fn find(&self, name: &Name) -> Option<&Node> {
+        if let Some(node) = self.nodes.get(name) {
+            return Some(node);
+        }
+        let mut encloser = name.base_name();
+        while !self.nodes.contains_key(&encloser) {
+            if encloser.is_root() {
+                return None; // not in this zone
+            }
+            encloser = encloser.base_name();
+        }
+        self.nodes.get(&encloser.prepend_label("*").ok()?)
+    }
+}
+
+impl Zones {
+    /// Compiles the configuration.
+    ///
+    /// # Errors
+    ///
+    /// The first thing in it that is no zone.
+    pub fn new(configs: &[ZoneConfig]) -> Result<Self, ZoneError> {
+        let mut zones = BTreeMap::new();
+        for config in configs {
+            let apex = whole(&config.apex, &config.apex)?;
+            let zone = compile(config, &apex)?;
+            if zones.insert(apex, zone).is_some() {
+                return Err(ZoneError::Twice(config.apex.clone()));
+            }
+        }
+        let compiled = Self {
+            configured: Arc::new(zones),
+            ..Self::default()
+        };
+        // A name under another zone's apex would never be found in its own.
+        for (apex, zone) in &*compiled.configured {
+            for (name, node) in &zone.nodes {
+                let nearest = apex_of(&compiled.configured, name);
+                if nearest != Some(apex) && !node.records.is_empty() {
+                    return Err(ZoneError::Outside {
+                        zone: shown(apex),
+                        name: shown(name),
+                    });
+                }
+            }
+        }
+        let zones = compiled.configured.clone();
+        Ok(Self { zones, ..compiled })
+    }
+
+    /// Whether we are the one to ask for `host`: then it is no origin, but ourselves.
+    #[must_use]
+    pub fn is_authoritative(&self, host: &str) -> bool {
+        // A name that cannot be written is nobody's.
+        Name::from_ascii(host).is_ok_and(|mut name| {
+            name.set_fqdn(true);
+            self.owns(&name)
+        })
+    }
+
+    /// The same for a whole name.
+    pub(crate) fn owns(&self, name: &Name) -> bool {
+        apex_of(&self.zones, name).is_some()
+    }
+
+    /// The zone that `name` lies in.
+    pub(crate) fn zone_of(&self, name: &Name) -> Option<&Zone> {
+        self.zones.get(apex_of(&self.zones, name)?)
+    }
+
+    /// These zones with the texts of `other`, as far as they lie in them: for a configuration that takes another's place.
+    #[must_use]
+    pub fn with_texts_of(mut self, other: &Self) -> Self {
+        let texts = other.texts.clone().into_iter();
+        self.texts = texts
+            .filter(|(name, _)| apex_of(&self.configured, name).is_some())
+            .collect();
+        self.apply_texts();
+        self
+    }
+
+    /// Gives `name` a TXT record besides those that it has, for a challenge of dns-01 (RFC 8555 §8.4).
+    ///
+    /// # Errors
+    ///
+    /// The name lies in no zone of ours or is an alias, the text is too long, or there are [`MAX_TEXTS`] already.
+    pub fn add_text(&mut self, name: &str, text: &str) -> Result<(), TextError> {
+        let owner = self.owner(name)?;
+        if text.len() > MAX_TEXT {
+            return Err(TextError::Long(text.len()));
+        }
+        let aliased = self.zone_of(&owner).and_then(|zone| zone.nodes.get(&owner));
+        if aliased.is_some_and(|node| node.of(RecordType::CNAME).next().is_some()) {
+            return Err(TextError::Alias(name.to_owned()));
+        }
+        if self.texts.values().map(Vec::len).sum::<usize>() >= MAX_TEXTS {
+            return Err(TextError::Full);
+        }
+        self.texts.entry(owner).or_default().push(text.to_owned());
+        self.apply_texts();
+        Ok(())
+    }
+
+    /// Takes a text of [`add_text`](Self::add_text) away; `false` if it is not there.
+    pub fn remove_text(&mut self, name: &str, text: &str) -> bool {
+        let Ok(owner) = self.owner(name) else {
+            return false;
+        };
+        let Some(texts) = self.texts.get_mut(&owner) else {
+            return false;
+        };
+        let Some(at) = texts.iter().position(|known| known == text) else {
+            return false;
+        };
+        texts.remove(at);
+        if texts.is_empty() {
+            self.texts.remove(&owner);
+        }
+        self.apply_texts();
+        true
+    }
+
+    fn owner(&self, name: &str) -> Result<Name, TextError> {
+        let no_name = |_| TextError::Outside(name.to_owned());
+        let mut owner = Name::from_ascii(name).map_err(no_name)?;
+        owner.set_fqdn(true);
+        match apex_of(&self.configured, &owner) {
+            Some(_) => Ok(owner),
+            None => Err(TextError::Outside(name.to_owned())),
+        }
+    }
+
+    fn apply_texts(&mut self) {
+        let mut zones = self.configured.clone();
+        for (name, texts) in &self.texts {
+            let Some(apex) = apex_of(&self.configured, name) else {
+                continue;
+            };
+            if let Some(zone) = Arc::make_mut(&mut zones).get_mut(apex) {
+                for text in texts {
+                    add(zone, apex, text_record(name, TEXT_TTL, text));
+                }
+            }
+        }
+        self.zones = zones;
+    }
+}
+
+/// Why a text was not taken.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum TextError {
+    /// Not ours.
+    #[error("{0:?} lies in no zone of ours")]
+    Outside(String),
+    /// Whoever asks is sent to another name.
+    #[error("{0:?} is an alias: the text belongs where it leads")]
+    Alias(String),
+    /// Too long.
+    #[error("a text of {0} octets, want {MAX_TEXT} at most")]
+    Long(usize),
+    /// Too many.
+    #[error("{MAX_TEXTS} texts are set already")]
+    Full,
+}
+
+/// Zones that may be exchanged while they are served. Clones are the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct SharedZones(Arc<RwLock<Arc<Zones>>>);
+
+impl SharedZones {
+    /// Begins with `zones`.
+    #[must_use]
+    pub fn new(zones: Zones) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(zones))))
+    }
+
+    /// The zones of now.
+    #[must_use]
+    pub fn now(&self) -> Arc<Zones> {
+        let zones = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        zones.clone()
+    }
+
+    /// Serves `zones` from now on, with the texts that were set at run time.
+    pub fn replace(&self, zones: Zones) {
+        self.change(|now| *now = zones.with_texts_of(now));
+    }
+
+    /// Changes the zones, for a text that is set or taken away.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Zones) -> T) -> T {
+        let mut zones = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut zones))
+    }
+}
+
+fn apex_of<'a>(zones: &'a BTreeMap<Name, Zone>, name: &Name) -> Option<&'a Name> {
+    let mut above = name.clone();
+    loop {
+        if let Some((apex, _)) = zones.get_key_value(&above) {
+            return Some(apex);
+        }
+        if above.is_root() {
+            return None;
+        }
+        above = above.base_name();
+    }
+}
+
+/// Without the dot at the end, as people write it.
+fn shown(name: &Name) -> String {
+    let text = name.to_ascii();
+    text.strip_suffix('.').unwrap_or(&text).to_owned()
+}
+
+/// A name that is written whole, with or without its last dot.
+fn whole(zone: &str, name: &str) -> Result<Name, ZoneError> {
+    let read = Name::from_ascii(name);
+    let mut read = read.map_err(|error| ZoneError::Name {
+        zone: zone.to_owned(),
+        name: name.to_owned(),
+        why: error.to_string(),
+    })?;
+    read.set_fqdn(true);
+    Ok(read)
+}
+
+/// A name that is written relative to `apex`, or whole with a dot at the end.
+fn relative(zone: &str, apex: &Name, name: &str) -> Result<Name, ZoneError> {
+    if name == "@" {
+        return Ok(apex.clone());
+    }
+    if name.ends_with('.') {
+        return whole(zone, name);
+    }
+    let read = Name::from_ascii(name).and_then(|read| read.append_domain(apex));
+    read.map_err(|error| ZoneError::Name {
+        zone: zone.to_owned(),
+        name: name.to_owned(),
+        why: error.to_string(),
+    })
+}
+
+/// `admin@site.test` as SOA writes it: the first dot stands for the @ (RFC 1035 §8).
+fn mailbox(zone: &str, apex: &Name, contact: Option<&str>) -> Result<Name, ZoneError> {
+    let hostmaster = || relative(zone, apex, "hostmaster");
+    let Some(contact) = contact else {
+        return hostmaster();
+    };
+    let no_mailbox = |why: String| ZoneError::Name {
+        zone: zone.to_owned(),
+        name: contact.to_owned(),
+        why,
+    };
+    match contact.split_once('@') {
+        // A label of its own, so that the dots of a user stay where they are.
+        Some((user, domain)) if !user.is_empty() && !domain.is_empty() => {
+            let mailbox = whole(zone, domain)?.prepend_label(user.as_bytes());
+            mailbox.map_err(|error| no_mailbox(error.to_string()))
+        }
+        Some(_) => Err(no_mailbox("want user@domain".to_owned())),
+        None => whole(zone, contact),
+    }
+}
+
+fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
+    let zone_name = || config.apex.clone();
+    let ttls = config.names.iter().filter_map(|name| name.ttl);
+    for ttl in ttls.chain([config.ttl, config.negative_ttl]) {
+        if ttl > MAX_TTL {
+            let zone = zone_name();
+            return Err(ZoneError::Ttl { zone, ttl });
+        }
+    }
+    let servers: Vec<Name> = config
+        .name_servers
+        .iter()
+        .map(|server| whole(&config.apex, server))
+        .collect::<Result<_, _>>()?;
+    let Some(first) = servers.first() else {
+        return Err(ZoneError::NoNameServer(zone_name()));
+    };
+    let [refresh, retry, expire] = REFRESH_RETRY_EXPIRE;
+    let soa = SOA::new(
+        first.clone(),
+        mailbox(&config.apex, apex, config.contact.as_deref())?,
+        config.serial,
+        refresh,
+        retry,
+        expire,
+        config.negative_ttl,
+    );
+    let negative = config.negative_ttl.min(config.ttl);
+    let mut zone = Zone {
+        soa: Record::from_rdata(apex.clone(), negative, RData::SOA(soa.clone())),
+        nodes: BTreeMap::new(),
+    };
+    let soa = RData::SOA(soa);
+    add(
+        &mut zone,
+        apex,
+        Record::from_rdata(apex.clone(), config.ttl, soa),
+    );
+    for server in &servers {
+        let data = RData::NS(NS(server.clone()));
+        add(
+            &mut zone,
+            apex,
+            Record::from_rdata(apex.clone(), config.ttl, data),
+        );
+    }
+
+    let mut seen = std::collections::BTreeSet::new();
+    for entry in &config.names {
+        let owner = relative(&config.apex, apex, &entry.name)?;
+        let (zone_of, name) = (zone_name(), shown(&owner));
+        if !apex.zone_of(&owner) {
+            return Err(ZoneError::Outside {
+                zone: zone_of,
+                name,
+            });
+        }
+        if owner.iter().skip(1).any(|label| label == b"*") {
+            return Err(ZoneError::Wildcard {
+                zone: zone_of,
+                name,
+            });
+        }
+        if !seen.insert(owner.clone()) {
+            return Err(ZoneError::NameTwice {
+                zone: zone_of,
+                name,
+            });
+        }
+        for record in records(config, apex, entry, &owner)? {
+            add(&mut zone, apex, record);
+        }
+        // It exists even if it has nothing.
+        exist(&mut zone, apex, &owner);
+    }
+    for server in servers.iter().filter(|server| apex.zone_of(server)) {
+        let node = zone.find(server);
+        let has = |kind| node.is_some_and(|node| node.of(kind).next().is_some());
+        if !has(RecordType::A) && !has(RecordType::AAAA) {
+            return Err(ZoneError::NameServer {
+                zone: zone_name(),
+                name: shown(server),
+            });
+        }
+    }
+    Ok(zone)
+}
+
+fn records(
+    config: &ZoneConfig,
+    apex: &Name,
+    entry: &NameConfig,
+    owner: &Name,
+) -> Result<Vec<Record>, ZoneError> {
+    let ttl = entry.ttl.unwrap_or(config.ttl);
+    let record = |data| Record::from_rdata(owner.clone(), ttl, data);
+    if let Some(alias) = &entry.alias {
+        if owner == apex {
+            return Err(ZoneError::ApexAlias(config.apex.clone()));
+        }
+        if !entry.addresses.is_empty() || entry.https.is_some() || !entry.texts.is_empty() {
+            return Err(ZoneError::AliasAndMore {
+                zone: config.apex.clone(),
+                name: shown(owner),
+            });
+        }
+        let target = relative(&config.apex, apex, alias)?;
+        return Ok(vec![record(RData::CNAME(CNAME(target)))]);
+    }
+    let mut records: Vec<Record> = entry
+        .addresses
+        .iter()
+        .map(|&address| record(address_data(address)))
+        .collect();
+    if let Some(https) = &entry.https {
+        for alpn in &https.alpn {
+            let plain = |octet: u8| octet.is_ascii_graphic() && !matches!(octet, b',' | b'\\');
+            if !(1..=MAX_TEXT).contains(&alpn.len()) || !alpn.bytes().all(plain) {
+                return Err(ZoneError::Alpn {
+                    zone: config.apex.clone(),
+                    alpn: alpn.clone(),
+                });
+            }
+        }
+        let service = service(&https.alpn, https.port, &entry.addresses);
+        records.push(record(RData::HTTPS(HTTPS(service))));
+    }
+    for text in &entry.texts {
+        if text.len() > MAX_TEXT {
+            return Err(ZoneError::Text(text.len()));
+        }
+        records.push(text_record(owner, ttl, text));
+    }
+    Ok(records)
+}
+
+/// Service mode, priority 1, the owner itself as target (`.`); keys rise, as the wire wants them (RFC 9460 §2.2).
+fn service(alpn: &[String], port: Option<u16>, addresses: &[IpAddr]) -> SVCB {
+    let mut told = Vec::new();
+    if !alpn.is_empty() {
+        let alpn = SvcParamValue::Alpn(Alpn(alpn.to_vec()));
+        told.push((SvcParamKey::Alpn, alpn));
+    }
+    if let Some(port) = port {
+        told.push((SvcParamKey::Port, SvcParamValue::Port(port)));
+    }
+    let v4 = addresses.iter().filter_map(|address| match address {
+        IpAddr::V4(address) => Some(A(*address)),
+        IpAddr::V6(_) => None,
+    });
+    let v6 = addresses.iter().filter_map(|address| match address {
+        IpAddr::V6(address) => Some(AAAA(*address)),
+        IpAddr::V4(_) => None,
+    });
+    let (v4, v6): (Vec<A>, Vec<AAAA>) = (v4.collect(), v6.collect());
+    if !v4.is_empty() {
+        let hint = SvcParamValue::Ipv4Hint(IpHint(v4));
+        told.push((SvcParamKey::Ipv4Hint, hint));
+    }
+    if !v6.is_empty() {
+        let hint = SvcParamValue::Ipv6Hint(IpHint(v6));
+        told.push((SvcParamKey::Ipv6Hint, hint));
+    }
+    SVCB::new(1, Name::root(), told)
+}
+
+fn address_data(address: IpAddr) -> RData {
+    match address {
+        IpAddr::V4(address) => RData::A(A(address)),
+        IpAddr::V6(address) => RData::AAAA(AAAA(address)),
+    }
+}
+
+fn text_record(owner: &Name, ttl: u32, text: &str) -> Record {
+    let text = TXT::from_bytes(vec![text.as_bytes()]);
+    Record::from_rdata(owner.clone(), ttl, RData::TXT(text))
+}
+
+fn add(zone: &mut Zone, apex: &Name, record: Record) {
+    exist(zone, apex, &record.name);
+    let node = zone.nodes.entry(record.name.clone()).or_default();
+    node.records.push(record);
+}
+
+/// Makes `owner` and what lies between it and the apex exist.
+fn exist(zone: &mut Zone, apex: &Name, owner: &Name) {
+    let mut name = owner.clone();
+    while !zone.nodes.contains_key(&name) {
+        zone.nodes.insert(name.clone(), Node::default());
+        if name == *apex || name.is_root() {
+            return;
+        }
+        name = name.base_name();
+    }
+}

@@ -1,0 +1,383 @@
+//! The resolver against upstream servers: ours on loopback, and some that misbehave.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hickory_proto::op::{Message, MessageType, ResponseCode};
+use hickory_proto::rr::rdata::{A, CNAME};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_dns::guard::AddressRules;
+use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_dns::resolver::Resolver;
+use spdy_dns::resolver::config::{ResolverConfig, servers_of};
+use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
+use spdy_dns::zone_config::{NameConfig, ZoneConfig};
+use spdy_dns::zones::{SharedZones, Zones};
+use spdy_net::latch::Latch;
+use spdy_net::network::{BoxIo, Network, SystemNetwork};
+use support::{alias, name, site, zones};
+use tokio::net::UdpSocket;
+
+/// A server of these zones, until the test ends.
+fn upstream(configs: &[ZoneConfig]) -> (SocketAddr, StatsReader) {
+    let zones = SharedZones::new(Zones::new(configs).unwrap());
+    let here = ["127.0.0.1:0".parse().unwrap()];
+    let server = DnsServer::bind(&here, zones, ServeLimits::default(), SharedRuntime::tokio());
+    let server = server.unwrap();
+    let (address, stats) = (server.addresses()[0], server.stats());
+    tokio::spawn(server.run(Latch::new()));
+    (address, stats)
+}
+
+fn zone(apex: &str, names: Vec<NameConfig>) -> ZoneConfig {
+    ZoneConfig {
+        apex: apex.to_owned(),
+        name_servers: vec!["ns.nowhere.test".to_owned()],
+        names,
+        ..site()
+    }
+}
+
+/// An upstream that answers as `answer` says, any number of messages each.
+async fn fake(
+    answer: impl Fn(Message) -> Vec<Message> + Send + 'static,
+) -> (SocketAddr, Arc<AtomicUsize>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = asked.clone();
+    tokio::spawn(async move {
+        let mut request = [0; 4096];
+        while let Ok((len, from)) = socket.recv_from(&mut request).await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let request = Message::from_vec(&request[..len]).unwrap();
+            for answer in answer(request) {
+                socket
+                    .send_to(&answer.to_vec().unwrap(), from)
+                    .await
+                    .unwrap();
+            }
+        }
+    });
+    (address, asked)
+}
+
+/// An answer with one address for the name that was asked, if IPv4 was.
+fn address(request: &Message, address: [u8; 4], ttl: u32) -> Message {
+    let mut answer = Message::response(request.metadata.id, request.metadata.op_code);
+    answer.add_queries(request.queries.clone());
+    if request.queries[0].query_type() == RecordType::A {
+        let data = RData::A(A(address.into()));
+        answer.add_answer(Record::from_rdata(
+            request.queries[0].name().clone(),
+            ttl,
+            data,
+        ));
+    }
+    answer
+}
+
+fn resolver(config: ResolverConfig) -> Resolver {
+    let own = SharedZones::new(zones());
+    Resolver::new(Arc::new(SystemNetwork), SharedRuntime::tokio(), config, own)
+}
+
+fn of(servers: &[SocketAddr]) -> ResolverConfig {
+    ResolverConfig {
+        servers: servers.to_vec(),
+        ..ResolverConfig::default()
+    }
+}
+
+async fn look_up(resolver: &Resolver, host: &str) -> Result<Vec<String>, String> {
+    let found = resolver
+        .resolve(host)
+        .await
+        .map_err(|error| error.to_string())?;
+    Ok(found.iter().map(ToString::to_string).collect())
+}
+
+#[tokio::test]
+async fn addresses_of_both_kinds_come_by_turns_and_are_asked_for_once() {
+    let names = vec![
+        name("both", &["192.0.2.1", "192.0.2.2", "2001:db8::1"]),
+        name("six", &["2001:db8::2"]),
+        alias("alias", "both"),
+    ];
+    let (server, stats) = upstream(&[zone("origin.test", names)]);
+    let resolver = resolver(of(&[server]));
+    for _ in 0..2 {
+        for (host, want) in [
+            (
+                "both.origin.test",
+                &["2001:db8::1", "192.0.2.1", "192.0.2.2"][..],
+            ),
+            (
+                "BOTH.origin.test",
+                &["2001:db8::1", "192.0.2.1", "192.0.2.2"],
+            ),
+            ("six.origin.test", &["2001:db8::2"]),
+            (
+                "alias.origin.test",
+                &["2001:db8::1", "192.0.2.1", "192.0.2.2"],
+            ),
+        ] {
+            assert_eq!(look_up(&resolver, host).await.unwrap(), want, "{host}");
+        }
+        for (host, want) in [
+            ("nobody.origin.test", "no host is called nobody.origin.test"),
+            ("origin.test", "there is no address of origin.test"),
+        ] {
+            assert_eq!(look_up(&resolver, host).await.unwrap_err(), want);
+        }
+    }
+    let stats = stats.stats();
+    assert_eq!((stats.answered, stats.no_such_name), (8, 2)); // two questions a host
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_asked_for_over_tcp() {
+    let crowd: Vec<String> = (0..200).map(|last| format!("192.0.2.{last}")).collect();
+    let crowd: Vec<&str> = crowd.iter().map(String::as_str).collect();
+    let (server, stats) = upstream(&[zone("origin.test", vec![name("crowd", &crowd)])]);
+    let found = look_up(&resolver(of(&[server])), "crowd.origin.test")
+        .await
+        .unwrap();
+    assert_eq!(found.len(), 64); // no more than that are taken
+    assert_eq!(stats.stats().truncated, 1);
+}
+
+#[tokio::test]
+async fn names_of_ours_loop_back_unless_it_is_said_where_their_origin_stands() {
+    let stray = zone(
+        "origin.test",
+        vec![
+            alias("stray", "www.site.test."),
+            alias("far", "a.elsewhere.test."),
+        ],
+    );
+    let (server, stats) = upstream(&[stray, zone("site.test", vec![name("www", &["192.0.2.66"])])]);
+    let (elsewhere, _) = upstream(&[zone("elsewhere.test", vec![alias("a", "b.x.site.test.")])]);
+    let explicit = BTreeMap::from([(
+        "www.site.test".to_owned(),
+        vec![IpAddr::from([10, 0, 0, 5])],
+    )]);
+    let resolver = resolver(ResolverConfig {
+        explicit,
+        ..of(&[server, elsewhere])
+    });
+    assert_eq!(
+        look_up(&resolver, "WWW.site.test").await.unwrap(),
+        ["10.0.0.5"]
+    );
+    for host in ["site.test", "a.x.site.test", "nobody.site.test"] {
+        let refused = look_up(&resolver, host).await.unwrap_err();
+        assert!(refused.contains("loops back"), "{refused}");
+    }
+    assert_eq!(stats.stats().answered, 0); // nobody was asked so far
+    for host in ["stray.origin.test", "far.origin.test"] {
+        let refused = look_up(&resolver, host).await.unwrap_err();
+        assert!(
+            refused.contains("is an alias to") && refused.contains("loops back"),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn aliases_lead_from_server_to_server_and_circles_end() {
+    let near = vec![
+        alias("cdn", "edge.elsewhere.test."),
+        alias("one", "two"),
+        alias("two", "one"),
+    ];
+    let (near, _) = upstream(&[zone("origin.test", near)]);
+    let (far, _) = upstream(&[zone("elsewhere.test", vec![name("edge", &["192.0.2.9"])])]);
+    let long = fake(|request| {
+        // Each name is an alias to a longer one.
+        let asked = request.queries[0].name().clone();
+        let mut answer = address(&request, [0; 4], 60);
+        answer.answers.clear();
+        let target = CNAME(asked.prepend_label("a").unwrap());
+        answer.add_answer(Record::from_rdata(asked, 60, RData::CNAME(target)));
+        vec![answer]
+    });
+    let (long, asked) = long.await;
+    let both = resolver(of(&[near, far]));
+    assert_eq!(
+        look_up(&both, "cdn.origin.test").await.unwrap(),
+        ["192.0.2.9"]
+    );
+    assert!(look_up(&both, "one.origin.test").await.is_err());
+    let refused = look_up(&resolver(of(&[long])), "origin.test")
+        .await
+        .unwrap_err();
+    assert!(refused.contains("more than 8 aliases"), "{refused}");
+    assert_eq!(asked.load(Ordering::SeqCst), 2 * 9);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_or_says_nothing_gives_way_to_the_next() {
+    let (silent, _) = fake(|_| Vec::new()).await;
+    let (failing, _) = fake(|request| {
+        let mut answer = address(&request, [0; 4], 60);
+        answer.metadata.response_code = ResponseCode::ServFail;
+        vec![answer]
+    })
+    .await;
+    let (good, _) = fake(|request| vec![address(&request, [192, 0, 2, 7], 60)]).await;
+    let config = ResolverConfig {
+        timeout: Duration::from_millis(30),
+        ..of(&[silent, failing, good])
+    };
+    assert_eq!(
+        look_up(&resolver(config), "a.origin.test").await.unwrap(),
+        ["192.0.2.7"]
+    );
+    let config = ResolverConfig {
+        timeout: Duration::from_millis(10),
+        ..of(&[failing, silent])
+    };
+    let refused = resolver(config).resolve("a.origin.test").await.unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+    assert!(
+        refused.to_string().contains(&silent.to_string()),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn replies_that_do_not_belong_to_the_question_are_not_heard() {
+    let (server, _) = fake(|request| {
+        let evil = address(&request, [192, 0, 2, 66], 60);
+        let mut other_id = evil.clone();
+        other_id.metadata.id ^= 1;
+        let mut no_reply = evil.clone();
+        no_reply.metadata.message_type = MessageType::Query;
+        let mut other_name = evil.clone();
+        other_name.queries[0].name = Name::from_ascii("b.origin.test.").unwrap();
+        let mut other_kind = evil.clone();
+        other_kind.queries[0].query_type = RecordType::TXT;
+        let mut no_question = evil.clone();
+        no_question.queries.clear();
+        // Of another name than the one that was asked for, in a reply that belongs to it.
+        let mut good = address(&request, [192, 0, 2, 7], 60);
+        let stray = Name::from_ascii("c.origin.test.").unwrap();
+        let data = RData::A(A([192, 0, 2, 66].into()));
+        good.answers.insert(0, Record::from_rdata(stray, 60, data));
+        vec![
+            other_id,
+            no_reply,
+            other_name,
+            other_kind,
+            no_question,
+            good,
+        ]
+    })
+    .await;
+    let found = look_up(&resolver(of(&[server])), "a.origin.test").await;
+    assert_eq!(found.unwrap(), ["192.0.2.7"]);
+}
+
+#[tokio::test]
+async fn answers_are_believed_as_long_as_they_say_within_the_bounds() {
+    for (ttl, min, max, questions) in [
+        (0, 0, 3600, 4),           // never
+        (0, 60, 3600, 2),          // at least a minute
+        (60, 0, 3600, 2),          // as it says
+        (60, 0, 0, 4),             // at most not at all
+        (0x8000_0000, 0, 3600, 4), // RFC 2181 §8: as 0
+    ] {
+        let (server, asked) =
+            fake(move |request| vec![address(&request, [192, 0, 2, 7], ttl)]).await;
+        let resolver = resolver(ResolverConfig {
+            min_ttl: Duration::from_secs(min),
+            max_ttl: Duration::from_secs(max),
+            ..of(&[server])
+        });
+        for _ in 0..2 {
+            look_up(&resolver, "a.origin.test").await.unwrap();
+        }
+        assert_eq!(
+            asked.load(Ordering::SeqCst),
+            questions,
+            "TTL {ttl}, {min} to {max}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn one_look_up_too_many_at_once_fails() {
+    let (silent, _) = fake(|_| Vec::new()).await;
+    let resolver = resolver(ResolverConfig {
+        look_ups: 1,
+        timeout: Duration::from_millis(20),
+        rounds: 1,
+        ..of(&[silent])
+    });
+    let (first, second) = tokio::join!(
+        resolver.resolve("a.origin.test"),
+        resolver.resolve("b.origin.test")
+    );
+    assert_eq!(first.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(second.unwrap_err().kind(), io::ErrorKind::QuotaExceeded);
+    let later = resolver.resolve("b.origin.test").await; // the place is free again
+    assert_eq!(later.unwrap_err().kind(), io::ErrorKind::TimedOut);
+}
+
+/// A network whose own resolver counts.
+struct Counting(Arc<AtomicUsize>);
+
+impl Network for Counting {
+    fn resolve(&self, _: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(Ok(vec![[192, 0, 2, 1].into()])))
+    }
+
+    fn connect(&self, _: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        unreachable!("nobody connects")
+    }
+}
+
+#[tokio::test]
+async fn without_servers_the_network_itself_is_asked_and_the_rest_stays() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let network = Arc::new(Counting(asked.clone()));
+    let own = SharedZones::new(zones());
+    let config = ResolverConfig::default();
+    let resolver = Resolver::new(network, SharedRuntime::tokio(), config, own);
+    for _ in 0..3 {
+        assert_eq!(
+            look_up(&resolver, "a.origin.test").await.unwrap(),
+            ["192.0.2.1"]
+        );
+    }
+    assert!(
+        look_up(&resolver, "site.test")
+            .await
+            .unwrap_err()
+            .contains("loops back")
+    );
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    // Under the guard, which sees what was kept as well.
+    let guarded = GuardedNetwork::new(Arc::new(resolver), AddressRules::default());
+    let refused = guarded.resolve("a.origin.test").await.unwrap_err();
+    assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn servers_are_read_out_of_a_resolv_conf() {
+    let text = "# nameserver 192.0.2.9\nsearch a.test\n nameserver 192.0.2.1 # first\nnameserver 2001:db8::1\n\
+                nameserver fe80::1%eth0\nnameserver\nnameserver x\nnameservers 192.0.2.8\noptions edns0";
+    let want: Vec<SocketAddr> = ["192.0.2.1:53", "[2001:db8::1]:53"]
+        .map(|at| at.parse().unwrap())
+        .into();
+    assert_eq!(servers_of(text), want);
+}
