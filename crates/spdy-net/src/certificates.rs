@@ -173,7 +173,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
     })
 }
 
-/// A certificate authority that lives as long as the process, and signs what a local server needs.
+/// A certificate authority that signs what a local server needs. It lives as long as the process, or is
+/// [kept in a folder](LocalCa::kept_in).
 pub struct LocalCa {
     issuer: Issuer<'static, KeyPair>,
     certificate: CertificateDer<'static>,
@@ -196,9 +197,7 @@ impl LocalCa {
     ///
     /// The machine has no entropy, or the provider no such key.
     pub fn generate(kind: KeyKind) -> Result<Self, TlsSetupError> {
-        let mut params = params("spdy local authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let params = authority_params();
         let key = kind.generate()?;
         let certificate = params.self_signed(&key)?;
         Ok(Self {
@@ -207,6 +206,33 @@ impl LocalCa {
             issuer: Issuer::new(params, key),
             kind,
         })
+    }
+
+    /// The authority that was written as the PEM of its key and of its certificate; `what` names the text in errors.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not PEM, or without a key or a certificate, or with a certificate of another key.
+    pub(crate) fn from_pem(text: &[u8], what: &str, kind: KeyKind) -> Result<Self, TlsSetupError> {
+        let identity = Identity::from_pem(text, text, what)?;
+        // The certificate must be of the key; who signs with another is believed by nobody.
+        identity.certified(&rustls::crypto::aws_lc_rs::default_provider())?;
+        let key = KeyPair::from_pem(&identity.key_pem())?;
+        let pem = identity.chain_pem();
+        let Some(certificate) = identity.chain.into_iter().next() else {
+            unreachable!("a chain that was read has a certificate")
+        };
+        Ok(Self {
+            issuer: Issuer::new(authority_params(), key),
+            certificate,
+            pem,
+            kind,
+        })
+    }
+
+    /// The key as PEM text.
+    pub(crate) fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// Signs a certificate for `names` (hosts, wildcards, or addresses as text) and `addresses`.
@@ -246,6 +272,14 @@ impl LocalCa {
     pub fn pem(&self) -> &str {
         &self.pem
     }
+}
+
+/// What an authority says of itself; of one that is read again only the key is new to us.
+fn authority_params() -> CertificateParams {
+    let mut params = params("spdy local authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
 }
 
 /// Valid since 1975 and until 4096: a local certificate that expires teaches nobody anything.

@@ -20,6 +20,7 @@
 //! time too; only [`network::SystemNetwork`] and [`listen`] are of the operating system.
 
 pub mod admission;
+pub mod authority_folder;
 pub mod byte_count;
 pub mod calendar;
 pub mod certificates;
@@ -34,6 +35,7 @@ mod http2_push;
 #[doc(hidden)] // but for the door of fuzz/ nothing in it is public
 pub mod http3;
 mod hyper_runtime;
+pub mod identities;
 mod idle;
 pub mod key_log;
 pub mod latch;

@@ -14,13 +14,12 @@ use rustls::client::Resumption;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 use rustls::{ClientConfig, KeyLog, ServerConfig, SupportedProtocolVersion, quic};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Identity;
+use crate::identities::Identities;
 use crate::key_log::KeyLogFile;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
@@ -387,21 +386,25 @@ impl ServerTls {
         protocols: &[Protocol],
         options: &TlsOptions,
     ) -> Result<Self, TlsSetupError> {
-        let certified = |identity: &Identity| identity.certified(&options.provider);
-        let mut by_host = Vec::with_capacity(hosts.len());
-        for (host, identity) in hosts {
-            by_host.push((host.to_ascii_lowercase(), certified(identity)?));
-        }
-        by_host.sort_by(|a, b| a.0.cmp(&b.0));
-        let resolver = BySni {
-            by_host,
-            fallback: certified(fallback)?,
-        };
+        let identities = Identities::new(hosts, fallback, options)?;
+        Self::of(&identities, protocols, options)
+    }
+
+    /// A server that shows of `identities` what they are at each handshake: they may be exchanged while it serves.
+    ///
+    /// # Errors
+    ///
+    /// A key log or versions that cannot be used.
+    pub fn of(
+        identities: &Identities,
+        protocols: &[Protocol],
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
         let mut config =
             ServerConfig::builder_with_details(options.provider.clone(), options.clock())
                 .with_protocol_versions(&options.versions()?)?
                 .with_no_client_auth()
-                .with_cert_resolver(Arc::new(resolver));
+                .with_cert_resolver(Arc::new(identities.clone()));
         config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
         if options.resumption {
             // Tickets for whoever takes them; TLS 1.2 session ids for the rest.
@@ -450,27 +453,5 @@ impl ServerTls {
             .await?;
         let agreed = agreed(stream.get_ref().1);
         Ok((Box::new(stream), agreed))
-    }
-}
-
-/// Picks the certificate by the name that the client asked for.
-#[derive(Debug)]
-struct BySni {
-    /// Sorted by name.
-    by_host: Vec<(String, Arc<CertifiedKey>)>,
-    fallback: Arc<CertifiedKey>,
-}
-
-impl ResolvesServerCert for BySni {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let named = hello.server_name().and_then(|name| {
-            let name = name.to_ascii_lowercase();
-            let at = self
-                .by_host
-                .binary_search_by(|(host, _)| host.as_str().cmp(&name))
-                .ok()?;
-            Some(self.by_host[at].1.clone())
-        });
-        Some(named.unwrap_or_else(|| self.fallback.clone()))
     }
 }

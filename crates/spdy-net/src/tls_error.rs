@@ -15,6 +15,14 @@ pub enum TlsSetupError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file could not be written.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file, or its folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// PEM text without what was looked for.
     #[error("no {want} in {what}")]
     NothingInPem {

@@ -1,0 +1,163 @@
+//! Identities that are exchanged while they are shown, and an authority that outlives its process.
+
+mod support;
+
+use rustls::pki_types::CertificateDer;
+use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::identities::Identities;
+use spdy_net::tls::{ClientTls, ServerTls, TlsOptions};
+use spdy_net::verify::Trust;
+use support::{ALL, PIPE, quiet};
+
+fn no_tickets() -> TlsOptions {
+    TlsOptions {
+        resumption: false, // or a later handshake would show no certificate
+        ..quiet()
+    }
+}
+
+/// The certificate that is shown to who asks for `host`.
+async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> CertificateDer<'static> {
+    let (near, far) = tokio::io::duplex(PIPE);
+    let connecting = client.connect_showing(Box::new(near), host);
+    let accepting = server.accept(Box::new(far));
+    let (near, far) = futures_util::future::join(connecting, accepting).await;
+    far.unwrap();
+    let (_, _, shown) = near.unwrap();
+    shown[0].clone().into_owned()
+}
+
+struct Shop {
+    ca: LocalCa,
+    client: ClientTls,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+        let trust = Trust::only(vec![ca.certificate().clone()]);
+        let client = ClientTls::new(&trust, &no_tickets()).unwrap();
+        Self { ca, client }
+    }
+
+    /// For every name of these tests, so that who is shown which one is the server's choice alone.
+    fn issue(&self) -> Identity {
+        let names = ["a.test", "b.test", "*.x.test", "*.y.x.test"].map(str::to_owned);
+        self.ca.issue(&names, &[]).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
+    let shop = Shop::open();
+    let [own, wild, rest] = [(); 3].map(|()| shop.issue());
+    let hosts = [
+        ("A.test".to_owned(), own.clone()),
+        ("*.x.test".to_owned(), wild.clone()),
+        ("b.x.test".to_owned(), own.clone()),
+        ("a.test".to_owned(), rest.clone()), // listed twice: the first counts
+    ];
+    let identities = Identities::new(&hosts, &rest, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    for (host, want) in [
+        ("a.test", &own),
+        ("a.x.test", &wild),
+        ("b.x.test", &own),
+        ("a.y.x.test", &rest),
+        ("b.test", &rest),
+    ] {
+        let shown = shown(&server, &shop.client, host).await;
+        assert_eq!(shown, want.chain[0], "{host}");
+    }
+}
+
+#[tokio::test]
+async fn identities_are_exchanged_at_once_or_not_at_all() {
+    let shop = Shop::open();
+    let [old, new, rest] = [(); 3].map(|()| shop.issue());
+    let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
+    let identities = Identities::new(&host(&old), &rest, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, old.chain[0]);
+
+    identities.replace(&host(&new), &rest).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, new.chain[0]);
+
+    let wrong = Identity {
+        chain: old.chain.clone(),
+        key: rest.key.clone_key(),
+    };
+    let refused = identities.replace(&host(&old), &wrong).unwrap_err();
+    assert!(refused.to_string().starts_with("tls: "), "{refused}");
+    assert_eq!(shown(&server, &shop.client, "a.test").await, new.chain[0]);
+
+    identities.replace(&[], &rest).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+}
+
+#[tokio::test]
+async fn an_authority_that_is_kept_is_the_same_the_next_time() {
+    for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a/b");
+        let first = LocalCa::kept_in(&folder, kind).unwrap();
+        std::fs::remove_file(folder.join("authority.crt.pem")).unwrap();
+        let second = LocalCa::kept_in(&folder, KeyKind::EcdsaP256).unwrap();
+        assert_eq!(first.pem(), second.pem());
+        let told = std::fs::read_to_string(folder.join("authority.crt.pem")).unwrap();
+        assert_eq!(told, first.pem());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2); // nothing else is left
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let both = folder.join("authority.pem").metadata().unwrap();
+            assert_eq!(both.permissions().mode() & 0o777, 0o600);
+        }
+        // Who trusts what was made first believes what is signed later.
+        let trust = Trust::only(vec![first.certificate().clone()]);
+        let client = ClientTls::new(&trust, &no_tickets()).unwrap();
+        let leaf = second.issue(&["a.test".to_owned()], &[]).unwrap();
+        let server = ServerTls::new(&leaf, &ALL, &no_tickets()).unwrap();
+        assert_eq!(shown(&server, &client, "a.test").await, leaf.chain[0]);
+    }
+}
+
+#[test]
+fn of_many_that_make_it_at_once_all_have_the_same_authority() {
+    let dir = tempfile::tempdir().unwrap();
+    let make = || LocalCa::kept_in(dir.path(), KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
+    let made: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+        let made = threads.into_iter().map(|thread| thread.join().unwrap());
+        made.collect::<Result<_, _>>().unwrap()
+    });
+    assert!(made.iter().all(|pem| *pem == made[0]));
+}
+
+#[test]
+fn an_authority_that_cannot_be_read_is_told_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let both = dir.path().join("authority.pem");
+    let [one, other] = [(); 2].map(|()| {
+        let dir = tempfile::tempdir().unwrap();
+        LocalCa::kept_in(dir.path(), KeyKind::EcdsaP256).unwrap();
+        std::fs::read_to_string(dir.path().join("authority.pem")).unwrap()
+    });
+    let at = one.find("-----BEGIN CERT").unwrap();
+    let other_at = other.find("-----BEGIN CERT").unwrap();
+    for (text, want) in [
+        (String::new(), "no certificate in"),
+        (one[at..].to_owned(), "no private key in"),
+        (one[..at].to_owned(), "no certificate in"),
+        (format!("{}{}", &one[..at], &other[other_at..]), "tls: "),
+    ] {
+        std::fs::write(&both, &text).unwrap();
+        let told = LocalCa::kept_in(dir.path(), KeyKind::EcdsaP256).unwrap_err();
+        assert!(told.to_string().contains(want), "{told}");
+        assert_eq!(std::fs::read_to_string(&both).unwrap(), text);
+    }
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let told = LocalCa::kept_in(&file, KeyKind::EcdsaP256).unwrap_err();
+    assert!(told.to_string().starts_with("cannot write"), "{told}");
+}
