@@ -148,7 +148,8 @@ impl StatsReader {
 /// A server that has its sockets.
 #[derive(Debug)]
 pub struct DnsServer {
-    pairs: Vec<(DatagramSocket, Listener)>,
+    /// UDP, and TCP beside it.
+    pairs: Vec<(DatagramSocket, Option<Listener>)>,
     service: Service,
 }
 
@@ -175,22 +176,44 @@ impl DnsServer {
         runtime: SharedRuntime,
     ) -> io::Result<Self> {
         let pairs = addresses.iter().map(|&address| bind_pair(address));
-        Ok(Self {
-            pairs: pairs.collect::<io::Result<_>>()?,
-            service: Service {
-                zones,
-                limits,
-                runtime,
-                counters: Arc::default(),
-            },
-        })
+        let pairs = pairs.collect::<io::Result<_>>()?;
+        Ok(Self::over(pairs, zones, limits, runtime))
+    }
+
+    /// A server over sockets of whatever network, without TCP: what does not fit is cut, and cannot be asked for again.
+    #[must_use]
+    pub fn over_datagrams(
+        sockets: Vec<DatagramSocket>,
+        zones: SharedZones,
+        limits: ServeLimits,
+        runtime: SharedRuntime,
+    ) -> Self {
+        let pairs = sockets.into_iter().map(|socket| (socket, None));
+        Self::over(pairs.collect(), zones, limits, runtime)
+    }
+
+    fn over(
+        pairs: Vec<(DatagramSocket, Option<Listener>)>,
+        zones: SharedZones,
+        limits: ServeLimits,
+        runtime: SharedRuntime,
+    ) -> Self {
+        let service = Service {
+            zones,
+            limits,
+            runtime,
+            counters: Arc::default(),
+        };
+        Self { pairs, service }
     }
 
     /// Where it listens, over UDP and TCP alike.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let pairs = self.pairs.iter();
-        pairs.map(|(_, listener)| listener.address()).collect()
+        let sockets = self.pairs.iter();
+        sockets
+            .filter_map(|(socket, _)| socket.local_addr().ok())
+            .collect()
     }
 
     /// A look at its counters while it runs.
@@ -216,6 +239,9 @@ impl DnsServer {
                 let over_udp = service
                     .clone()
                     .serve_datagrams(socket, limiter, stop.clone());
+                let Some(listener) = listener else {
+                    return over_udp.await;
+                };
                 let stop_tcp = stop.clone();
                 let over_tcp = listener.run(options, stop, move |io, from, _| {
                     service.clone().serve_connection(io, from, stop_tcp.clone())
@@ -227,12 +253,12 @@ impl DnsServer {
     }
 }
 
-fn bind_pair(address: SocketAddr) -> io::Result<(DatagramSocket, Listener)> {
+fn bind_pair(address: SocketAddr) -> io::Result<(DatagramSocket, Option<Listener>)> {
     let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
     loop {
         let listener = Listener::bind(address)?;
         match SystemNetwork.datagrams(listener.address()) {
-            Ok(socket) => return Ok((socket, listener)),
+            Ok(socket) => return Ok((socket, Some(listener))),
             Err(error) => {
                 tries -= 1;
                 if tries == 0 {
