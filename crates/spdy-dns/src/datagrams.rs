@@ -8,7 +8,7 @@ use std::task::Poll;
 use spdy_net::network::{DatagramSocket, RecvMeta, Transmit};
 
 /// The most that one call brings: the kernel may join datagrams of one sender (GRO).
-const ROOM_BYTES: usize = 64 * 1024;
+pub(crate) const ALL_THAT_COMES: usize = 64 * 1024;
 
 /// A socket that is received from here alone.
 pub(crate) struct Datagrams {
@@ -27,10 +27,11 @@ pub(crate) struct Sender {
 }
 
 impl Datagrams {
-    pub(crate) fn new(socket: DatagramSocket) -> Self {
+    /// With room for `room` bytes a call; what does not fit is lost.
+    pub(crate) fn new(socket: DatagramSocket, room: usize) -> Self {
         Self {
             socket,
-            room: vec![0; ROOM_BYTES],
+            room: vec![0; room],
             taken: 0,
             brought: RecvMeta::default(),
         }

@@ -25,7 +25,7 @@ use spdy_net::network::{BoxIo, DatagramSocket, Network, SystemNetwork};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::answers::{self, Answer, MAX_REQUEST, Transport};
-use crate::datagrams::{Datagrams, Sender};
+use crate::datagrams::{ALL_THAT_COMES, Datagrams, Sender};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 
@@ -276,7 +276,7 @@ impl Service {
         limiter: Arc<Mutex<RateLimiter>>,
         stop: Latch,
     ) {
-        let mut datagrams = Datagrams::new(socket);
+        let mut datagrams = Datagrams::new(socket, ALL_THAT_COMES);
         let mut stopped = stop.wait();
         loop {
             let received = {

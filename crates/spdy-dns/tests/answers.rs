@@ -3,6 +3,7 @@
 mod support;
 
 use hickory_proto::op::{Edns, Message, OpCode, Query, ResponseCode};
+use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use proptest::prelude::*;
 use spdy_dns::answers::{
@@ -345,6 +346,20 @@ fn what_is_no_question_of_ours_is_told_so_in_a_few_bytes() {
     ] {
         assert_eq!(answer(&zones(), &silent, Transport::Udp), None, "{what}");
         assert_eq!(ask_over_tcp(&silent), None, "{what}");
+    }
+}
+
+#[test]
+fn two_records_may_stand_beside_a_question_and_no_more() {
+    for (records, want) in [(2, ResponseCode::NoError), (3, ResponseCode::FormErr)] {
+        let mut message =
+            Message::from_vec(&question("www.site.test", RecordType::A, None)).unwrap();
+        for _ in 0..records {
+            let data = RData::A(A([192, 0, 2, 1].into()));
+            message.add_additional(Record::from_rdata(Name::root(), 0, data));
+        }
+        let answer = answer(&zones(), &message.to_vec().unwrap(), Transport::Udp).unwrap();
+        assert_eq!(answer.code, want, "{records} records");
     }
 }
 

@@ -287,6 +287,28 @@ async fn replies_that_do_not_belong_to_the_question_are_not_heard() {
 }
 
 #[tokio::test]
+async fn a_right_reply_from_another_address_or_port_is_not_heard() {
+    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address_of_server = server.local_addr().unwrap();
+    let port = address_of_server.port();
+    let elsewhere = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let other = UdpSocket::bind(("127.0.0.3", port)).await.unwrap();
+    tokio::spawn(async move {
+        let mut request = [0; 4096];
+        while let Ok((len, from)) = server.recv_from(&mut request).await {
+            let request = Message::from_vec(&request[..len]).unwrap();
+            let evil = address(&request, [192, 0, 2, 66], 60).to_vec().unwrap();
+            elsewhere.send_to(&evil, from).await.unwrap();
+            other.send_to(&evil, from).await.unwrap();
+            let good = address(&request, [192, 0, 2, 7], 60).to_vec().unwrap();
+            server.send_to(&good, from).await.unwrap();
+        }
+    });
+    let found = look_up(&resolver(of(&[address_of_server])), "a.origin.test").await;
+    assert_eq!(found.unwrap(), ["192.0.2.7"]);
+}
+
+#[tokio::test]
 async fn answers_are_believed_as_long_as_they_say_within_the_bounds() {
     for (ttl, min, max, questions) in [
         (0, 0, 3600, 4),           // never

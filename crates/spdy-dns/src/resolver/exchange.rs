@@ -12,6 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::datagrams::Datagrams;
 use crate::resolver::reply::{Question, Reply};
 
+/// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
+const ROOM: usize = 4096;
+
 /// Asks `server`, no longer than `timeout` for each transport. A reply over UDP counts if it comes from where the question
 /// went, to the port of this one question, with its id and its words; others are not heard.
 pub(super) async fn ask(
@@ -41,7 +44,7 @@ async fn ask_over_udp(
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = network.datagrams(SocketAddr::new(anywhere, 0))?;
-    let mut datagrams = Datagrams::new(socket);
+    let mut datagrams = Datagrams::new(socket, ROOM);
     datagrams.send(server, None, &question.message()).await?;
     loop {
         let (bytes, from) = datagrams.receive().await?;
