@@ -27,15 +27,19 @@ use spdy_frame::priority::Priority;
 use spdy_net::handler::Arrival;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
+use spdy_rewrite::reference::Reference;
 
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::recording::{Recording, Writer, recording};
 use crate::respond;
-use crate::transform::{Rewriter, Work};
+use crate::transform::{self, Rewriter, Work};
 use crate::upstream::UpstreamError;
 use crate::wanted::Wanted;
+
+/// Things that one page names and that are remembered of it.
+const MAX_NAMED: usize = 256;
 
 /// One fetch.
 pub(crate) struct Fetch {
@@ -107,8 +111,7 @@ impl Fetch {
                 let rules = &at.site.rules;
                 match redirect::decide(rules, moved, *load, hop, &head.headers) {
                     Redirect::Follow(next) => {
-                        let (load, ask) = (*load, at.ask.clone());
-                        match Wanted::follow(&at.site, next, load, ask, at.coding) {
+                        match at.follow(next, *load) {
                             Ok(next) => at = next,
                             Err(why) => return Got::answer(respond::refused(&why)),
                         }
@@ -198,8 +201,7 @@ impl Fetch {
         if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
             return stale;
         }
-        let work = work_of(at, head.status, &head.headers);
-        let served = match self.served(at, &head, work) {
+        let (served, work) = match self.served(at, &head) {
             Ok(served) => served,
             Err(response) => {
                 self.give_up_sharing();
@@ -208,7 +210,7 @@ impl Fetch {
         };
         let policy = self.proxy.policy(self.wanted.whose());
         let mut kept_head = clone_head(&head);
-        if work != Work::Pass {
+        if !work.passes() {
             fields::no_longer_vary_on(&mut kept_head.headers, "accept-encoding");
         }
         let asked = &self.wanted.ask;
@@ -251,8 +253,8 @@ impl Fetch {
                 (whole.status, whole.headers) = (stored.status(), stored.headers().clone());
                 whole
             };
-            let work = work_of(&self.wanted, head.status, &head.headers);
-            let served = self.served(&self.wanted, &head, work);
+            let served = self.served(&self.wanted, &head);
+            let served = served.map(|(served, _)| served);
             let served = served.unwrap_or_else(|_| object.stored().served().clone());
             Arc::new(stored.with_served(served))
         };
@@ -281,13 +283,12 @@ impl Fetch {
         Some(Got::answer(response))
     }
 
-    /// The fields under which clients see an answer; or what they get instead.
+    /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
     fn served(
         &self,
         at: &Wanted,
         head: &response::Parts,
-        work: Work,
-    ) -> Result<HeaderMap, Box<Response<Body>>> {
+    ) -> Result<(HeaderMap, Work), Box<Response<Body>>> {
         let rules = &at.site.rules;
         let mut served = match &at.moved {
             Some((moved, load)) => {
@@ -307,9 +308,9 @@ impl Fetch {
                 served
             }
         };
-        work.retell(rules, &mut served);
+        let work = transform::work(&self.wanted, at, head.status, &mut served);
         fields::append_via(&mut served, head.version, &at.site.name);
-        Ok(served)
+        Ok((served, work))
     }
 
     /// Sets the body on its way, and answers.
@@ -339,7 +340,7 @@ impl Fetch {
         let limit = self.proxy.object_bytes;
         let fits = announced.is_none_or(|len| len <= limit as u64);
         let stored = stored.filter(|_| fits);
-        let announced = announced.filter(|_| work == Work::Pass);
+        let announced = announced.filter(|_| work.passes());
         let (writer, recorded) = recording(stored.as_ref().map(|_| limit), announced);
         // Before the body begins: what nobody keeps or reads is not fetched.
         let own = recorded.read().unwrap_or_default();
@@ -361,8 +362,10 @@ impl Fetch {
             key: self.wanted.key.clone(),
             stored,
             leader: self.leader.take(),
-            rewriter: Rewriter::new(work, told),
+            rewriter: Rewriter::new(work, &self.wanted, told),
             writer,
+            wanted: self.wanted.clone(),
+            named: Vec::new(),
         };
         self.proxy.runtime.spawn(Box::pin(pump.run(body)));
         match is_wanted {
@@ -383,18 +386,6 @@ impl Fetch {
     }
 }
 
-fn work_of(at: &Wanted, status: StatusCode, headers: &HeaderMap) -> Work {
-    let (rules, path) = (&at.site.rules, at.ask.uri.path());
-    Work::of(
-        rules,
-        at.moved.is_some(),
-        &at.ask.method,
-        path,
-        status,
-        headers,
-    )
-}
-
 fn clone_head(head: &response::Parts) -> response::Parts {
     let mut copy = Response::new(()).into_parts().0;
     (copy.status, copy.version, copy.headers) = (head.status, head.version, head.headers.clone());
@@ -411,6 +402,9 @@ struct Pump {
     leader: Option<Lead>,
     rewriter: Rewriter,
     writer: Writer,
+    wanted: Wanted,
+    /// What it named so far, of what is moved or the site's own.
+    named: Vec<Reference>,
 }
 
 impl Pump {
@@ -429,18 +423,25 @@ impl Pump {
                 Ok(text) => text,
                 Err(error) => return self.writer.fail(error.to_string()),
             };
+            self.look_ahead();
             if !text.is_empty() && self.writer.write(text).await.is_err() {
                 return;
             }
         }
-        let rest = match self.rewriter.finish() {
+        let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,
             Err(error) => return self.writer.fail(error.to_string()),
         };
+        self.look_ahead();
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
         }
         let pieces = self.writer.finish();
+        if let Some(report) = report {
+            let is_shared = self.stored.is_some();
+            self.proxy
+                .page_done(&self.wanted, &report, &self.named, is_shared);
+        }
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
             self.proxy
@@ -448,5 +449,16 @@ impl Pump {
                 .keep(&self.key, Stored::clone(&stored), body);
         }
         drop(self.leader);
+    }
+
+    /// Fetches what the text has named since the last time.
+    fn look_ahead(&mut self) {
+        let found = self.rewriter.take_references();
+        if found.is_empty() {
+            return;
+        }
+        self.proxy.look_ahead(&self.wanted, &found);
+        let room = MAX_NAMED.saturating_sub(self.named.len());
+        self.named.extend(found.into_iter().take(room));
     }
 }

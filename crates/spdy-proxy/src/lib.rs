@@ -17,6 +17,7 @@
 //! [`Network`](spdy_net::network::Network)s it was made with: in virtual time the same code runs.
 
 pub mod coding;
+pub mod companions;
 pub mod config;
 pub mod encoded_body;
 pub mod encodings;

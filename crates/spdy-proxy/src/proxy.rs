@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use http::{Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::Body as KeptBody;
@@ -30,8 +30,14 @@ use spdy_cache::store::{self, Object, Purge};
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 use spdy_net::calendar::Calendar;
+use spdy_page::replica::Kind as PageKind;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::reference::Reference;
+use spdy_server::push_plan::Known;
 
-use crate::config::CacheConfig;
+use crate::companions::{self, Companions};
+use crate::config::{CacheConfig, LearnConfig};
 use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
@@ -47,6 +53,9 @@ pub(crate) const NAME: &str = "spdy";
 
 /// Bodies under codings may have so much memory beside what is kept: a part in so many.
 const ENCODED_SHARE: usize = 4;
+
+/// Things that are fetched ahead for one piece of a page.
+const MAX_AHEAD: usize = 64;
 
 /// What a leader shares.
 #[derive(Debug)]
@@ -72,6 +81,8 @@ pub struct Proxy {
     pub(crate) upstream: Upstream,
     pub(crate) memory: Memory,
     encodings: Encodings,
+    pub(crate) companions: Companions,
+    pub(crate) learn: LearnConfig,
     flights: Arc<Flights<Key, Landing>>,
     of_site: Policy,
     of_others: Policy,
@@ -87,6 +98,7 @@ impl Proxy {
         sites: Sites,
         upstream: Upstream,
         config: &CacheConfig,
+        learn: &LearnConfig,
         runtime: SharedRuntime,
         calendar: Calendar,
     ) -> Arc<Self> {
@@ -103,6 +115,8 @@ impl Proxy {
                 ..store::Config::default()
             }),
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
+            companions: Companions::default(),
+            learn: learn.clone(),
             flights: Flights::new(),
             of_site: with(Policy::site()),
             of_others: with(Policy::third_party()),
@@ -144,11 +158,7 @@ impl Proxy {
     ) -> Response<Body> {
         let (asked, body) = request.into_parts();
         let authority = authority_of(&asked);
-        let sites = self
-            .sites
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let sites = self.sites();
         let Some(site) = authority
             .as_deref()
             .and_then(|authority| sites.find(authority))
@@ -330,7 +340,7 @@ impl Proxy {
     }
 
     /// Nothing that is kept of `uri`, of the site's own, is used any more.
-    fn doubt(&self, site: &Site, uri: &http::Uri) {
+    fn doubt(&self, site: &Site, uri: &Uri) {
         let (scheme, _, port) = site.origin();
         for host in site.asked_hosts() {
             let parts = Parts {
@@ -342,6 +352,138 @@ impl Proxy {
                 rules: "",
             };
             self.memory.purge(&Scope::Url(parts), Purge::Hard);
+        }
+    }
+
+    /// The site that `asked` is for.
+    pub(crate) fn site_of(&self, asked: &request::Parts) -> Option<Arc<Site>> {
+        self.sites().find(&authority_of(asked)?).cloned()
+    }
+
+    fn sites(&self) -> Arc<Sites> {
+        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        sites.clone()
+    }
+
+    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
+    pub(crate) fn known(&self, site: &Arc<Site>, page: &request::Parts, uri: &Uri) -> Known {
+        let Some(wanted) = self.beside(site, page, uri, None) else {
+            return Known::Absent;
+        };
+        match self.fresh(&wanted) {
+            Some(object) => Known::Here {
+                bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
+                kind: kind_of(object.stored().headers()),
+            },
+            // It cannot be pushed, and yet it may be told of.
+            None => Known::Here {
+                bytes: usize::MAX,
+                kind: PageKind::Other,
+            },
+        }
+    }
+
+    /// The answer that is pushed for `uri`.
+    pub(crate) fn pushed(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+    ) -> Option<Response<Body>> {
+        let wanted = self.beside(site, page, uri, None)?;
+        let object = self.fresh(&wanted)?;
+        let response = self.hit(&wanted, &object, self.hour());
+        (response.status() == StatusCode::OK).then_some(response)
+    }
+
+    /// What is kept for `wanted` and needs nobody's word, if it is a plain 200.
+    fn fresh(&self, wanted: &Wanted) -> Option<Object> {
+        let variants = self.memory.find(&wanted.key)?;
+        let policy = self.policy(wanted.whose());
+        match lookup::lookup(policy, &wanted.ask, &variants, self.hour()) {
+            Lookup::Fresh { index, .. } => {
+                let object = variants[index].clone();
+                (object.stored().status() == StatusCode::OK).then_some(object)
+            }
+            _ => None,
+        }
+    }
+
+    /// The request for `uri` that the client will send for the page it asked for as `page`.
+    fn beside(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        kind: Option<Kind>,
+    ) -> Option<Wanted> {
+        let mut asked = Request::new(()).into_parts().0;
+        asked.uri.clone_from(uri);
+        asked.version = page.version;
+        for name in [
+            header::ACCEPT_ENCODING,
+            header::ACCEPT_LANGUAGE,
+            header::USER_AGENT,
+        ] {
+            if let Some(value) = page.headers.get(&name) {
+                asked.headers.insert(name, value.clone());
+            }
+        }
+        let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
+        asked.headers.insert(header::REFERER, referer);
+        if page.headers.contains_key("sec-fetch-dest") {
+            let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
+            let (destination, mode) = match kind {
+                Kind::Style => ("style", "no-cors"),
+                Kind::Script => ("script", "no-cors"),
+                Kind::Font => ("font", "cors"),
+                Kind::Image => ("image", "no-cors"),
+                Kind::Media => ("video", "no-cors"),
+            };
+            let headers = &mut asked.headers;
+            headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
+        }
+        let authority = authority_of(page).unwrap_or_else(|| site.name.clone());
+        Wanted::read(site, &authority, None, &asked).ok()
+    }
+
+    /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that.
+    pub(crate) fn look_ahead(self: &Arc<Self>, wanted: &Wanted, named: &[Reference]) {
+        if !self.learn.prefetch {
+            return;
+        }
+        let mut asked = Request::new(()).into_parts().0;
+        asked.headers.clone_from(&wanted.told);
+        if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
+            asked.headers.insert(header::HOST, host);
+        }
+        for reference in named.iter().take(MAX_AHEAD) {
+            let path = companions::path_of(reference).filter(|_| reference.kind != Kind::Media);
+            let uri = path.and_then(|path| path.parse().ok());
+            let next =
+                uri.and_then(|uri| self.beside(&wanted.site, &asked, &uri, Some(reference.kind)));
+            if let Some(next) = next {
+                self.fetch_ahead(next);
+            }
+        }
+    }
+
+    /// All of a page came by, and this became of it.
+    pub(crate) fn page_done(
+        &self,
+        wanted: &Wanted,
+        report: &PageReport,
+        named: &[Reference],
+        is_shared: bool,
+    ) {
+        let Some(url) = wanted.url() else {
+            return;
+        };
+        tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page was rewritten");
+        if is_shared {
+            self.companions.remember(url.as_str(), named);
         }
     }
 
@@ -370,13 +512,58 @@ impl Proxy {
             let _ = fetch.run(Body::empty()).await;
         }));
     }
+
+    /// Fetches `wanted` for who will ask for it, unless it is kept or somebody fetches it already.
+    pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) {
+        let policy = self.policy(wanted.whose());
+        let variants = self.memory.find(&wanted.key);
+        let variants = variants.as_deref().unwrap_or_default();
+        let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
+        if !matches!(found, Lookup::Miss(_)) {
+            return;
+        }
+        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+        let Seat::Leader(leader) = seat else {
+            return;
+        };
+        let fetch = Fetch {
+            proxy: self.clone(),
+            wanted,
+            known: None,
+            leader: Some(leader),
+            forward: Forward::UriMiss,
+            is_wanted_now: false,
+        };
+        self.runtime.spawn(Box::pin(async move {
+            let _ = fetch.run(Body::empty()).await;
+        }));
+    }
 }
 
 /// The host that a client named, with its port.
-fn authority_of(asked: &http::request::Parts) -> Option<String> {
+fn authority_of(asked: &request::Parts) -> Option<String> {
     if let Some(authority) = asked.uri.authority() {
         return Some(authority.as_str().to_owned());
     }
     let host = asked.headers.get(header::HOST)?;
     host.to_str().ok().map(str::to_owned)
+}
+
+/// What the path of a moved resource looks like, where nothing else tells.
+fn kind_by_path(path: &str) -> Kind {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    match extension.to_ascii_lowercase().as_str() {
+        "css" => Kind::Style,
+        "js" | "mjs" => Kind::Script,
+        "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
+        "mp4" | "webm" | "mp3" | "ogg" => Kind::Media,
+        _ => Kind::Image,
+    }
+}
+
+fn kind_of(headers: &http::HeaderMap) -> PageKind {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| PageKind::from_content_type(kind.to_str().ok()?));
+    kind.unwrap_or(PageKind::Other)
 }

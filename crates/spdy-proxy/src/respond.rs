@@ -11,13 +11,13 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
+use spdy_rewrite::rewritten;
 
 use crate::coding::Coding;
 use crate::encoded_body::{encoded, is_compressible};
 use crate::encodings::Encodings;
 use crate::fields;
 use crate::recording::{Recording, of_pieces};
-use crate::transform::is_untouchable;
 use crate::wanted::{Refused, Wanted};
 
 /// A moved answer that was good for whoever had it fetched, judged for `wanted`.
@@ -177,7 +177,7 @@ pub(crate) fn coming(
 fn coding_for(wanted: &Wanted, head: &response::Parts, len: Option<u64>) -> Coding {
     let may_be = head.status == StatusCode::OK
         && is_compressible(&head.headers, len)
-        && !is_untouchable(&head.headers);
+        && !rewritten::forbids(&head.headers);
     match may_be {
         true => wanted.coding,
         false => Coding::Identity,
@@ -203,7 +203,7 @@ fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
 fn tell_varying(head: &mut response::Parts, len: Option<u64>) {
     if head.status == StatusCode::OK
         && is_compressible(&head.headers, len)
-        && !is_untouchable(&head.headers)
+        && !rewritten::forbids(&head.headers)
     {
         fields::vary_on(&mut head.headers, "accept-encoding");
     }

@@ -1,124 +1,154 @@
-//! What becomes of a body on its way: HTML and CSS have their references moved, everything else passes.
+//! What becomes of an answer on its way: pages and sheets have their references moved, everything else passes.
 //!
 //! ```text
 //! origin's bytes ── coding undone ──▶ text ── html.rs, css.rs of spdy-rewrite ──▶ what is kept and served
+//!                                              └─ what they name ──▶ fetched ahead (proxy.rs), hinted (companions.rs)
 //! ```
+//!
+//! A page streams; a sheet is rewritten whole, when its last byte has come.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use sha2::{Digest, Sha256};
+use http::{HeaderMap, Method, StatusCode, header};
+use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::page_head::{self, PageHead};
+use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::rewritten;
 use spdy_rewrite::rules::Rules;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
+use crate::wanted::Wanted;
 
 /// The most text that a page may decode to, bytes.
 const MAX_PAGE_BYTES: usize = 64 * 1024 * 1024;
-/// The most text that a sheet may decode to, bytes: it is rewritten whole.
+/// The most text that a sheet may decode to, bytes: it is held whole.
 const MAX_SHEET_BYTES: usize = 8 * 1024 * 1024;
 
-/// What is done to a body.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// What is to be done to a body.
+#[derive(Debug)]
 pub enum Work {
     /// Nothing.
     Pass,
-    /// A page of the site's own.
-    Html,
-    /// A sheet, the site's own or one that was moved.
-    Css,
+    /// It is a page of the site's own, with this head.
+    Page(Box<PageHead>),
+    /// It is a sheet, the site's own or one that was moved.
+    Sheet(Box<Sheet>),
+}
+
+/// What is to be done to the answer to `asked`, which came from `at` (the same, unless redirects were followed), and how its
+/// head is told from then on: `served` is changed in place.
+#[must_use]
+pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut HeaderMap) -> Work {
+    let rules = &asked.site.rules;
+    let is_rewritable = status == StatusCode::OK
+        && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST)
+        && !served.contains_key(header::CONTENT_RANGE)
+        && !rewritten::forbids(served)
+        && Coding::of(served).is_some();
+    if !is_rewritable {
+        return Work::Pass;
+    }
+    let Some(url) = at.url() else {
+        return Work::Pass;
+    };
+    match (essence(served).as_str(), &asked.moved, &at.moved) {
+        ("text/html", None, None) => {
+            let mut head = served.clone();
+            undo_coding(&mut head);
+            let page = PageHead::rewrite(rules, &url, status, &mut head, true);
+            if page.left.is_some() {
+                return Work::Pass;
+            }
+            *served = head;
+            Work::Page(Box::new(page))
+        }
+        ("text/css", None, None) => {
+            undo_coding(served);
+            rewritten::amend(rules, served, true);
+            Work::Sheet(Box::new(Sheet::own(&url)))
+        }
+        ("text/css", Some((moved, _)), Some((last, _))) => {
+            undo_coding(served);
+            rewritten::amend(rules, served, true);
+            Work::Sheet(Box::new(Sheet::moved(rules, moved, last)))
+        }
+        _ => Work::Pass,
+    }
+}
+
+/// The body goes out without its coding, and perhaps under another.
+fn undo_coding(headers: &mut HeaderMap) {
+    headers.remove(header::CONTENT_ENCODING);
+    fields::no_longer_vary_on(headers, "accept-encoding");
+}
+
+fn essence(headers: &HeaderMap) -> String {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default();
+    essence.trim().to_ascii_lowercase()
 }
 
 impl Work {
-    /// What is to be done to an answer with this head to a request of `method`.
+    /// Whether the body goes as it came.
     #[must_use]
-    pub fn of(
-        rules: &Rules,
-        is_moved: bool,
-        method: &Method,
-        path: &str,
-        status: StatusCode,
-        headers: &HeaderMap,
-    ) -> Self {
-        let is_rewritable = status == StatusCode::OK
-            && matches!(*method, Method::GET | Method::HEAD | Method::POST)
-            && !headers.contains_key(header::CONTENT_RANGE)
-            && !is_untouchable(headers)
-            && Coding::of(headers).is_some();
-        let kind = headers.get(header::CONTENT_TYPE);
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let essence = kind.split(';').next().unwrap_or_default();
-        match essence.trim().to_ascii_lowercase().as_str() {
-            _ if !is_rewritable => Self::Pass,
-            "text/html" if !is_moved && !rules.leaves_page(path) => Self::Html,
-            "text/css" => Self::Css,
-            _ => Self::Pass,
-        }
+    pub fn passes(&self) -> bool {
+        matches!(self, Self::Pass)
     }
-
-    /// The head under which the rewritten body is served, of the origin's.
-    pub fn retell(self, rules: &Rules, headers: &mut HeaderMap) {
-        if self == Self::Pass {
-            return;
-        }
-        let tag = headers.get(header::ETAG).map(|tag| {
-            let mut digest = Sha256::new();
-            digest.update(rules.tag().as_bytes());
-            digest.update([0]);
-            digest.update(tag.as_bytes());
-            let hex: String = digest.finalize()[..12]
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("\"{hex}\"")
-        });
-        for name in [
-            "content-length",
-            "content-encoding",
-            "content-md5",
-            "digest",
-            "repr-digest",
-            "content-digest",
-            "accept-ranges",
-            "last-modified",
-            "etag",
-        ] {
-            headers.remove(name);
-        }
-        // The same text under the same rules is rewritten the same, so the origin's tag and theirs make ours.
-        if let Some(tag) = tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
-            headers.insert(header::ETAG, tag);
-        }
-        fields::no_longer_vary_on(headers, "accept-encoding");
-    }
-}
-
-/// RFC 9111 §5.2.2.6.
-pub(crate) fn is_untouchable(headers: &HeaderMap) -> bool {
-    headers
-        .get_all(header::CACHE_CONTROL)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .any(|directive| directive.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
 }
 
 /// Does the work, piece by piece.
 #[derive(Debug)]
-pub struct Rewriter {
-    /// `None` for a body that passes as it is, and at the end.
-    decoder: Option<Decoder>,
+pub struct Rewriter(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Pass,
+    Page {
+        decoder: Option<Decoder>,
+        page: Option<Box<HtmlRewriter>>,
+        links: Vec<Reference>,
+    },
+    Sheet {
+        decoder: Option<Decoder>,
+        text: Vec<u8>,
+        rules: Arc<Rules>,
+        sheet: Box<Sheet>,
+        charset: Option<String>,
+        found: Vec<Reference>,
+    },
 }
 
 impl Rewriter {
-    /// For an answer whose head said `told`.
+    /// For the answer to `asked` whose head the origin told as `told`.
     #[must_use]
-    pub fn new(work: Work, told: &HeaderMap) -> Self {
+    pub fn new(work: Work, asked: &Wanted, told: &HeaderMap) -> Self {
         let coding = Coding::of(told).unwrap_or(Coding::Identity);
-        let decoder = match work {
-            Work::Pass => None,
-            Work::Html => Some(Decoder::new(coding, MAX_PAGE_BYTES)),
-            Work::Css => Some(Decoder::new(coding, MAX_SHEET_BYTES)),
-        };
-        Self { decoder }
+        let rules = &asked.site.rules;
+        Self(match (work, asked.url()) {
+            (Work::Page(head), Some(url)) => Kind::Page {
+                decoder: Some(Decoder::new(coding, MAX_PAGE_BYTES)),
+                links: head.references.clone(),
+                page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, None))),
+            },
+            (Work::Sheet(sheet), _) => {
+                let kind = told.get(header::CONTENT_TYPE);
+                let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+                Kind::Sheet {
+                    decoder: Some(Decoder::new(coding, MAX_SHEET_BYTES)),
+                    text: Vec::new(),
+                    rules: rules.clone(),
+                    sheet,
+                    charset: page_head::charset(kind),
+                    found: Vec::new(),
+                }
+            }
+            _ => Kind::Pass,
+        })
     }
 
     /// What `piece` becomes.
@@ -127,21 +157,77 @@ impl Rewriter {
     ///
     /// [`CodingError`]: it is not what it was announced to be.
     pub fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
-        match &mut self.decoder {
-            None => Ok(piece),
-            Some(decoder) => Ok(decoder.write(&piece)?.into()),
+        match &mut self.0 {
+            Kind::Pass => Ok(piece),
+            Kind::Page { decoder, page, .. } => {
+                let mut out = Vec::new();
+                if let (Some(decoder), Some(page)) = (decoder, page) {
+                    page.write(&decoder.write(&piece)?, &mut out);
+                }
+                Ok(out.into())
+            }
+            Kind::Sheet { decoder, text, .. } => {
+                if let Some(decoder) = decoder {
+                    text.extend(decoder.write(&piece)?);
+                }
+                Ok(Bytes::new())
+            }
         }
     }
 
-    /// What is left at the end.
+    /// What is left at the end, and what became of a page.
     ///
     /// # Errors
     ///
     /// [`CodingError`]: it ended too early.
-    pub fn finish(&mut self) -> Result<Bytes, CodingError> {
-        match self.decoder.take() {
-            None => Ok(Bytes::new()),
-            Some(decoder) => Ok(decoder.finish()?.into()),
+    pub fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
+        match &mut self.0 {
+            Kind::Pass => Ok((Bytes::new(), None)),
+            Kind::Page {
+                decoder,
+                page,
+                links,
+            } => {
+                let mut out = Vec::new();
+                let (Some(decoder), Some(mut page)) = (decoder.take(), page.take()) else {
+                    return Ok((Bytes::new(), None));
+                };
+                page.write(&decoder.finish()?, &mut out);
+                links.append(&mut page.take_references());
+                let mut report = page.end(&mut out);
+                links.append(&mut report.take_references());
+                Ok((out.into(), Some(report)))
+            }
+            Kind::Sheet {
+                decoder,
+                text,
+                rules,
+                sheet,
+                charset,
+                found,
+            } => {
+                if let Some(decoder) = decoder.take() {
+                    text.extend(decoder.finish()?);
+                }
+                let sheet = css::rewrite_bytes(rules, sheet, text, charset.as_deref());
+                *found = sheet.references;
+                Ok((sheet.body.into_owned().into(), None))
+            }
+        }
+    }
+
+    /// What was named since this was last asked.
+    pub fn take_references(&mut self) -> Vec<Reference> {
+        match &mut self.0 {
+            Kind::Pass => Vec::new(),
+            Kind::Sheet { found, .. } => std::mem::take(found),
+            Kind::Page { page, links, .. } => {
+                let mut all = std::mem::take(links);
+                if let Some(page) = page {
+                    all.append(&mut page.take_references());
+                }
+                all
+            }
         }
     }
 }

@@ -1,14 +1,22 @@
-//! One connection of a client: whose it is, and what it has had.
+//! One connection of a client: whose it is, what it has had, and what goes along with the pages it asks for.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
-use spdy_net::handler::Handler;
+use spdy_net::early_hints::EarlyHints;
+use spdy_net::handler::{Arrival, Handler, Pusher};
+use spdy_net::protocol::Protocol;
+use spdy_server::push_plan::{Budget, Hint, Hints, Known, Plan, PlannedPush, link_value, plan};
+use spdy_server::visit::Visit as Memory;
 
 use crate::proxy::Proxy;
+use crate::sites::Site;
+
+/// How long after its page a thing is asked for.
+const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A connection's handler.
 #[derive(Clone, Debug)]
@@ -17,6 +25,15 @@ pub struct Visit {
     from: Option<IpAddr>,
     /// Where else the same is served (RFC 7838).
     alt_svc: Option<HeaderValue>,
+    memory: Arc<Mutex<Memory>>,
+}
+
+/// A page that is asked for, and what is to be said with its answer.
+struct Page {
+    url: String,
+    is_new: bool,
+    /// What there was no other way to hint at.
+    links: Vec<Hint>,
 }
 
 impl Visit {
@@ -27,6 +44,134 @@ impl Visit {
             proxy,
             from,
             alt_svc,
+            memory: Arc::default(),
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what is asked for; if it is a page, sends along what it needs before anything of it is there.
+    fn go_along(&self, asked: &request::Parts) -> Option<Page> {
+        if asked.method != Method::GET {
+            return None;
+        }
+        let site = self.proxy.site_of(asked)?;
+        let url = absolute(&site, asked)?;
+        let text = url.to_string();
+        let is_new = self.learn(&site, asked, &url, &text);
+        if !asks_for_page(asked) {
+            return None;
+        }
+        let now = self.proxy.runtime.now();
+        let wishes = self.proxy.companions.wishes(now, &text);
+        let arrival: Option<&Arrival> = asked.extensions.get();
+        let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
+        let budget = Budget::default();
+        let Plan { pushes, mut hints } =
+            plan(&url, priority, &budget, Hints::Rest, wishes, |uri| {
+                if self.memory().has(&uri.to_string()) {
+                    return Known::Had;
+                }
+                self.proxy.known(&site, asked, uri)
+            });
+        let refused = self.push(&site, asked, &text, pushes);
+        hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+        hints.truncate(budget.hints);
+        let links = self.hint(asked, hints);
+        Some(Page {
+            url: text,
+            is_new,
+            links,
+        })
+    }
+
+    /// Notes what was asked for, and after which page; whether it is new on this connection.
+    fn learn(&self, site: &Site, asked: &request::Parts, url: &Uri, text: &str) -> bool {
+        let is_new = self.memory().note(text);
+        let referer = asked.headers.get(header::REFERER);
+        let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
+        let origin = site.rules.site_origin();
+        let follows = referer.filter(|page| page.starts_with(origin) && *page != text);
+        if let Some(page) = follows {
+            let now = self.proxy.runtime.now();
+            if self.memory().follows(now, WINDOW, page, text) {
+                let target = url.path_and_query().map_or("/", |target| target.as_str());
+                self.proxy.companions.learned().asked(now, page, target);
+            }
+        }
+        is_new
+    }
+
+    /// Pushes what the client takes; gives the rest.
+    fn push(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        page: &str,
+        pushes: Vec<PlannedPush>,
+    ) -> Vec<PlannedPush> {
+        let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.learn.push);
+        let Some(pusher) = pusher else {
+            return pushes;
+        };
+        let mut pushes = pushes.into_iter();
+        let mut rest = Vec::new();
+        for planned in pushes.by_ref() {
+            let Some(response) = self.proxy.pushed(site, asked, &planned.uri) else {
+                continue;
+            };
+            let mut request = Request::new(());
+            *request.uri_mut() = planned.uri.clone();
+            let sending = match pusher.push(&request, planned.priority, response) {
+                Ok(sending) => sending,
+                Err(error) => {
+                    // As many streams are open as the client allows, or it wants none: so with the others.
+                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    rest.push(planned);
+                    break;
+                }
+            };
+            self.memory().note(&planned.uri.to_string());
+            let (proxy, page) = (self.proxy.clone(), page.to_owned());
+            let target = planned.uri.path_and_query().map(ToString::to_string);
+            self.proxy.runtime.spawn(Box::pin(async move {
+                if sending.await
+                    && let Some(target) = target
+                {
+                    proxy.companions.learned().excused(&page, &target);
+                }
+            }));
+        }
+        rest.extend(pushes);
+        rest
+    }
+
+    /// Tells of `hints` at once where that is possible; gives those that are to stand in the answer.
+    fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> Vec<Hint> {
+        let early = EarlyHints::of(&asked.extensions).filter(|_| self.proxy.learn.early_hints);
+        let Some(early) = early.filter(|_| !hints.is_empty()) else {
+            let arrival: Option<&Arrival> = asked.extensions.get();
+            let is_spdy = matches!(
+                arrival,
+                Some(Arrival {
+                    protocol: Protocol::Spdy(_),
+                    ..
+                })
+            );
+            // A browser that speaks HTTP/1.1 finds them in the text as fast.
+            return if is_spdy { hints } else { Vec::new() };
+        };
+        let mut fields = HeaderMap::new();
+        for hint in &hints {
+            if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+                fields.append(header::LINK, link);
+            }
+        }
+        match early.send(fields) {
+            true => Vec::new(),
+            false => hints,
         }
     }
 }
@@ -35,12 +180,49 @@ impl Handler for Visit {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let visit = self.clone();
         Box::pin(async move {
+            let (asked, body) = request.into_parts();
+            let page = visit.go_along(&asked);
+            let request = Request::from_parts(asked, body);
             let mut response = visit.proxy.answer(request, visit.from).await;
+            if let Some(page) = page {
+                if page.is_new && response.status() == StatusCode::OK && is_html(&response) {
+                    let now = visit.proxy.runtime.now();
+                    visit.proxy.companions.learned().viewed(now, &page.url);
+                    visit.memory().view(now, &page.url);
+                }
+                for hint in &page.links {
+                    if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+                        response.headers_mut().append(header::LINK, link);
+                    }
+                }
+            }
             if let Some(alt_svc) = visit.alt_svc {
                 let headers = response.headers_mut();
-                headers.entry(http::header::ALT_SVC).or_insert(alt_svc);
+                headers.entry(header::ALT_SVC).or_insert(alt_svc);
             }
             response
         })
     }
+}
+
+fn is_html(response: &Response<Body>) -> bool {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"))
+}
+
+/// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.
+fn asks_for_page(asked: &request::Parts) -> bool {
+    match asked.headers.get("sec-fetch-dest") {
+        Some(destination) => destination == "document",
+        None => {
+            let accepted = asked.headers.get(header::ACCEPT);
+            accepted.is_some_and(|accepted| accepted.as_bytes().starts_with(b"text/html"))
+        }
+    }
+}
+
+/// The URL that was asked for, as browsers see it.
+fn absolute(site: &Site, asked: &request::Parts) -> Option<Uri> {
+    let target = asked.uri.path_and_query()?;
+    format!("{}{target}", site.rules.site_origin()).parse().ok()
 }

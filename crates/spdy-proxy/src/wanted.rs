@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, request};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
 use spdy_cache::key::{Key, Parts};
 use spdy_net::handler::Arrival;
 use spdy_rewrite::anonymous::{self, Load};
@@ -41,6 +41,10 @@ pub struct Wanted {
     pub ask: request::Parts,
     /// What the client takes.
     pub coding: Coding,
+    /// The host that the client named.
+    pub authority: String,
+    /// What the client said of itself: what it will say again, for what the answer names.
+    pub told: HeaderMap,
 }
 
 /// Why a request is not passed on.
@@ -99,7 +103,7 @@ impl Wanted {
         let target = asked.uri.path_and_query();
         let target = target.map_or("/", |target| target.as_str());
         if site.rules.claims(target) {
-            return Self::of_others(site, asked, target);
+            return Self::of_others(site, authority, asked, target);
         }
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
             return Err(Refused::Method(asked.method.clone()));
@@ -141,10 +145,17 @@ impl Wanted {
             key: Key::new(&key).map_err(|_| unusable())?,
             ask,
             coding,
+            authority: authority.to_owned(),
+            told: told(&asked.headers),
         })
     }
 
-    fn of_others(site: &Arc<Site>, asked: &request::Parts, target: &str) -> Result<Self, Refused> {
+    fn of_others(
+        site: &Arc<Site>,
+        authority: &str,
+        asked: &request::Parts,
+        target: &str,
+    ) -> Result<Self, Refused> {
         let moved = site.rules.open(target)?;
         let mut whole = Request::new(());
         (*whole.method_mut(), *whole.version_mut()) = (asked.method.clone(), asked.version);
@@ -157,13 +168,17 @@ impl Wanted {
                 ask.headers.append(name.clone(), value.clone());
             }
         }
-        Self::follow(
-            site,
-            moved,
-            upstream.load,
+        let (key, uri) = Self::place_of(site, &moved, upstream.load)?;
+        ask.uri = uri;
+        Ok(Self {
+            site: site.clone(),
+            moved: Some((moved, upstream.load)),
+            key,
             ask,
-            Coding::accepted(&asked.headers),
-        )
+            coding: Coding::accepted(&asked.headers),
+            authority: authority.to_owned(),
+            told: told(&asked.headers),
+        })
     }
 
     /// The same for where a moved resource was found to be.
@@ -171,15 +186,16 @@ impl Wanted {
     /// # Errors
     ///
     /// It makes no URI.
-    pub fn follow(
-        site: &Arc<Site>,
-        moved: Moved,
-        load: Load,
-        mut ask: request::Parts,
-        coding: Coding,
-    ) -> Result<Self, Refused> {
+    pub fn follow(&self, moved: Moved, load: Load) -> Result<Self, Refused> {
+        let (key, uri) = Self::place_of(&self.site, &moved, load)?;
+        let mut next = self.clone();
+        (next.key, next.ask.uri, next.moved) = (key, uri, Some((moved, load)));
+        Ok(next)
+    }
+
+    fn place_of(site: &Site, moved: &Moved, load: Load) -> Result<(Key, Uri), Refused> {
         let unusable = || Refused::Target(moved.target().to_owned());
-        ask.uri = moved.url().as_str().parse().map_err(|_| unusable())?;
+        let uri = moved.url().as_str().parse().map_err(|_| unusable())?;
         // A page may read what it loads with CORS; whether it may was asked with an Origin, and is kept apart.
         let rules = match load.sends_origin() {
             true => format!("{} cors", site.rules.tag()),
@@ -193,14 +209,7 @@ impl Wanted {
             target: moved.target(),
             rules: &rules,
         };
-        let key = Key::new(&key).map_err(|_| unusable())?;
-        Ok(Self {
-            site: site.clone(),
-            moved: Some((moved, load)),
-            key,
-            ask,
-            coding,
-        })
+        Ok((Key::new(&key).map_err(|_| unusable())?, uri))
     }
 
     /// Whose it is.
@@ -230,6 +239,22 @@ impl Wanted {
     pub fn headers(&self) -> HeaderMap {
         self.ask.headers.clone()
     }
+}
+
+/// Of what a client says of itself, what it says of whatever it asks for.
+fn told(headers: &HeaderMap) -> HeaderMap {
+    let mut told = HeaderMap::new();
+    for name in [
+        "accept-encoding",
+        "accept-language",
+        "user-agent",
+        "sec-fetch-dest",
+    ] {
+        if let Some(value) = headers.get(name) {
+            told.insert(HeaderName::from_static(name), value.clone());
+        }
+    }
+    told
 }
 
 fn parts(request: Request<()>) -> request::Parts {

@@ -25,4 +25,4 @@ mod ranges;
 pub mod respond;
 pub mod serve;
 pub mod site;
-mod visit;
+pub mod visit;

@@ -16,7 +16,7 @@ const REMEMBERED_NEEDS: usize = 256;
 
 /// The memory of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Visit {
+pub struct Visit {
     /// Asked for, or pushed.
     had: BTreeSet<String>,
     /// Bytes of them.
@@ -45,7 +45,7 @@ impl View {
 
 impl Visit {
     /// Notes what the client asked for, or was sent; whether that is new.
-    pub(crate) fn note(&mut self, url: &str) -> bool {
+    pub fn note(&mut self, url: &str) -> bool {
         if self.has(url) {
             return false;
         }
@@ -59,12 +59,13 @@ impl Visit {
     }
 
     /// Whether the client may have it already.
-    pub(crate) fn has(&self, url: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, url: &str) -> bool {
         self.had_too_much || self.had.contains(url)
     }
 
     /// A page is answered.
-    pub(crate) fn view(&mut self, now: Instant, url: &str) {
+    pub fn view(&mut self, now: Instant, url: &str) {
         if self.pages.len() >= REMEMBERED_PAGES {
             let oldest = self.pages.pop_front();
             self.page_bytes -= oldest.map_or(0, |view| view.bytes());
@@ -82,13 +83,7 @@ impl Visit {
 
     /// `url` is asked for with `referer`: whether that page was looked at in the last `window`, and this is
     /// the first time since that it leads there.
-    pub(crate) fn follows(
-        &mut self,
-        now: Instant,
-        window: Duration,
-        referer: &str,
-        url: &str,
-    ) -> bool {
+    pub fn follows(&mut self, now: Instant, window: Duration, referer: &str, url: &str) -> bool {
         let Some(view) = self.pages.iter_mut().rev().find(|view| view.url == referer) else {
             return false;
         };

@@ -180,7 +180,14 @@ async fn accelerate(
     let upstream = upstream(config, &sites, own, &runtime)?;
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
     let calendar = Calendar::default();
-    let proxy = Proxy::new(sites, upstream, &config.cache, runtime.clone(), calendar);
+    let proxy = Proxy::new(
+        sites,
+        upstream,
+        &config.cache,
+        &config.learn,
+        runtime.clone(),
+        calendar,
+    );
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     let mut signals = Signals::listen()?;
     announce(args, &protocols, &names, &listening, printer)?;
