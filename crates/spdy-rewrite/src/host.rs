@@ -24,6 +24,15 @@ pub(crate) fn check(name: &str) -> Result<(), Refusal> {
         Ok(Some(Host::Domain(canonical))) if canonical == name => {}
         _ => return Err(wrong()),
     }
+    check_labels(name)
+}
+
+/// The same for a name that the URL standard wrote: what it lets pass and no host is called.
+///
+/// # Errors
+///
+/// [`Refusal::Host`].
+pub(crate) fn check_labels(name: &str) -> Result<(), Refusal> {
     let is_label = |label: &str| {
         (1..=MAX_LABEL_BYTES).contains(&label.len())
             && label
@@ -33,7 +42,9 @@ pub(crate) fn check(name: &str) -> Result<(), Refusal> {
     if name.len() <= MAX_HOST_BYTES && name.split('.').all(is_label) {
         Ok(())
     } else {
-        Err(wrong())
+        Err(Refusal::Host {
+            got: name.to_owned(),
+        })
     }
 }
 

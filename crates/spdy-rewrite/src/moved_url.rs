@@ -410,8 +410,15 @@ fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
     check_bytes(target)?;
     let path = target.split('?').next().unwrap_or_default();
     let is_dot = |segment: &str| {
-        let plain = segment.replace("%2e", ".").replace("%2E", ".");
-        plain == "." || plain == ".."
+        let bytes = segment.as_bytes();
+        let dot = |bytes: &[u8]| match bytes {
+            [b'.', ..] => 1,
+            [b'%', b'2', b'e' | b'E', ..] => 3,
+            _ => 0,
+        };
+        let first = dot(bytes);
+        let second = dot(&bytes[first..]);
+        first > 0 && first + second == bytes.len()
     };
     if path.split('/').any(is_dot) {
         return Err(Refusal::DotSegment);

@@ -83,28 +83,33 @@ pub struct PageReport {
 impl PageReport {
     /// Counts a reference, and keeps it to be told.
     pub(crate) fn add(&mut self, reference: Reference) {
-        let host = url::Url::parse(&reference.url)
-            .ok()
-            .map(|url| url.origin().ascii_serialization());
-        let is_own = reference.outcome == Err(Reason::Own);
-        match &reference.outcome {
-            Ok(_) => self.moved += 1,
-            Err(_) if is_own => {}
-            Err(reason) => *self.left_because.entry(reason.name()).or_default() += 1,
-        }
-        if let Some(host) = host.filter(|_| !is_own)
-            && (self.hosts.len() < MAX_REPORTED_HOSTS || self.hosts.contains_key(&host))
-        {
-            let count = self.hosts.entry(host).or_default();
-            match &reference.outcome {
-                Ok(_) => count.moved += 1,
-                Err(_) => count.left += 1,
-            }
+        if reference.outcome != Err(Reason::Own) {
+            self.count(&reference);
         }
         if self.pending.len() < MAX_REFERENCES {
             self.pending.push(reference);
         } else {
             self.untold += 1;
+        }
+    }
+
+    fn count(&mut self, reference: &Reference) {
+        match &reference.outcome {
+            Ok(_) => self.moved += 1,
+            Err(reason) => *self.left_because.entry(reason.name()).or_default() += 1,
+        }
+        let origin = origin(&reference.url);
+        if !self.hosts.contains_key(origin) {
+            if self.hosts.len() == MAX_REPORTED_HOSTS {
+                return;
+            }
+            self.hosts.insert(origin.to_owned(), HostCount::default());
+        }
+        if let Some(count) = self.hosts.get_mut(origin) {
+            match &reference.outcome {
+                Ok(_) => count.moved += 1,
+                Err(_) => count.left += 1,
+            }
         }
     }
 
@@ -124,4 +129,13 @@ impl PageReport {
     pub fn left_count(&self) -> usize {
         self.left_because.values().sum()
     }
+}
+
+/// The origin of a URL as the URL standard writes it; all of what is none.
+fn origin(url: &str) -> &str {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let end = url[authority..]
+        .find(['/', '?', '#'])
+        .map_or(url.len(), |at| authority + at);
+    &url[..end]
 }

@@ -55,7 +55,7 @@ pub fn decide(rules: &Rules, moved: &Moved, load: Load, hop: u32, headers: &Head
     };
     match moved.redirected(rules, &next) {
         // What a module imports is named relative to where it came from; the browser would not know.
-        Ok(followed) if followed.kinds().has(Kind::Script) && !is_beside(moved, &followed) => {
+        Ok(followed) if load.expected == Some(Kind::Script) && !is_beside(moved, &followed) => {
             direct(Refusal::Location)
         }
         Ok(followed) => Redirect::Follow(followed),

@@ -262,7 +262,7 @@ impl Rules {
         if self.is_own(host) {
             return Err(Reason::Own);
         }
-        host::check(host)?;
+        host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
         let standing = self.standing(scheme, host, port, url.path())?;
         let kinds = match standing {

@@ -1,0 +1,192 @@
+//! Pages and sheets, in bytes a second, beside what only reads them in the same run: machines differ, ratios less.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use spdy_rewrite::capability::{Key, Keys};
+use spdy_rewrite::config::{Config, HostConfig};
+use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css_urls;
+use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::rules::Rules;
+use url::Url;
+
+/// Bytes of a write, as a proxy reads them.
+const CHUNK: usize = 16 * 1024;
+
+fn rules(discover: bool) -> Arc<Rules> {
+    let site = Url::parse("https://www.site.test").unwrap();
+    let hosts = if discover {
+        Vec::new()
+    } else {
+        (0..7)
+            .map(|host| HostConfig::everything(&format!("img{host}.cdn.test")))
+            .collect()
+    };
+    let config = Config {
+        hosts,
+        discover,
+        ..Config::default()
+    };
+    let keys = Keys::new(Key::new('a', &[7; 32]).unwrap(), None).unwrap();
+    Arc::new(Rules::compile(&site, &config, Some(keys)).unwrap())
+}
+
+/// Cards of a shop: 400 KB, and some 1,800 references to other hosts.
+fn page() -> Vec<u8> {
+    let mut page = String::from(
+        "<!doctype html><meta charset=utf-8><title>Cards</title><style>body{margin:0}</style>\n",
+    );
+    for card in 0..600 {
+        let host = card % 7;
+        page.push_str(&format!(
+            "<article class=\"card card--wide js-card\" id=\"card-{card}\"><a class=\"card__link\" href=\"/thing/{card}?from=list&amp;at={card}\">\
+             <img class=\"card__image\" loading=\"lazy\" width=\"320\" height=\"240\" alt=\"A thing with the number {card}\" \
+             src=\"https://img{host}.cdn.test/things/{card}/small.webp?v=3&amp;q=80\" \
+             srcset=\"https://img{host}.cdn.test/things/{card}/medium.webp 2x, https://img{host}.cdn.test/things/{card}/large.webp 3x\" \
+             sizes=\"(min-width: 60em) 20vw, 50vw\"></a>\n<h2 class=\"card__title\">Thing number {card}</h2>\
+             <p class=\"card__text\">It is as good as any other thing, and a little better than the one before it.</p>\
+             <span class=\"card__price\">{card}.00</span></article>\n"
+        ));
+    }
+    page.into_bytes()
+}
+
+/// Utility classes, and now and then an icon of another host.
+fn sheet() -> String {
+    let mut sheet = String::from("@charset \"utf-8\";\n");
+    for class in 0..4000 {
+        sheet.push_str(&format!(".u-{class}:hover, .v-{class} > li + li {{ margin: {class}px auto; color: #{class:06x}; }}\n"));
+        if class % 100 == 0 {
+            sheet.push_str(&format!(".i-{class}::before {{ background: url(\"https://img0.cdn.test/i/{class}.svg\") no-repeat }}\n"));
+        }
+    }
+    sheet
+}
+
+fn rewrite_page(rules: &Arc<Rules>, page: &[u8]) -> usize {
+    let url = rules.site().clone();
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    let head = PageHead::rewrite(rules, &url, StatusCode::OK, &mut headers, true);
+    let mut rewriter = HtmlRewriter::new(rules, &url, head, None);
+    let mut out = Vec::with_capacity(CHUNK * 2);
+    let mut len = 0;
+    for chunk in page.chunks(CHUNK) {
+        rewriter.write(chunk, &mut out);
+        len += out.len();
+        out.clear();
+    }
+    black_box(rewriter.end(&mut out));
+    len + out.len()
+}
+
+/// lol_html over the same elements, changing nothing.
+fn read_page(page: &[u8]) -> usize {
+    let mut len = 0;
+    let look = lol_html::element!(
+        "img, link, script, style, [style], [background]",
+        |element| {
+            black_box(element.get_attribute("src"));
+            Ok(())
+        }
+    );
+    let settings = lol_html::Settings::new()
+        .append_element_content_handler(look)
+        .with_strict(false);
+    let mut rewriter = lol_html::HtmlRewriter::new(settings, |chunk: &[u8]| len += chunk.len());
+    for chunk in page.chunks(CHUNK) {
+        rewriter.write(chunk).unwrap();
+    }
+    rewriter.end().unwrap();
+    len
+}
+
+fn rewrite_sheet(rules: &Rules, text: &str) -> usize {
+    let sheet = Sheet::own(&rules.site().join("/a.css").unwrap());
+    css::rewrite(rules, &sheet, text, &mut |found| {
+        black_box(found);
+    })
+    .len()
+}
+
+/// The best of many runs: what the code costs, whatever else the machine does.
+fn best(mut run: impl FnMut() -> usize) -> Duration {
+    let time = |run: &mut dyn FnMut() -> usize| {
+        let start = Instant::now();
+        black_box(run());
+        start.elapsed()
+    };
+    (0..60).map(|_| time(&mut run)).min().unwrap_or_default()
+}
+
+/// Ratios of one run, which is what to keep.
+#[allow(clippy::print_stdout, reason = "a bench speaks to whoever runs it")]
+fn compare(_: &mut Criterion) {
+    let (page, sheet) = (page(), sheet());
+    let (listed, found) = (rules(false), rules(true));
+    let rows = [
+        (
+            "page, read by lol_html",
+            page.len(),
+            best(|| read_page(&page)),
+        ),
+        (
+            "page, rewritten, listed hosts",
+            page.len(),
+            best(|| rewrite_page(&listed, &page)),
+        ),
+        (
+            "page, rewritten, discovered hosts",
+            page.len(),
+            best(|| rewrite_page(&found, &page)),
+        ),
+        (
+            "sheet, read by cssparser",
+            sheet.len(),
+            best(|| css_urls::urls(&sheet).len()),
+        ),
+        (
+            "sheet, rewritten",
+            sheet.len(),
+            best(|| rewrite_sheet(&listed, &sheet)),
+        ),
+    ];
+    for (name, len, took) in rows {
+        let ms = took.as_secs_f64() * 1e3;
+        println!(
+            "{name:36} {:5} KB {ms:7.2} ms {:6.0} MB/s",
+            len / 1024,
+            len as f64 / 1e3 / ms
+        );
+    }
+    println!(
+        "page, rewritten / read: {:.2} x",
+        rows[1].2.as_secs_f64() / rows[0].2.as_secs_f64()
+    );
+}
+
+fn throughput(c: &mut Criterion) {
+    let (page, sheet) = (page(), sheet());
+    let listed = rules(false);
+    let mut group = c.benchmark_group("rewrite");
+    group.throughput(Throughput::Bytes(page.len() as u64));
+    group.bench_function("page, read", |b| b.iter(|| read_page(&page)));
+    group.bench_function("page, rewritten", |b| {
+        b.iter(|| rewrite_page(&listed, &page))
+    });
+    group.throughput(Throughput::Bytes(sheet.len() as u64));
+    group.bench_function("sheet", |b| b.iter(|| rewrite_sheet(&listed, &sheet)));
+    group.finish();
+}
+
+criterion_group!(benches, compare, throughput);
+criterion_main!(benches);

@@ -1,0 +1,300 @@
+//! What a page says of others in its head: policies, links, and of its own bytes.
+
+mod support;
+
+use http::StatusCode;
+use http::header::{
+    CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, CONTENT_TYPE, HeaderMap,
+    HeaderName, HeaderValue, LINK,
+};
+use spdy_rewrite::csp;
+use spdy_rewrite::integrity::{KnownSheets, Pinned};
+use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::{html, rewritten};
+use std::sync::Arc;
+use support::{discovering, rules, url};
+use url::Url;
+
+const SITE: &str = "https://www.site.test/.spdy/1/-";
+
+#[track_caller]
+fn becomes(policy: &str, want: &str) {
+    let got = csp::rewrite(&rules(), policy);
+    assert_eq!(
+        got.as_deref(),
+        Some(want.replace("{site}", SITE).as_str()),
+        "{policy}"
+    );
+}
+
+#[track_caller]
+fn stays(policy: &str) {
+    assert_eq!(csp::rewrite(&rules(), policy), None);
+}
+
+#[test]
+fn a_source_of_a_moved_host_is_joined_by_where_it_is_moved_to() {
+    becomes(
+        "img-src https://cdn.test",
+        "img-src https://cdn.test {site}/s/cdn.test/",
+    );
+    becomes(
+        "default-src 'none'; img-src cdn.test;font-src x.test",
+        "default-src 'none'; img-src cdn.test {site}/s/cdn.test/;font-src x.test",
+    );
+    becomes(
+        "script-src 'nonce-a' https://cdn.test/js/",
+        "script-src 'nonce-a' https://cdn.test/js/ {site}/s/cdn.test/js/",
+    );
+    becomes(
+        "script-src https://cdn.test/js/a.js",
+        "script-src https://cdn.test/js/a.js {site}/s/cdn.test/js/a.js",
+    );
+    becomes(
+        "img-src https://port.test:8443",
+        "img-src https://port.test:8443 {site}/s/port.test~8443/",
+    );
+    becomes(
+        "img-src https://port.test:*",
+        "img-src https://port.test:* {site}/s/port.test~8443/",
+    );
+    becomes(
+        "img-src http://plain.test",
+        "img-src http://plain.test {site}/p/plain.test/",
+    );
+    becomes(
+        "img-src https://*.wild.test https://a.wild.test",
+        "img-src https://*.wild.test https://a.wild.test {site}/s/a.wild.test/",
+    );
+    becomes(
+        "img-src a.wild.test b.wild.test , img-src cdn.test",
+        "img-src a.wild.test b.wild.test {site}/s/a.wild.test/ {site}/s/b.wild.test/, img-src cdn.test {site}/s/cdn.test/",
+    );
+}
+
+#[test]
+fn nothing_is_widened() {
+    becomes(
+        "img-src https://folder.test",
+        "img-src https://folder.test {site}/s/folder.test/lib/",
+    );
+    becomes(
+        "img-src https://folder.test/lib/a/",
+        "img-src https://folder.test/lib/a/ {site}/s/folder.test/lib/a/",
+    );
+    for policy in [
+        "img-src https://folder.test/other/",
+        "script-src https://folder.test",
+        "img-src 'self' https://cdn.test",
+        "img-src https: https://cdn.test",
+        "img-src * https://cdn.test",
+        "img-src 'none'",
+        "img-src https://stranger.test https://evil.test https://www.site.test",
+        "img-src https://*.wild.test",
+        "img-src https://port.test",
+        "img-src https://plain.test",
+        "connect-src https://cdn.test; frame-src https://cdn.test; object-src https://cdn.test; worker-src https://cdn.test",
+        "sandbox; frame-ancestors https://cdn.test; report-uri https://cdn.test; base-uri https://cdn.test; form-action https://cdn.test",
+        "script-src 'strict-dynamic' 'nonce-a'",
+        "script-src https://shared.test",
+        "img-src data: blob:",
+        "",
+    ] {
+        stays(policy);
+    }
+}
+
+#[test]
+fn a_script_of_a_shared_host_that_is_named_in_full_is_named_again() {
+    let got = csp::rewrite(&rules(), "script-src https://shared.test/lib.js").unwrap();
+    let added = got.rsplit(' ').next().unwrap();
+    let moved = rules()
+        .open(&url(added)[url::Position::BeforePath..])
+        .unwrap();
+    assert_eq!(moved.url().as_str(), "https://shared.test/lib.js");
+}
+
+#[test]
+fn a_host_that_may_be_discovered_is_said_with_its_capability() {
+    let rules = discovering();
+    let got = csp::rewrite(&rules, "img-src https://open.test").unwrap();
+    let added = url(got.rsplit(' ').next().unwrap());
+    assert_eq!(rules.open(added.path()).unwrap().host(), "open.test");
+    assert_eq!(csp::rewrite(&rules, "script-src https://open.test"), None);
+    assert_eq!(
+        csp::rewrite(
+            &rules,
+            "img-src https://*.open.test http://open.test https://open.test:444"
+        ),
+        None
+    );
+}
+
+#[test]
+fn a_policy_that_was_rewritten_is_not_rewritten_again() {
+    for policy in [
+        "img-src https://cdn.test https://a.wild.test",
+        "default-src cdn.test port.test:8443; script-src shared.test/a.js",
+    ] {
+        let once = csp::rewrite(&discovering(), policy).unwrap();
+        assert_eq!(csp::rewrite(&discovering(), &once), None, "{once}");
+    }
+}
+
+fn head(lines: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
+    for (name, value) in lines {
+        headers.append(
+            name.parse::<HeaderName>().unwrap(),
+            HeaderValue::from_str(value).unwrap(),
+        );
+    }
+    headers
+}
+
+fn rewrite(headers: &mut HeaderMap) -> PageHead {
+    PageHead::rewrite(
+        &rules(),
+        &url("https://www.site.test/dir/"),
+        StatusCode::OK,
+        headers,
+        true,
+    )
+}
+
+#[test]
+fn policies_that_only_report_are_rewritten_too() {
+    let mut headers = head(&[
+        ("content-security-policy", "img-src cdn.test"),
+        ("content-security-policy", "font-src x.test"),
+        ("content-security-policy-report-only", "img-src cdn.test"),
+    ]);
+    rewrite(&mut headers);
+    let said: Vec<_> = headers.get_all(CONTENT_SECURITY_POLICY).iter().collect();
+    assert_eq!(
+        said,
+        [
+            &format!("img-src cdn.test {SITE}/s/cdn.test/"),
+            "font-src x.test"
+        ]
+    );
+    assert_eq!(
+        headers[CONTENT_SECURITY_POLICY_REPORT_ONLY],
+        format!("img-src cdn.test {SITE}/s/cdn.test/")
+    );
+}
+
+#[test]
+fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
+    let links = |value: &str| {
+        let mut headers = head(&[("link", value)]);
+        rewrite(&mut headers);
+        headers
+            .get_all(LINK)
+            .iter()
+            .map(|value| value.to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+            .join(" | ")
+    };
+    let cdn = "/.spdy/1/-/s/cdn.test";
+    assert_eq!(
+        links("<https://cdn.test/a.css>; rel=preload; as=style"),
+        format!("<{cdn}/a.css>; rel=preload; as=style")
+    );
+    assert_eq!(
+        links(
+            "<https://cdn.test/a.css?x=1,2>; rel=\"stylesheet\"; title=\"a, b\", </own.css>;rel=stylesheet , <https://cdn.test>; rel=preconnect"
+        ),
+        format!(
+            "<{cdn}/a.css?x=1,2>; rel=\"stylesheet\"; title=\"a, b\", </own.css>;rel=stylesheet"
+        )
+    );
+    assert_eq!(links("<https://cdn.test>; rel=preconnect"), "");
+    for untouched in [
+        "<https://cdn.test/m.json>; rel=manifest",
+        "<https://cdn.test/>; rel=canonical",
+        "<https://cdn.test/a.css>; rel=preload; as=style; anchor=\"/x\"",
+        "<https://cdn.test/a.png>; rel=preload; as=image; crossorigin=use-credentials",
+        "<https://cdn.test/a.css>; rel=preload; as=style; integrity=sha256-AA",
+        "<https://stranger.test>; rel=preconnect",
+        "nonsense, <unclosed",
+    ] {
+        assert_eq!(links(untouched), untouched);
+    }
+}
+
+#[test]
+fn a_rewritten_page_does_not_say_what_held_of_the_original() {
+    let mut headers = head(&[
+        ("content-length", "5"),
+        ("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT"),
+        ("accept-ranges", "bytes"),
+        ("content-md5", "x"),
+        ("digest", "x"),
+        ("repr-digest", "x"),
+        ("content-digest", "x"),
+        ("etag", "\"v1\""),
+        ("vary", "cookie"),
+    ]);
+    rewrite(&mut headers);
+    let rules = rules();
+    let names: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+    assert_eq!(names, ["content-type", "vary", "etag"]);
+    let etag = headers["etag"].to_str().unwrap();
+    assert_eq!(etag, format!("\"v1~{}\"", rules.tag()));
+    assert_eq!(rewritten::unmarked(&rules, etag).as_deref(), Some("\"v1\""));
+    assert_eq!(rewritten::unmarked(&rules, "\"v1\""), None);
+    assert_eq!(
+        rewritten::unmarked(&discovering(), etag),
+        None,
+        "other rules"
+    );
+    let mut weak = head(&[("etag", "W/\"v1\"")]);
+    rewrite(&mut weak);
+    assert!(weak["etag"].to_str().unwrap().starts_with("W/\"v1~"));
+    let mut by_sheets = head(&[("etag", "\"v1\"")]);
+    rewritten::amend(&rules, &mut by_sheets, false);
+    assert!(by_sheets["etag"].to_str().unwrap().starts_with("W/\"v1~"));
+}
+
+/// A cache that has two sheets.
+struct TwoSheets;
+
+impl KnownSheets for TwoSheets {
+    fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
+        assert_eq!(metadata, "sha256-AAAA");
+        match url.path() {
+            "/same.css" => Pinned::Untouched,
+            "/other.css" => Pinned::Rewritten("sha256-BBBB".to_owned()),
+            _ => Pinned::Unknown,
+        }
+    }
+}
+
+#[test]
+fn a_pinned_sheet_moves_when_it_is_known_what_became_of_it() {
+    let rewrite = |name: &str| {
+        let (rules, page) = (rules(), url("https://www.site.test/"));
+        let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut head(&[]), false);
+        let mut rewriter = html::HtmlRewriter::new(&rules, &page, head, Some(Arc::new(TwoSheets)));
+        let mut out = Vec::new();
+        let link =
+            format!("<link rel=stylesheet integrity=sha256-AAAA href=https://cdn.test/{name}>");
+        rewriter.write(link.as_bytes(), &mut out);
+        rewriter.end(&mut out);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(
+        rewrite("same.css"),
+        "<link rel=stylesheet integrity=sha256-AAAA href=\"/.spdy/1/-/s/cdn.test/same.css\">"
+    );
+    assert_eq!(
+        rewrite("other.css"),
+        "<link rel=stylesheet integrity=\"sha256-BBBB\" href=\"/.spdy/1/-/s/cdn.test/other.css\">"
+    );
+    assert_eq!(
+        rewrite("new.css"),
+        "<link rel=stylesheet integrity=sha256-AAAA href=https://cdn.test/new.css>"
+    );
+}

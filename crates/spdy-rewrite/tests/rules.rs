@@ -1,0 +1,284 @@
+//! What an operator writes, and what comes of it.
+
+mod support;
+
+use spdy_rewrite::capability::Keys;
+use spdy_rewrite::config::{Config, HostConfig};
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::limits::{
+    MAX_EMBEDDED_BYTES, MAX_HTML_HELD_BYTES, MAX_REFERENCES, MAX_REPORTED_HOSTS,
+};
+use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::verdict::{Finder, Verdict};
+use support::{key, keys, rules, url};
+
+fn compiled(text: &str) -> Result<Rules, String> {
+    let config: Config = toml::from_str(text).map_err(|fault| fault.to_string())?;
+    Rules::compile(&url("https://www.site.test"), &config, Some(keys()))
+        .map_err(|fault| fault.to_string())
+}
+
+#[test]
+fn what_an_operator_writes_is_read() {
+    let rules = compiled(
+        r#"
+        discover = true
+        deny = ["ads.example", "*.tracker.example"]
+        own_hosts = ["img.site.test"]
+        pages_left = ["/admin/"]
+        lazy_attributes = ["data-src"]
+        referrer = "none"
+
+        [[hosts]]
+        host = "cdn.site-b.test"
+        path = "/assets/"
+        kinds = ["image", "style", "font", "script"]
+
+        [[hosts]]
+        host = "*.fonts.test:8443"
+        kinds = ["font"]
+        accept_language = true
+        user_agent = true
+
+        [[hosts]]
+        host = "old.test"
+        scheme = "http"
+        shared = true
+        whole = true
+        "#,
+    )
+    .unwrap();
+    assert!(rules.leaves_page("/admin/x") && !rules.leaves_page("/administer"));
+    assert!(rules.is_own("img.site.test") && rules.is_own("www.site.test"));
+    assert!(rules.open("/.spdy/1/-/s/a.fonts.test~8443/x.woff2").is_ok());
+    assert!(rules.open("/.spdy/1/-/p/old.test/x.png").is_ok());
+}
+
+#[test]
+fn what_is_wrong_in_a_configuration_is_said() {
+    for (text, want) in [
+        ("prefx = '/x/'", "unknown field `prefx`"),
+        (
+            "[[hosts]]\nhost = 'a.test'\nkind = ['image']",
+            "unknown field `kind`",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\nkinds = ['frame']",
+            "unknown variant `frame`",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\nkinds = []",
+            "hosts.kinds of a.test is empty",
+        ),
+        (
+            "[[hosts]]\nhost = '10.0.0.1'",
+            "hosts.host \"10.0.0.1\": want a host's name, not an address",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test:0'",
+            "port \"0\", want 1 to 65535",
+        ),
+        (
+            "[[hosts]]\nhost = '*.co.uk'",
+            "anybody can have a name under co.uk",
+        ),
+        ("[[hosts]]\nhost = 'a b.test'", "hosts.host \"a b.test\""),
+        (
+            "[[hosts]]\nhost = 'a.test'\npath = 'lib/'",
+            "hosts.path \"lib/\", want a path",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\npath = '/a/../b/'",
+            "hosts.path",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\n[[hosts]]\nhost = 'A.test'",
+            "a.test / is listed twice",
+        ),
+        (
+            "prefix = '/a/b/'",
+            "prefix \"/a/b/\", want one segment in slashes",
+        ),
+        ("prefix = 'spdy'", "prefix"),
+        ("prefix = '/../'", "prefix"),
+        ("deny = ['*']", "deny \"*\""),
+        ("own_hosts = ['a/b']", "own_hosts \"a/b\""),
+        ("pages_left = ['x']", "pages_left \"x\""),
+        ("lazy_attributes = ['src']", "lazy_attributes \"src\""),
+        ("lazy_attributes = ['data-no-spdy']", "lazy_attributes"),
+        ("lazy_attributes = ['data-x], *']", "lazy_attributes"),
+    ] {
+        let fault = compiled(text).err().unwrap_or_default();
+        assert!(fault.contains(want), "{text}: {fault}");
+    }
+    for site in [
+        "https://www.site.test/x",
+        "ftp://site.test",
+        "https://u@site.test",
+        "data:x",
+    ] {
+        assert!(
+            Rules::compile(&url(site), &Config::default(), None).is_err(),
+            "{site}"
+        );
+    }
+    let discover = Config {
+        discover: true,
+        ..Config::default()
+    };
+    let fault = Rules::compile(&url("https://www.site.test"), &discover, None)
+        .err()
+        .unwrap();
+    assert_eq!(fault.to_string(), "discover needs a key for capabilities");
+}
+
+#[test]
+fn of_several_entries_the_most_particular_governs() {
+    let entry = |host: &str, path: &str, kind| HostConfig {
+        path: path.to_owned(),
+        kinds: vec![kind],
+        ..HostConfig::passive(host)
+    };
+    let config = Config {
+        hosts: vec![
+            entry("*.b.test", "/", Kind::Font),
+            entry("a.b.test", "/", Kind::Image),
+            entry("a.b.test", "/css/", Kind::Style),
+            entry("a.b.test", "/css/one.js", Kind::Script),
+        ],
+        ..Config::default()
+    };
+    let rules = support::compile(&config, keys());
+    let kinds = |target: &str| {
+        rules
+            .open(&format!("/.spdy/1/-/s/{target}"))
+            .unwrap()
+            .kinds()
+            .iter()
+            .map(Kind::name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("a.b.test/x"), ["image"]);
+    assert_eq!(kinds("a.b.test/css/x"), ["style"]);
+    assert_eq!(kinds("a.b.test/css/one.js"), ["script"]);
+    assert_eq!(kinds("a.b.test/css/one.js2"), ["style"]);
+    assert_eq!(kinds("c.b.test/css/x"), ["font"]);
+}
+
+#[test]
+fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
+    let tag = |config: &Config, kid, fill| {
+        support::compile(config, Keys::new(key(kid, fill), None).unwrap())
+            .tag()
+            .to_owned()
+    };
+    let config = support::config();
+    let one = tag(&config, 'a', 1);
+    assert_eq!(one, tag(&config, 'a', 1));
+    assert_eq!(one.len(), 16);
+    assert_ne!(one, tag(&config, 'b', 1), "another name of the key");
+    assert_ne!(one, tag(&config, 'a', 2), "another secret of that name");
+    assert_ne!(
+        one,
+        tag(
+            &Config {
+                deny: Vec::new(),
+                ..config.clone()
+            },
+            'a',
+            1
+        )
+    );
+    let other_site = Rules::compile(
+        &url("https://twin.test"),
+        &config,
+        Some(Keys::new(key('a', 1), None).unwrap()),
+    )
+    .unwrap();
+    assert_ne!(one, other_site.tag());
+}
+
+#[test]
+fn a_script_that_is_known_to_read_its_url_is_left() {
+    let config = Config {
+        hosts: vec![HostConfig::everything("sc-static.net")],
+        ..Config::default()
+    };
+    let rules = support::compile(&config, keys());
+    let script = url("https://sc-static.net/scevent.min.js");
+    let verdict = rules.verdict(&script, Kind::Script, Finder::Site);
+    assert!(matches!(verdict, Verdict::Leave(reason) if reason.name() == "reads-its-url"));
+    assert!(matches!(
+        rules.verdict(&script, Kind::Image, Finder::Site),
+        Verdict::Move(_)
+    ));
+}
+
+fn page(text: &str) -> (Vec<u8>, spdy_rewrite::page_report::PageReport) {
+    let (rules, at) = (rules(), url("https://www.site.test/"));
+    let mut headers = http::HeaderMap::new();
+    headers.insert(
+        "content-type",
+        http::HeaderValue::from_static("text/html; charset=utf-8"),
+    );
+    let head = PageHead::rewrite(&rules, &at, http::StatusCode::OK, &mut headers, true);
+    let mut rewriter = spdy_rewrite::html::HtmlRewriter::new(&rules, &at, head, None);
+    let mut out = Vec::new();
+    text.as_bytes()
+        .chunks(10_000)
+        .for_each(|chunk| rewriter.write(chunk, &mut out));
+    let report = rewriter.end(&mut out);
+    (out, report)
+}
+
+#[test]
+fn a_style_element_is_held_up_to_the_limit_and_passes_beyond_it() {
+    let style = |len: usize| {
+        let rule = "p{background:url(https://cdn.test/a.png)}";
+        format!(
+            "<style>{rule}{}</style><img src=https://cdn.test/b.png>",
+            " ".repeat(len - rule.len())
+        )
+    };
+    assert_eq!(page(&style(MAX_EMBEDDED_BYTES)).1.moved, 2);
+    let long = style(MAX_EMBEDDED_BYTES + 1);
+    let (out, report) = page(&long);
+    assert_eq!(report.moved, 1, "what follows is rewritten");
+    assert!(out.starts_with(long.split("<img").next().unwrap().as_bytes()));
+}
+
+#[test]
+fn a_tag_is_held_up_to_the_limit_and_the_page_passes_from_there() {
+    let before = "<img src=https://cdn.test/a.png>";
+    let tag = |len: usize| format!("{before}<p title='{}'>{before}", "x".repeat(len));
+    assert_eq!(page(&tag(MAX_HTML_HELD_BYTES / 4)).1.moved, 2);
+    let long = tag(2 * MAX_HTML_HELD_BYTES);
+    let (out, report) = page(&long);
+    assert_eq!(
+        report.left.map(spdy_rewrite::page_report::PageLeft::name),
+        Some("too-long")
+    );
+    assert_eq!(report.moved, 1);
+    assert!(
+        out.ends_with(&long.as_bytes()[before.len()..]),
+        "nothing is lost"
+    );
+}
+
+#[test]
+fn references_and_hosts_are_kept_up_to_their_limits_and_counted_beyond() {
+    let images = |count: usize| {
+        (0..count)
+            .map(|at| format!("<img src=https://h{at}.test/>"))
+            .collect::<String>()
+    };
+    let (_, mut report) = page(&images(MAX_REFERENCES));
+    assert_eq!((report.untold, report.hosts.len()), (0, MAX_REPORTED_HOSTS));
+    assert_eq!(report.take_references().len(), MAX_REFERENCES);
+    let (_, report) = page(&images(MAX_REFERENCES + 1));
+    assert_eq!(
+        (report.untold, report.left_count()),
+        (1, MAX_REFERENCES + 1)
+    );
+}
