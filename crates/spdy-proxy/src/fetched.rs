@@ -29,6 +29,7 @@ use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
 
+use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
@@ -36,7 +37,7 @@ use crate::recording::{Recording, Writer, recording};
 use crate::respond;
 use crate::transform::{self, Rewriter, Work};
 use crate::upstream::UpstreamError;
-use crate::wanted::Wanted;
+use crate::wanted::{Refused, Wanted};
 
 /// Things that one page names and that are remembered of it.
 const MAX_NAMED: usize = 256;
@@ -64,8 +65,8 @@ pub(crate) enum Got {
 }
 
 impl Got {
-    fn answer(response: Response<Body>) -> Self {
-        Self::Answer(Box::new(response))
+    fn answer(response: Response<Body>, outcome: Outcome) -> Self {
+        Self::Answer(Box::new(respond::marked(response, outcome)))
     }
 }
 
@@ -92,16 +93,23 @@ impl Fetch {
             let priority = self.priority();
             let answered = self
                 .proxy
-                .upstream
+                .upstream()
                 .fetch(at.whose(), request, priority)
                 .await;
             let times = Times {
                 requested,
                 received: self.proxy.hour(),
             };
+            let counters = &self.proxy.counters;
             let (head, body) = match answered {
-                Ok(response) => response.into_parts(),
-                Err(error) => return self.failed(&error),
+                Ok(response) => {
+                    counters.count(Family::Origins, class_of(response.status()));
+                    response.into_parts()
+                }
+                Err(error) => {
+                    counters.count(Family::Origins, error.name());
+                    return self.failed(&error);
+                }
             };
             if let Some((moved, load)) = &at.moved
                 && head.status.is_redirection()
@@ -113,7 +121,7 @@ impl Fetch {
                     Redirect::Follow(next) => {
                         match at.follow(next, *load) {
                             Ok(next) => at = next,
-                            Err(why) => return Got::answer(respond::refused(&why)),
+                            Err(why) => return self.refused(&why),
                         }
                         // What is kept is of where the redirect stood.
                         strip_conditions(&mut headers);
@@ -121,11 +129,11 @@ impl Fetch {
                     }
                     Redirect::Direct(location) => {
                         self.give_up_sharing();
-                        return Got::answer(respond::direct(&location));
+                        return Got::answer(respond::direct(&location), Outcome::DIRECT);
                     }
                     Redirect::Refuse(refusal) => {
                         tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
-                        return Got::answer(respond::refused(&refusal.into()));
+                        return self.refused(&refusal.into());
                     }
                 }
             }
@@ -149,6 +157,12 @@ impl Fetch {
         }
     }
 
+    /// A rule forbids to go on.
+    fn refused(&self, why: &Refused) -> Got {
+        self.proxy.counters.count(Family::Refused, why.name());
+        Got::answer(respond::refused(why), Outcome::REFUSED)
+    }
+
     /// There is no answer.
     fn failed(self, error: &UpstreamError) -> Got {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
@@ -164,7 +178,7 @@ impl Fetch {
         let headers = response.headers_mut();
         headers.insert(PROXY_STATUS, error.proxy_status());
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
-        Got::answer(response)
+        Got::answer(response, Outcome::UNREACHABLE)
     }
 
     /// What is kept, though it is stale, if the origin's failure allows it.
@@ -182,7 +196,7 @@ impl Fetch {
         };
         let proxy = &self.proxy;
         let response = proxy.kept(&self.wanted, object.stored(), object.body(), now, &status);
-        Some(Got::answer(response))
+        Some(Got::answer(response, Outcome::STALE_ON_ERROR))
     }
 
     /// The origin's head came.
@@ -193,10 +207,9 @@ impl Fetch {
         }
         if head.status == StatusCode::NOT_MODIFIED && self.known.is_some() {
             // It speaks of something that was never asked about.
-            return Got::answer(respond::plain(
-                StatusCode::BAD_GATEWAY,
-                "the origin answered a question that was not asked\n",
-            ));
+            let text = "the origin answered a question that was not asked\n";
+            let response = respond::plain(StatusCode::BAD_GATEWAY, text);
+            return Got::answer(response, Outcome::UNREACHABLE);
         }
         if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
             return stale;
@@ -205,7 +218,7 @@ impl Fetch {
             Ok(served) => served,
             Err(response) => {
                 self.give_up_sharing();
-                return Got::answer(*response);
+                return Got::answer(*response, Outcome::PASSED);
             }
         };
         let policy = self.proxy.policy(self.wanted.whose());
@@ -280,7 +293,7 @@ impl Fetch {
         let response = self
             .proxy
             .kept(&self.wanted, &stored, object.body(), now, &status);
-        Some(Got::answer(response))
+        Some(Got::answer(response, Outcome::VALIDATED))
     }
 
     /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
@@ -297,6 +310,7 @@ impl Fetch {
                     other => {
                         if let hygiene::Answer::Refuse(why) = &other {
                             tracing::debug!(%why, url = %moved.url(), "an answer was refused");
+                            self.proxy.counters.count(Family::Refused, why.name());
                         }
                         return Err(Box::new(respond::of_judgement(other)));
                     }
@@ -334,7 +348,7 @@ impl Fetch {
         if at.ask.method == Method::HEAD {
             self.give_up_sharing();
             let response = respond::coming(&self.wanted, head, Body::empty(), status);
-            return Got::answer(response);
+            return Got::answer(response, Outcome::PASSED);
         }
         let announced = http_body::Body::size_hint(&body).exact();
         let limit = self.proxy.object_bytes;
@@ -357,6 +371,10 @@ impl Fetch {
         }
         let response = response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, status));
         let is_wanted = self.is_wanted_now;
+        let outcome = match stored {
+            Some(_) => Outcome::MISS,
+            None => Outcome::PASSED,
+        };
         let pump = Pump {
             proxy: self.proxy.clone(),
             key: self.wanted.key.clone(),
@@ -369,7 +387,7 @@ impl Fetch {
         };
         self.proxy.runtime.spawn(Box::pin(pump.run(body)));
         match is_wanted {
-            true => Got::answer(response),
+            true => Got::answer(response, outcome),
             false => Got::Nothing,
         }
     }
@@ -383,6 +401,15 @@ impl Fetch {
         let policy = self.proxy.policy(self.wanted.whose());
         let now = self.proxy.hour();
         respond::of_coming(policy, &self.wanted, stored, recorded, now, status)
+    }
+}
+
+fn class_of(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
     }
 }
 

@@ -16,9 +16,11 @@
 //! Time, tasks and bytes come from the [`Runtime`](spdy::runtime::Runtime) and the
 //! [`Network`](spdy_net::network::Network)s it was made with: in virtual time the same code runs.
 
+pub mod admin;
 pub mod coding;
 pub mod companions;
 pub mod config;
+pub mod counters;
 pub mod encoded_body;
 pub mod encodings;
 pub mod flight;

@@ -28,16 +28,19 @@ use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::policy::Policy;
 use spdy_cache::store::{self, Object, Purge};
 use spdy_cache::stored::Stored;
+use spdy_cache::tags::Tag;
 use spdy_cache::validate::Conditional;
 use spdy_net::calendar::Calendar;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_server::push_plan::Known;
 
+use crate::admin;
 use crate::companions::{self, Companions};
 use crate::config::{CacheConfig, LearnConfig};
+use crate::counters::{Counters, Family, Outcome};
 use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
@@ -71,6 +74,10 @@ pub(crate) enum Source {
     Kept(Object),
 }
 
+/// How many objects a purge meant.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Purged(pub usize);
+
 /// Who leads the fetch of a key.
 pub(crate) type Lead = Leader<Key, Landing>;
 
@@ -78,10 +85,12 @@ pub(crate) type Lead = Leader<Key, Landing>;
 #[derive(Debug)]
 pub struct Proxy {
     sites: RwLock<Arc<Sites>>,
-    pub(crate) upstream: Upstream,
+    upstream: RwLock<Arc<Upstream>>,
     pub(crate) memory: Memory,
     encodings: Encodings,
     pub(crate) companions: Companions,
+    /// What was done so far.
+    pub counters: Counters,
     pub(crate) learn: LearnConfig,
     flights: Arc<Flights<Key, Landing>>,
     of_site: Policy,
@@ -108,7 +117,7 @@ impl Proxy {
         };
         Arc::new(Self {
             sites: RwLock::new(Arc::new(sites)),
-            upstream,
+            upstream: RwLock::new(Arc::new(upstream)),
             memory: Memory::new(store::Config {
                 max_bytes: (config.memory_mib << 20) as u64,
                 max_object_bytes: (config.object_mib << 20) as u64,
@@ -116,6 +125,7 @@ impl Proxy {
             }),
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
             companions: Companions::default(),
+            counters: Counters::default(),
             learn: learn.clone(),
             flights: Flights::new(),
             of_site: with(Policy::site()),
@@ -126,14 +136,30 @@ impl Proxy {
         })
     }
 
-    /// Requests that come from now on are for `sites`; those that are under way end as they began.
-    pub fn replace_sites(&self, sites: Sites) {
+    /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
+    pub fn replace(&self, sites: Sites, upstream: Upstream) {
         *self.sites.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sites);
+        let mut current = self
+            .upstream
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = Arc::new(upstream);
+    }
+
+    pub(crate) fn upstream(&self) -> Arc<Upstream> {
+        let upstream = self.upstream.read().unwrap_or_else(PoisonError::into_inner);
+        upstream.clone()
+    }
+
+    /// What the cache did so far, and how many bytes and objects are in it.
+    #[must_use]
+    pub fn cache(&self) -> (store::Counters, u64, usize) {
+        self.memory.counters()
     }
 
     /// Ends all connections to origins in order.
     pub async fn close(&self) {
-        self.upstream.close().await;
+        self.upstream().close().await;
     }
 
     pub(crate) fn policy(&self, whose: Whose) -> &Policy {
@@ -163,14 +189,16 @@ impl Proxy {
             .as_deref()
             .and_then(|authority| sites.find(authority))
         else {
-            return respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
+            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
+            return respond::marked(response, Outcome::MISDIRECTED);
         };
         let authority = authority.as_deref().unwrap_or_default();
         match Wanted::read(site, authority, from, &asked) {
             Ok(wanted) => self.want(wanted, body).await,
             Err(why) => {
                 tracing::debug!(%why, target = %asked.uri, "refused");
-                respond::refused(&why)
+                self.counters.count(Family::Refused, why.name());
+                respond::marked(respond::refused(&why), Outcome::REFUSED)
             }
         }
     }
@@ -184,13 +212,17 @@ impl Proxy {
         let found = lookup::lookup(policy, &wanted.ask, variants, now);
         let forward = found.forward();
         match found {
-            Lookup::Fresh { index, .. } => self.hit(&wanted, &variants[index], now),
+            Lookup::Fresh { index, .. } => {
+                let response = self.hit(&wanted, &variants[index], now);
+                respond::marked(response, Outcome::HIT)
+            }
             Lookup::Stale {
                 index, background, ..
             } => {
                 let stale = variants[index].clone();
                 self.validate_behind(wanted.clone(), stale.clone(), background);
-                self.hit(&wanted, &stale, now)
+                let response = self.hit(&wanted, &stale, now);
+                respond::marked(response, Outcome::STALE)
             }
             Lookup::Validate {
                 index, conditional, ..
@@ -200,10 +232,11 @@ impl Proxy {
             }
             Lookup::Miss(_) => self.board(wanted, None, forward).await,
             Lookup::Bypass(_) => self.pass(wanted, body, forward).await,
-            Lookup::OnlyIfCached => respond::plain(
-                StatusCode::GATEWAY_TIMEOUT,
-                "not kept, and not to be fetched\n",
-            ),
+            Lookup::OnlyIfCached => {
+                let text = "not kept, and not to be fetched\n";
+                let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
+                respond::marked(response, Outcome::NOT_KEPT)
+            }
         }
     }
 
@@ -255,7 +288,7 @@ impl Proxy {
             && lookup::may_share_with(policy, &landing.stored, &wanted.ask, now)
             && let Some(response) = self.share(&wanted, &landing, now, forward)
         {
-            return response;
+            return respond::marked(response, Outcome::COLLAPSED);
         }
         self.fetch(wanted, known, None, forward).await
     }
@@ -481,10 +514,101 @@ impl Proxy {
         let Some(url) = wanted.url() else {
             return;
         };
+        let counters = &self.counters;
+        counters.count(
+            Family::Pages,
+            report.left.map_or("rewritten", PageLeft::name),
+        );
+        counters.add(Family::References, "moved", report.moved as u64);
+        for (reason, count) in &report.left_because {
+            counters.add(Family::References, reason, *count as u64);
+        }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page was rewritten");
         if is_shared {
             self.companions.remember(url.as_str(), named);
         }
+    }
+
+    /// Purges what the operator wants gone.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the wish.
+    pub fn purge(&self, wish: &admin::Purge) -> Result<Purged, String> {
+        let how = match wish.soft {
+            true => Purge::Soft(self.hour()),
+            false => Purge::Hard,
+        };
+        let sites = self.sites();
+        let of_site = match &wish.site {
+            Some(name) => {
+                let site = sites.find(name).cloned();
+                Some(site.ok_or_else(|| format!("no site is called {name}"))?)
+            }
+            None => None,
+        };
+        let count = match (&wish.url, &wish.prefix, &wish.tag, &of_site) {
+            (Some(url), None, None, _) => {
+                self.purge_url(&sites, of_site.as_ref(), url, how, true)?
+            }
+            (None, Some(url), None, _) => {
+                self.purge_url(&sites, of_site.as_ref(), url, how, false)?
+            }
+            (None, None, Some(tag), Some(site)) => {
+                let tag = Tag::of_site(site.rules.site_origin(), tag);
+                self.memory.purge_tag(&tag, how)
+            }
+            (None, None, None, Some(site)) => self
+                .memory
+                .purge(&Scope::Site(site.rules.site_origin()), how),
+            (None, None, Some(_), None) => return Err("a tag wants a site".to_owned()),
+            _ => return Err("want one of url, prefix, tag, or a site alone".to_owned()),
+        };
+        Ok(Purged(count))
+    }
+
+    fn purge_url(
+        &self,
+        sites: &Sites,
+        of_site: Option<&Arc<Site>>,
+        url: &str,
+        how: Purge,
+        is_whole: bool,
+    ) -> Result<usize, String> {
+        let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
+        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
+            return Err(format!("{url} is no URL of the web"));
+        };
+        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        let own = sites.find(host);
+        let mut count = 0;
+        let all = sites
+            .all()
+            .filter(|site| of_site.is_none_or(|only| Arc::ptr_eq(only, site)));
+        for site in all {
+            let mut scopes = Vec::new();
+            let (scheme, _, origin_port) = site.origin();
+            if own.is_some_and(|own| Arc::ptr_eq(own, site)) {
+                scopes.extend(site.asked_hosts().map(|host| (scheme, host, origin_port)));
+            } else {
+                scopes.push((url.scheme(), host, port));
+            }
+            for (scheme, host, port) in scopes {
+                let parts = Parts {
+                    site: site.rules.site_origin(),
+                    scheme,
+                    host,
+                    port,
+                    target,
+                    rules: "",
+                };
+                count += match is_whole {
+                    true => self.memory.purge(&Scope::Url(parts), how),
+                    false => self.memory.purge(&Scope::Prefix(parts), how),
+                };
+            }
+        }
+        Ok(count)
     }
 
     /// Fetches anew what was served though it is stale, unless somebody does already.
@@ -526,6 +650,7 @@ impl Proxy {
         let Seat::Leader(leader) = seat else {
             return;
         };
+        self.counters.count(Family::Ahead, "fetched");
         let fetch = Fetch {
             proxy: self.clone(),
             wanted,

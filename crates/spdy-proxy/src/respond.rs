@@ -14,6 +14,7 @@ use spdy_rewrite::hygiene;
 use spdy_rewrite::rewritten;
 
 use crate::coding::Coding;
+use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
 use crate::encodings::Encodings;
 use crate::fields;
@@ -49,9 +50,17 @@ pub(crate) fn of_judgement(answer: hygiene::Answer) -> Response<Body> {
             response
         }
         hygiene::Answer::Bare(status) => plain(status, ""),
-        hygiene::Answer::Direct(location) => direct(&location),
-        hygiene::Answer::Refuse(refusal) => refused(&refusal.into()),
+        hygiene::Answer::Direct(location) => marked(direct(&location), Outcome::DIRECT),
+        hygiene::Answer::Refuse(refusal) => marked(refused(&refusal.into()), Outcome::REFUSED),
     }
+}
+
+/// Says what became of the request, for logs and counters; whoever says it first knows best.
+pub(crate) fn marked(mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
+    if response.extensions().get::<Outcome>().is_none() {
+        response.extensions_mut().insert(outcome);
+    }
+    response
 }
 
 /// Sends the client to the host itself.

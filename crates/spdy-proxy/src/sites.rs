@@ -124,6 +124,12 @@ impl Sites {
             .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
     }
 
+    /// Every site, once.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
+        let named = self.by_name.iter();
+        named.filter_map(|(name, site)| (*name == site.name).then_some(site))
+    }
+
     /// Every name that is answered for, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)

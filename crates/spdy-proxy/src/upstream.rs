@@ -55,6 +55,18 @@ impl UpstreamError {
         }
     }
 
+    /// The label of its counter.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Resting(_) => "resting",
+            Self::Client(Error::Resolve { .. }) => "name",
+            Self::Client(Error::Connect { .. }) => "connect",
+            Self::Client(Error::TimedOut { .. }) => "time-out",
+            Self::Client(_) => "broken",
+        }
+    }
+
     /// The same for `Proxy-Status` (RFC 9209 §2.3), which says nothing of addresses.
     #[must_use]
     pub fn proxy_status(&self) -> HeaderValue {

@@ -12,6 +12,7 @@ use spdy_net::protocol::Protocol;
 use spdy_server::push_plan::{Budget, Hint, Hints, Known, Plan, PlannedPush, link_value, plan};
 use spdy_server::visit::Visit as Memory;
 
+use crate::counters::{Answered, Family, Log, Outcome};
 use crate::proxy::Proxy;
 use crate::sites::Site;
 
@@ -19,13 +20,22 @@ use crate::sites::Site;
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A connection's handler.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Visit {
     proxy: Arc<Proxy>,
     from: Option<IpAddr>,
     /// Where else the same is served (RFC 7838).
     alt_svc: Option<HeaderValue>,
     memory: Arc<Mutex<Memory>>,
+    log: Option<Log>,
+}
+
+impl std::fmt::Debug for Visit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Visit")
+            .field("from", &self.from)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A page that is asked for, and what is to be said with its answer.
@@ -45,7 +55,15 @@ impl Visit {
             from,
             alt_svc,
             memory: Arc::default(),
+            log: None,
         }
+    }
+
+    /// Tells `log` of each answer.
+    #[must_use]
+    pub fn telling(mut self, log: Option<Log>) -> Self {
+        self.log = log;
+        self
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -133,6 +151,7 @@ impl Visit {
                     break;
                 }
             };
+            self.proxy.counters.count(Family::Ahead, "pushed");
             self.memory().note(&planned.uri.to_string());
             let (proxy, page) = (self.proxy.clone(), page.to_owned());
             let target = planned.uri.path_and_query().map(ToString::to_string);
@@ -170,7 +189,11 @@ impl Visit {
             }
         }
         match early.send(fields) {
-            true => Vec::new(),
+            true => {
+                let count = hints.len() as u64;
+                self.proxy.counters.add(Family::Ahead, "hinted", count);
+                Vec::new()
+            }
             false => hints,
         }
     }
@@ -180,7 +203,9 @@ impl Handler for Visit {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let visit = self.clone();
         Box::pin(async move {
+            let began = visit.proxy.runtime.now();
             let (asked, body) = request.into_parts();
+            let about = visit.log.as_ref().map(|_| About::of(&asked));
             let page = visit.go_along(&asked);
             let request = Request::from_parts(asked, body);
             let mut response = visit.proxy.answer(request, visit.from).await;
@@ -196,12 +221,50 @@ impl Handler for Visit {
                     }
                 }
             }
+            let outcome = response.extensions_mut().remove::<Outcome>();
+            let outcome = outcome.unwrap_or(Outcome::PASSED).0;
+            visit.proxy.counters.count(Family::Answers, outcome);
+            if let (Some(log), Some(about)) = (&visit.log, about) {
+                log(&Answered {
+                    method: &about.method,
+                    uri: about.uri,
+                    from: visit.from,
+                    protocol: about.protocol,
+                    status: response.status(),
+                    outcome,
+                    took: visit.proxy.runtime.now() - began,
+                });
+            }
             if let Some(alt_svc) = visit.alt_svc {
                 let headers = response.headers_mut();
                 headers.entry(header::ALT_SVC).or_insert(alt_svc);
             }
             response
         })
+    }
+}
+
+/// What a log says of a request.
+struct About {
+    method: Method,
+    uri: String,
+    protocol: Option<Protocol>,
+}
+
+impl About {
+    fn of(asked: &request::Parts) -> Self {
+        let host = asked.headers.get(header::HOST);
+        let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let uri = match asked.uri.authority() {
+            Some(_) => asked.uri.to_string(),
+            None => format!("{host}{}", asked.uri),
+        };
+        let arrival: Option<&Arrival> = asked.extensions.get();
+        Self {
+            method: asked.method.clone(),
+            uri,
+            protocol: arrival.map(|arrival| arrival.protocol),
+        }
     }
 }
 

@@ -1,30 +1,31 @@
 //! `spdy accelerate`: a caching reverse proxy that folds a page's hosts into one session.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
-use http::HeaderValue;
+use http::{HeaderValue, Request};
 use serde::Serialize;
-use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_dns::guard::AddressRules;
-use spdy_dns::guarded_network::GuardedNetwork;
+use spdy::{Body, Metrics};
 use spdy_net::admission::Conduct;
 use spdy_net::calendar::Calendar;
-use spdy_net::certificates::{Identity, KeyKind, LocalCa, certificates_from_pem};
+use spdy_net::certificates::{Identity, LocalCa};
 use spdy_net::error::ConnectionError;
+use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
-use spdy_net::network::{BoxIo, SharedNetwork, SystemNetwork};
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::QuicIncoming;
 use spdy_net::seat::Seat;
 use spdy_net::serve::ServerOptions;
-use spdy_net::tls::{ClientTls, ServerTls, TlsOptions};
-use spdy_net::verify::{Roots, Trust};
+use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_proxy::admin::Admin;
 use spdy_proxy::config::Config;
+use spdy_proxy::counters::{Answered, Log};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
@@ -32,14 +33,11 @@ use spdy_proxy::visit::Visit;
 use url::Url;
 
 use crate::commands::serve_limits::Limits;
-use crate::commands::serve_listen::{self, Door, Listening};
-use crate::commands::signals::Signals;
-use crate::commands::{Outcome, Usage};
+use crate::commands::serve_listen::{self, Listening};
+use crate::commands::signals::{Reloads, Signals};
+use crate::commands::{Outcome, Usage, accelerate_metrics, accelerate_setup, serve_metrics};
 use crate::help::examples;
-use crate::printer::{BOLD, DIM, Printer};
-
-/// Bytes of the secret that capabilities are made with.
-const SECRET_BYTES: usize = 32;
+use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// What `spdy accelerate` is asked.
 #[derive(Debug, clap::Args)]
@@ -68,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
 
+    /// Tell each answer: on stderr, with --json on stdout
+    #[arg(short, long)]
+    verbose: bool,
+
     /// Tell where it listens as one line of JSON on stdout
     #[arg(long)]
     json: bool,
@@ -79,20 +81,22 @@ pub(crate) struct Args {
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy accelerate --origin https://www.example.com --tls 127.0.0.1:8443 --write-ca ca.pem"
     "spdy accelerate site.toml --check"
-    "spdy accelerate site.toml --json"
+    "spdy accelerate site.toml --verbose --json"
 };
 
 /// The line of `--json`.
 #[derive(Debug, Serialize)]
 struct Ready<'a> {
     listening: &'a [&'a Listening],
+    admin: Option<SocketAddr>,
     protocols: Vec<&'static str>,
     sites: Vec<&'a str>,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let config = read(args)?;
-    let sites = compile(&config)?;
+    let secret = accelerate_setup::secret(&config)?;
+    let sites = accelerate_setup::compile(&config, &secret)?;
     if args.check {
         let names: Vec<_> = sites.names().collect();
         printer.note(format_args!("good: {}", names.join(", ")));
@@ -101,7 +105,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(accelerate(args, &config, sites, printer))?;
+    runtime.block_on(accelerate(args, &config, &secret, sites, printer))?;
     Ok(Outcome::Done)
 }
 
@@ -128,83 +132,88 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn compile(config: &Config) -> anyhow::Result<Sites> {
-    let secret = secret(config)?;
-    let sites = Sites::compile(config, &secret).map_err(|error| Usage(error.to_string()))?;
-    Ok(sites)
-}
-
-/// What capabilities are made with: the operator's, or one that lives as long as the program.
-fn secret(config: &Config) -> anyhow::Result<Vec<u8>> {
-    let Some(path) = &config.secret_file else {
-        let mut secret = vec![0; SECRET_BYTES];
-        getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
-        return Ok(secret);
-    };
-    let secret = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let len = secret.trim_ascii().len();
-    if len < SECRET_BYTES {
-        let what = path.display();
-        let why = format!("{what}: want a secret of {SECRET_BYTES} bytes or more, got {len}");
-        return Err(Usage(why).into());
-    }
-    Ok(secret.trim_ascii().to_vec())
-}
-
 async fn accelerate(
     args: &Args,
     config: &Config,
+    secret: &[u8],
     sites: Sites,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let protocols = config.protocols()?;
-    let mut doors = bind(config)?;
-    let tls = match config.listen.tls.is_empty() {
-        true => None,
-        false => Some(server_tls(config, &sites, &protocols, printer)?),
-    };
-    let hits = LimitHits::default();
-    let options = args.limits.of_connections(None::<Metrics>, hits.clone());
+    let mut doors = accelerate_setup::bind(config)?;
+    let admin = config.admin.as_ref();
+    let admin = admin
+        .map(|admin| serve_listen::bind(admin.address))
+        .transpose()?;
+    let authority = accelerate_setup::authority(config, printer)?;
+    let identity = accelerate_setup::identity(config, &sites, &authority)?;
+    let identities = Identities::new(&[], &identity, &TlsOptions::default())?;
+    let tls = ServerTls::of(&identities, &protocols, &TlsOptions::default())?;
+    let (hits, counted) = (LimitHits::default(), Metrics::new());
     let options = ServerOptions {
         http2_push: config.learn.push,
-        ..options
+        ..args
+            .limits
+            .of_connections(Some(counted.clone()), hits.clone())
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    if let Some(tls) = tls
-        .as_ref()
-        .filter(|_| protocols.contains(&Protocol::Http3))
-    {
-        serve_listen::bind_quic(&mut doors, tls, &options, &runtime)?;
+    if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
+        serve_listen::bind_quic(&mut doors, &tls, &options, &runtime)?;
     }
-    let own = doors.iter().map(|door| door.about.address).collect();
-    let upstream = upstream(config, &sites, own, &runtime)?;
+    let own: Vec<SocketAddr> = doors.iter().map(|door| door.about.address).collect();
+    let upstream = accelerate_setup::upstream(config, &sites, own.clone(), &runtime)?;
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
-    let calendar = Calendar::default();
     let proxy = Proxy::new(
         sites,
         upstream,
         &config.cache,
         &config.learn,
         runtime.clone(),
-        calendar,
+        Calendar::default(),
     );
-    let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
+    let operator = match &config.admin {
+        Some(admin) => {
+            let metrics = accelerate_metrics::registry(&proxy, &counted, &hits);
+            let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
+            let token = accelerate_setup::token(&admin.token_file)?;
+            Some(Arc::new(Admin::new(
+                proxy.clone(),
+                &token,
+                Arc::new(metrics),
+            )))
+        }
+        None => None,
+    };
     let mut signals = Signals::listen()?;
-    announce(args, &protocols, &names, &listening, printer)?;
+    let mut reloads = Reloads::listen()?;
+    let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
+    announce(
+        args,
+        &protocols,
+        &names,
+        &listening,
+        admin.as_ref(),
+        printer,
+    )?;
 
     let stop = Latch::new();
-    let listen_options = args.limits.of_listeners(hits.clone());
+    let listen_options = args.limits.of_listeners(hits);
     let mut running = tokio::task::JoinSet::new();
+    let served = Served {
+        proxy: proxy.clone(),
+        protocols: Protocol::over_tcp(&protocols),
+        tls: None,
+        options,
+        runtime: runtime.clone(),
+        stop: stop.clone(),
+        alt_svc: None,
+        log: log(args, printer),
+    };
     for door in doors {
-        let alt_svc = door.alt_svc();
         let served = Served {
-            proxy: proxy.clone(),
-            protocols: Protocol::over_tcp(&protocols),
-            tls: tls.clone().filter(|_| door.about.tls),
-            options: options.clone(),
-            runtime: runtime.clone(),
-            stop: stop.clone(),
-            alt_svc,
+            tls: door.about.tls.then(|| tls.clone()),
+            alt_svc: door.alt_svc(),
+            ..served.clone()
         };
         if let Some(listener) = door.quic {
             let (served, options) = (served.clone(), listen_options.clone());
@@ -221,12 +230,127 @@ async fn accelerate(
             }));
         }
     }
-    signals.any().await?;
+    if let Some((listener, operator)) = admin.zip(operator) {
+        let (runtime, ended) = (runtime.clone(), stop.clone());
+        let options = ListenOptions {
+            admission: serve_metrics::admission(),
+            ..ListenOptions::default()
+        };
+        running.spawn(listener.run(options, stop.clone(), move |io, _, seat| {
+            let (operator, runtime, ended) = (operator.clone(), runtime.clone(), ended.clone());
+            async move {
+                let options = ServerOptions {
+                    seat,
+                    ..ServerOptions::default()
+                };
+                let serving = spdy_net::serve::serve_connection(
+                    io,
+                    operator,
+                    &[Protocol::Http1],
+                    None,
+                    &options,
+                    &runtime,
+                    &ended,
+                );
+                conduct(serving.await)
+            }
+        }));
+    }
+    loop {
+        tokio::select! {
+            ended = signals.any() => {
+                ended?;
+                break;
+            }
+            () = reloads.next() => {
+                let renewed = renew(args, secret, &authority, own.clone(), &runtime);
+                match renewed {
+                    Ok((sites, upstream, identity)) => {
+                        identities.replace(&[], &identity)?;
+                        proxy.replace(sites, upstream);
+                        printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
+                    }
+                    // What runs goes on as it was.
+                    Err(error) => printer.note(format_args!("{BAD}the configuration stays as it was{BAD:#}: {error:#}")),
+                }
+            }
+        }
+    }
     printer.note(format_args!("{DIM}stopping{DIM:#}"));
     stop.set();
     while running.join_next().await.is_some() {}
     proxy.close().await;
     Ok(())
+}
+
+/// Reads the configuration again: sites, origins and certificate may be others now. Where is listened stays.
+fn renew(
+    args: &Args,
+    secret: &[u8],
+    authority: &LocalCa,
+    own: Vec<SocketAddr>,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<(Sites, Upstream, Identity)> {
+    let config = read(args)?;
+    let sites = accelerate_setup::compile(&config, secret)?;
+    let identity = accelerate_setup::identity(&config, &sites, authority)?;
+    let upstream = accelerate_setup::upstream(&config, &sites, own, runtime)?;
+    Ok((sites, upstream, identity))
+}
+
+/// A line for each answer: on stdout as JSON, or on stderr for people.
+fn log(args: &Args, printer: &Printer) -> Option<Log> {
+    let (json, verbose, printer) = (args.json, args.verbose, printer.clone());
+    (args.verbose).then(|| -> Log {
+        Arc::new(move |answered: &Answered<'_>| {
+            if json {
+                let line = Line::of(answered);
+                if let Err(error) = printer.json(&line) {
+                    tracing::debug!(%error, "nobody reads the log");
+                }
+            } else if verbose {
+                let style =
+                    match answered.status.is_client_error() || answered.status.is_server_error() {
+                        true => BAD,
+                        false => BOLD,
+                    };
+                printer.note(format_args!(
+                    "{style}{}{style:#} {} {} {DIM}{}, {:.1} ms{DIM:#}",
+                    answered.status.as_str(),
+                    answered.method,
+                    answered.uri,
+                    answered.outcome,
+                    answered.took.as_secs_f64() * 1e3
+                ));
+            }
+        })
+    })
+}
+
+/// An answer, as a line of JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    method: &'a str,
+    uri: &'a str,
+    from: Option<IpAddr>,
+    protocol: Option<&'static str>,
+    status: u16,
+    outcome: &'static str,
+    took_ms: f64,
+}
+
+impl<'a> Line<'a> {
+    fn of(answered: &'a Answered<'_>) -> Self {
+        Self {
+            method: answered.method.as_str(),
+            uri: &answered.uri,
+            from: answered.from,
+            protocol: answered.protocol.map(Protocol::alpn),
+            status: answered.status.as_u16(),
+            outcome: answered.outcome,
+            took_ms: answered.took.as_secs_f64() * 1e3,
+        }
+    }
 }
 
 /// What a connection is served with.
@@ -239,11 +363,13 @@ struct Served {
     runtime: SharedRuntime,
     stop: Latch,
     alt_svc: Option<HeaderValue>,
+    log: Option<Log>,
 }
 
 impl Served {
     fn visit(&self, from: SocketAddr, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
-        Arc::new(Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc))
+        let visit = Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc);
+        Arc::new(visit.telling(self.log.clone()))
     }
 
     async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {
@@ -286,109 +412,13 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
     }
 }
 
-/// The sockets.
-fn bind(config: &Config) -> anyhow::Result<Vec<Door>> {
-    let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
-    let mut doors = Vec::new();
-    for (addresses, tls) in wanted {
-        for &address in addresses {
-            let listener = serve_listen::bind(address)?;
-            doors.push(Door {
-                about: Listening {
-                    address: listener.address(),
-                    tls,
-                    quic: false,
-                    host: None,
-                },
-                tcp: Some(listener),
-                quic: None,
-            });
-        }
-    }
-    Ok(doors)
-}
-
-/// The certificate that was given, or one for every name that is answered for.
-fn server_tls(
-    config: &Config,
-    sites: &Sites,
-    protocols: &[Protocol],
-    printer: &Printer,
-) -> anyhow::Result<ServerTls> {
-    let identity = match (&config.tls.certificate, &config.tls.key) {
-        (Some(certificate), Some(key)) => Identity::from_files(certificate, key)?,
-        _ => {
-            let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
-            if let Some(path) = &config.tls.write_authority {
-                std::fs::write(path, authority.pem())
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-                let path = path.display();
-                printer.note(format_args!("{DIM}wrote the authority to {path}{DIM:#}"));
-            }
-            let names: Vec<String> = sites.names().map(str::to_owned).collect();
-            let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-            authority
-                .issue(&names, &addresses)
-                .context("cannot make a certificate")?
-        }
-    };
-    Ok(ServerTls::new(
-        &identity,
-        protocols,
-        &TlsOptions::default(),
-    )?)
-}
-
-/// Origins, and the guard before those of others.
-fn upstream(
-    config: &Config,
-    sites: &Sites,
-    own: Vec<SocketAddr>,
-    runtime: &SharedRuntime,
-) -> anyhow::Result<Upstream> {
-    let config = &config.upstream;
-    let mut allow = Vec::new();
-    for range in &config.allow_addresses {
-        allow.push(range.parse().map_err(|_| {
-            let what = "upstream.allow_addresses";
-            Usage(format!("{what}: want a range as 10.0.0.0/8, got {range:?}"))
-        })?);
-    }
-    let mut rules = AddressRules {
-        allow,
-        own,
-        ..AddressRules::default()
-    };
-    rules.ports.extend(&config.allow_ports);
-    let mut authorities = Vec::new();
-    for path in &config.authorities {
-        let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        authorities.extend(certificates_from_pem(&pem, &path.display().to_string())?);
-    }
-    let trust = Trust {
-        roots: Roots::SystemAnd(authorities),
-        ..Trust::default()
-    };
-    let tls = ClientTls::new(&trust, &TlsOptions::default())?;
-    let network: SharedNetwork = Arc::new(SystemNetwork);
-    let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
-    let addresses = sites.addresses().to_vec();
-    Ok(Upstream::new(
-        config,
-        Some(&tls),
-        addresses,
-        network,
-        guarded,
-        runtime,
-    ))
-}
-
 /// Says where it listens, and for whom.
 fn announce(
     args: &Args,
     protocols: &[Protocol],
     names: &[String],
     listening: &[&Listening],
+    admin: Option<&Listener>,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     for one in listening {
@@ -403,9 +433,16 @@ fn announce(
         ));
     }
     printer.note(format_args!("accelerating {}", names.join(", ")));
+    let admin = admin.map(Listener::address);
+    if let Some(address) = admin {
+        printer.note(format_args!(
+            "{DIM}the operator's door is http://{address}/{DIM:#}"
+        ));
+    }
     if args.json {
         printer.json(&Ready {
             listening,
+            admin,
             protocols: protocols.iter().map(|protocol| protocol.alpn()).collect(),
             sites: names.iter().map(String::as_str).collect(),
         })?;

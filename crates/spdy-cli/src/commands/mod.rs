@@ -1,6 +1,8 @@
 //! A file for each command: its arguments, and what it does with them.
 
 pub(crate) mod accelerate;
+mod accelerate_metrics;
+mod accelerate_setup;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;

@@ -272,7 +272,7 @@ fn round_trips(encoder: &mut DescriptorEncoder<'_>, sides: &[Named<'_>]) -> fmt:
     Ok(())
 }
 
-fn counter<'a>(
+pub(super) fn counter<'a>(
     encoder: &'a mut DescriptorEncoder<'_>,
     name: &'a str,
     help: &str,
@@ -280,7 +280,7 @@ fn counter<'a>(
     encoder.encode_descriptor(name, help, None, MetricType::Counter)
 }
 
-fn gauge<'a>(
+pub(super) fn gauge<'a>(
     encoder: &'a mut DescriptorEncoder<'_>,
     name: &'a str,
     help: &str,
@@ -288,13 +288,17 @@ fn gauge<'a>(
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)
 }
 
-fn put(metric: &mut MetricEncoder<'_>, labels: &impl EncodeLabelSet, count: u64) -> fmt::Result {
+pub(super) fn put(
+    metric: &mut MetricEncoder<'_>,
+    labels: &impl EncodeLabelSet,
+    count: u64,
+) -> fmt::Result {
     metric
         .encode_family(labels)?
         .encode_counter::<NoLabelSet, _, u64>(&count, None)
 }
 
-fn put_gauge(
+pub(super) fn put_gauge(
     metric: &mut MetricEncoder<'_>,
     labels: &impl EncodeLabelSet,
     now: u64,

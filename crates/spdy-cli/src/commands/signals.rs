@@ -49,3 +49,29 @@ impl Signals {
         }
     }
 }
+
+/// The signal that asks the program to read its configuration again. There is none but on Unix.
+pub(crate) struct Reloads {
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Reloads {
+    pub(crate) fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            #[cfg(unix)]
+            hangup: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?,
+        })
+    }
+
+    /// Completes when it comes.
+    pub(crate) async fn next(&mut self) {
+        #[cfg(unix)]
+        let came = self.hangup.recv().await.is_some();
+        #[cfg(not(unix))]
+        let came = false;
+        if !came {
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What `spdy accelerate` tells Prometheus, beside what `spdy serve` does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Registry;
+use spdy::metrics::Metrics;
+use spdy_net::limit::LimitHits;
+use spdy_proxy::counters::Family;
+use spdy_proxy::proxy::Proxy;
+
+use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
+
+/// A registry of what the accelerator, its sessions and its listeners count.
+pub(super) fn registry(proxy: &Arc<Proxy>, metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
+    let mut registry = serve_metrics::registry(metrics, hits);
+    let added = Arc::get_mut(&mut registry).expect("it was just made");
+    added.register_collector(Box::new(OfProxy(proxy.clone())));
+    registry
+}
+
+#[derive(Debug)]
+struct OfProxy(Arc<Proxy>);
+
+impl Collector for OfProxy {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for family in Family::ALL {
+            let (name, label, help) = family.describe();
+            let mut metric = counter(&mut encoder, name, help)?;
+            for (value, count) in self.0.counters.of(family) {
+                put(&mut metric, &[(label, value)], count)?;
+            }
+        }
+        let (counters, bytes, objects) = self.0.cache();
+        let all = [
+            ("inserted", counters.inserted),
+            ("replaced", counters.replaced),
+            ("evicted", counters.evicted),
+            ("purged", counters.purged),
+            ("refused", counters.refused),
+        ];
+        let mut metric = counter(
+            &mut encoder,
+            "cache_objects",
+            "Objects by what became of them",
+        )?;
+        for (what, count) in all {
+            put(&mut metric, &[("event", what)], count)?;
+        }
+        let mut held = gauge(
+            &mut encoder,
+            "cache_held_bytes",
+            "Bytes of all that is kept",
+        )?;
+        put_gauge(&mut held, &[("tier", "memory")], bytes)?;
+        let mut held = gauge(&mut encoder, "cache_held_objects", "Objects that are kept")?;
+        put_gauge(&mut held, &[("tier", "memory")], objects as u64)
+    }
+}

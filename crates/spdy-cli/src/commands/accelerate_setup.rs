@@ -1,0 +1,158 @@
+//! What `spdy accelerate` is made of, out of its configuration: sockets, identities, sites, origins.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use spdy::runtime::SharedRuntime;
+use spdy_dns::guard::AddressRules;
+use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_net::certificates::{Identity, KeyKind, LocalCa, certificates_from_pem};
+use spdy_net::network::{SharedNetwork, SystemNetwork};
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_net::verify::{Roots, Trust};
+use spdy_proxy::config::Config;
+use spdy_proxy::sites::Sites;
+use spdy_proxy::upstream::Upstream;
+
+use crate::commands::Usage;
+use crate::commands::serve_listen::{self, Door, Listening};
+use crate::printer::{DIM, Printer};
+
+/// Characters of the token that purges want.
+const LEAST_TOKEN: usize = 16;
+/// Bytes of the secret that capabilities are made with.
+const SECRET_BYTES: usize = 32;
+
+/// The sites, whose capabilities are made with `secret`.
+pub(super) fn compile(config: &Config, secret: &[u8]) -> anyhow::Result<Sites> {
+    let sites = Sites::compile(config, secret).map_err(|error| Usage(error.to_string()))?;
+    Ok(sites)
+}
+
+/// What capabilities are made with: the operator's, or one that lives as long as the program.
+pub(super) fn secret(config: &Config) -> anyhow::Result<Vec<u8>> {
+    let Some(path) = &config.secret_file else {
+        let mut secret = vec![0; SECRET_BYTES];
+        getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
+        return Ok(secret);
+    };
+    let secret = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let len = secret.trim_ascii().len();
+    if len < SECRET_BYTES {
+        let what = path.display();
+        let why = format!("{what}: want a secret of {SECRET_BYTES} bytes or more, got {len}");
+        return Err(Usage(why).into());
+    }
+    Ok(secret.trim_ascii().to_vec())
+}
+
+/// The sockets.
+pub(super) fn bind(config: &Config) -> anyhow::Result<Vec<Door>> {
+    let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
+    let mut doors = Vec::new();
+    for (addresses, tls) in wanted {
+        for &address in addresses {
+            let listener = serve_listen::bind(address)?;
+            doors.push(Door {
+                about: Listening {
+                    address: listener.address(),
+                    tls,
+                    quic: false,
+                    host: None,
+                },
+                tcp: Some(listener),
+                quic: None,
+            });
+        }
+    }
+    Ok(doors)
+}
+
+/// The certificate that was given, or one of `authority` for every name that is answered for.
+pub(super) fn identity(
+    config: &Config,
+    sites: &Sites,
+    authority: &LocalCa,
+) -> anyhow::Result<Identity> {
+    if let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) {
+        return Ok(Identity::from_files(certificate, key)?);
+    }
+    let names: Vec<String> = sites.names().map(str::to_owned).collect();
+    let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let identity = authority.issue(&names, &addresses);
+    identity.context("cannot make a certificate")
+}
+
+/// The authority that signs where no certificate is given.
+pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<LocalCa> {
+    let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
+    if let Some(path) = &config.tls.write_authority {
+        let path = (path, path.display());
+        std::fs::write(path.0, authority.pem())
+            .with_context(|| format!("cannot write {}", path.1))?;
+        printer.note(format_args!(
+            "{DIM}wrote the authority to {}{DIM:#}",
+            path.1
+        ));
+    }
+    Ok(authority)
+}
+
+/// Origins, and the guard before those of others.
+pub(super) fn upstream(
+    config: &Config,
+    sites: &Sites,
+    own: Vec<SocketAddr>,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<Upstream> {
+    let config = &config.upstream;
+    let mut allow = Vec::new();
+    for range in &config.allow_addresses {
+        allow.push(range.parse().map_err(|_| {
+            let what = "upstream.allow_addresses";
+            Usage(format!("{what}: want a range as 10.0.0.0/8, got {range:?}"))
+        })?);
+    }
+    let mut rules = AddressRules {
+        allow,
+        own,
+        ..AddressRules::default()
+    };
+    rules.ports.extend(&config.allow_ports);
+    let mut authorities = Vec::new();
+    for path in &config.authorities {
+        let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        authorities.extend(certificates_from_pem(&pem, &path.display().to_string())?);
+    }
+    let trust = Trust {
+        roots: Roots::SystemAnd(authorities),
+        ..Trust::default()
+    };
+    let tls = ClientTls::new(&trust, &TlsOptions::default())?;
+    let network: SharedNetwork = Arc::new(SystemNetwork);
+    let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
+    let addresses = sites.addresses().to_vec();
+    Ok(Upstream::new(
+        config,
+        Some(&tls),
+        addresses,
+        network,
+        guarded,
+        runtime,
+    ))
+}
+
+/// The token that purges want: the first line of a file.
+pub(super) fn token(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    let token = text.lines().next().unwrap_or_default().trim();
+    if token.len() < LEAST_TOKEN {
+        let (what, got) = (path.display(), token.len());
+        let why = format!("{what}: want a token of {LEAST_TOKEN} characters or more, got {got}");
+        return Err(Usage(why).into());
+    }
+    Ok(token.to_owned())
+}

@@ -1,0 +1,144 @@
+//! What was done so far, by name: for metrics, and for who wonders why a page is slow.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is counted. Labels are names from the code alone, so that nobody outside can make a series.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Family {
+    /// Answers to clients, by what became of the request.
+    Answers,
+    /// Requests that were refused, by reason.
+    Refused,
+    /// Answers of origins by class of status, and failures by kind.
+    Origins,
+    /// Pages, by whether they were rewritten, or why not.
+    Pages,
+    /// References in pages, by whether they were moved, or why not.
+    References,
+    /// What was sent or fetched before it was asked for.
+    Ahead,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Answers,
+        Self::Refused,
+        Self::Origins,
+        Self::Pages,
+        Self::References,
+        Self::Ahead,
+    ];
+
+    /// Its name in metrics, the name of its label, and what it says.
+    #[must_use]
+    pub fn describe(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Answers => (
+                "accelerator_answers",
+                "outcome",
+                "Answers by what became of the request",
+            ),
+            Self::Refused => (
+                "accelerator_refused",
+                "reason",
+                "Requests that were refused",
+            ),
+            Self::Origins => (
+                "accelerator_origin_answers",
+                "outcome",
+                "Answers and failures of origins",
+            ),
+            Self::Pages => ("accelerator_pages", "outcome", "Pages that came by"),
+            Self::References => (
+                "accelerator_references",
+                "outcome",
+                "References in pages to other hosts",
+            ),
+            Self::Ahead => (
+                "accelerator_ahead",
+                "what",
+                "What was sent or fetched before it was asked for",
+            ),
+        }
+    }
+}
+
+/// How often each thing happened. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Counters(Arc<Mutex<BTreeMap<(Family, &'static str), u64>>>);
+
+impl Counters {
+    /// It happened once more.
+    pub fn count(&self, family: Family, label: &'static str) {
+        self.add(family, label, 1);
+    }
+
+    /// It happened so often more.
+    pub fn add(&self, family: Family, label: &'static str, times: u64) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counts.entry((family, label)).or_default() += times;
+    }
+
+    /// Labels of a family in the order of their names, and how often each was met.
+    #[must_use]
+    pub fn of(&self, family: Family) -> Vec<(&'static str, u64)> {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = counts.iter().filter(|((of, _), _)| *of == family);
+        all.map(|((_, label), count)| (*label, *count)).collect()
+    }
+}
+
+/// What became of a request; in the extensions of its answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Outcome(pub &'static str);
+
+impl Outcome {
+    /// It was answered from the cache.
+    pub const HIT: Self = Self("hit");
+    /// From the cache, though stale, while it is fetched anew.
+    pub const STALE: Self = Self("stale");
+    /// From the cache, because the origin failed.
+    pub const STALE_ON_ERROR: Self = Self("stale-on-error");
+    /// The origin said that what is kept is still good.
+    pub const VALIDATED: Self = Self("validated");
+    /// Another had asked for it at the same time.
+    pub const COLLAPSED: Self = Self("collapsed");
+    /// The origin was asked, and its answer is kept.
+    pub const MISS: Self = Self("miss");
+    /// The origin was asked, and its answer is this client's alone.
+    pub const PASSED: Self = Self("passed");
+    /// A rule forbids it.
+    pub const REFUSED: Self = Self("refused");
+    /// The client is sent to the host itself.
+    pub const DIRECT: Self = Self("direct");
+    /// The origin could not be asked.
+    pub const UNREACHABLE: Self = Self("unreachable");
+    /// The client wanted nothing that had to be fetched.
+    pub const NOT_KEPT: Self = Self("not-kept");
+    /// Nobody's site.
+    pub const MISDIRECTED: Self = Self("misdirected");
+}
+
+/// One answer, for a log.
+#[derive(Debug)]
+pub struct Answered<'a> {
+    /// Of the request.
+    pub method: &'a http::Method,
+    /// Host that the client named, and the target.
+    pub uri: String,
+    /// Who asked.
+    pub from: Option<std::net::IpAddr>,
+    /// Spoken on the connection.
+    pub protocol: Option<spdy_net::protocol::Protocol>,
+    /// Of the answer.
+    pub status: http::StatusCode,
+    /// What became of the request.
+    pub outcome: &'static str,
+    /// From the request to the head of the answer.
+    pub took: std::time::Duration,
+}
+
+/// Is told of every answer.
+pub type Log = Arc<dyn Fn(&Answered<'_>) + Send + Sync>;
