@@ -242,3 +242,190 @@ fn age_counts_the_way_here_and_a_date_that_lies_back() {
         );
     }
 }
+
+#[test]
+fn fields_of_a_connection_are_not_kept() {
+    let fields = "cache-control: max-age=60\nconnection: a, B\na: 1\nb: 2\nc: 3\nkeep-alive: 5\nproxy-authenticate: x\n\
+                  proxy-authentication-info: x\nproxy-authorization: x\nproxy-connection: x\nte: x\ntrailer: x\n\
+                  transfer-encoding: x\nupgrade: x";
+    let stored = may_store(
+        &Policy::site(),
+        &get(""),
+        &answer(200, fields),
+        Times::at(now()),
+    )
+    .unwrap();
+    let want = format!("cache-control: max-age=60\nc: 3\ndate: {}", date(0));
+    assert_eq!(*stored.headers(), answer(200, &want).headers);
+}
+
+#[test]
+fn fields_that_are_not_for_all_are_left_out_of_what_is() {
+    let fields =
+        "cache-control: max-age=60, no-cache=\"a, b\", private=\"c\"\na: 1\nb: 2\nc: 3\nd: 4";
+    let stored = may_store(
+        &Policy::site(),
+        &get(""),
+        &answer(200, fields),
+        Times::at(now()),
+    )
+    .unwrap();
+    let names: Vec<&str> = stored
+        .headers()
+        .keys()
+        .map(http::HeaderName::as_str)
+        .collect();
+    assert_eq!(names, ["cache-control", "d", "date"]);
+    for whole in ["private=\"\"", "private=\" , (\"", "private=\"a\", private"] {
+        let fields = format!("cache-control: max-age=60, {whole}");
+        assert_eq!(kept(&fields), Err(Uncacheable::Private), "{whole}");
+    }
+}
+
+#[test]
+fn what_must_be_understood_is_kept_if_it_is_and_whatever_else_it_says() {
+    for (status, fields, want) in [
+        (
+            200,
+            "cache-control: max-age=60, must-understand, no-store",
+            Ok(60),
+        ),
+        (451, "cache-control: max-age=60, must-understand", Ok(60)),
+        (
+            599,
+            "cache-control: max-age=60, must-understand",
+            Err(Uncacheable::NotUnderstood),
+        ),
+        (599, "cache-control: max-age=60", Ok(60)),
+        (206, "cache-control: max-age=60", Err(Uncacheable::Status)),
+        (304, "cache-control: max-age=60", Err(Uncacheable::Status)),
+        (103, "cache-control: max-age=60", Err(Uncacheable::Status)),
+    ] {
+        assert_eq!(
+            kept_as(&Policy::site(), status, "", fields),
+            want,
+            "{status} {fields}"
+        );
+    }
+}
+
+#[test]
+fn a_targeted_field_speaks_alone_if_it_is_one() {
+    for (fields, want) in [
+        (
+            "cdn-cache-control: max-age=9\ncache-control: max-age=60",
+            Ok(9),
+        ),
+        (
+            "cdn-cache-control: max-age=9\ncdn-cache-control: foo\ncache-control: max-age=60",
+            Ok(9),
+        ),
+        ("cdn-cache-control: foo, max-age=9", Ok(9)),
+        ("cdn-cache-control: max-age=99999999999", Ok(1 << 31)),
+        ("cdn-cache-control: max-age=9, s-maxage=5", Ok(5)),
+        ("cdn-cache-control: max-age=9;x=1", Ok(9)),
+        // No dictionary: it is as if it were not there.
+        (
+            "cdn-cache-control: max-age=9, &&&&\ncache-control: max-age=60",
+            Ok(60),
+        ),
+        (
+            "cdn-cache-control: MaX-aGe=9\ncache-control: max-age=60",
+            Ok(60),
+        ),
+        (
+            "cdn-cache-control: max-age= 9\ncache-control: max-age=60",
+            Ok(60),
+        ),
+        ("cdn-cache-control:\ncache-control: max-age=60", Ok(60)),
+        // Another type: that directive is as if it were not there, and the field still speaks.
+        (
+            "cdn-cache-control: max-age=\"9\"\ncache-control: max-age=60",
+            Err(Uncacheable::NoUse),
+        ),
+        (
+            "cdn-cache-control: max-age=-9\ncache-control: max-age=60",
+            Err(Uncacheable::NoUse),
+        ),
+        ("cdn-cache-control: max-age=9, no-store=?0", Ok(9)),
+        (
+            "cdn-cache-control: max-age=9, no-store",
+            Err(Uncacheable::NoStore),
+        ),
+    ] {
+        assert_eq!(kept(fields), want, "{fields}");
+    }
+    let two = Policy {
+        targets: vec![
+            "spdy-cache-control".parse().unwrap(),
+            "cdn-cache-control".parse().unwrap(),
+        ],
+        ..Policy::site()
+    };
+    let both = "cdn-cache-control: max-age=9\nspdy-cache-control: max-age=8";
+    assert_eq!(kept_as(&two, 200, "", both), Ok(8));
+    assert_eq!(
+        kept_as(&two, 200, "", "cdn-cache-control: max-age=9"),
+        Ok(9)
+    );
+    assert_eq!(kept(both), Ok(9));
+}
+
+#[test]
+fn one_past_a_limit_is_not_kept() {
+    let policy = Policy {
+        max_vary_names: 3,
+        max_head_bytes: 200,
+        max_tags: 3,
+        ..Policy::site()
+    };
+    let fresh = "cache-control: max-age=60";
+    // A field counts its name, its value and 32 bytes: 13 + 10 + 32, then 1 + n + 32.
+    let long = |bytes: usize| format!("{fresh}\nx: {}", "y".repeat(bytes));
+    for (within, past, why) in [
+        (
+            format!("{fresh}\nvary: a, b, c, A"),
+            format!("{fresh}\nvary: a, b, c, d"),
+            Uncacheable::VaryNames,
+        ),
+        (
+            long(200 - 55 - 33),
+            long(200 - 55 - 33 + 1),
+            Uncacheable::HeadBytes,
+        ),
+        (
+            format!("{fresh}\ncache-tag: a,b\ncache-groups: \"c\""),
+            format!("{fresh}\ncache-tag: a,b\ncache-groups: \"c\", \"d\""),
+            Uncacheable::Tags,
+        ),
+        (
+            format!("{fresh}\nsurrogate-key: a b c"),
+            format!("{fresh}\nsurrogate-key: a b c d"),
+            Uncacheable::Tags,
+        ),
+    ] {
+        assert_eq!(kept_as(&policy, 200, "", &within), Ok(60), "{within}");
+        assert_eq!(kept_as(&policy, 200, "", &past), Err(why), "{past}");
+    }
+}
+
+#[test]
+fn a_guess_has_its_bounds() {
+    let modified = format!("last-modified: {}", date(-10 * 86_400));
+    let bounded = Policy {
+        heuristic: Some(policy::Heuristic {
+            percent: 50,
+            at_most: Duration::from_secs(1000),
+        }),
+        ..Policy::site()
+    };
+    assert_eq!(kept_as(&bounded, 200, "", &modified), Ok(1000));
+    assert_eq!(
+        kept_as(&bounded, 200, "", &format!("last-modified: {}", date(-100))),
+        Ok(50)
+    );
+    assert_eq!(
+        kept_as(&bounded, 200, "", &format!("last-modified: {}", date(100))),
+        Ok(0)
+    );
+}

@@ -2,10 +2,12 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use http::HeaderMap;
 use proptest::prelude::*;
+use rand::SeedableRng as _;
+use rand_chacha::ChaCha8Rng;
 use spdy_cache::body::{Body, CHUNK_BYTES, Gathering, TooLong};
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, Parts, Scope};
@@ -136,6 +138,73 @@ fn what_is_used_outlives_what_is_asked_for_once() {
         put(&mut store, &key(&format!("/once/{round}")), "", 2000);
     }
     assert!(store.counters().evicted > 800);
+}
+
+#[test]
+fn one_use_carries_an_object_past_a_flood_and_so_does_coming_back() {
+    let mut store = small(100 * 4096);
+    let flood = |store: &mut Store, name: &str, count: usize| {
+        (0..count).for_each(|each| drop(put(store, &key(&format!("/{name}/{each}")), "", 2000)));
+    };
+    put(&mut store, &key("/used"), "", 2000).count_use();
+    put(&mut store, &key("/unused"), "", 2000);
+    flood(&mut store, "first", 200);
+    assert_eq!(
+        ["/used", "/unused"].map(|target| is_in(&store, target)),
+        [true, false]
+    );
+    // It left the small queue lately enough to be known again.
+    put(&mut store, &key("/unused"), "", 2000);
+    flood(&mut store, "second", 150);
+    assert!(is_in(&store, "/unused"));
+}
+
+/// Requests of which a few names have most: Zipf, with weight `1 / rank`.
+fn zipf(names: usize, requests: usize, seed: u64) -> Vec<usize> {
+    let mut sums: Vec<f64> = (1..=names).map(|rank| 1.0 / rank as f64).collect();
+    (1..names).for_each(|at| sums[at] += sums[at - 1]);
+    let mut chance = ChaCha8Rng::seed_from_u64(seed);
+    let all = sums[names - 1];
+    (0..requests)
+        .map(|_| sums.partition_point(|sum| *sum < chance.random::<f64>() * all))
+        .collect()
+}
+
+#[test]
+fn of_skewed_requests_more_are_hits_than_with_the_least_recently_used_going_first() {
+    let (names, requests, room, seed) = (5000, 30_000, 250, 7);
+    let trace = zipf(names, requests, seed);
+    let mut probe = small(1 << 20);
+    put(&mut probe, &key("/0000"), "", 100);
+    let mut store = small(probe.bytes() * room as u64);
+    let mut recent: VecDeque<usize> = VecDeque::new();
+    let (mut hits, mut lru_hits) = (0, 0);
+    for name in trace {
+        let key = key(&format!("/{name:04}"));
+        match store.get(&key) {
+            Some(variants) => {
+                variants[0].count_use();
+                hits += 1;
+            }
+            None => drop(put(&mut store, &key, "", 100)),
+        }
+        match recent.iter().position(|other| *other == name) {
+            Some(at) => {
+                recent.remove(at);
+                lru_hits += 1;
+            }
+            None if recent.len() == room => drop(recent.pop_front()),
+            None => {}
+        }
+        recent.push_back(name);
+    }
+    assert_eq!(store.len(), room);
+    let percent = |hits: usize| 100.0 * hits as f64 / requests as f64;
+    let (ours, lru) = (percent(hits), percent(lru_hits));
+    assert!(
+        ours > lru + 6.0,
+        "{ours:.1} % and {lru:.1} % of {requests}, seed {seed}"
+    );
 }
 
 #[test]

@@ -191,4 +191,16 @@ fn a_head_tells_whether_the_get_is_still_true() {
         };
         assert_eq!(word, want, "{status} {fields}");
     }
+    // The length of what was rewritten says nothing about the origin's.
+    let rewritten = kept("etag: \"a\"").with_served(HeaderMap::new());
+    let head = answer(200, "etag: \"a\"\ncontent-length: 8");
+    let told = head_update(
+        &Policy::site(),
+        &rewritten,
+        &request("HEAD", ""),
+        &head,
+        7,
+        Times::at(at(100)),
+    );
+    assert!(matches!(told, HeadUpdate::Merged(_)), "{told:?}");
 }
