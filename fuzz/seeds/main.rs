@@ -3,6 +3,7 @@
 //! Nothing of this is kept in files: a vector that changes changes its seeds. The tests here hold every seed to the
 //! laws of its door without any fuzzer.
 
+mod cache;
 mod capture;
 mod dns;
 mod http3;
@@ -59,6 +60,7 @@ fn all() -> Vec<Seed> {
     capture::sealed(&mut seeds);
     capture::streams(&mut seeds);
     dns::queries(&mut seeds);
+    cache::heads(&mut seeds);
     seeds.0
 }
 

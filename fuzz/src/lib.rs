@@ -11,6 +11,7 @@
 //! Laws are about what a door promises: any cut gives the same, what is read is written the same again, memory
 //! is within a stated factor of the input ([`memory`]). That nothing panics and no sum overflows comes for free.
 
+pub mod cache;
 pub mod capture;
 pub mod channels;
 pub mod choices;
@@ -62,4 +63,5 @@ pub const DOORS: &[Door] = &[
     door("raw_streams", capture::check_streams),
     door("profile", profile::check),
     door("dns_query", dns::check_query),
+    door("cache_headers", cache::check),
 ];
