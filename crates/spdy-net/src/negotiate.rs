@@ -16,6 +16,7 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy::upgrade::Rewound;
@@ -127,8 +128,20 @@ pub async fn sniff(
             }
         }
     };
-    let protocol = choose(verdict, protocols)?;
-    Ok((Box::new(Rewound::new(seen.freeze(), io)), protocol))
+    match choose(verdict, protocols) {
+        Ok(protocol) => Ok((Box::new(Rewound::new(seen.freeze(), io)), protocol)),
+        Err(error) => {
+            take_what_is_there(&mut io);
+            Err(error)
+        }
+    }
+}
+
+/// Reads what has come already, up to a page. TCP ends a connection with a reset if something lies there unread, and a reset
+/// looks like an accident.
+fn take_what_is_there(io: &mut BoxIo) {
+    let mut rest = [0; 4096];
+    let _ = io.read(&mut rest).now_or_never();
 }
 
 /// What a client speaks on a connection whose ALPN came to `chosen`, given what it `offered`.

@@ -13,7 +13,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, response};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
@@ -22,7 +22,7 @@ use spdy_cache::lookup::{Failure, on_error};
 use spdy_cache::storable::may_store;
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
-use spdy_cache::validate::{Conditional, Merged, merge, strip_conditions};
+use spdy_cache::validate::{Conditional, Merged, Unmatched, merge, strip_conditions};
 use spdy_frame::priority::Priority;
 use spdy_net::handler::Arrival;
 use spdy_rewrite::hygiene;
@@ -137,8 +137,29 @@ impl Fetch {
                     }
                 }
             }
+            if head.status == StatusCode::NOT_MODIFIED {
+                if !has_condition(&headers) {
+                    let text = "the origin answered a question that was not asked\n";
+                    let response = respond::plain(StatusCode::BAD_GATEWAY, text);
+                    return Got::answer(response, Outcome::UNREACHABLE);
+                }
+                if let Some(Err(unmatched)) = self.merged(&head, times) {
+                    tracing::debug!(%unmatched, uri = %at.ask.uri, "asking again, for the whole");
+                    self.known = None;
+                    strip_conditions(&mut headers);
+                    continue;
+                }
+            }
             return self.answered(&at, head, body, times);
         }
+    }
+
+    /// What a 304 makes of what is kept, if it was asked about that.
+    fn merged(&self, head: &response::Parts, times: Times) -> Option<Result<Merged, Unmatched>> {
+        let (object, _) = self.known.as_ref()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let asked = &self.wanted.ask;
+        Some(merge(policy, object.stored(), asked, head, times))
     }
 
     fn priority(&self) -> Priority {
@@ -205,12 +226,6 @@ impl Fetch {
         if let Some(got) = self.validated(&head, times) {
             return got;
         }
-        if head.status == StatusCode::NOT_MODIFIED && self.known.is_some() {
-            // It speaks of something that was never asked about.
-            let text = "the origin answered a question that was not asked\n";
-            let response = respond::plain(StatusCode::BAD_GATEWAY, text);
-            return Got::answer(response, Outcome::UNREACHABLE);
-        }
         if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
             return stale;
         }
@@ -258,8 +273,7 @@ impl Fetch {
             return None;
         }
         let (object, _) = self.known.clone()?;
-        let policy = self.proxy.policy(self.wanted.whose());
-        let merged = merge(policy, object.stored(), &self.wanted.ask, head, times).ok()?;
+        let merged = self.merged(head, times)?.ok()?;
         let again = |stored: Stored| {
             let head = {
                 let mut whole = Response::new(()).into_parts().0;
@@ -411,6 +425,11 @@ fn class_of(status: StatusCode) -> &'static str {
         4 => "4xx",
         _ => "5xx",
     }
+}
+
+/// Whether a 304 may answer a request with these fields.
+fn has_condition(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::IF_NONE_MATCH) || headers.contains_key(header::IF_MODIFIED_SINCE)
 }
 
 fn clone_head(head: &response::Parts) -> response::Parts {
