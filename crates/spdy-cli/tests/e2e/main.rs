@@ -24,6 +24,7 @@ mod push;
 mod real_time;
 mod record;
 mod reports;
+mod suites;
 mod support;
 mod sweep;
 mod wire;

@@ -1,10 +1,12 @@
 //! What the tests share: the program, its peers, the files that travel.
 
+pub(crate) mod accelerator;
 pub(crate) mod capture;
 pub(crate) mod certificate;
 pub(crate) mod chromium;
 #[cfg(unix)]
 pub(crate) mod dask;
+pub(crate) mod echo_origin;
 pub(crate) mod files;
 pub(crate) mod lab;
 pub(crate) mod peers;

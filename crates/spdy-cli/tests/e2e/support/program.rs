@@ -139,7 +139,7 @@ impl Served {
 }
 
 /// The address that stands in `line` behind `scheme`.
-fn address_after(line: &str, scheme: &str) -> Option<SocketAddr> {
+pub(crate) fn address_after(line: &str, scheme: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once(scheme)?;
     let end = rest
         .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))

@@ -1,0 +1,129 @@
+//! An origin over plain HTTP/1.1 that reads every request to its end, and answers with what it saw.
+//!
+//! ```text
+//!  GET /a?b HTTP/1.1          200, Cache-Control as it was told
+//!  host: site.test      ──▶   "GET /a?b of site.test, 0 bytes"
+//! ```
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// One request as it came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// Request line to blank line.
+    pub(crate) head: Vec<u8>,
+    /// Without chunks.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Asked {
+    /// The `index`th word of the request line: method, target, version.
+    fn word(&self, index: usize) -> String {
+        let line = self.head.split(|byte| *byte == b'\r').next();
+        let mut words = line.unwrap_or_default().split(|byte| *byte == b' ');
+        String::from_utf8_lossy(words.nth(index).unwrap_or_default()).into_owned()
+    }
+
+    /// The target of the request line.
+    pub(crate) fn target(&self) -> String {
+        self.word(1)
+    }
+
+    /// The values of a field, one a line of the head.
+    pub(crate) fn values(&self, name: &str) -> Vec<String> {
+        let head = String::from_utf8_lossy(&self.head);
+        let fields = head.split("\r\n").skip(1);
+        let fields = fields.filter_map(|line| line.split_once(':'));
+        fields
+            .filter(|(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim().to_owned())
+            .collect()
+    }
+
+    /// What is answered.
+    fn echo(&self) -> String {
+        let (method, target, host) = (self.word(0), self.target(), self.values("host").join("+"));
+        format!("{method} {target} of {host}, {} bytes", self.body.len())
+    }
+}
+
+/// One that listens until the program ends.
+#[derive(Clone)]
+pub(crate) struct EchoOrigin {
+    pub(crate) address: SocketAddr,
+    cache_control: &'static str,
+    thinks: Duration,
+}
+
+impl EchoOrigin {
+    /// Says `cache_control` with every answer, which it thinks about for a while.
+    pub(crate) fn start(cache_control: &'static str, thinks: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let origin = Self {
+            address: listener.local_addr().expect("it is bound"),
+            cache_control,
+            thinks,
+        };
+        let served = origin.clone();
+        thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let served = served.clone();
+                // Who hangs up in between has had enough.
+                thread::spawn(move || _ = served.answer_all(&socket));
+            }
+        });
+        origin
+    }
+
+    fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(socket);
+        loop {
+            let mut asked = Asked::default();
+            while !asked.head.ends_with(b"\r\n\r\n") {
+                if reader.read_until(b'\n', &mut asked.head)? == 0 {
+                    return Ok(());
+                }
+            }
+            asked.body = read_body(&mut reader, &asked)?;
+            let text = asked.echo();
+            let length = text.len();
+            thread::sleep(self.thinks);
+            let kind = "application/octet-stream";
+            let control = self.cache_control;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nCache-Control: {control}\r\n\
+                 Content-Length: {length}\r\n\r\n{text}"
+            );
+            let mut writer = socket;
+            writer.write_all(answer.as_bytes())?;
+        }
+    }
+}
+
+fn read_body(reader: &mut impl BufRead, asked: &Asked) -> std::io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    if asked.values("transfer-encoding").is_empty() {
+        let length = asked.values("content-length");
+        let length: u64 = length
+            .first()
+            .map_or(Ok(0), |length| length.parse())
+            .unwrap_or(0);
+        reader.take(length).read_to_end(&mut body)?;
+        return Ok(body);
+    }
+    loop {
+        let mut size = String::new();
+        reader.read_line(&mut size)?;
+        let size = size.split(';').next().unwrap_or_default().trim();
+        let size = u64::from_str_radix(size, 16).map_err(std::io::Error::other)?;
+        reader.take(size).read_to_end(&mut body)?;
+        let mut end = String::new();
+        reader.read_line(&mut end)?;
+        if size == 0 {
+            return Ok(body);
+        }
+    }
+}
