@@ -113,6 +113,9 @@ pub struct CacheConfig {
     pub memory_mib: usize,
     /// The largest body kept, MiB. Default 32.
     pub object_mib: usize,
+    /// Answers to requests with cookies are kept although they do not say that everyone may have them (`public`, `s-maxage`).
+    /// Default no: origins forget to say that an answer is for one visitor.
+    pub after_cookies: bool,
     /// Clients may have what is fresh fetched again, by `Cache-Control: no-cache`. Default no: a reload would then reach the
     /// origin.
     pub obey_reload: bool,
@@ -123,6 +126,7 @@ impl Default for CacheConfig {
         Self {
             memory_mib: 256,
             object_mib: 32,
+            after_cookies: false,
             obey_reload: false,
         }
     }

@@ -128,7 +128,10 @@ impl Proxy {
             counters: Counters::default(),
             learn: learn.clone(),
             flights: Flights::new(),
-            of_site: with(Policy::site()),
+            of_site: with(Policy {
+                store_after_cookie: config.after_cookies,
+                ..Policy::site()
+            }),
             of_others: with(Policy::third_party()),
             object_bytes: config.object_mib << 20,
             runtime,

@@ -1,0 +1,289 @@
+//! What is kept, for whom, and how long: the accelerator before an origin.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http::{Method, StatusCode};
+use support::{Origin, accelerator, accelerator_of, answer, ask, get, pages};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+
+#[tokio::test]
+async fn what_everyone_may_have_is_asked_for_once() {
+    let origin = Origin::start(pages(&[("/a", &[FRESH, ("etag", "\"1\"")], "hello")]));
+    let proxy = accelerator(&origin, "");
+    let first = get(&proxy, "/a", &[]).await;
+    assert_eq!((first.status, first.text()), (StatusCode::OK, "hello"));
+    let status = first.field("cache-status");
+    assert!(status.starts_with("spdy; fwd=uri-miss; ttl=") && status.ends_with("; stored"));
+    let second = get(&proxy, "/a", &[]).await;
+    assert_eq!(second.text(), "hello");
+    assert!(second.field("cache-status").starts_with("spdy; hit; ttl="));
+    assert_eq!(origin.times("/a"), 1);
+    let known = get(&proxy, "/a", &[("if-none-match", "\"1\"")]).await;
+    assert_eq!((known.status, known.text()), (StatusCode::NOT_MODIFIED, ""));
+    let part = get(&proxy, "/a", &[("range", "bytes=1-3")]).await;
+    assert_eq!(
+        (part.status, part.text()),
+        (StatusCode::PARTIAL_CONTENT, "ell")
+    );
+    let head = ask(&proxy, Method::HEAD, "/a", &[], "").await;
+    assert_eq!((head.field("content-length"), head.text()), ("5", ""));
+    assert_eq!(origin.asked(), ["GET /a"]);
+}
+
+#[tokio::test]
+async fn a_hundred_at_once_are_one_fetch() {
+    let gate = Arc::new(Semaphore::new(0));
+    let held = gate.clone();
+    let origin = Origin::start(move |_| {
+        let held = held.clone();
+        async move {
+            held.acquire().await.expect("it is open").forget();
+            answer(&[FRESH], "x".repeat(100_000))
+        }
+    });
+    let proxy = accelerator(&origin, "");
+    let all: Vec<_> = (0..100)
+        .map(|_| {
+            let proxy = proxy.clone();
+            tokio::spawn(async move { get(&proxy, "/a", &[]).await })
+        })
+        .collect();
+    while origin.open.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    gate.add_permits(100);
+    let mut collapsed = 0;
+    for one in all {
+        let one = one.await.expect("no panic");
+        assert_eq!(one.text().len(), 100_000);
+        collapsed += usize::from(one.field("cache-status").contains("collapsed"));
+    }
+    assert_eq!(origin.times("/a"), 1);
+    assert!(collapsed > 0, "nobody waited");
+}
+
+#[tokio::test]
+async fn what_is_one_clients_alone_reaches_nobody_who_waited_for_it() {
+    let gate = Arc::new(Semaphore::new(0));
+    let held = gate.clone();
+    let origin = Origin::start(move |request| {
+        let held = held.clone();
+        async move {
+            held.acquire().await.expect("it is open").forget();
+            let who = request.headers()["cookie"]
+                .to_str()
+                .expect("ASCII")
+                .to_owned();
+            answer(&[("cache-control", "private, max-age=60")], who)
+        }
+    });
+    let proxy = accelerator(&origin, "");
+    let all: Vec<_> = (0..20)
+        .map(|who| {
+            let proxy = proxy.clone();
+            tokio::spawn(async move {
+                let cookie = format!("user={who}");
+                let got = get(&proxy, "/me", &[("cookie", &cookie)]).await;
+                assert_eq!(got.text(), cookie);
+            })
+        })
+        .collect();
+    gate.add_permits(100);
+    for one in all {
+        one.await.expect("everyone got his own");
+    }
+    assert_eq!(origin.times("/me"), 20);
+    // And the next does not wait for anybody.
+    let again = get(&proxy, "/me", &[("cookie", "user=again")]).await;
+    assert_eq!(again.text(), "user=again");
+    let status = again.field("cache-status");
+    assert!(status.contains("detail="), "{status}");
+}
+
+#[tokio::test]
+async fn what_is_stale_is_served_while_it_is_fetched_anew() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let origin = Origin::start(move |_| {
+        let nth = counted.fetch_add(1, Ordering::SeqCst);
+        let fields = [("cache-control", "max-age=0, stale-while-revalidate=60")];
+        std::future::ready(answer(&fields, format!("{nth}")))
+    });
+    let proxy = accelerator(&origin, "");
+    assert_eq!(get(&proxy, "/a", &[]).await.text(), "0");
+    let stale = get(&proxy, "/a", &[]).await;
+    assert_eq!(stale.text(), "0");
+    assert!(stale.field("cache-status").starts_with("spdy; hit; ttl="));
+    while get(&proxy, "/a", &[]).await.text() == "0" {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
+    let fields = [("cache-control", "max-age=0, stale-if-error=60")];
+    let origin = Origin::start(pages(&[("/a", &fields, "still good")]));
+    let proxy = accelerator(&origin, "[upstream]\nconnect_timeout_s = 2\nretries = 0");
+    assert_eq!(get(&proxy, "/a", &[]).await.text(), "still good");
+    origin.stop();
+    let kept = loop {
+        let kept = get(&proxy, "/a", &[]).await;
+        if kept.field("cache-status").contains("detail") {
+            break kept;
+        }
+    };
+    assert_eq!(kept.text(), "still good");
+    assert!(
+        kept.field("cache-status")
+            .contains("detail=origin-unreachable")
+    );
+    let other = get(&proxy, "/b", &[]).await;
+    assert!(other.status.is_server_error());
+    assert!(other.field("proxy-status").starts_with("spdy; error="));
+}
+
+#[tokio::test]
+async fn a_change_makes_what_is_kept_doubtful() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        std::future::ready(match *request.method() {
+            Method::POST => answer(&[("location", "/b")], "done"),
+            _ => answer(&[FRESH], request.uri().path().to_owned()),
+        })
+    });
+    let proxy = accelerator(&origin, "");
+    for target in ["/a", "/b", "/c"] {
+        get(&proxy, target, &[]).await;
+    }
+    assert_eq!(
+        ask(&proxy, Method::POST, "/a", &[], "new").await.text(),
+        "done"
+    );
+    for target in ["/a", "/b", "/c"] {
+        get(&proxy, target, &[]).await;
+    }
+    assert_eq!(
+        (origin.times("/a"), origin.times("/b"), origin.times("/c")),
+        (2, 2, 1)
+    );
+}
+
+#[tokio::test]
+async fn a_purge_says_what_it_meant_and_means_no_more() {
+    let tagged = [FRESH, ("surrogate-key", "news sport")];
+    let fresh = [FRESH];
+    let origin = Origin::start(pages(&[
+        ("/a/1", &tagged, "1"),
+        ("/a/2", &fresh, "2"),
+        ("/b", &tagged, "b"),
+    ]));
+    let proxy = accelerator(&origin, "");
+    let fill = async || {
+        for target in ["/a/1", "/a/2", "/b"] {
+            get(&proxy, target, &[]).await;
+        }
+        origin.asked().len()
+    };
+    let mut before = fill().await;
+    for (wish, meant) in [
+        (r#"{"url": "https://www.site.test:8443/a/1"}"#, 1),
+        (r#"{"prefix": "https://www.site.test/a/"}"#, 2),
+        (r#"{"tag": "sport", "site": "www.site.test"}"#, 2),
+        (r#"{"tag": "other", "site": "www.site.test"}"#, 0),
+        (r#"{"site": "www.site.test"}"#, 3),
+        (r#"{"url": "https://elsewhere.test/a/1"}"#, 0),
+    ] {
+        let purge = serde_json::from_str(wish).expect("a purge");
+        assert_eq!(proxy.purge(&purge).map(|done| done.0), Ok(meant), "{wish}");
+        let after = fill().await;
+        assert_eq!(after - before, meant, "{wish}");
+        before = after;
+    }
+    for wrong in [
+        r#"{"tag": "sport"}"#,
+        r#"{"site": "other.test"}"#,
+        r#"{"url": "no url"}"#,
+        "{}",
+    ] {
+        let purge = serde_json::from_str(wrong).expect("JSON");
+        assert!(proxy.purge(&purge).is_err(), "{wrong}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_softly_purged_is_validated_and_not_fetched() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let mut response = answer(&[FRESH, ("etag", "\"1\"")], "same");
+        if request.headers().contains_key("if-none-match") {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            *response.body_mut() = spdy::body::Body::empty();
+        }
+        std::future::ready(response)
+    });
+    let proxy = accelerator(&origin, "");
+    get(&proxy, "/a", &[]).await;
+    let purge = r#"{"url": "https://www.site.test/a", "soft": true}"#;
+    let purge = serde_json::from_str(purge).expect("a purge");
+    assert_eq!(proxy.purge(&purge).map(|done| done.0), Ok(1));
+    let after = get(&proxy, "/a", &[]).await;
+    assert_eq!(after.text(), "same");
+    let status = after.field("cache-status");
+    assert!(
+        status.starts_with("spdy; fwd=stale; fwd-status=304; ttl="),
+        "{status}"
+    );
+    assert_eq!(origin.fields("/a")["if-none-match"], "\"1\"");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_is_not_kept() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let origin = listener.local_addr().expect("it is bound");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((mut io, _)) = listener.accept().await {
+            let mut head = [0; 4096];
+            let _ = io.read(&mut head).await;
+            let len = match count.fetch_add(1, Ordering::SeqCst) {
+                0 => 100,
+                _ => 4,
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: {len}\r\n\r\nhalf"
+            );
+            let _ = io.write_all(answer.as_bytes()).await;
+        }
+    });
+    let proxy = accelerator_of(&format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+    ));
+    let cut = get(&proxy, "/a", &[]).await;
+    assert!(cut.body.is_err(), "{cut:?}");
+    let whole = get(&proxy, "/a", &[]).await;
+    assert_eq!(whole.text(), "half");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn what_is_larger_than_may_be_kept_is_passed_on_whole() {
+    let origin = Origin::start(|_| {
+        let pieces = (0..40).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 100_000].into()));
+        let mut response = answer(&[FRESH], "");
+        *response.body_mut() = spdy::body::Body::from_stream(futures_util::stream::iter(pieces));
+        std::future::ready(response)
+    });
+    let proxy = accelerator(&origin, "[cache]\nmemory_mib = 8\nobject_mib = 1");
+    for times in [1, 2] {
+        let got = get(&proxy, "/large", &[]).await;
+        assert_eq!(got.text().len(), 4_000_000);
+        assert_eq!(origin.times("/large"), times, "it is not kept");
+    }
+    assert_eq!(proxy.cache().2, 0);
+}

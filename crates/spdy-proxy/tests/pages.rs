@@ -1,0 +1,248 @@
+//! Pages, what they name, and what of that is moved: the accelerator before a site's origin and others.
+
+mod support;
+
+use http::StatusCode;
+use support::{Origin, accelerator_of, answer, get, pages};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+const CSS: (&str, &str) = ("content-type", "text/css");
+
+/// The accelerator before `own`, which moves what `cdn.test`, at `other`, has.
+fn before(own: &Origin, other: &Origin, more: &str) -> std::sync::Arc<spdy_proxy::proxy::Proxy> {
+    let (origin, port) = (own.address, other.address.port());
+    accelerator_of(&format!(
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+         {more}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style', 'script', 'font']\n"
+    ))
+}
+
+fn own(text: String) -> Origin {
+    Origin::start(move |request: http::Request<bytes::Bytes>| {
+        std::future::ready(match request.uri().path() {
+            "/" => answer(&[HTML, FRESH], text.clone()),
+            "/private" => answer(&[HTML, ("cache-control", "private")], text.clone()),
+            _ => answer(&[FRESH], "own"),
+        })
+    })
+}
+
+fn other() -> Origin {
+    Origin::start(pages(&[
+        (
+            "/a.css",
+            &[CSS, FRESH, ("set-cookie", "third=party")],
+            "body { background: url(b.png) } @import '/c.css';",
+        ),
+        ("/c.css", &[CSS, FRESH], "p { color: red }"),
+        (
+            "/b.png",
+            &[("content-type", "image/png"), FRESH],
+            "a picture",
+        ),
+        ("/page.html", &[HTML, FRESH], "<script>alert(1)</script>"),
+        (
+            "/jump.png",
+            &[("location", "http://169.254.169.254/latest")],
+            "",
+        ),
+    ]))
+}
+
+/// What a page of the site names.
+fn html(other: &Origin) -> String {
+    let port = other.address.port();
+    format!(
+        "<!doctype html><link rel=stylesheet href='http://cdn.test:{port}/a.css'><img src='http://cdn.test:{port}/b.png'>"
+    )
+}
+
+#[tokio::test]
+async fn a_page_is_rewritten_and_what_it_names_is_fetched_before_it_is_asked_for() {
+    let other = other();
+    let own = own(html(&other));
+    let proxy = before(&own, &other, "");
+    let port = other.address.port();
+    let page = get(&proxy, "/", &[]).await;
+    let moved = |path: &str| format!("/.spdy/1/-/p/cdn.test~{port}{path}");
+    assert_eq!(
+        page.text(),
+        format!(
+            "<!doctype html><link rel=stylesheet href=\"{}\"><img src=\"{}\">",
+            moved("/a.css"),
+            moved("/b.png")
+        )
+    );
+    while ["/a.css", "/b.png", "/c.css"]
+        .iter()
+        .any(|it| other.times(it) == 0)
+    {
+        tokio::task::yield_now().await;
+    }
+    let sheet = get(&proxy, &moved("/a.css"), &[]).await;
+    assert_eq!(
+        sheet.text(),
+        format!(
+            "body {{ background: url(b.png) }} @import '{}';",
+            moved("/c.css")
+        )
+    );
+    assert_eq!(sheet.field("set-cookie"), "", "it would be the site's");
+    assert_eq!(sheet.field("x-content-type-options"), "nosniff");
+    assert_eq!(other.times("/a.css"), 1);
+    let asked = other.fields("/a.css");
+    assert!(!asked.contains_key("cookie") && !asked.contains_key("x-forwarded-for"));
+}
+
+#[tokio::test]
+async fn nothing_is_fetched_ahead_where_that_is_not_wanted() {
+    let other = other();
+    let own = own(html(&other));
+    let proxy = before(&own, &other, "[learn]\nprefetch = false");
+    get(&proxy, "/", &[]).await;
+    get(&proxy, "/own", &[]).await;
+    assert_eq!(other.asked(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_is_no_ones_to_ask_for_is_not_asked_for() {
+    let other = other();
+    let own = own(html(&other));
+    let proxy = before(&own, &other, "");
+    let port = other.address.port();
+    for target in [
+        format!("/.spdy/1/-/p/cdn.test~{port}/page.html"),
+        format!("/.spdy/1/-/p/cdn.test~{port}/jump.png"),
+        format!("/.spdy/1/-/s/cdn.test~{port}/a.css"),
+        format!("/.spdy/1/-/p/127.0.0.1~{port}/a.css"),
+        format!("/.spdy/1/-/p/localhost~{port}/a.css"),
+        format!("/.spdy/1/-/p/cdn.test~{port}/%2e%2e/a.css"),
+        "/.spdy/1/-/s/other.test/a.css".to_owned(),
+        "/.spdy/2/-/s/cdn.test/a.css".to_owned(),
+    ] {
+        let got = get(&proxy, &target, &[]).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}");
+        assert_eq!(got.field("cache-control"), "no-store", "{target}");
+        assert_eq!(got.text(), "", "{target}");
+    }
+    let frame = [("sec-fetch-dest", "iframe"), ("sec-fetch-mode", "navigate")];
+    let target = format!("/.spdy/1/-/p/cdn.test~{port}/a.css");
+    assert_eq!(
+        get(&proxy, &target, &frame).await.status,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(own.asked(), [""; 0], "the prefix is the accelerator's own");
+}
+
+#[tokio::test]
+async fn an_address_that_is_nobodys_is_not_connected_to() {
+    let other = other();
+    let own = own(html(&other));
+    let (origin, port) = (own.address, other.address.port());
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nallow_ports = [{port}]\nretries = 0\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\n"
+    ));
+    let got = get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/a.css"), &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    assert_eq!(other.asked(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each() {
+    let other = other();
+    let text = html(&other).repeat(20);
+    let coded = spdy_proxy::coding::encode(&[text.into()], spdy_proxy::coding::Coding::Gzip);
+    let origin = Origin::start(move |_| {
+        let fields = [HTML, FRESH, ("content-encoding", "gzip"), ("etag", "\"1\"")];
+        std::future::ready(answer(&fields, coded.clone()))
+    });
+    let proxy = before(&origin, &other, "");
+    let mut bodies = Vec::new();
+    for (accept, coding) in [
+        ("identity", ""),
+        ("br", "br"),
+        ("gzip", "gzip"),
+        ("br", "br"),
+    ] {
+        let got = get(&proxy, "/", &[("accept-encoding", accept)]).await;
+        assert_eq!(got.field("content-encoding"), coding);
+        assert_eq!(got.field("vary"), "accept-encoding");
+        let body = got.body.expect("whole");
+        let spoken = match coding {
+            "br" => spdy_proxy::coding::Coding::Brotli,
+            "gzip" => spdy_proxy::coding::Coding::Gzip,
+            _ => spdy_proxy::coding::Coding::Identity,
+        };
+        let mut decoder = spdy_proxy::coding::Decoder::new(spoken, 1 << 20);
+        let mut text = decoder.write(&body).expect("it is of the coding");
+        text.extend(decoder.finish().expect("it is whole"));
+        bodies.push(String::from_utf8(text).expect("text"));
+    }
+    assert!(bodies.iter().all(|body| *body == bodies[0]));
+    assert!(bodies[0].contains("/.spdy/1/-/p/cdn.test~"));
+    assert_eq!(
+        origin.times("/"),
+        1,
+        "one is kept, and made into the others"
+    );
+}
+
+#[tokio::test]
+async fn redirects_to_the_origins_own_name_lead_to_the_site() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let host = request.headers()["host"]
+            .to_str()
+            .expect("ASCII")
+            .to_owned();
+        let mut response = answer(&[], "");
+        *response.status_mut() = StatusCode::FOUND;
+        let location = format!("http://{host}/there?x=1");
+        response
+            .headers_mut()
+            .insert("location", location.parse().expect("a value"));
+        std::future::ready(response)
+    });
+    let proxy = accelerator_of(&format!(
+        "[listen]\ntls = ['0.0.0.0:443']\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+        origin.address
+    ));
+    let got = get(&proxy, "/here", &[]).await;
+    assert_eq!(got.field("location"), "https://www.site.test/there?x=1");
+}
+
+#[tokio::test]
+async fn the_origin_learns_who_asks_and_nobody_can_tell_it_otherwise() {
+    let origin = Origin::start(pages(&[("/a", &[FRESH], "a")]));
+    let proxy = support::accelerator(&origin, "");
+    let claims = [
+        ("x-forwarded-for", "10.0.0.1"),
+        ("forwarded", "for=10.0.0.1"),
+        ("connection", "x-secret, close"),
+        ("x-secret", "1"),
+        ("accept-encoding", "zstd;q=1, br"),
+    ];
+    get(&proxy, "/a", &claims).await;
+    let told = origin.fields("/a");
+    assert_eq!(told["x-forwarded-for"], "192.0.2.1");
+    assert_eq!(told["x-forwarded-host"], "www.site.test");
+    assert_eq!(told["accept-encoding"], "br, gzip");
+    assert_eq!(told["cdn-loop"], "www.site.test");
+    assert!(!told.contains_key("forwarded") && !told.contains_key("x-secret"));
+    let looped = get(&proxy, "/a?2", &[("cdn-loop", "other, www.site.test;x=1")]).await;
+    assert_eq!(looped.status, StatusCode::LOOP_DETECTED);
+}
+
+#[tokio::test]
+async fn another_name_is_not_answered_for() {
+    let origin = Origin::start(pages(&[]));
+    let proxy = support::accelerator(&origin, "");
+    let request = http::Request::get("/").header("host", "other.test");
+    let request = request.body(spdy::body::Body::empty()).expect("a request");
+    let response = proxy.answer(request, None).await;
+    assert_eq!(response.status(), StatusCode::MISDIRECTED_REQUEST);
+    assert_eq!(origin.asked(), [""; 0]);
+}

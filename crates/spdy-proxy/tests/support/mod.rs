@@ -1,0 +1,252 @@
+//! An accelerator before origins that a test writes, all on loopback.
+#![allow(dead_code, reason = "each test takes of it what it needs")]
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_dns::guard::AddressRules;
+use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_net::calendar::Calendar;
+use spdy_net::latch::Latch;
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::network::{SharedNetwork, SystemNetwork};
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
+use spdy_proxy::config::Config;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::sites::Sites;
+use spdy_proxy::upstream::Upstream;
+
+/// An origin: what it was asked, and where it is.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<(String, HeaderMap)>>>,
+    pub(crate) open: Arc<AtomicUsize>,
+    stop: Latch,
+}
+
+impl Origin {
+    /// Answers by `answer`.
+    pub(crate) fn start<F, A>(answer: F) -> Self
+    where
+        F: Fn(Request<Bytes>) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = Listener::bind(here).expect("loopback has a free port");
+        let (address, stop) = (listener.address(), Latch::new());
+        let asked: Arc<Mutex<Vec<(String, HeaderMap)>>> = Arc::default();
+        let open: Arc<AtomicUsize> = Arc::default();
+        let (log, count, ended) = (asked.clone(), open.clone(), stop.clone());
+        let handler = move |request: Request<Body>| {
+            let (log, count, answer) = (log.clone(), count.clone(), answer.clone());
+            async move {
+                let (head, body) = request.into_parts();
+                let target = head
+                    .uri
+                    .path_and_query()
+                    .map_or("/", |target| target.as_str());
+                let line = format!("{} {target}", head.method);
+                log.lock().unwrap().push((line, head.headers.clone()));
+                count.fetch_add(1, Ordering::SeqCst);
+                let body = body.collect_up_to(1 << 20).await.unwrap_or_default();
+                answer(Request::from_parts(head, body)).await
+            }
+        };
+        let handler = Arc::new(handler);
+        let serving = listener.run(
+            ListenOptions::default(),
+            stop.clone(),
+            move |io, _, seat| {
+                let (handler, ended) = (handler.clone(), ended.clone());
+                async move {
+                    let options = ServerOptions {
+                        seat,
+                        ..ServerOptions::default()
+                    };
+                    let (protocols, runtime) = ([Protocol::Http1], runtime());
+                    let served = spdy_net::serve::serve_connection(
+                        io, handler, &protocols, None, &options, &runtime, &ended,
+                    );
+                    let _ = served.await;
+                }
+            },
+        );
+        tokio::spawn(serving);
+        Self {
+            address,
+            asked,
+            open,
+            stop,
+        }
+    }
+
+    /// The lines of what it was asked so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().map(|(line, _)| line.clone()).collect()
+    }
+
+    /// How often it was asked for `target`.
+    pub(crate) fn times(&self, target: &str) -> usize {
+        let line = format!("GET {target}");
+        self.asked().iter().filter(|asked| **asked == line).count()
+    }
+
+    /// The fields of the last request for `target`.
+    pub(crate) fn fields(&self, target: &str) -> HeaderMap {
+        let line = format!("GET {target}");
+        let asked = self.asked.lock().unwrap();
+        let mut all = asked.iter().rev();
+        let found = all.find(|(asked, _)| *asked == line);
+        found
+            .unwrap_or_else(|| panic!("{target} was not asked for"))
+            .1
+            .clone()
+    }
+
+    /// It answers nobody any more.
+    pub(crate) fn stop(&self) {
+        self.stop.set();
+    }
+}
+
+pub(crate) fn runtime() -> SharedRuntime {
+    SharedRuntime::new(TokioRuntime::start())
+}
+
+/// An accelerator for `www.site.test`, whose own pages are at `own`; `more` is the rest of its configuration.
+pub(crate) fn accelerator(own: &Origin, more: &str) -> Arc<Proxy> {
+    let origin = own.address;
+    let text = format!(
+        "{more}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n[site.rewrite]\n"
+    );
+    accelerator_of(&text)
+}
+
+/// The accelerator that `text` configures.
+pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
+    let config = Config::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let sites = Sites::compile(&config, &[7; 32]).expect("good sites");
+    let network: SharedNetwork = Arc::new(SystemNetwork);
+    let rules = AddressRules {
+        allow: config
+            .upstream
+            .allow_addresses
+            .iter()
+            .map(|range| range.parse().expect("a range"))
+            .collect(),
+        ports: config.upstream.allow_ports.iter().copied().collect(),
+        ..AddressRules::default()
+    };
+    let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
+    let runtime = runtime();
+    let addresses = sites.addresses().to_vec();
+    let upstream = Upstream::new(
+        &config.upstream,
+        None,
+        addresses,
+        network,
+        guarded,
+        &runtime,
+    );
+    Proxy::new(
+        sites,
+        upstream,
+        &config.cache,
+        &config.learn,
+        runtime,
+        Calendar::System,
+    )
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// `Err` if it broke off.
+    pub(crate) body: Result<Bytes, String>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        let body = self.body.as_ref().expect("a whole body");
+        std::str::from_utf8(body).expect("text")
+    }
+
+    pub(crate) fn field(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().expect("ASCII"))
+    }
+}
+
+/// Asks for `target` of the site.
+pub(crate) async fn get(proxy: &Arc<Proxy>, target: &str, fields: &[(&str, &str)]) -> Answer {
+    ask(proxy, Method::GET, target, fields, "").await
+}
+
+pub(crate) async fn ask(
+    proxy: &Arc<Proxy>,
+    method: Method,
+    target: &str,
+    fields: &[(&str, &str)],
+    body: &'static str,
+) -> Answer {
+    let mut request = Request::builder().method(method).uri(target);
+    request = request.header("host", "www.site.test");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::from(body)).expect("a request");
+    let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    let (head, body) = proxy.answer(request, from).await.into_parts();
+    let body = body.collect_up_to(1 << 26).await;
+    Answer {
+        status: head.status,
+        headers: head.headers,
+        body: body.map_err(|error| error.to_string()),
+    }
+}
+
+/// A plain answer.
+pub(crate) fn answer(fields: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::builder();
+    for (name, value) in fields {
+        response = response.header(*name, *value);
+    }
+    response.body(Body::full(body.into())).expect("an answer")
+}
+
+/// Answers by target; 404 for the rest.
+pub(crate) fn pages(
+    pages: &[(&'static str, &[(&'static str, &'static str)], &'static str)],
+) -> impl Fn(Request<Bytes>) -> std::future::Ready<Response<Body>> + Clone + Send + Sync + 'static {
+    type Fields = Vec<(&'static str, &'static str)>;
+    let all: BTreeMap<&'static str, (Fields, &'static str)> = pages
+        .iter()
+        .map(|(target, fields, body)| (*target, (fields.to_vec(), *body)))
+        .collect();
+    let all = Arc::new(all);
+    move |request| {
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        std::future::ready(match all.get(target) {
+            Some((fields, body)) => answer(fields, *body),
+            None => {
+                let mut response = answer(&[], "no such thing");
+                *response.status_mut() = StatusCode::NOT_FOUND;
+                response
+            }
+        })
+    }
+}
