@@ -8,6 +8,7 @@ mod capture;
 mod dns;
 mod http3;
 mod page;
+mod rewrite;
 #[expect(dead_code, reason = "those tests use all of it, the seeds some")]
 mod support;
 mod text;
@@ -56,6 +57,8 @@ fn all() -> Vec<Seed> {
     page::texts(&mut seeds);
     page::logs(&mut seeds);
     page::folders(&mut seeds);
+    rewrite::moved_urls(&mut seeds);
+    rewrite::pages(&mut seeds);
     capture::files(&mut seeds);
     capture::sealed(&mut seeds);
     capture::streams(&mut seeds);

@@ -24,6 +24,7 @@ pub mod io;
 pub mod memory;
 pub mod page;
 pub mod profile;
+pub mod rewrite;
 pub mod session;
 pub mod tunnel;
 pub mod upgrade;
@@ -59,6 +60,8 @@ pub const DOORS: &[Door] = &[
     door("netlog", page::check_netlog),
     door("mahimahi", page::check_folder),
     door("markup", page::check_markup),
+    door("moved_url", rewrite::check_moved_url),
+    door("rewrite_html", rewrite::check_rewrite_html),
     door("capture", capture::check_file),
     door("raw_streams", capture::check_streams),
     door("profile", profile::check),

@@ -181,7 +181,7 @@ fn throughput(c: &mut Criterion) {
     group.throughput(Throughput::Bytes(page.len() as u64));
     group.bench_function("page, read", |b| b.iter(|| read_page(&page)));
     group.bench_function("page, rewritten", |b| {
-        b.iter(|| rewrite_page(&listed, &page))
+        b.iter(|| rewrite_page(&listed, &page));
     });
     group.throughput(Throughput::Bytes(sheet.len() as u64));
     group.bench_function("sheet", |b| b.iter(|| rewrite_sheet(&listed, &sheet)));

@@ -1,0 +1,222 @@
+//! The doors of the accelerator's rewriting (`spdy-rewrite`): moved URLs as anybody may ask for them, pages and sheets.
+//!
+//! - What opens is what would be made of what it opens as, byte for byte; what is made opens as what it was made of.
+//! - Neither addresses nor the site's own name nor what is denied is ever opened.
+//! - How a page is cut changes nothing; what was rewritten is not rewritten again; what names nothing to move is the
+//!   same bytes; and every path that was written opens.
+
+use std::sync::{Arc, LazyLock};
+
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use spdy_rewrite::capability::{Key, Keys};
+use spdy_rewrite::config::{Config, HostConfig, Scheme};
+use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::moved_url::{Ground, Moved};
+use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::verdict::{Finder, Verdict};
+use url::{Host, Url};
+
+use crate::choices::Choices;
+use crate::memory;
+
+/// Bytes of heap for a page of any length that a fuzzer makes: lol_html's, a style element, and the output thrice.
+const HELD: usize = 8 << 20;
+
+/// A site that moves a few hosts, discovers others, and denies one.
+static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
+    let listed = |host: &str, path: &str, kinds: &[Kind]| HostConfig {
+        path: path.to_owned(),
+        kinds: kinds.to_vec(),
+        ..HostConfig::passive(host)
+    };
+    let config = Config {
+        hosts: vec![
+            HostConfig::everything("a.test"),
+            listed("b.test", "/lib/", &[Kind::Image, Kind::Style]),
+            listed("*.c.test", "/", &[Kind::Image]),
+            listed("d.test:8443", "/", &[Kind::Font]),
+            HostConfig {
+                scheme: Scheme::Http,
+                ..HostConfig::passive("e.test")
+            },
+            HostConfig {
+                shared: true,
+                ..HostConfig::everything("f.test")
+            },
+        ],
+        deny: vec!["x.test".to_owned()],
+        own_hosts: vec!["y.test".to_owned()],
+        discover: true,
+        lazy_attributes: vec!["data-src".to_owned(), "data-srcset".to_owned()],
+        ..Config::default()
+    };
+    compile(&config)
+});
+
+/// A site that moves nothing.
+static STILL: LazyLock<Arc<Rules>> = LazyLock::new(|| compile(&Config::default()));
+
+fn compile(config: &Config) -> Arc<Rules> {
+    let key = Key::new('a', &[7; 32]).expect("a key");
+    let keys = Keys::new(key, None).expect("keys");
+    let site = Url::parse("https://z.test").expect("a url");
+    Arc::new(Rules::compile(&site, config, Some(keys)).expect("rules"))
+}
+
+/// The rules that inputs are made for.
+pub fn rules() -> &'static Arc<Rules> {
+    &RULES
+}
+
+/// Asks for the input, as it is and under the prefix, and moves it as a URL.
+pub fn check_moved_url(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else {
+        return;
+    };
+    memory::at_most(HELD, || {
+        for target in [text, &format!("/.spdy/1/-/s/{text}")] {
+            if let Ok(moved) = RULES.open(target) {
+                check_opened(&moved, target);
+            }
+        }
+        if let Ok(url) = Url::parse(text) {
+            for kind in Kind::ALL {
+                for finder in [Finder::Site, Finder::Listed, Finder::Discovered] {
+                    if let Verdict::Move(path) = RULES.verdict(&url, kind, finder) {
+                        check_made(&url, kind, &path);
+                    }
+                }
+            }
+        }
+    });
+}
+
+fn check_opened(moved: &Moved, target: &str) {
+    assert_eq!(moved.path(), target, "other bytes would be looked up");
+    assert!(
+        matches!(moved.url().host(), Some(Host::Domain(_))),
+        "{target}"
+    );
+    assert!(
+        moved.host() != "x.test" && !RULES.is_own(moved.host()),
+        "{target}"
+    );
+    assert!(target.ends_with(moved.target()) && !moved.kinds().is_empty());
+    // A capability for a host that was listed since is good, and would not be made.
+    if moved.ground() != Ground::Listed
+        && RULES
+            .entry(moved)
+            .is_some_and(|_| moved.ground() == Ground::Origin)
+    {
+        return;
+    }
+    for kind in moved.kinds().iter() {
+        let again = RULES.verdict(moved.url(), kind, Finder::Site);
+        assert_eq!(again, Verdict::Move(target.to_owned()), "{kind}");
+    }
+}
+
+fn check_made(url: &Url, kind: Kind, path: &str) {
+    let (target, fragment) = path
+        .split_once('#')
+        .map_or((path, None), |(target, fragment)| (target, Some(fragment)));
+    match RULES.open(target) {
+        Ok(moved) => {
+            let mut back = moved.url().clone();
+            back.set_fragment(fragment);
+            assert_eq!(&back, url, "{path}");
+            assert!(moved.kinds().has(kind), "{path} as {kind}");
+        }
+        Err(refusal) => panic!("{path} was made, and is refused: {refusal}"),
+    }
+}
+
+/// Takes the input for a page, cut in some way, and for a sheet.
+pub fn check_rewrite_html(input: &[u8]) {
+    let (mut choices, text) = Choices::split(input);
+    let content_type = choices.pick(&[
+        "text/html",
+        "text/html; charset=utf-8",
+        "text/html; charset=shift_jis",
+        "text/html; charset=koi8-r",
+    ]);
+    let pieces = choices.cut(text);
+    memory::at_most(HELD, || {
+        let (whole, report) = rewrite(&RULES, content_type, &[text]);
+        assert!(
+            rewrite(&RULES, content_type, &pieces).0 == whole,
+            "a cut made a difference"
+        );
+        assert!(
+            rewrite(&RULES, content_type, &[&whole]).0 == whole,
+            "it was rewritten again"
+        );
+        assert!(
+            rewrite(&STILL, content_type, &[text]).0 == text,
+            "there was nothing to move"
+        );
+        check_report(report);
+        check_sheet(text);
+    });
+}
+
+fn rewrite(
+    rules: &Arc<Rules>,
+    content_type: &'static str,
+    pieces: &[&[u8]],
+) -> (Vec<u8>, PageReport) {
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    let page = rules.site().join("/dir/page").expect("a url");
+    let head = PageHead::rewrite(rules, &page, StatusCode::OK, &mut headers, true);
+    let mut rewriter = HtmlRewriter::new(rules, &page, head, None);
+    let mut out = Vec::new();
+    for piece in pieces {
+        rewriter.write(piece, &mut out);
+    }
+    let report = rewriter.end(&mut out);
+    (out, report)
+}
+
+fn check_report(mut report: PageReport) {
+    let references = report.take_references();
+    let moved = references
+        .iter()
+        .filter_map(|reference| Some((reference, reference.outcome.as_ref().ok()?)));
+    assert_eq!(moved.clone().count(), report.moved);
+    for (reference, path) in moved {
+        let opened = RULES
+            .open(path)
+            .unwrap_or_else(|refusal| panic!("{path} was written, and is refused: {refusal}"));
+        assert!(opened.kinds().has(reference.kind), "{reference:?}");
+    }
+}
+
+fn check_sheet(text: &[u8]) {
+    let own = Sheet::own(RULES.site());
+    let once = css::rewrite_bytes(&RULES, &own, text, None);
+    let twice = css::rewrite_bytes(&RULES, &own, &once.body, None);
+    assert!(twice.body == once.body, "a sheet was rewritten again");
+    assert!(
+        css::rewrite_bytes(&STILL, &Sheet::own(STILL.site()), text, None).body == text,
+        "there was nothing to move"
+    );
+    let moved = RULES
+        .open("/.spdy/1/-/s/b.test/lib/a.css")
+        .expect("a listed sheet");
+    for reference in
+        css::rewrite_bytes(&RULES, &Sheet::moved(&RULES, &moved, &moved), text, None).references
+    {
+        if let Ok(path) = reference.outcome {
+            assert!(
+                RULES.open(&path).is_ok(),
+                "{path} was written, and is refused"
+            );
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The laws of [`spdy_fuzz::rewrite`] for moved URLs, for libFuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| spdy_fuzz::rewrite::check_moved_url(input));
