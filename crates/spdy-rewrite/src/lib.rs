@@ -1,4 +1,6 @@
-//! What of a page is moved to one name, how its URL reads, and what a moved request and its answer may carry.
+#![doc = include_str!("../README.md")]
+//!
+//! ## The house
 //!
 //! ```text
 //!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs
