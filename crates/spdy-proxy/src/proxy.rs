@@ -25,7 +25,7 @@ use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::invalidate::invalidated_by;
 use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::lookup::{self, Lookup};
-use spdy_cache::policy::Policy;
+use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::store::{self, Object, Purge};
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::Tag;
@@ -132,7 +132,11 @@ impl Proxy {
                 store_after_cookie: config.after_cookies,
                 ..Policy::site()
             }),
-            of_others: with(Policy::third_party()),
+            of_others: with(Policy {
+                // They were asked in nobody's name, so what they set is nobody's.
+                set_cookie: SetCookie::Strip,
+                ..Policy::third_party()
+            }),
             object_bytes: config.object_mib << 20,
             runtime,
             calendar,
@@ -282,7 +286,14 @@ impl Proxy {
         }
         let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
         let shared = match seat {
-            Seat::Leader(leader) => return self.fetch(wanted, known, Some(leader), forward).await,
+            Seat::Leader(leader) => {
+                // Who led before may have landed and left since this was looked up.
+                if let Some(object) = self.fresh(&wanted) {
+                    let response = self.hit(&wanted, &object, self.hour());
+                    return respond::marked(response, Outcome::HIT);
+                }
+                return self.fetch(wanted, known, Some(leader), forward).await;
+            }
             Seat::Alone => None,
             Seat::Follower(follower) => follower.wait(&self.runtime).await,
         };
@@ -432,15 +443,12 @@ impl Proxy {
         (response.status() == StatusCode::OK).then_some(response)
     }
 
-    /// What is kept for `wanted` and needs nobody's word, if it is a plain 200.
+    /// What is kept for `wanted` and needs nobody's word.
     fn fresh(&self, wanted: &Wanted) -> Option<Object> {
         let variants = self.memory.find(&wanted.key)?;
         let policy = self.policy(wanted.whose());
         match lookup::lookup(policy, &wanted.ask, &variants, self.hour()) {
-            Lookup::Fresh { index, .. } => {
-                let object = variants[index].clone();
-                (object.stored().status() == StatusCode::OK).then_some(object)
-            }
+            Lookup::Fresh { index, .. } => Some(variants[index].clone()),
             _ => None,
         }
     }

@@ -225,9 +225,16 @@ pub(crate) fn answer(fields: &[(&str, &str)], body: impl Into<Bytes>) -> Respons
     response.body(Body::full(body.into())).expect("an answer")
 }
 
+/// Target, fields, body.
+pub(crate) type Page<'a> = (
+    &'static str,
+    &'a [(&'static str, &'static str)],
+    &'static str,
+);
+
 /// Answers by target; 404 for the rest.
 pub(crate) fn pages(
-    pages: &[(&'static str, &[(&'static str, &'static str)], &'static str)],
+    pages: &[Page<'_>],
 ) -> impl Fn(Request<Bytes>) -> std::future::Ready<Response<Body>> + Clone + Send + Sync + 'static {
     type Fields = Vec<(&'static str, &'static str)>;
     let all: BTreeMap<&'static str, (Fields, &'static str)> = pages
