@@ -42,6 +42,9 @@ pub struct Config {
     /// What goes along with pages.
     #[serde(default)]
     pub learn: LearnConfig,
+    /// Names that are answered for, and who is asked for others'.
+    #[serde(default)]
+    pub dns: DnsConfig,
     /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
     pub secret_file: Option<PathBuf>,
     /// The operator's door; `None`: there is none.
@@ -208,7 +211,19 @@ impl Default for LearnConfig {
     }
 }
 
-/// The operator's door: purges, metrics, reports.
+/// Names that are answered for, and who is asked for others'.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DnsConfig {
+    /// Where questions are answered, over UDP and TCP. Default nowhere.
+    pub listen: Vec<SocketAddr>,
+    /// The zones. Their names are never origins.
+    pub zone: Vec<spdy_dns::zone_config::ZoneConfig>,
+    /// Recursive servers that know where hosts of others are. Default the system's.
+    pub servers: Vec<SocketAddr>,
+}
+
+/// The operator's door: purges and metrics.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdminConfig {
@@ -293,6 +308,9 @@ impl Config {
         self.protocols()?;
         if self.listen.tls.is_empty() && self.listen.plain.is_empty() {
             return value("listen", "an address under tls or plain", &self.listen.tls);
+        }
+        if !self.dns.listen.is_empty() && self.dns.zone.is_empty() {
+            return value("dns.zone", "at least one to answer for", &self.dns.zone);
         }
         if self.tls.certificate.is_some() != self.tls.key.is_some() {
             return value("tls", "both certificate and key, or neither", &self.tls);

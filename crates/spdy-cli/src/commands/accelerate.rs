@@ -9,6 +9,8 @@ use http::{HeaderValue, Request};
 use serde::Serialize;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy::{Body, Metrics};
+use spdy_dns::serve::{DnsServer, ServeLimits};
+use spdy_dns::zones::SharedZones;
 use spdy_net::admission::Conduct;
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::{Identity, LocalCa};
@@ -89,6 +91,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 struct Ready<'a> {
     listening: &'a [&'a Listening],
     admin: Option<SocketAddr>,
+    dns: &'a [SocketAddr],
     protocols: Vec<&'static str>,
     sites: Vec<&'a str>,
 }
@@ -160,8 +163,21 @@ async fn accelerate(
     if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
         serve_listen::bind_quic(&mut doors, &tls, &options, &runtime)?;
     }
+    let zones = SharedZones::new(accelerate_setup::zones(config)?);
+    let names_server = match &config.dns.listen[..] {
+        [] => None,
+        addresses => Some(
+            DnsServer::bind(
+                addresses,
+                zones.clone(),
+                ServeLimits::default(),
+                runtime.clone(),
+            )
+            .with_context(|| format!("cannot answer for names at {addresses:?}"))?,
+        ),
+    };
     let own: Vec<SocketAddr> = doors.iter().map(|door| door.about.address).collect();
-    let upstream = accelerate_setup::upstream(config, &sites, own.clone(), &runtime)?;
+    let upstream = accelerate_setup::upstream(config, &sites, &zones, own.clone(), &runtime)?;
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
     let proxy = Proxy::new(
         sites,
@@ -187,10 +203,12 @@ async fn accelerate(
     let mut signals = Signals::listen()?;
     let mut reloads = Reloads::listen()?;
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
+    let answering = names_server.as_ref().map(DnsServer::addresses);
+    let answering = answering.unwrap_or_default();
     announce(
         args,
         &protocols,
-        &names,
+        (&names, &answering),
         &listening,
         admin.as_ref(),
         printer,
@@ -256,6 +274,9 @@ async fn accelerate(
             }
         }));
     }
+    if let Some(server) = names_server {
+        running.spawn(server.run(stop.clone()));
+    }
     loop {
         tokio::select! {
             ended = signals.any() => {
@@ -263,7 +284,7 @@ async fn accelerate(
                 break;
             }
             () = reloads.next() => {
-                let renewed = renew(args, secret, &authority, own.clone(), &runtime);
+                let renewed = renew(args, secret, &authority, &zones, own.clone(), &runtime);
                 match renewed {
                     Ok((sites, upstream, identity)) => {
                         identities.replace(&[], &identity)?;
@@ -288,13 +309,16 @@ fn renew(
     args: &Args,
     secret: &[u8],
     authority: &LocalCa,
+    zones: &SharedZones,
     own: Vec<SocketAddr>,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<(Sites, Upstream, Identity)> {
     let config = read(args)?;
     let sites = accelerate_setup::compile(&config, secret)?;
     let identity = accelerate_setup::identity(&config, &sites, authority)?;
-    let upstream = accelerate_setup::upstream(&config, &sites, own, runtime)?;
+    let next = accelerate_setup::zones(&config)?;
+    let upstream = accelerate_setup::upstream(&config, &sites, zones, own, runtime)?;
+    zones.replace(next);
     Ok((sites, upstream, identity))
 }
 
@@ -416,7 +440,7 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
 fn announce(
     args: &Args,
     protocols: &[Protocol],
-    names: &[String],
+    (names, dns): (&[String], &[SocketAddr]),
     listening: &[&Listening],
     admin: Option<&Listener>,
     printer: &Printer,
@@ -433,6 +457,11 @@ fn announce(
         ));
     }
     printer.note(format_args!("accelerating {}", names.join(", ")));
+    for address in dns {
+        printer.note(format_args!(
+            "answering for names on {BOLD}{address}{BOLD:#}"
+        ));
+    }
     let admin = admin.map(Listener::address);
     if let Some(address) = admin {
         printer.note(format_args!(
@@ -443,6 +472,7 @@ fn announce(
         printer.json(&Ready {
             listening,
             admin,
+            dns,
             protocols: protocols.iter().map(|protocol| protocol.alpn()).collect(),
             sites: names.iter().map(String::as_str).collect(),
         })?;

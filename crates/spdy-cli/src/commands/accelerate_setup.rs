@@ -8,6 +8,9 @@ use anyhow::Context;
 use spdy::runtime::SharedRuntime;
 use spdy_dns::guard::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_dns::resolver::Resolver;
+use spdy_dns::resolver::config::{ResolverConfig, system_servers};
+use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::{Identity, KeyKind, LocalCa, certificates_from_pem};
 use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::{ClientTls, TlsOptions};
@@ -104,9 +107,15 @@ pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Lo
 pub(super) fn upstream(
     config: &Config,
     sites: &Sites,
+    zones: &SharedZones,
     own: Vec<SocketAddr>,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Upstream> {
+    let servers = match config.dns.servers.is_empty() {
+        // A system without a list of them has another way, which is taken then.
+        true => system_servers().unwrap_or_default(),
+        false => config.dns.servers.clone(),
+    };
     let config = &config.upstream;
     let mut allow = Vec::new();
     for range in &config.allow_addresses {
@@ -132,7 +141,13 @@ pub(super) fn upstream(
     };
     let tls = ClientTls::new(&trust, &TlsOptions::default())?;
     let network: SharedNetwork = Arc::new(SystemNetwork);
-    let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
+    let names = ResolverConfig {
+        servers,
+        ..ResolverConfig::default()
+    };
+    let names = Resolver::new(network.clone(), runtime.clone(), names, zones.clone());
+    let guarded = GuardedNetwork::with_names(Arc::new(names), network.clone(), rules);
+    let guarded: SharedNetwork = Arc::new(guarded);
     let addresses = sites.addresses().to_vec();
     Ok(Upstream::new(
         config,
@@ -142,6 +157,11 @@ pub(super) fn upstream(
         guarded,
         runtime,
     ))
+}
+
+/// The zones that are answered for.
+pub(super) fn zones(config: &Config) -> anyhow::Result<Zones> {
+    Zones::new(&config.dns.zone).map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 
 /// The token that purges want: the first line of a file.
