@@ -171,8 +171,11 @@ impl Policies {
             let mut values = Vec::new();
             let mut changed = false;
             for value in headers.get_all(&name) {
-                // A policy in bytes that are no text is passed on, and allows nothing that we know of.
+                // Browsers read a policy in bytes that are no text; we do not, so nothing is moved under it.
                 let Ok(text) = value.to_str() else {
+                    if is_enforced {
+                        policies.original.push(Policy::parse("default-src 'none'"));
+                    }
                     values.push(value.clone());
                     continue;
                 };

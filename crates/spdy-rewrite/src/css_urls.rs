@@ -60,9 +60,9 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
     found
 }
 
-/// Whether there is a parenthesis, an at-rule or an escape, without which no URL is named.
+/// Whether there is a parenthesis or an at-rule, without which no URL is named.
 fn may_name(text: &str) -> bool {
-    text.bytes().any(|byte| matches!(byte, b'(' | b'@' | b'\\'))
+    text.bytes().any(|byte| matches!(byte, b'(' | b'@'))
 }
 
 /// One block, and what surrounds it.

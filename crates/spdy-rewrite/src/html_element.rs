@@ -1,5 +1,7 @@
 //! One element of a page: which of its attributes name what is fetched, as what, and what is written for them.
 
+use std::borrow::Cow;
+
 use lol_html::html_content::ContentType;
 use lol_html::send::Element;
 
@@ -9,7 +11,6 @@ use crate::import_map;
 use crate::integrity::{self, Pinned};
 use crate::kind::{Kind, is_javascript};
 use crate::link_rel::{self, LinkUse};
-use crate::reference::Reference;
 use crate::rules::OPT_OUT;
 use crate::verdict::{Reason, Verdict};
 
@@ -30,9 +31,10 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     match tag.as_str() {
         "base" if element.namespace_uri() == HTML => {
             if let Some(href) = element.get_attribute("href") {
-                let href = page.meant(&href).map(std::borrow::Cow::into_owned);
-                // What cannot be read changes what everything means, so nothing relative is certain: data: is no base.
-                page.set_base(href.as_deref().unwrap_or("data:,"));
+                match page.meant(&href).map(Cow::into_owned) {
+                    Some(href) => page.set_base(&href),
+                    None => page.set_unreadable_base(),
+                }
             }
         }
         "meta" => meta(page, element),
@@ -137,12 +139,7 @@ fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason)
     };
     let is_foreign = url.host_str().is_some_and(|host| !page.rules.is_own(host));
     if is_foreign {
-        let url = url.into();
-        page.report.add(Reference {
-            url,
-            kind: Kind::Image,
-            outcome: Err(reason.clone()),
-        });
+        page.report.count_left(url.as_str(), reason);
     }
 }
 
@@ -210,7 +207,7 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
             if let Some(href) = element
                 .get_attribute("href")
                 .filter(|_| reason != Some(&Reason::OptOut))
-                && let Some(href) = page.meant(&href).map(std::borrow::Cow::into_owned)
+                && let Some(href) = page.meant(&href).map(Cow::into_owned)
                 && page.place().drops_connect(&href)
             {
                 page.report.drop_connect(href);

@@ -123,6 +123,14 @@ impl Page {
         self.base = Some(base);
     }
 
+    /// A base that cannot be read for certain: what is relative is left, and what is moved is written in full.
+    pub(crate) fn set_unreadable_base(&mut self) {
+        if self.base.is_none() {
+            self.base = Some(self.document.clone());
+            self.in_full = true;
+        }
+    }
+
     /// Where references of the page itself stand.
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
@@ -216,8 +224,8 @@ impl Page {
 
     /// The same for the value of a `style` attribute.
     pub(crate) fn judge_style(&mut self, source: &str) -> Option<String> {
-        // Without a parenthesis nothing is named; one may be written as a reference, or escaped.
-        if !source.contains(['(', '&', '\\']) {
+        // Without a parenthesis nothing is named; one may be written as a reference.
+        if !source.contains(['(', '&']) {
             return None;
         }
         let text = self.meant(source)?;

@@ -83,8 +83,15 @@ pub struct PageReport {
 impl PageReport {
     /// Counts a reference, and keeps it to be told.
     pub(crate) fn add(&mut self, reference: Reference) {
-        if reference.outcome != Err(Reason::Own) {
-            self.count(&reference);
+        match &reference.outcome {
+            Ok(_) => {
+                self.moved += 1;
+                if let Some(host) = self.host(&reference.url) {
+                    host.moved += 1;
+                }
+            }
+            Err(Reason::Own) => {}
+            Err(reason) => self.count_left(&reference.url, reason),
         }
         if self.pending.len() < MAX_REFERENCES {
             self.pending.push(reference);
@@ -93,24 +100,24 @@ impl PageReport {
         }
     }
 
-    fn count(&mut self, reference: &Reference) {
-        match &reference.outcome {
-            Ok(_) => self.moved += 1,
-            Err(reason) => *self.left_because.entry(reason.name()).or_default() += 1,
+    /// Counts what is left and of no kind that is ever moved, such as a frame.
+    pub(crate) fn count_left(&mut self, url: &str, reason: &Reason) {
+        *self.left_because.entry(reason.name()).or_default() += 1;
+        if let Some(host) = self.host(url) {
+            host.left += 1;
         }
-        let origin = origin(&reference.url);
+    }
+
+    /// The count of the host of `url`, while there is room for another.
+    fn host(&mut self, url: &str) -> Option<&mut HostCount> {
+        let origin = origin(url);
         if !self.hosts.contains_key(origin) {
             if self.hosts.len() == MAX_REPORTED_HOSTS {
-                return;
+                return None;
             }
             self.hosts.insert(origin.to_owned(), HostCount::default());
         }
-        if let Some(count) = self.hosts.get_mut(origin) {
-            match &reference.outcome {
-                Ok(_) => count.moved += 1,
-                Err(_) => count.left += 1,
-            }
-        }
+        self.hosts.get_mut(origin)
     }
 
     /// Tells of a hint to connect that was taken out.

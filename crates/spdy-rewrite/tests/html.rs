@@ -163,6 +163,10 @@ fn a_base_is_used_and_not_touched() {
         "<base href=/sub/><img src=\"{cdn}/a.png\">",
     );
     stays("<base href='https://stranger.test/'><img src=a.png>");
+    becomes(
+        "<base href='&sol;&sol;who.test'><img src=a.png><img src=https://cdn.test/a.png>",
+        "<base href='&sol;&sol;who.test'><img src=a.png><img src=\"https://www.site.test{cdn}/a.png\">",
+    );
 }
 
 #[test]

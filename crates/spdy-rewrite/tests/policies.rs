@@ -10,6 +10,7 @@ use http::header::{
 use spdy_rewrite::csp;
 use spdy_rewrite::integrity::{KnownSheets, Pinned};
 use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::verdict::Reason;
 use spdy_rewrite::{html, rewritten};
 use std::sync::Arc;
 use support::{discovering, rules, url};
@@ -183,6 +184,19 @@ fn policies_that_only_report_are_rewritten_too() {
         headers[CONTENT_SECURITY_POLICY_REPORT_ONLY],
         format!("img-src cdn.test {SITE}/s/cdn.test/")
     );
+}
+
+#[test]
+fn under_a_policy_that_cannot_be_read_nothing_is_moved() {
+    let mut headers = head(&[("link", "<https://cdn.test/a.css>; rel=stylesheet")]);
+    let policy = HeaderValue::from_bytes(b"img-src *; \xff").unwrap();
+    headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
+    let found = rewrite(&mut headers).references;
+    assert_eq!(
+        found[0].outcome.as_ref().map_err(Reason::name),
+        Err("policy")
+    );
+    assert_eq!(headers[CONTENT_SECURITY_POLICY], policy);
 }
 
 #[test]
