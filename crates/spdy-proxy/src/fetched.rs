@@ -32,7 +32,7 @@ use spdy_rewrite::reference::Reference;
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
-use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
+use crate::proxy::{Landing, Lead, MAX_AHEAD, NAME, Proxy, Source};
 use crate::recording::{Recording, Writer, recording};
 use crate::respond;
 use crate::transform::{self, Rewriter, Work};
@@ -503,7 +503,9 @@ impl Pump {
         if found.is_empty() {
             return;
         }
-        self.proxy.look_ahead(&self.wanted, &found);
+        let left = MAX_AHEAD.saturating_sub(self.named.len());
+        let ahead = &found[..found.len().min(left)];
+        self.proxy.look_ahead(&self.wanted, ahead);
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }

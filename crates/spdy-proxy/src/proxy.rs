@@ -57,8 +57,11 @@ pub(crate) const NAME: &str = "spdy";
 /// Bodies under codings may have so much memory beside what is kept: a part in so many.
 const ENCODED_SHARE: usize = 4;
 
-/// Things that are fetched ahead for one piece of a page.
-const MAX_AHEAD: usize = 64;
+/// Things that are fetched ahead for one page or sheet.
+pub(crate) const MAX_AHEAD: usize = 64;
+/// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
+/// that imports another one without end is not followed.
+const MAX_STEPS_AHEAD: u8 = 3;
 
 /// What a leader shares.
 #[derive(Debug)]
@@ -495,7 +498,7 @@ impl Proxy {
 
     /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that.
     pub(crate) fn look_ahead(self: &Arc<Self>, wanted: &Wanted, named: &[Reference]) {
-        if !self.learn.prefetch {
+        if !self.learn.prefetch || wanted.steps_ahead >= MAX_STEPS_AHEAD {
             return;
         }
         let mut asked = Request::new(()).into_parts().0;
@@ -503,12 +506,13 @@ impl Proxy {
         if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
             asked.headers.insert(header::HOST, host);
         }
-        for reference in named.iter().take(MAX_AHEAD) {
+        for reference in named {
             let path = companions::path_of(reference).filter(|_| reference.kind != Kind::Media);
             let uri = path.and_then(|path| path.parse().ok());
             let next =
                 uri.and_then(|uri| self.beside(&wanted.site, &asked, &uri, Some(reference.kind)));
-            if let Some(next) = next {
+            if let Some(mut next) = next {
+                next.steps_ahead = wanted.steps_ahead + 1;
                 self.fetch_ahead(next);
             }
         }

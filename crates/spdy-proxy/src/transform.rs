@@ -45,6 +45,7 @@ pub enum Work {
 pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut HeaderMap) -> Work {
     let rules = &asked.site.rules;
     let is_rewritable = status == StatusCode::OK
+        && !asked.is_off
         && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST)
         && !served.contains_key(header::CONTENT_RANGE)
         && !rewritten::forbids(served)

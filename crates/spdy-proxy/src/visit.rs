@@ -15,6 +15,7 @@ use spdy_server::visit::Visit as Memory;
 use crate::counters::{Answered, Family, Log, Outcome};
 use crate::proxy::Proxy;
 use crate::sites::Site;
+use crate::wanted::is_off;
 
 /// How long after its page a thing is asked for.
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
@@ -79,7 +80,7 @@ impl Visit {
         let url = absolute(&site, asked)?;
         let text = url.to_string();
         let is_new = self.learn(&site, asked, &url, &text);
-        if !asks_for_page(asked) {
+        if !asks_for_page(asked) || is_off(&asked.headers) {
             return None;
         }
         let now = self.proxy.runtime.now();

@@ -41,6 +41,10 @@ pub struct Wanted {
     pub ask: request::Parts,
     /// What the client takes.
     pub coding: Coding,
+    /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
+    pub steps_ahead: u8,
+    /// The client wants pages as their origin made them.
+    pub is_off: bool,
     /// The host that the client named.
     pub authority: String,
     /// What the client said of itself: what it will say again, for what the answer names.
@@ -130,6 +134,11 @@ impl Wanted {
         let arrival = asked.extensions.get().copied();
         fields::tell_client(&mut ask.headers, from, arrival, authority);
         fields::tell_passage(&mut ask.headers, asked.version, &site.name);
+        let is_off = is_off(&asked.headers);
+        let rules = match is_off {
+            true => "",
+            false => site.rules.tag(),
+        };
         let (scheme, _, port) = site.origin();
         let key = Parts {
             site: site.rules.site_origin(),
@@ -137,7 +146,7 @@ impl Wanted {
             host: &ask.uri.host().unwrap_or_default().to_ascii_lowercase(),
             port,
             target,
-            rules: site.rules.tag(),
+            rules,
         };
         Ok(Self {
             site: site.clone(),
@@ -145,6 +154,8 @@ impl Wanted {
             key: Key::new(&key).map_err(|_| unusable())?,
             ask,
             coding,
+            steps_ahead: 0,
+            is_off,
             authority: authority.to_owned(),
             told: told(&asked.headers),
         })
@@ -176,6 +187,8 @@ impl Wanted {
             key,
             ask,
             coding: Coding::accepted(&asked.headers),
+            steps_ahead: 0,
+            is_off: false,
             authority: authority.to_owned(),
             told: told(&asked.headers),
         })
@@ -239,6 +252,19 @@ impl Wanted {
     pub fn headers(&self) -> HeaderMap {
         self.ask.headers.clone()
     }
+}
+
+/// The cookie by which somebody who looks for a fault has a page as its origin made it, whole and unmoved.
+const OFF: &[u8] = b"spdy=off";
+
+/// Whether the client wants nothing rewritten.
+#[must_use]
+pub fn is_off(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .flat_map(|cookies| cookies.as_bytes().split(|byte| *byte == b';'))
+        .any(|cookie| cookie.trim_ascii() == OFF)
 }
 
 /// Of what a client says of itself, what it says of whatever it asks for.

@@ -107,6 +107,30 @@ async fn nothing_is_fetched_ahead_where_that_is_not_wanted() {
 }
 
 #[tokio::test]
+async fn sheets_that_import_the_next_one_without_end_are_not_followed() {
+    let endless = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let nth: u64 = request.uri().path()[1..].parse().unwrap_or_default();
+        let next = format!("@import '/{}';", nth + 1);
+        std::future::ready(answer(&[CSS, FRESH], next))
+    });
+    let port = endless.address.port();
+    let many: String = (1..=100)
+        .map(|nth| format!("<img src='http://cdn.test:{port}/{nth}00'>"))
+        .collect();
+    let first = format!("<link rel=stylesheet href='http://cdn.test:{port}/1'>");
+    let own = own(format!("<!doctype html>{first}{many}"));
+    let proxy = before(&own, &endless, "");
+    get(&proxy, "/", &[]).await;
+    while endless.times("/3") == 0 || endless.times("/6300") == 0 {
+        tokio::task::yield_now().await;
+    }
+    // Whatever else was begun is asked for before this is.
+    get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/99"), &[]).await;
+    assert_eq!(endless.times("/4"), 0, "one step too far");
+    assert_eq!(endless.times("/6400"), 0, "one thing too many");
+}
+
+#[tokio::test]
 async fn what_is_no_ones_to_ask_for_is_not_asked_for() {
     let other = other();
     let own = own(html(&other));
@@ -189,6 +213,18 @@ async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each(
         1,
         "one is kept, and made into the others"
     );
+}
+
+#[tokio::test]
+async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
+    let other = other();
+    let text = html(&other);
+    let own = own(text.clone());
+    let proxy = before(&own, &other, "");
+    for (cookie, is_rewritten) in [("a=1", true), ("a=1; spdy=off", false), ("", true)] {
+        let page = get(&proxy, "/", &[("cookie", cookie)]).await;
+        assert_eq!(page.text() != text, is_rewritten, "{cookie}");
+    }
 }
 
 #[tokio::test]
