@@ -68,8 +68,9 @@ impl Key {
         (bytes.iter().filter(|byte| **byte == 0).count() == ZEROS).then_some(Self(bytes))
     }
 
-    /// Where keys with this prefix begin in order; no key itself.
-    pub(crate) fn at_prefix(prefix: Bytes) -> Self {
+    /// Where the keys of a [`Scope::prefix`] begin in order: a bound of a range, and no key itself.
+    #[must_use]
+    pub fn at_prefix(prefix: Bytes) -> Self {
         Self(prefix)
     }
 

@@ -275,6 +275,26 @@ impl Encoder {
     }
 }
 
+/// A name for the file of `stored` under `key`: of what takes its place the same, of all else another.
+///
+/// 64 hexadecimal digits, the first 32 of the key alone.
+#[must_use]
+pub fn file_name(key: &Key, stored: &Stored) -> String {
+    let of_key = Sha256::digest(key.as_bytes());
+    let mut selecting = Sha256::new();
+    for field in &stored.facts.selecting {
+        let lines = field.is_named().then_some(field.normal_form());
+        for part in [Some(field.name.as_str().as_bytes()), lines] {
+            let len = part.map_or(u64::MAX, |part| part.len() as u64);
+            selecting.update(len.to_be_bytes());
+            selecting.update(part.unwrap_or_default());
+        }
+    }
+    let digest = selecting.finalize();
+    let digits = of_key[..16].iter().chain(&digest[..16]);
+    digits.map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn chunk_digest(seal: &[u8; DIGEST_BYTES], index: u64, chunk: &[u8]) -> [u8; DIGEST_BYTES] {
     let mut digest = Sha256::new();
     digest.update(seal);

@@ -39,13 +39,20 @@ pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     Some(names)
 }
 
-/// What one field of the request said that an answer was asked for with.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// What one field of the request said that an answer was asked for with. Equal if it says the same.
+#[derive(Clone, Debug)]
 pub(crate) struct Selecting {
     pub(crate) name: HeaderName,
     /// The lines as they came.
     pub(crate) lines: Vec<HeaderValue>,
     normal: Vec<u8>,
+}
+
+impl PartialEq for Selecting {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, self.is_named(), &self.normal)
+            == (&other.name, other.is_named(), &other.normal)
+    }
 }
 
 impl Selecting {
@@ -71,7 +78,16 @@ impl Selecting {
         }
         // To say nothing is not to say something empty.
         let present = lines.iter().next().is_some();
-        present && !self.lines.is_empty() && normal_form(&self.name, lines.iter()) == self.normal
+        present && self.is_named() && normal_form(&self.name, lines.iter()) == self.normal
+    }
+
+    /// Whether the request had the field at all.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    pub(crate) fn normal_form(&self) -> &[u8] {
+        &self.normal
     }
 
     /// Bytes that this holds, for a store that counts them.

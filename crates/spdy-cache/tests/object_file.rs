@@ -8,7 +8,7 @@ use spdy_cache::body::{Body, CHUNK_BYTES};
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, Parts};
 use spdy_cache::object_file::{
-    Encoder, FileError, Layout, MAX_HEAD_BYTES, OpenObject, PREFIX_BYTES,
+    Encoder, FileError, Layout, MAX_HEAD_BYTES, OpenObject, PREFIX_BYTES, file_name,
 };
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
@@ -136,6 +136,38 @@ fn a_head_past_its_limit_is_neither_written_nor_read() {
         Layout::decode(&prefix),
         Err(FileError::HeadLength { .. })
     ));
+}
+
+#[test]
+fn what_takes_anothers_place_has_its_name_and_nothing_else_has() {
+    let named = |request: &str, vary: &str| {
+        let fields = format!("cache-control: max-age=60\n{vary}");
+        let stored = may_store(
+            &Policy::site(),
+            &get(request),
+            &answer(200, &fields),
+            Times::at(now()),
+        )
+        .unwrap();
+        file_name(&key(), &stored)
+    };
+    let vary = "vary: foo, bar";
+    assert_eq!(named("foo: 1, 2", vary), named("foo: 1,2\nx: 1", vary));
+    assert_eq!(named("foo: 1", vary).len(), 64);
+    let names = [
+        named("foo: 1", vary),
+        named("foo: 2", vary),
+        named("bar: 1", vary),
+        named("foo:", vary),
+        named("", vary),
+        named("", ""),
+    ];
+    let different: std::collections::BTreeSet<&String> = names.iter().collect();
+    assert_eq!(different.len(), names.len(), "{names:?}");
+    assert!(
+        names.iter().all(|name| name[..32] == names[0][..32]),
+        "{names:?}"
+    );
 }
 
 #[test]

@@ -116,6 +116,11 @@ pub struct CacheConfig {
     pub memory_mib: usize,
     /// The largest body kept, MiB. Default 32.
     pub object_mib: usize,
+    /// A folder of its own where what is kept outlives a restart; `None`: memory alone. Pages with capabilities are found
+    /// again only with the same `secret_file`.
+    pub disk: Option<PathBuf>,
+    /// Room for all files there, MiB. Default 4096.
+    pub disk_mib: usize,
     /// Answers to requests with cookies are kept although they do not say that everyone may have them (`public`, `s-maxage`).
     /// Default no: origins forget to say that an answer is for one visitor.
     pub after_cookies: bool,
@@ -129,6 +134,8 @@ impl Default for CacheConfig {
         Self {
             memory_mib: 256,
             object_mib: 32,
+            disk: None,
+            disk_mib: 4096,
             after_cookies: false,
             obey_reload: false,
         }
@@ -321,6 +328,10 @@ impl Config {
         if self.cache.object_mib > self.cache.memory_mib {
             let (what, got) = ("cache.object_mib", self.cache.object_mib);
             return value(what, "no more than cache.memory_mib", &got);
+        }
+        if self.cache.disk.is_some() && self.cache.object_mib > self.cache.disk_mib {
+            let (what, got) = ("cache.object_mib", self.cache.object_mib);
+            return value(what, "no more than cache.disk_mib", &got);
         }
         let mut names = std::collections::BTreeSet::new();
         for site in &self.site {

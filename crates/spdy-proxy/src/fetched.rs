@@ -292,7 +292,7 @@ impl Fetch {
                 let stored = again(stored);
                 let key = &self.wanted.key;
                 let body = object.body().clone();
-                let kept = self.proxy.memory.keep(key, Stored::clone(&stored), body);
+                let kept = self.proxy.keep(key, &stored, body);
                 if let (Some(leader), Some(object)) = (&mut self.leader, kept) {
                     leader.land(Arc::new(Landing {
                         stored: stored.clone(),
@@ -302,7 +302,10 @@ impl Fetch {
                 let ttl = stored.ttl(now);
                 (stored, status.stored(true).ttl(ttl))
             }
-            Merged::UseOnce(stored, why) => (again(stored), status.detail(&why.token())),
+            Merged::UseOnce(stored, why) => {
+                self.proxy.forget(&self.wanted.key, &object);
+                (again(stored), status.detail(&why.token()))
+            }
         };
         let response = self
             .proxy
@@ -490,9 +493,7 @@ impl Pump {
         }
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
-            self.proxy
-                .memory
-                .keep(&self.key, Stored::clone(&stored), body);
+            self.proxy.keep(&self.key, &stored, body);
         }
         drop(self.leader);
     }

@@ -21,6 +21,7 @@ pub mod coding;
 pub mod companions;
 pub mod config;
 pub mod counters;
+pub mod disk;
 pub mod encoded_body;
 pub mod encodings;
 pub mod flight;

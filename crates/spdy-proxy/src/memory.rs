@@ -37,6 +37,12 @@ impl Memory {
             .ok()
     }
 
+    /// Takes one object out, if it is still in.
+    pub fn forget(&self, object: &Object) {
+        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        store.remove(object);
+    }
+
     /// Purges a scope; how many objects were meant.
     pub fn purge(&self, scope: &Scope<'_>, how: Purge) -> usize {
         let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -14,7 +14,7 @@
 //! ```
 
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
@@ -41,6 +41,7 @@ use crate::admin;
 use crate::companions::{self, Companions};
 use crate::config::{CacheConfig, LearnConfig};
 use crate::counters::{Counters, Family, Outcome};
+use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
@@ -89,7 +90,8 @@ pub(crate) type Lead = Leader<Key, Landing>;
 pub struct Proxy {
     sites: RwLock<Arc<Sites>>,
     upstream: RwLock<Arc<Upstream>>,
-    pub(crate) memory: Memory,
+    memory: Memory,
+    disk: OnceLock<Disk>,
     encodings: Encodings,
     pub(crate) companions: Companions,
     /// What was done so far.
@@ -126,6 +128,7 @@ impl Proxy {
                 max_object_bytes: (config.object_mib << 20) as u64,
                 ..store::Config::default()
             }),
+            disk: OnceLock::new(),
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
             companions: Companions::default(),
             counters: Counters::default(),
@@ -144,6 +147,19 @@ impl Proxy {
             runtime,
             calendar,
         })
+    }
+
+    /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
+    pub fn keep_on(&self, disk: Disk) {
+        if self.disk.set(disk).is_err() {
+            tracing::warn!("a second disk was given");
+        }
+    }
+
+    /// The tier on a disk, if there is one.
+    #[must_use]
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.get()
     }
 
     /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
@@ -216,10 +232,24 @@ impl Proxy {
     /// The answer to what is wanted.
     async fn want(self: &Arc<Self>, wanted: Wanted, body: Body) -> Response<Body> {
         let policy = self.policy(wanted.whose());
-        let variants = self.memory.find(&wanted.key);
-        let variants = variants.as_deref().unwrap_or_default();
+        let mut kept = self.memory.find(&wanted.key);
         let now = self.hour();
-        let found = lookup::lookup(policy, &wanted.ask, variants, now);
+        let mut found = lookup::lookup(
+            policy,
+            &wanted.ask,
+            kept.as_deref().unwrap_or_default(),
+            now,
+        );
+        if matches!(found, Lookup::Miss(_)) && self.lift(&wanted).await {
+            kept = self.memory.find(&wanted.key);
+            found = lookup::lookup(
+                policy,
+                &wanted.ask,
+                kept.as_deref().unwrap_or_default(),
+                now,
+            );
+        }
+        let variants = kept.as_deref().unwrap_or_default();
         let forward = found.forward();
         match found {
             Lookup::Fresh { index, .. } => {
@@ -248,6 +278,42 @@ impl Proxy {
                 respond::marked(response, Outcome::NOT_KEPT)
             }
         }
+    }
+
+    /// Lifts what the disk has for `wanted` into memory; `false` if it has nothing.
+    async fn lift(&self, wanted: &Wanted) -> bool {
+        let Some(disk) = self.disk.get() else {
+            return false;
+        };
+        let policy = self.policy(wanted.whose());
+        match disk.find(&wanted.key, &wanted.ask.headers, policy).await {
+            Some((stored, body)) => self.memory.keep(&wanted.key, stored, body).is_some(),
+            None => false,
+        }
+    }
+
+    /// Keeps an answer in every tier.
+    pub(crate) fn keep(&self, key: &Key, stored: &Arc<Stored>, body: KeptBody) -> Option<Object> {
+        if let Some(disk) = self.disk.get() {
+            disk.keep(key, stored.clone(), body.clone());
+        }
+        self.memory.keep(key, Stored::clone(stored), body)
+    }
+
+    /// Keeps `object` no longer, in any tier: the origin took its leave back.
+    pub(crate) fn forget(&self, key: &Key, object: &Object) {
+        if let Some(disk) = self.disk.get() {
+            disk.forget(key, object.stored());
+        }
+        self.memory.forget(object);
+    }
+
+    /// Purges a scope in every tier; how many objects of memory were meant.
+    fn purge_scope(&self, scope: &Scope<'_>, how: Purge) -> usize {
+        if let Some(disk) = self.disk.get() {
+            disk.purge(scope);
+        }
+        self.memory.purge(scope, how)
     }
 
     /// Answers from what is kept.
@@ -401,7 +467,7 @@ impl Proxy {
                 target: uri.path_and_query().map_or("/", |target| target.as_str()),
                 rules: "",
             };
-            self.memory.purge(&Scope::Url(parts), Purge::Hard);
+            self.purge_scope(&Scope::Url(parts), Purge::Hard);
         }
     }
 
@@ -571,11 +637,14 @@ impl Proxy {
             }
             (None, None, Some(tag), Some(site)) => {
                 let tag = Tag::of_site(site.rules.site_origin(), tag);
+                if let Some(disk) = self.disk.get() {
+                    disk.purge_tag(&tag);
+                }
                 self.memory.purge_tag(&tag, how)
             }
-            (None, None, None, Some(site)) => self
-                .memory
-                .purge(&Scope::Site(site.rules.site_origin()), how),
+            (None, None, None, Some(site)) => {
+                self.purge_scope(&Scope::Site(site.rules.site_origin()), how)
+            }
             (None, None, Some(_), None) => return Err("a tag wants a site".to_owned()),
             _ => return Err("want one of url, prefix, tag, or a site alone".to_owned()),
         };
@@ -618,8 +687,8 @@ impl Proxy {
                     rules: "",
                 };
                 count += match is_whole {
-                    true => self.memory.purge(&Scope::Url(parts), how),
-                    false => self.memory.purge(&Scope::Prefix(parts), how),
+                    true => self.purge_scope(&Scope::Url(parts), how),
+                    false => self.purge_scope(&Scope::Prefix(parts), how),
                 };
             }
         }
@@ -665,16 +734,20 @@ impl Proxy {
         let Seat::Leader(leader) = seat else {
             return;
         };
-        self.counters.count(Family::Ahead, "fetched");
-        let fetch = Fetch {
-            proxy: self.clone(),
-            wanted,
-            known: None,
-            leader: Some(leader),
-            forward: Forward::UriMiss,
-            is_wanted_now: false,
-        };
+        let proxy = self.clone();
         self.runtime.spawn(Box::pin(async move {
+            if proxy.lift(&wanted).await {
+                return drop(leader);
+            }
+            proxy.counters.count(Family::Ahead, "fetched");
+            let fetch = Fetch {
+                proxy,
+                wanted,
+                known: None,
+                leader: Some(leader),
+                forward: Forward::UriMiss,
+                is_wanted_now: false,
+            };
             let _ = fetch.run(Body::empty()).await;
         }));
     }

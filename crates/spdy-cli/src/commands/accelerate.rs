@@ -187,6 +187,9 @@ async fn accelerate(
         runtime.clone(),
         Calendar::default(),
     );
+    if let Some(disk) = accelerate_setup::disk(config)? {
+        proxy.keep_on(disk);
+    }
     let operator = match &config.admin {
         Some(admin) => {
             let metrics = accelerate_metrics::registry(&proxy, &counted, &hits);
@@ -301,6 +304,9 @@ async fn accelerate(
     stop.set();
     while running.join_next().await.is_some() {}
     proxy.close().await;
+    if let Some(disk) = proxy.disk() {
+        disk.settled().await;
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -49,13 +50,39 @@ impl Collector for OfProxy {
         for (what, count) in all {
             put(&mut metric, &[("event", what)], count)?;
         }
+        let disk = self.0.disk().map(|disk| (disk.held(), disk.counters()));
+        if let Some((_, counters)) = &disk {
+            let all = [
+                ("hits", &counters.hits),
+                ("written", &counters.written),
+                ("unwritten", &counters.unwritten),
+                ("broken", &counters.broken),
+                ("evicted", &counters.evicted),
+            ];
+            let help = "Objects of the tier on a disk by what became of them";
+            let mut metric = counter(&mut encoder, "cache_disk_objects", help)?;
+            for (what, count) in all {
+                put(
+                    &mut metric,
+                    &[("event", what)],
+                    count.load(Ordering::Relaxed),
+                )?;
+            }
+        }
         let mut held = gauge(
             &mut encoder,
             "cache_held_bytes",
             "Bytes of all that is kept",
         )?;
         put_gauge(&mut held, &[("tier", "memory")], bytes)?;
+        if let Some(((_, bytes), _)) = disk {
+            put_gauge(&mut held, &[("tier", "disk")], bytes)?;
+        }
         let mut held = gauge(&mut encoder, "cache_held_objects", "Objects that are kept")?;
-        put_gauge(&mut held, &[("tier", "memory")], objects as u64)
+        put_gauge(&mut held, &[("tier", "memory")], objects as u64)?;
+        if let Some(((objects, _), _)) = disk {
+            put_gauge(&mut held, &[("tier", "disk")], objects as u64)?;
+        }
+        Ok(())
     }
 }

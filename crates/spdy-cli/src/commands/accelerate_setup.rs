@@ -16,6 +16,7 @@ use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
+use spdy_proxy::disk::Disk;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
 
@@ -49,6 +50,16 @@ pub(super) fn secret(config: &Config) -> anyhow::Result<Vec<u8>> {
         return Err(Usage(why).into());
     }
     Ok(secret.trim_ascii().to_vec())
+}
+
+/// The tier on a disk, if one is wanted.
+pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
+    let Some(folder) = &config.cache.disk else {
+        return Ok(None);
+    };
+    let disk = Disk::open(folder, (config.cache.disk_mib as u64) << 20);
+    let disk = disk.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
+    Ok(Some(disk))
 }
 
 /// The sockets.

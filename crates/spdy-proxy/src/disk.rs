@@ -1,0 +1,618 @@
+//! The tier on a disk: what was kept outlives a restart, and a kill, and is never served torn.
+//!
+//! ```text
+//!  keep ──queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
+//!  find ──queue──▶ readers: head ──▶ seal ──▶ chunks, each checked            what does not check is removed: a miss
+//!  purge ────────▶ index, at once; files by the writer, before it says so
+//!  start ────────▶ reads every head; what is torn, or of another version, is removed
+//! ```
+//!
+//! A file is one object ([`object_file`]), named by what it is for, so that a newer answer takes the other's place by
+//! renaming. The index in memory has keys, tags, lengths and when each was used last; by that the disk is kept within so
+//! many bytes. Nothing waits for a disk that is slow or full but who asks it: writes past a queue's room are left out, and
+//! what cannot be written is told in the log, counted, and served from memory all the same.
+//!
+//! A soft purge is a hard one here: what is stale in memory may serve while it is fetched anew, and after a restart
+//! nobody remembers that it was purged.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use spdy_cache::body::{Body, Gathering};
+use spdy_cache::key::{Key, Scope};
+use spdy_cache::object_file::{Encoder, Layout, OpenObject, PREFIX_BYTES, file_name};
+use spdy_cache::policy::Policy;
+use spdy_cache::stored::Stored;
+use spdy_cache::tags::{self, Tag};
+use tokio::sync::oneshot;
+
+/// Threads that read.
+const READERS: usize = 2;
+/// Requests that may wait for a reader; one more is a miss.
+const MAX_READS: usize = 256;
+/// Bytes of bodies that may wait to be written; with more, the next is left out.
+const MAX_WRITE_BYTES: u64 = 64 << 20;
+
+/// Purges that are remembered; what waited through more counts as purged.
+const MAX_PURGED: usize = 256;
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub struct DiskCounters {
+    /// Objects found and whole.
+    pub hits: AtomicU64,
+    /// Objects written.
+    pub written: AtomicU64,
+    /// Objects that were not written: the queue or the disk was full, or it failed.
+    pub unwritten: AtomicU64,
+    /// Files removed because they were not what was written.
+    pub broken: AtomicU64,
+    /// Files removed for want of room.
+    pub evicted: AtomicU64,
+}
+
+/// The tier. Dropping it writes what waits.
+#[derive(Debug)]
+pub struct Disk {
+    shared: Arc<Shared>,
+    reads: mpsc::SyncSender<Find>,
+    writes: Option<mpsc::Sender<Change>>,
+    writer: Option<thread::JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    max_bytes: u64,
+    index: Mutex<Index>,
+    waiting_bytes: AtomicU64,
+    counters: DiskCounters,
+}
+
+/// What was asked of a reader.
+#[derive(Debug)]
+struct Find {
+    key: Key,
+    asked: HeaderMap,
+    policy: Policy,
+    reply: oneshot::Sender<Option<(Stored, Body)>>,
+}
+
+/// What was asked of the writer.
+#[derive(Debug)]
+enum Change {
+    Keep {
+        key: Key,
+        stored: Arc<Stored>,
+        body: Body,
+        purges: u64,
+    },
+    Remove(Vec<String>),
+    Settle(oneshot::Sender<()>),
+}
+
+/// Which files there are.
+#[derive(Debug, Default)]
+struct Index {
+    keys: BTreeMap<Key, BTreeMap<String, Entry>>,
+    tags: BTreeMap<Tag, BTreeSet<(Key, String)>>,
+    /// By last use.
+    turns: BTreeMap<u64, (Key, String)>,
+    next_turn: u64,
+    bytes: u64,
+    /// Purges so far: what was read or queued before one that means it is not believed after it.
+    purges: u64,
+    /// What the latest of them meant.
+    purged: VecDeque<Purged>,
+}
+
+/// What a purge meant.
+#[derive(Debug)]
+enum Purged {
+    Prefix(Bytes),
+    Tag(Tag),
+}
+
+#[derive(Debug)]
+struct Entry {
+    bytes: u64,
+    turn: u64,
+    tags: Vec<Tag>,
+}
+
+impl Disk {
+    /// Opens `folder`, which is made if it is not there, and reads the heads of what is in it. `max_bytes` is what all
+    /// files may have together.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made or read, or another process has it.
+    pub fn open(folder: &Path, max_bytes: u64) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let shared = Arc::new(Shared {
+            folder: folder.to_owned(),
+            max_bytes,
+            index: Mutex::default(),
+            waiting_bytes: AtomicU64::new(0),
+            counters: DiskCounters::default(),
+        });
+        let lock = File::create(folder.join("lock"))?;
+        lock.try_lock().map_err(|error| match error {
+            fs::TryLockError::WouldBlock => io::Error::other("another process has it"),
+            fs::TryLockError::Error(error) => error,
+        })?;
+        shared.scan()?;
+
+        let (reads, to_read) = mpsc::sync_channel::<Find>(MAX_READS);
+        let to_read = Arc::new(Mutex::new(to_read));
+        for number in 0..READERS {
+            let (shared, to_read) = (shared.clone(), to_read.clone());
+            spawn(&format!("disk-read-{number}"), move || {
+                // The lock is held while waiting: whoever is first in it gets the next.
+                while let Ok(find) = { locked(&to_read).recv() } {
+                    let found = shared.find(&find);
+                    // Who asked may be gone.
+                    let _ = find.reply.send(found);
+                }
+            })?;
+        }
+        let (writes, to_write) = mpsc::channel();
+        let writer = {
+            let shared = shared.clone();
+            spawn("disk-write", move || {
+                for change in to_write {
+                    shared.change(change);
+                }
+                drop(lock);
+            })?
+        };
+        Ok(Self {
+            shared,
+            reads,
+            writes: Some(writes),
+            writer: Some(writer),
+        })
+    }
+
+    /// The newest answer under `key` that is for a request with the fields `asked`, checked to its last byte.
+    pub async fn find(
+        &self,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+    ) -> Option<(Stored, Body)> {
+        let purges = {
+            let index = self.shared.index();
+            index.keys.contains_key(key).then_some(index.purges)?
+        };
+        let (reply, found) = oneshot::channel();
+        let find = Find {
+            key: key.clone(),
+            asked: asked.clone(),
+            policy: policy.clone(),
+            reply,
+        };
+        self.reads.try_send(find).ok()?;
+        let found = found.await.ok()??;
+        (!self.shared.index().is_purged_since(purges, key, &found.0)).then_some(found)
+    }
+
+    /// Writes an answer, sooner or later, or not if too much waits already.
+    pub fn keep(&self, key: &Key, stored: Arc<Stored>, body: Body) {
+        let len = body.len();
+        let waiting = self.shared.waiting_bytes.fetch_add(len, Ordering::Relaxed);
+        let purges = self.shared.index().purges;
+        let change = Change::Keep {
+            key: key.clone(),
+            stored,
+            body,
+            purges,
+        };
+        if waiting > MAX_WRITE_BYTES || !self.send(change) {
+            self.shared.waiting_bytes.fetch_sub(len, Ordering::Relaxed);
+            self.shared
+                .counters
+                .unwritten
+                .fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Purges a scope: nothing of it is found from now on, and its files go soon ([`settled`](Self::settled)).
+    pub fn purge(&self, scope: &Scope<'_>) {
+        if let Ok(prefix) = scope.prefix() {
+            let names = self.shared.index().purge_prefix(prefix);
+            self.send(Change::Remove(names));
+        }
+    }
+
+    /// Purges what has a tag, likewise.
+    pub fn purge_tag(&self, tag: &Tag) {
+        let names = self.shared.index().purge_tag(tag);
+        self.send(Change::Remove(names));
+    }
+
+    /// Takes one answer out, if it is in.
+    pub fn forget(&self, key: &Key, stored: &Stored) {
+        let name = file_name(key, stored);
+        if self.shared.index().remove(key, &name).is_some() {
+            self.send(Change::Remove(vec![name]));
+        }
+    }
+
+    /// Waits until everything that was handed over is on the disk, and what was purged is not.
+    pub async fn settled(&self) {
+        let (done, settled) = oneshot::channel();
+        self.send(Change::Settle(done));
+        // An error is a writer that ended, and with it the process.
+        let _ = settled.await;
+    }
+
+    /// Files, and bytes in them.
+    #[must_use]
+    pub fn held(&self) -> (usize, u64) {
+        let index = self.shared.index();
+        (index.turns.len(), index.bytes)
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> &DiskCounters {
+        &self.shared.counters
+    }
+
+    fn send(&self, change: Change) -> bool {
+        self.writes
+            .as_ref()
+            .is_some_and(|writes| writes.send(change).is_ok())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        drop(self.writes.take());
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the disk's writer panicked");
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    fn index(&self) -> MutexGuard<'_, Index> {
+        locked(&self.index)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(&name[..2]).join(name)
+    }
+
+    /// Reads every head, and removes what is not whole.
+    fn scan(&self) -> io::Result<()> {
+        let policy = Policy::site();
+        let mut found = Vec::new();
+        for folder in fs::read_dir(&self.folder)? {
+            let folder = folder?;
+            if !folder.file_type()?.is_dir() {
+                continue;
+            }
+            for file in fs::read_dir(folder.path())? {
+                let path = file?.path();
+                let name = path
+                    .file_name()
+                    .and_then(|name| name.to_str())
+                    .unwrap_or_default()
+                    .to_owned();
+                match open(&path, &policy) {
+                    Ok((object, _)) if file_name(&object.key, &object.stored) == name => {
+                        found.push((name, object));
+                    }
+                    outcome => {
+                        let why = outcome
+                            .err()
+                            .map_or_else(|| "another name".to_owned(), |why| why.to_string());
+                        tracing::info!(path = %path.display(), why, "removed from the cache's folder");
+                        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+                        fs::remove_file(&path)?;
+                    }
+                }
+            }
+        }
+        // Which was used last is not known; which came last is.
+        found.sort_by_key(|(_, object)| object.stored.times().received);
+        let mut index = self.index();
+        for (name, object) in found {
+            index.add(&object.key, &object.stored, name, object.layout.file_len());
+        }
+        let evicted = index.make_room(self.max_bytes);
+        drop(index);
+        self.evict(&evicted);
+        Ok(())
+    }
+
+    fn find(&self, find: &Find) -> Option<(Stored, Body)> {
+        let names: Vec<String> = self.index().keys.get(&find.key)?.keys().cloned().collect();
+        let mut heads = Vec::new();
+        for name in names {
+            match open(&self.path(&name), &find.policy) {
+                Ok((object, file)) if object.key == find.key => heads.push((name, object, file)),
+                Ok(_) => self.broken(&find.key, &name, &"another key"),
+                Err(error) => self.broken(&find.key, &name, &error),
+            }
+        }
+        heads.retain(|(_, object, _)| object.stored.is_for(&find.asked));
+        let (name, object, file) = heads
+            .into_iter()
+            .max_by_key(|(_, object, _)| object.stored.times().received)?;
+        match read_body(&object, file) {
+            Ok(body) => {
+                self.index().used(&find.key, &name);
+                self.counters.hits.fetch_add(1, Ordering::Relaxed);
+                Some((object.stored, body))
+            }
+            Err(error) => {
+                self.broken(&find.key, &name, &error);
+                None
+            }
+        }
+    }
+
+    /// A file that is not what was written is nobody's answer.
+    fn broken(&self, key: &Key, name: &str, why: &dyn std::fmt::Display) {
+        // Purged or replaced in the meantime, it is no fault.
+        if self.index().remove(key, name).is_none() {
+            return;
+        }
+        tracing::warn!(name, %why, "a file of the cache is broken");
+        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+        self.unlink(name);
+    }
+
+    fn change(&self, change: Change) {
+        match change {
+            Change::Keep {
+                key,
+                stored,
+                body,
+                purges,
+            } => {
+                let written = self.write(&key, &stored, &body, purges);
+                self.waiting_bytes.fetch_sub(body.len(), Ordering::Relaxed);
+                let counter = match &written {
+                    Ok(()) => &self.counters.written,
+                    Err(_) => &self.counters.unwritten,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                if let Err(error) = written {
+                    tracing::warn!(%error, "not kept on the disk");
+                }
+            }
+            Change::Remove(names) => names.iter().for_each(|name| self.unlink(name)),
+            Change::Settle(done) => {
+                // Who asked may be gone.
+                let _ = done.send(());
+            }
+        }
+    }
+
+    fn write(&self, key: &Key, stored: &Stored, body: &Body, purges: u64) -> io::Result<()> {
+        let (encoder, start) = Encoder::new(key, stored, body.len())
+            .ok_or_else(|| io::Error::other("its head is too long"))?;
+        let name = file_name(key, stored);
+        let path = self.path(&name);
+        let len = Layout::decode(&start).map_err(io::Error::other)?.file_len();
+        if len > self.max_bytes {
+            return Err(io::Error::other("it is larger than the tier"));
+        }
+        let evicted = self.index().make_room(self.max_bytes - len);
+        self.evict(&evicted);
+        let folder = path.parent().unwrap_or(&self.folder);
+        fs::create_dir_all(folder)?;
+        let new = path.with_extension("new");
+        let outcome = write_new(&new, &start, encoder, body).and_then(|()| {
+            let mut index = self.index();
+            // What was purged since it was handed over does not come back.
+            if index.is_purged_since(purges, key, stored) {
+                return Err(io::Error::other("purged before it was written"));
+            }
+            fs::rename(&new, &path)?;
+            index.add(key, stored, name, len);
+            Ok(())
+        });
+        if outcome.is_err() {
+            // What is left of it would be removed by the next start.
+            let _ = fs::remove_file(&new);
+        }
+        outcome
+    }
+
+    fn evict(&self, names: &[String]) {
+        self.counters
+            .evicted
+            .fetch_add(names.len() as u64, Ordering::Relaxed);
+        names.iter().for_each(|name| self.unlink(name));
+    }
+
+    fn unlink(&self, name: &str) {
+        if let Err(error) = fs::remove_file(self.path(name))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(name, %error, "a file of the cache cannot be removed");
+        }
+    }
+}
+
+fn write_new(path: &Path, start: &[u8], mut encoder: Encoder, body: &Body) -> io::Result<()> {
+    let mut file = io::BufWriter::new(File::create(path)?);
+    file.write_all(start)?;
+    for chunk in body.chunks() {
+        file.write_all(chunk)?;
+        file.write_all(&encoder.chunk_digest(chunk))?;
+    }
+    file.into_inner()?.sync_data()
+}
+
+/// Reads a file's head; the file then stands at its body.
+fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File)> {
+    let mut file = File::open(path)?;
+    let mut start = vec![0; PREFIX_BYTES];
+    file.read_exact(&mut start)?;
+    let layout = Layout::decode(&start).map_err(io::Error::other)?;
+    let (want, got) = (layout.file_len(), file.metadata()?.len());
+    if want != got {
+        return Err(io::Error::other(format!("{got} bytes, want {want}")));
+    }
+    // No longer than a head may be: the layout has seen to that.
+    start.resize(
+        usize::try_from(layout.body_start()).map_err(io::Error::other)?,
+        0,
+    );
+    file.read_exact(&mut start[PREFIX_BYTES..])?;
+    let object = OpenObject::decode(policy, &start).map_err(io::Error::other)?;
+    Ok((object, file))
+}
+
+fn read_body(object: &OpenObject, mut file: File) -> io::Result<Body> {
+    let mut body = Gathering::new(object.layout.body_len());
+    let mut buffer = Vec::new();
+    for index in 0..object.layout.chunks() {
+        let range = object.layout.chunk(index);
+        buffer.resize(
+            usize::try_from(range.end - range.start).map_err(io::Error::other)?,
+            0,
+        );
+        file.read_exact(&mut buffer)?;
+        let chunk = object
+            .check_chunk(index, &buffer)
+            .map_err(io::Error::other)?;
+        body.push(chunk).map_err(io::Error::other)?;
+    }
+    Ok(body.finish())
+}
+
+impl Index {
+    fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
+        self.remove(key, &name);
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        let tags = tags::of_answer(key, stored.headers());
+        for tag in &tags {
+            self.tags
+                .entry(tag.clone())
+                .or_default()
+                .insert((key.clone(), name.clone()));
+        }
+        self.turns.insert(turn, (key.clone(), name.clone()));
+        self.bytes += bytes;
+        let entry = Entry { bytes, turn, tags };
+        self.keys
+            .entry(key.clone())
+            .or_default()
+            .insert(name, entry);
+    }
+
+    fn used(&mut self, key: &Key, name: &str) {
+        let turn = self.next_turn;
+        let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) else {
+            return;
+        };
+        let place = self
+            .turns
+            .remove(&entry.turn)
+            .expect("every entry has a turn");
+        entry.turn = turn;
+        self.turns.insert(turn, place);
+        self.next_turn += 1;
+    }
+
+    fn remove(&mut self, key: &Key, name: &str) -> Option<Entry> {
+        let names = self.keys.get_mut(key)?;
+        let entry = names.remove(name)?;
+        if names.is_empty() {
+            self.keys.remove(key);
+        }
+        self.turns.remove(&entry.turn);
+        self.bytes -= entry.bytes;
+        for tag in &entry.tags {
+            if let Some(places) = self.tags.get_mut(tag) {
+                places.remove(&(key.clone(), name.to_owned()));
+                if places.is_empty() {
+                    self.tags.remove(tag);
+                }
+            }
+        }
+        Some(entry)
+    }
+
+    /// Takes out what was used longest ago until at most `room` bytes are left; the names of what goes.
+    fn make_room(&mut self, room: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        while self.bytes > room
+            && let Some((_, (key, name))) = self.turns.first_key_value()
+        {
+            let (key, name) = (key.clone(), name.clone());
+            self.remove(&key, &name);
+            names.push(name);
+        }
+        names
+    }
+
+    fn purge_prefix(&mut self, prefix: Vec<u8>) -> Vec<String> {
+        let prefix = Bytes::from(prefix);
+        let from = Bound::Included(Key::at_prefix(prefix.clone()));
+        let keys = self.keys.range((from, Bound::Unbounded));
+        let meant = keys.take_while(|(key, _)| key.as_bytes().starts_with(&prefix));
+        let places =
+            meant.flat_map(|(key, names)| names.keys().map(|name| (key.clone(), name.clone())));
+        let places = places.collect();
+        self.purge(places, Purged::Prefix(prefix))
+    }
+
+    fn purge_tag(&mut self, tag: &Tag) -> Vec<String> {
+        let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
+        self.purge(places, Purged::Tag(tag.clone()))
+    }
+
+    fn purge(&mut self, places: Vec<(Key, String)>, what: Purged) -> Vec<String> {
+        self.purges += 1;
+        self.purged.push_front(what);
+        self.purged.truncate(MAX_PURGED);
+        let gone = places.into_iter().map(|(key, name)| {
+            self.remove(&key, &name);
+            name
+        });
+        gone.collect()
+    }
+
+    /// Whether a purge later than the first `purges` meant this.
+    fn is_purged_since(&self, purges: u64, key: &Key, stored: &Stored) -> bool {
+        let later = self.purges - purges;
+        if later > self.purged.len() as u64 {
+            return true;
+        }
+        // At most as many as are remembered.
+        self.purged
+            .iter()
+            .take(later as usize)
+            .any(|purged| match purged {
+                Purged::Prefix(prefix) => key.as_bytes().starts_with(prefix),
+                Purged::Tag(tag) => tags::of_answer(key, stored.headers()).contains(tag),
+            })
+    }
+}

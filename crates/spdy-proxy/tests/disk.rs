@@ -1,0 +1,261 @@
+//! The tier on a disk: what outlives what, and what is never found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, Request, Response, request};
+use spdy_cache::body::Body;
+use spdy_cache::freshness::Times;
+use spdy_cache::key::{Key, Parts, Scope};
+use spdy_cache::policy::Policy;
+use spdy_cache::storable::may_store;
+use spdy_cache::stored::Stored;
+use spdy_cache::tags::Tag;
+use spdy_proxy::disk::Disk;
+
+const ROOM: u64 = 10 << 20;
+
+fn parts(target: &str) -> Parts<'_> {
+    Parts {
+        site: "site.test",
+        scheme: "https",
+        host: "site.test",
+        port: 443,
+        target,
+        rules: "",
+    }
+}
+
+fn key(target: &str) -> Key {
+    Key::new(&parts(target)).unwrap()
+}
+
+fn asked(language: &str) -> request::Parts {
+    let request = Request::get("https://site.test/").header("accept-language", language);
+    request.body(()).unwrap().into_parts().0
+}
+
+fn stored(language: &str, seconds: u64) -> Arc<Stored> {
+    let answer = Response::builder()
+        .header("cache-control", "max-age=600")
+        .header("vary", "accept-language")
+        .header("cache-tag", format!("lang-{language}"));
+    let head = answer.body(()).unwrap().into_parts().0;
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_262_400 + seconds);
+    Arc::new(may_store(&Policy::site(), &asked(language), &head, Times::at(now)).unwrap())
+}
+
+fn body(len: usize, seed: u8) -> Body {
+    Body::copy_of(
+        &(0..len)
+            .map(|at| (at / 7) as u8 ^ seed)
+            .collect::<Vec<u8>>(),
+    )
+}
+
+async fn found(disk: &Disk, target: &str, language: &str) -> Option<Body> {
+    let headers: HeaderMap = asked(language).headers;
+    let (_, body) = disk.find(&key(target), &headers, &Policy::site()).await?;
+    Some(body)
+}
+
+/// The files of objects in `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let folders = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let files = folders
+        .filter(|path| path.is_dir())
+        .flat_map(|path| fs::read_dir(path).unwrap());
+    let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[tokio::test]
+async fn what_was_kept_outlives_the_process_with_all_its_variants() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    for (language, seed) in [("en", 1), ("de", 2)] {
+        disk.keep(&key("/a"), stored(language, 0), body(200_000, seed));
+    }
+    disk.keep(&key("/empty"), stored("en", 0), Body::default());
+    drop(disk);
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    assert_eq!(found(&disk, "/a", "en").await, Some(body(200_000, 1)));
+    assert_eq!(found(&disk, "/a", "DE").await, Some(body(200_000, 2)));
+    assert_eq!(found(&disk, "/empty", "en").await, Some(Body::default()));
+    assert_eq!(found(&disk, "/a", "fr").await, None);
+    assert_eq!(found(&disk, "/b", "en").await, None);
+    assert_eq!(disk.counters().hits.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_newer_answer_takes_the_others_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    disk.keep(&key("/a"), stored("en", 0), body(100, 1));
+    disk.keep(&key("/a"), stored("en", 9), body(200, 2));
+    disk.settled().await;
+    assert_eq!(found(&disk, "/a", "en").await, Some(body(200, 2)));
+    assert_eq!((disk.held().0, files(folder.path()).len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_is_torn_or_not_ours_is_removed_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let fill = || async {
+        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        disk.keep(&key("/a"), stored("en", 0), body(100_000, 1));
+        disk.settled().await;
+    };
+    let whole = {
+        fill().await;
+        fs::read(&files(folder.path())[0]).unwrap()
+    };
+    for (case, bytes) in [
+        ("cut in the body", whole[..whole.len() - 1].to_vec()),
+        ("cut in the head", whole[..100].to_vec()),
+        ("cut to nothing", Vec::new()),
+        ("with more behind it", [&whole[..], b"x"].concat()),
+        ("with a bit flipped in its head", {
+            let mut flipped = whole.clone();
+            flipped[60] ^= 1;
+            flipped
+        }),
+    ] {
+        fill().await;
+        let path = files(folder.path()).remove(0);
+        fs::write(&path, bytes).unwrap();
+        // What a kill leaves of a write.
+        fs::write(path.with_extension("new"), &whole[..5000]).unwrap();
+        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        assert_eq!(found(&disk, "/a", "en").await, None, "{case}");
+        assert_eq!(files(folder.path()), [] as [PathBuf; 0], "{case}");
+        assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 2, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_bit_flipped_in_a_body_is_seen_before_a_byte_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    disk.keep(&key("/a"), stored("en", 0), body(200_000, 1));
+    disk.settled().await;
+    let path = files(folder.path()).remove(0);
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.len() - 50_000;
+    bytes[at] ^= 4;
+    fs::write(&path, bytes).unwrap();
+    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert_eq!((disk.held(), files(folder.path()).len()), ((0, 0), 0));
+    assert_eq!(disk.counters().broken.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn files_stay_within_their_bytes_and_what_was_used_last_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let room = 300_000;
+    let disk = Disk::open(folder.path(), room).unwrap();
+    disk.keep(&key("/used"), stored("en", 0), body(50_000, 0));
+    for number in 0..20 {
+        disk.keep(
+            &key(&format!("/{number}")),
+            stored("en", 0),
+            body(50_000, number),
+        );
+        disk.settled().await;
+        assert!(
+            found(&disk, "/used", "en").await.is_some(),
+            "after {number}"
+        );
+        let on_disk: u64 = files(folder.path())
+            .iter()
+            .map(|path| fs::metadata(path).unwrap().len())
+            .sum();
+        assert!(
+            on_disk <= room && disk.held().1 == on_disk,
+            "{on_disk} bytes"
+        );
+    }
+    assert_eq!(disk.counters().evicted.load(Ordering::Relaxed), 16);
+    disk.keep(&key("/large"), stored("en", 0), body(300_000, 0));
+    disk.settled().await;
+    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+    drop(disk);
+    let smaller = Disk::open(folder.path(), 110_000).unwrap();
+    assert_eq!((smaller.held().0, files(folder.path()).len()), (2, 2));
+}
+
+#[tokio::test]
+async fn what_is_purged_is_not_found_again_not_after_a_restart_and_not_if_it_waited_to_be_written()
+{
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    for target in ["/a", "/a?x", "/b"] {
+        for language in ["en", "de"] {
+            disk.keep(&key(target), stored(language, 0), body(1000, 1));
+        }
+    }
+    // Some of it is written by now, and some is not.
+    disk.purge(&Scope::Url(parts("/a")));
+    disk.purge_tag(&Tag::of_site("site.test", "lang-de"));
+    disk.settled().await;
+    let expect = [
+        ("/a", "en", false),
+        ("/a?x", "en", true),
+        ("/b", "en", true),
+        ("/b", "de", false),
+    ];
+    for (target, language, there) in expect {
+        assert_eq!(
+            found(&disk, target, language).await.is_some(),
+            there,
+            "{target} {language}"
+        );
+    }
+    drop(disk);
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    for (target, language, there) in expect {
+        assert_eq!(
+            found(&disk, target, language).await.is_some(),
+            there,
+            "{target} {language}, restarted"
+        );
+    }
+    disk.purge(&Scope::Site("site.test"));
+    disk.settled().await;
+    assert_eq!((disk.held(), files(folder.path()).len()), ((0, 0), 0));
+    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.settled().await;
+    assert!(
+        found(&disk, "/a", "en").await.is_some(),
+        "a purge is of what was, not of what comes"
+    );
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_written_costs_nothing_but_what_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    // A file where each folder would be.
+    for number in 0..=255u8 {
+        fs::write(folder.path().join(format!("{number:02x}")), "").unwrap();
+    }
+    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.settled().await;
+    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn two_processes_do_not_share_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Disk::open(folder.path(), ROOM).unwrap();
+    assert!(Disk::open(folder.path(), ROOM).is_err());
+    drop(first);
+    assert!(Disk::open(folder.path(), ROOM).is_ok());
+}
