@@ -4,6 +4,7 @@
 //! `scripts/setup-peers` installs. A missing peer is a failure that says so; `SPDY_SKIP_PEERS=1` leaves the
 //! peers out for a quick run.
 
+mod accelerate;
 mod bench;
 mod browsers;
 mod cli;

@@ -1,0 +1,275 @@
+//! `spdy accelerate` as an operator meets it: its configuration, its log, its door, and being asked to read anew.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::support::program::{Served, ended_with, spdy};
+
+/// The example that is shipped, from the root of the tree.
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
+
+fn check(text: &str) -> (i32, String) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("site.toml");
+    std::fs::write(&path, text).expect("the folder can be written to");
+    let mut command = spdy(&["accelerate", "--check"]);
+    let output = command.arg(&path).output().expect("it can be started");
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    (output.status.code().expect("it ends by itself"), told)
+}
+
+#[test]
+fn the_example_that_is_shipped_is_good() {
+    let output = ended_with(0, &mut spdy(&["accelerate", "--check", EXAMPLE]));
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    assert_eq!(told, "good: example.com, www.example.com\n");
+    // What stands in comments is good, too.
+    let text = std::fs::read_to_string(EXAMPLE).expect("it is there");
+    let text: String = text
+        .lines()
+        .map(|line| match line.strip_prefix("# [") {
+            Some(rest) => format!("[{rest}\n"),
+            None => match line.strip_prefix("# ").filter(|line| line.contains(" = ")) {
+                Some(rest) if !rest.contains("secret") && !rest.contains(".pem") => {
+                    format!("{rest}\n")
+                }
+                _ => format!("{line}\n"),
+            },
+        })
+        .collect();
+    assert!(text.contains("\n[[dns.zone]]\n") && text.contains("\n[admin]\n"));
+    let (code, told) = check(&text);
+    assert_eq!(
+        (code, &told[..]),
+        (0, "good: example.com, www.example.com\n")
+    );
+}
+
+#[test]
+fn a_configuration_that_cannot_work_is_told_with_its_key() {
+    let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    for (text, key) in [
+        ("", "site"),
+        (
+            "[[site]]\nnames = []\norigin = 'https://b.test'\n",
+            "site.names",
+        ),
+        (
+            "[[site]]\nnames = ['A.test']\norigin = 'https://b.test'\n",
+            "lower case",
+        ),
+        (
+            "[[site]]\nnames = ['a.test']\norigin = 'ftp://b.test'\n",
+            "site.origin",
+        ),
+        (
+            "[[site]]\nnames = ['a.test']\norigin = 'https://b.test/path'\n",
+            "without a path",
+        ),
+        (&format!("{site}{site}"), "a name of one site"),
+        (
+            &format!("[listen]\nprotocols = ['spdy/4']\n{site}"),
+            "listen.protocols",
+        ),
+        (&format!("[listen]\ntls = []\n{site}"), "listen"),
+        (
+            &format!("[cache]\nmemory_mib = 1\nobject_mib = 2\n{site}"),
+            "cache.object_mib",
+        ),
+        (&format!("[tls]\ncertificate = 'a.pem'\n{site}"), "tls"),
+        (
+            &format!("[dns]\nlisten = ['127.0.0.1:53']\n{site}"),
+            "dns.zone",
+        ),
+        (
+            &format!("{site}[[site.rewrite.hosts]]\nhost = '10.0.0.1'\n"),
+            "10.0.0.1",
+        ),
+        (&format!("{site}colour = 'red'\n"), "colour"),
+    ] {
+        let (code, told) = check(text);
+        assert_eq!(code, 2, "{text}\n{told}");
+        assert!(told.contains(key), "{text}\n{told}");
+    }
+    let (code, told) = {
+        let output = spdy(&["accelerate", "no-such.toml"]).output();
+        let output = output.expect("it can be started");
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("no-such.toml"), "{told}");
+}
+
+/// One that runs, and what it says on stdout, a line of JSON each.
+struct Accelerator {
+    child: Child,
+    lines: BufReader<std::process::ChildStdout>,
+    ready: Value,
+}
+
+impl Drop for Accelerator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Accelerator {
+    fn start(config: &Path) -> Self {
+        let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
+        command
+            .arg(config)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().expect("it can be started");
+        let stdout = child.stdout.take().expect("it is piped");
+        let mut accelerator = Self {
+            child,
+            lines: BufReader::new(stdout),
+            ready: Value::Null,
+        };
+        accelerator.ready = accelerator.line();
+        accelerator
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("it says something");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn address(&self, pointer: &str) -> SocketAddr {
+        let address = self.ready.pointer(pointer).and_then(Value::as_str);
+        address.expect("it listens").parse().expect("an address")
+    }
+}
+
+/// Sends `request` to `to`, and gives the answer as text.
+fn talk(to: SocketAddr, request: &str) -> String {
+    let mut io = TcpStream::connect(to).expect("it listens");
+    io.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    io.read_to_end(&mut answer).expect("it answers, and closes");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn get(to: SocketAddr, host: &str, path: &str) -> String {
+    talk(
+        to,
+        &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+    )
+}
+
+fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
+    let len = wish.len();
+    talk(
+        to,
+        &format!(
+            "POST /purge HTTP/1.1\r\nHost: door\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: {len}\r\n\r\n{wish}"
+        ),
+    )
+}
+
+const TOKEN: &str = "a token of the operator";
+
+#[cfg(unix)]
+#[test]
+fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let site = folder.path().join("site");
+    std::fs::create_dir(&site).expect("the folder can be written to");
+    std::fs::write(site.join("a.txt"), "first").expect("likewise");
+    let origin = Served::start(&site, &[]);
+    let token = folder.path().join("token");
+    std::fs::write(&token, format!("{TOKEN}\n")).expect("likewise");
+    let config = folder.path().join("site.toml");
+    let write = |names: &str| {
+        let text = format!(
+            "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
+             [dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
+             [[dns.zone.names]]\nname = 'ns'\naddresses = ['127.0.0.1']\n\
+             [[site]]\nnames = [{names}]\norigin = 'http://{}'\n",
+            token.display(),
+            origin.plain
+        );
+        std::fs::write(&config, text).expect("likewise");
+    };
+    write("'www.site.test'");
+    let mut accelerator = Accelerator::start(&config);
+    let (here, door) = (
+        accelerator.address("/listening/0/address"),
+        accelerator.address("/admin"),
+    );
+    assert_ne!(accelerator.address("/dns/0").port(), 0);
+    assert_eq!(accelerator.ready["sites"][0], "www.site.test");
+
+    // A folder says when its files changed, so for a while they are fresh.
+    assert!(get(here, "www.site.test", "/a.txt").ends_with("first"));
+    let told = accelerator.line();
+    assert_eq!(
+        (
+            &told["uri"],
+            &told["status"],
+            &told["outcome"],
+            &told["protocol"]
+        ),
+        (
+            &"http://www.site.test/a.txt".into(),
+            &200.into(),
+            &"miss".into(),
+            &"http/1.1".into()
+        )
+    );
+    assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
+    assert_eq!(accelerator.line()["outcome"], "misdirected");
+
+    let metrics = get(door, "door", "/metrics");
+    assert!(
+        metrics.contains("spdy_accelerator_answers_total{outcome=\"miss\"} 1\n")
+            && metrics.contains("spdy_accelerator_answers_total{outcome=\"misdirected\"} 1\n")
+            && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n"),
+        "{metrics}"
+    );
+    let all = r#"{"site": "www.site.test"}"#;
+    for wrong in ["", "a token of the operatoR", "a token of the operator "] {
+        let refused = purge(door, wrong, all);
+        assert!(refused.starts_with("HTTP/1.1 401 "), "{wrong:?}: {refused}");
+    }
+    let purged = purge(door, TOKEN, all);
+    assert!(purged.ends_with(r#"{"purged":1,"soft":false}"#), "{purged}");
+    let wrong = purge(door, TOKEN, r#"{"colour": "red"}"#);
+    assert!(
+        wrong.starts_with("HTTP/1.1 400 ") && wrong.contains("colour"),
+        "{wrong}"
+    );
+    assert!(get(door, "door", "/purge").starts_with("HTTP/1.1 405 "));
+    assert!(get(door, "door", "/other").starts_with("HTTP/1.1 404 "));
+
+    // Another name, without an end of anything.
+    write("'www.site.test', 'new.site.test'");
+    assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
+    let hang_up = || {
+        let id = accelerator.child.id().to_string();
+        let sent = std::process::Command::new("kill")
+            .args(["-HUP", &id])
+            .status();
+        assert!(sent.expect("there is a kill").success());
+    };
+    hang_up();
+    while !get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ") {
+        std::thread::yield_now();
+    }
+    // A configuration that cannot work changes nothing.
+    write("'Not.A.Name'");
+    hang_up();
+    assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
+    assert!(get(here, "www.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
+}
