@@ -239,7 +239,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         "{metrics}"
     );
     let all = r#"{"site": "www.site.test"}"#;
-    for wrong in ["", "a token of the operatoR", "a token of the operator "] {
+    for wrong in ["", "a token of the operatoR", "a token of the operator."] {
         let refused = purge(door, wrong, all);
         assert!(refused.starts_with("HTTP/1.1 401 "), "{wrong:?}: {refused}");
     }
