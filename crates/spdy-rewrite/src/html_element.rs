@@ -38,7 +38,8 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             }
         }
         "meta" => meta(page, element),
-        "link" => link(page, element, reason.as_ref()),
+        // In SVG it is no link, and no void element either: to remove it would be to remove all that follows.
+        "link" if element.namespace_uri() == HTML => link(page, element, reason.as_ref()),
         "script" => script(page, element, reason.as_ref()),
         "style" => style(page, element, reason.as_ref()),
         "img" => {

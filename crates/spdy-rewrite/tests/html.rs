@@ -291,6 +291,8 @@ fn hints_to_connect_go_only_where_everything_is_moved() {
     stays("<link rel=preconnect href=https://stranger.test>");
     stays("<link rel=preconnect href=https://cdn.test data-no-spdy>");
     stays("<link rel=preconnect href=http://cdn.test>");
+    // There it is no link, and what follows stands in it.
+    stays("<svg><link rel=preconnect href=https://cdn.test><g></g></svg><p>");
 }
 
 #[test]
