@@ -19,7 +19,8 @@ use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
 
-use crate::proxy::{Proxy, Purged};
+use crate::proxy::Proxy;
+use crate::purge::Purged;
 
 /// The largest body of a purge, bytes.
 const MAX_BODY: usize = 16 * 1024;

@@ -29,10 +29,11 @@ use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
 
+use crate::ahead::MAX_AHEAD;
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
-use crate::proxy::{Landing, Lead, MAX_AHEAD, NAME, Proxy, Source};
+use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::recording::{Recording, Writer, recording};
 use crate::respond;
 use crate::transform::{self, Rewriter, Work};

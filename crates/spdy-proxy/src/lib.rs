@@ -27,6 +27,7 @@ pub mod encodings;
 pub mod flight;
 pub mod memory;
 pub mod proxy;
+pub mod purge;
 pub mod recording;
 pub mod sites;
 pub mod transform;
@@ -34,6 +35,7 @@ pub mod upstream;
 pub mod visit;
 pub mod wanted;
 
+mod ahead;
 mod fetched;
 mod fields;
 mod respond;

@@ -17,28 +17,21 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
+use http::{Request, Response, StatusCode, header, request};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::invalidate::invalidated_by;
-use spdy_cache::key::{Key, Parts, Scope};
+use spdy_cache::key::Key;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::policy::{Policy, SetCookie};
-use spdy_cache::store::{self, Object, Purge};
+use spdy_cache::store::{self, Object};
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::Tag;
 use spdy_cache::validate::Conditional;
 use spdy_net::calendar::Calendar;
-use spdy_page::replica::Kind as PageKind;
-use spdy_rewrite::kind::Kind;
-use spdy_rewrite::page_report::{PageLeft, PageReport};
-use spdy_rewrite::reference::Reference;
-use spdy_server::push_plan::Known;
 
-use crate::admin;
-use crate::companions::{self, Companions};
+use crate::companions::Companions;
 use crate::config::{CacheConfig, LearnConfig};
 use crate::counters::{Counters, Family, Outcome};
 use crate::disk::Disk;
@@ -58,12 +51,6 @@ pub(crate) const NAME: &str = "spdy";
 /// Bodies under codings may have so much memory beside what is kept: a part in so many.
 const ENCODED_SHARE: usize = 4;
 
-/// Things that are fetched ahead for one page or sheet.
-pub(crate) const MAX_AHEAD: usize = 64;
-/// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
-/// that imports another one without end is not followed.
-const MAX_STEPS_AHEAD: u8 = 3;
-
 /// What a leader shares.
 #[derive(Debug)]
 pub(crate) struct Landing {
@@ -78,10 +65,6 @@ pub(crate) enum Source {
     Kept(Object),
 }
 
-/// How many objects a purge meant.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Purged(pub usize);
-
 /// Who leads the fetch of a key.
 pub(crate) type Lead = Leader<Key, Landing>;
 
@@ -90,14 +73,14 @@ pub(crate) type Lead = Leader<Key, Landing>;
 pub struct Proxy {
     sites: RwLock<Arc<Sites>>,
     upstream: RwLock<Arc<Upstream>>,
-    memory: Memory,
+    pub(crate) memory: Memory,
     disk: OnceLock<Disk>,
     encodings: Encodings,
     pub(crate) companions: Companions,
     /// What was done so far.
     pub counters: Counters,
     pub(crate) learn: LearnConfig,
-    flights: Arc<Flights<Key, Landing>>,
+    pub(crate) flights: Arc<Flights<Key, Landing>>,
     of_site: Policy,
     of_others: Policy,
     pub(crate) object_bytes: usize,
@@ -281,7 +264,7 @@ impl Proxy {
     }
 
     /// Lifts what the disk has for `wanted` into memory; `false` if it has nothing.
-    async fn lift(&self, wanted: &Wanted) -> bool {
+    pub(crate) async fn lift(&self, wanted: &Wanted) -> bool {
         let Some(disk) = self.disk.get() else {
             return false;
         };
@@ -306,14 +289,6 @@ impl Proxy {
             disk.forget(key, object.stored());
         }
         self.memory.forget(object);
-    }
-
-    /// Purges a scope in every tier; how many objects of memory were meant.
-    fn purge_scope(&self, scope: &Scope<'_>, how: Purge) -> usize {
-        if let Some(disk) = self.disk.get() {
-            disk.purge(scope);
-        }
-        self.memory.purge(scope, how)
     }
 
     /// Answers from what is kept.
@@ -455,244 +430,24 @@ impl Proxy {
         response
     }
 
-    /// Nothing that is kept of `uri`, of the site's own, is used any more.
-    fn doubt(&self, site: &Site, uri: &Uri) {
-        let (scheme, _, port) = site.origin();
-        for host in site.asked_hosts() {
-            let parts = Parts {
-                site: site.rules.site_origin(),
-                scheme,
-                host,
-                port,
-                target: uri.path_and_query().map_or("/", |target| target.as_str()),
-                rules: "",
-            };
-            self.purge_scope(&Scope::Url(parts), Purge::Hard);
-        }
-    }
-
     /// The site that `asked` is for.
     pub(crate) fn site_of(&self, asked: &request::Parts) -> Option<Arc<Site>> {
         self.sites().find(&authority_of(asked)?).cloned()
     }
 
-    fn sites(&self) -> Arc<Sites> {
+    pub(crate) fn sites(&self) -> Arc<Sites> {
         let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
         sites.clone()
     }
 
-    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
-    pub(crate) fn known(&self, site: &Arc<Site>, page: &request::Parts, uri: &Uri) -> Known {
-        let Some(wanted) = self.beside(site, page, uri, None) else {
-            return Known::Absent;
-        };
-        match self.fresh(&wanted) {
-            Some(object) => Known::Here {
-                bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
-                kind: kind_of(object.stored().headers()),
-            },
-            // It cannot be pushed, and yet it may be told of.
-            None => Known::Here {
-                bytes: usize::MAX,
-                kind: PageKind::Other,
-            },
-        }
-    }
-
-    /// The answer that is pushed for `uri`.
-    pub(crate) fn pushed(
-        &self,
-        site: &Arc<Site>,
-        page: &request::Parts,
-        uri: &Uri,
-    ) -> Option<Response<Body>> {
-        let wanted = self.beside(site, page, uri, None)?;
-        let object = self.fresh(&wanted)?;
-        let response = self.hit(&wanted, &object, self.hour());
-        (response.status() == StatusCode::OK).then_some(response)
-    }
-
     /// What is kept for `wanted` and needs nobody's word.
-    fn fresh(&self, wanted: &Wanted) -> Option<Object> {
+    pub(crate) fn fresh(&self, wanted: &Wanted) -> Option<Object> {
         let variants = self.memory.find(&wanted.key)?;
         let policy = self.policy(wanted.whose());
         match lookup::lookup(policy, &wanted.ask, &variants, self.hour()) {
             Lookup::Fresh { index, .. } => Some(variants[index].clone()),
             _ => None,
         }
-    }
-
-    /// The request for `uri` that the client will send for the page it asked for as `page`.
-    fn beside(
-        &self,
-        site: &Arc<Site>,
-        page: &request::Parts,
-        uri: &Uri,
-        kind: Option<Kind>,
-    ) -> Option<Wanted> {
-        let mut asked = Request::new(()).into_parts().0;
-        asked.uri.clone_from(uri);
-        asked.version = page.version;
-        for name in [
-            header::ACCEPT_ENCODING,
-            header::ACCEPT_LANGUAGE,
-            header::USER_AGENT,
-        ] {
-            if let Some(value) = page.headers.get(&name) {
-                asked.headers.insert(name, value.clone());
-            }
-        }
-        let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
-        asked.headers.insert(header::REFERER, referer);
-        if page.headers.contains_key("sec-fetch-dest") {
-            let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
-            let (destination, mode) = match kind {
-                Kind::Style => ("style", "no-cors"),
-                Kind::Script => ("script", "no-cors"),
-                Kind::Font => ("font", "cors"),
-                Kind::Image => ("image", "no-cors"),
-                Kind::Media => ("video", "no-cors"),
-            };
-            let headers = &mut asked.headers;
-            headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
-            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
-            headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
-        }
-        let authority = authority_of(page).unwrap_or_else(|| site.name.clone());
-        Wanted::read(site, &authority, None, &asked).ok()
-    }
-
-    /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that.
-    pub(crate) fn look_ahead(self: &Arc<Self>, wanted: &Wanted, named: &[Reference]) {
-        if !self.learn.prefetch || wanted.steps_ahead >= MAX_STEPS_AHEAD {
-            return;
-        }
-        let mut asked = Request::new(()).into_parts().0;
-        asked.headers.clone_from(&wanted.told);
-        if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
-            asked.headers.insert(header::HOST, host);
-        }
-        for reference in named {
-            let path = companions::path_of(reference).filter(|_| reference.kind != Kind::Media);
-            let uri = path.and_then(|path| path.parse().ok());
-            let next =
-                uri.and_then(|uri| self.beside(&wanted.site, &asked, &uri, Some(reference.kind)));
-            if let Some(mut next) = next {
-                next.steps_ahead = wanted.steps_ahead + 1;
-                self.fetch_ahead(next);
-            }
-        }
-    }
-
-    /// All of a page came by, and this became of it.
-    pub(crate) fn page_done(
-        &self,
-        wanted: &Wanted,
-        report: &PageReport,
-        named: &[Reference],
-        is_shared: bool,
-    ) {
-        let Some(url) = wanted.url() else {
-            return;
-        };
-        let counters = &self.counters;
-        counters.count(
-            Family::Pages,
-            report.left.map_or("rewritten", PageLeft::name),
-        );
-        counters.add(Family::References, "moved", report.moved as u64);
-        for (reason, count) in &report.left_because {
-            counters.add(Family::References, reason, *count as u64);
-        }
-        tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page was rewritten");
-        if is_shared {
-            self.companions.remember(url.as_str(), named);
-        }
-    }
-
-    /// Purges what the operator wants gone.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with the wish.
-    pub fn purge(&self, wish: &admin::Purge) -> Result<Purged, String> {
-        let how = match wish.soft {
-            true => Purge::Soft(self.hour()),
-            false => Purge::Hard,
-        };
-        let sites = self.sites();
-        let of_site = match &wish.site {
-            Some(name) => {
-                let site = sites.find(name).cloned();
-                Some(site.ok_or_else(|| format!("no site is called {name}"))?)
-            }
-            None => None,
-        };
-        let count = match (&wish.url, &wish.prefix, &wish.tag, &of_site) {
-            (Some(url), None, None, _) => {
-                self.purge_url(&sites, of_site.as_ref(), url, how, true)?
-            }
-            (None, Some(url), None, _) => {
-                self.purge_url(&sites, of_site.as_ref(), url, how, false)?
-            }
-            (None, None, Some(tag), Some(site)) => {
-                let tag = Tag::of_site(site.rules.site_origin(), tag);
-                if let Some(disk) = self.disk.get() {
-                    disk.purge_tag(&tag);
-                }
-                self.memory.purge_tag(&tag, how)
-            }
-            (None, None, None, Some(site)) => {
-                self.purge_scope(&Scope::Site(site.rules.site_origin()), how)
-            }
-            (None, None, Some(_), None) => return Err("a tag wants a site".to_owned()),
-            _ => return Err("want one of url, prefix, tag, or a site alone".to_owned()),
-        };
-        Ok(Purged(count))
-    }
-
-    fn purge_url(
-        &self,
-        sites: &Sites,
-        of_site: Option<&Arc<Site>>,
-        url: &str,
-        how: Purge,
-        is_whole: bool,
-    ) -> Result<usize, String> {
-        let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
-        let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-            return Err(format!("{url} is no URL of the web"));
-        };
-        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        let own = sites.find(host);
-        let mut count = 0;
-        let all = sites
-            .all()
-            .filter(|site| of_site.is_none_or(|only| Arc::ptr_eq(only, site)));
-        for site in all {
-            let mut scopes = Vec::new();
-            let (scheme, _, origin_port) = site.origin();
-            if own.is_some_and(|own| Arc::ptr_eq(own, site)) {
-                scopes.extend(site.asked_hosts().map(|host| (scheme, host, origin_port)));
-            } else {
-                scopes.push((url.scheme(), host, port));
-            }
-            for (scheme, host, port) in scopes {
-                let parts = Parts {
-                    site: site.rules.site_origin(),
-                    scheme,
-                    host,
-                    port,
-                    target,
-                    rules: "",
-                };
-                count += match is_whole {
-                    true => self.purge_scope(&Scope::Url(parts), how),
-                    false => self.purge_scope(&Scope::Prefix(parts), how),
-                };
-            }
-        }
-        Ok(count)
     }
 
     /// Fetches anew what was served though it is stale, unless somebody does already.
@@ -720,63 +475,13 @@ impl Proxy {
             let _ = fetch.run(Body::empty()).await;
         }));
     }
-
-    /// Fetches `wanted` for who will ask for it, unless it is kept or somebody fetches it already.
-    pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) {
-        let policy = self.policy(wanted.whose());
-        let variants = self.memory.find(&wanted.key);
-        let variants = variants.as_deref().unwrap_or_default();
-        let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
-        if !matches!(found, Lookup::Miss(_)) {
-            return;
-        }
-        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
-        let Seat::Leader(leader) = seat else {
-            return;
-        };
-        let proxy = self.clone();
-        self.runtime.spawn(Box::pin(async move {
-            if proxy.lift(&wanted).await {
-                return drop(leader);
-            }
-            proxy.counters.count(Family::Ahead, "fetched");
-            let fetch = Fetch {
-                proxy,
-                wanted,
-                known: None,
-                leader: Some(leader),
-                forward: Forward::UriMiss,
-                is_wanted_now: false,
-            };
-            let _ = fetch.run(Body::empty()).await;
-        }));
-    }
 }
 
 /// The host that a client named, with its port.
-fn authority_of(asked: &request::Parts) -> Option<String> {
+pub(crate) fn authority_of(asked: &request::Parts) -> Option<String> {
     if let Some(authority) = asked.uri.authority() {
         return Some(authority.as_str().to_owned());
     }
     let host = asked.headers.get(header::HOST)?;
     host.to_str().ok().map(str::to_owned)
-}
-
-/// What the path of a moved resource looks like, where nothing else tells.
-fn kind_by_path(path: &str) -> Kind {
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-    match extension.to_ascii_lowercase().as_str() {
-        "css" => Kind::Style,
-        "js" | "mjs" => Kind::Script,
-        "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
-        "mp4" | "webm" | "mp3" | "ogg" => Kind::Media,
-        _ => Kind::Image,
-    }
-}
-
-fn kind_of(headers: &http::HeaderMap) -> PageKind {
-    let kind = headers.get(header::CONTENT_TYPE);
-    let kind = kind.and_then(|kind| PageKind::from_content_type(kind.to_str().ok()?));
-    kind.unwrap_or(PageKind::Other)
 }

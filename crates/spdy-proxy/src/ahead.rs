@@ -1,0 +1,201 @@
+//! What is fetched, pushed and hinted before it is asked for: what a page or a sheet names, as it will be asked for.
+//!
+//! Who asked for a page will ask for what it names, saying of himself what he said: so the same request is made here in his
+//! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it, and they lead so far.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
+use spdy::body::Body;
+use spdy_cache::cache_status::Forward;
+use spdy_cache::lookup::{self, Lookup};
+use spdy_page::replica::Kind as PageKind;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::reference::Reference;
+use spdy_server::push_plan::Known;
+
+use crate::companions;
+use crate::counters::Family;
+use crate::fetched::Fetch;
+use crate::flight::Seat;
+use crate::proxy::{Proxy, authority_of};
+use crate::sites::Site;
+use crate::wanted::Wanted;
+
+/// Things that are fetched ahead for one page or sheet.
+pub(crate) const MAX_AHEAD: usize = 64;
+/// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
+/// that imports another one without end is not followed.
+const MAX_STEPS_AHEAD: u8 = 3;
+
+impl Proxy {
+    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
+    pub(crate) fn known(&self, site: &Arc<Site>, page: &request::Parts, uri: &Uri) -> Known {
+        let Some(wanted) = self.beside(site, page, uri, None) else {
+            return Known::Absent;
+        };
+        match self.fresh(&wanted) {
+            Some(object) => Known::Here {
+                bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
+                kind: kind_of(object.stored().headers()),
+            },
+            // It cannot be pushed, and yet it may be told of.
+            None => Known::Here {
+                bytes: usize::MAX,
+                kind: PageKind::Other,
+            },
+        }
+    }
+
+    /// The answer that is pushed for `uri`.
+    pub(crate) fn pushed(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+    ) -> Option<Response<Body>> {
+        let wanted = self.beside(site, page, uri, None)?;
+        let object = self.fresh(&wanted)?;
+        let response = self.hit(&wanted, &object, self.hour());
+        (response.status() == StatusCode::OK).then_some(response)
+    }
+
+    /// The request for `uri` that the client will send for the page it asked for as `page`.
+    fn beside(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        kind: Option<Kind>,
+    ) -> Option<Wanted> {
+        let mut asked = Request::new(()).into_parts().0;
+        asked.uri.clone_from(uri);
+        asked.version = page.version;
+        for name in [
+            header::ACCEPT_ENCODING,
+            header::ACCEPT_LANGUAGE,
+            header::USER_AGENT,
+        ] {
+            if let Some(value) = page.headers.get(&name) {
+                asked.headers.insert(name, value.clone());
+            }
+        }
+        let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
+        asked.headers.insert(header::REFERER, referer);
+        if page.headers.contains_key("sec-fetch-dest") {
+            let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
+            let (destination, mode) = match kind {
+                Kind::Style => ("style", "no-cors"),
+                Kind::Script => ("script", "no-cors"),
+                Kind::Font => ("font", "cors"),
+                Kind::Image => ("image", "no-cors"),
+                Kind::Media => ("video", "no-cors"),
+            };
+            let headers = &mut asked.headers;
+            headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
+            headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
+            headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
+        }
+        let authority = authority_of(page).unwrap_or_else(|| site.name.clone());
+        Wanted::read(site, &authority, None, &asked).ok()
+    }
+
+    /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that.
+    pub(crate) fn look_ahead(self: &Arc<Self>, wanted: &Wanted, named: &[Reference]) {
+        if !self.learn.prefetch || wanted.steps_ahead >= MAX_STEPS_AHEAD {
+            return;
+        }
+        let mut asked = Request::new(()).into_parts().0;
+        asked.headers.clone_from(&wanted.told);
+        if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
+            asked.headers.insert(header::HOST, host);
+        }
+        for reference in named {
+            let path = companions::path_of(reference).filter(|_| reference.kind != Kind::Media);
+            let uri = path.and_then(|path| path.parse().ok());
+            let next =
+                uri.and_then(|uri| self.beside(&wanted.site, &asked, &uri, Some(reference.kind)));
+            if let Some(mut next) = next {
+                next.steps_ahead = wanted.steps_ahead + 1;
+                self.fetch_ahead(next);
+            }
+        }
+    }
+
+    /// All of a page came by, and this became of it.
+    pub(crate) fn page_done(
+        &self,
+        wanted: &Wanted,
+        report: &PageReport,
+        named: &[Reference],
+        is_shared: bool,
+    ) {
+        let Some(url) = wanted.url() else {
+            return;
+        };
+        let counters = &self.counters;
+        counters.count(
+            Family::Pages,
+            report.left.map_or("rewritten", PageLeft::name),
+        );
+        counters.add(Family::References, "moved", report.moved as u64);
+        for (reason, count) in &report.left_because {
+            counters.add(Family::References, reason, *count as u64);
+        }
+        tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page was rewritten");
+        if is_shared {
+            self.companions.remember(url.as_str(), named);
+        }
+    }
+
+    /// Fetches `wanted` for who will ask for it, unless it is kept or somebody fetches it already.
+    pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) {
+        let policy = self.policy(wanted.whose());
+        let variants = self.memory.find(&wanted.key);
+        let variants = variants.as_deref().unwrap_or_default();
+        let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
+        if !matches!(found, Lookup::Miss(_)) {
+            return;
+        }
+        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+        let Seat::Leader(leader) = seat else {
+            return;
+        };
+        let proxy = self.clone();
+        self.runtime.spawn(Box::pin(async move {
+            if proxy.lift(&wanted).await {
+                return drop(leader);
+            }
+            proxy.counters.count(Family::Ahead, "fetched");
+            let fetch = Fetch {
+                proxy,
+                wanted,
+                known: None,
+                leader: Some(leader),
+                forward: Forward::UriMiss,
+                is_wanted_now: false,
+            };
+            let _ = fetch.run(Body::empty()).await;
+        }));
+    }
+}
+
+/// What the path of a moved resource looks like, where nothing else tells.
+fn kind_by_path(path: &str) -> Kind {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    match extension.to_ascii_lowercase().as_str() {
+        "css" => Kind::Style,
+        "js" | "mjs" => Kind::Script,
+        "woff" | "woff2" | "ttf" | "otf" | "eot" => Kind::Font,
+        "mp4" | "webm" | "mp3" | "ogg" => Kind::Media,
+        _ => Kind::Image,
+    }
+}
+
+fn kind_of(headers: &http::HeaderMap) -> PageKind {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| PageKind::from_content_type(kind.to_str().ok()?));
+    kind.unwrap_or(PageKind::Other)
+}
