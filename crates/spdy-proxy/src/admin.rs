@@ -101,6 +101,10 @@ impl Admin {
         };
         match self.proxy.purge(&wanted) {
             Ok(Purged(purged)) => {
+                if let Some(disk) = self.proxy.disk() {
+                    // A purge that a crash undoes is none.
+                    disk.settled().await;
+                }
                 let soft = wanted.soft;
                 let done = serde_json::to_vec(&Done { purged, soft }).expect("numbers are JSON");
                 let mut response = Response::new(Body::from(done));

@@ -7,7 +7,7 @@
 //!  start ────────▶ reads every head; what is torn, or of another version, is removed
 //! ```
 //!
-//! A file is one object ([`object_file`]), named by what it is for, so that a newer answer takes the other's place by
+//! A file is one object ([`object_file`](spdy_cache::object_file)), named by what it is for, so that a newer answer takes the other's place by
 //! renaming. The index in memory has keys, tags, lengths and when each was used last; by that the disk is kept within so
 //! many bytes. Nothing waits for a disk that is slow or full but who asks it: writes past a queue's room are left out, and
 //! what cannot be written is told in the log, counted, and served from memory all the same.
@@ -15,24 +15,24 @@
 //! A soft purge is a hard one here: what is stale in memory may serve while it is fetched anew, and after a restart
 //! nobody remembers that it was purged.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
-use bytes::Bytes;
 use http::HeaderMap;
 use spdy_cache::body::{Body, Gathering};
 use spdy_cache::key::{Key, Scope};
 use spdy_cache::object_file::{Encoder, Layout, OpenObject, PREFIX_BYTES, file_name};
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{self, Tag};
+use spdy_cache::tags::Tag;
 use tokio::sync::oneshot;
+
+use crate::disk_index::Index;
 
 /// Threads that read.
 const READERS: usize = 2;
@@ -40,9 +40,6 @@ const READERS: usize = 2;
 const MAX_READS: usize = 256;
 /// Bytes of bodies that may wait to be written; with more, the next is left out.
 const MAX_WRITE_BYTES: u64 = 64 << 20;
-
-/// Purges that are remembered; what waited through more counts as purged.
-const MAX_PURGED: usize = 256;
 
 /// What happened so far.
 #[derive(Debug, Default)]
@@ -95,37 +92,11 @@ enum Change {
         body: Body,
         purges: u64,
     },
+    /// Files that have left the index.
     Remove(Vec<String>),
+    /// One that may have come into the index since.
+    Forget(Key, String),
     Settle(oneshot::Sender<()>),
-}
-
-/// Which files there are.
-#[derive(Debug, Default)]
-struct Index {
-    keys: BTreeMap<Key, BTreeMap<String, Entry>>,
-    tags: BTreeMap<Tag, BTreeSet<(Key, String)>>,
-    /// By last use.
-    turns: BTreeMap<u64, (Key, String)>,
-    next_turn: u64,
-    bytes: u64,
-    /// Purges so far: what was read or queued before one that means it is not believed after it.
-    purges: u64,
-    /// What the latest of them meant.
-    purged: VecDeque<Purged>,
-}
-
-/// What a purge meant.
-#[derive(Debug)]
-enum Purged {
-    Prefix(Bytes),
-    Tag(Tag),
-}
-
-#[derive(Debug)]
-struct Entry {
-    bytes: u64,
-    turn: u64,
-    tags: Vec<Tag>,
 }
 
 impl Disk {
@@ -191,7 +162,8 @@ impl Disk {
     ) -> Option<(Stored, Body)> {
         let purges = {
             let index = self.shared.index();
-            index.keys.contains_key(key).then_some(index.purges)?
+            index.names(key)?;
+            index.purges()
         };
         let (reply, found) = oneshot::channel();
         let find = Find {
@@ -209,7 +181,7 @@ impl Disk {
     pub fn keep(&self, key: &Key, stored: Arc<Stored>, body: Body) {
         let len = body.len();
         let waiting = self.shared.waiting_bytes.fetch_add(len, Ordering::Relaxed);
-        let purges = self.shared.index().purges;
+        let purges = self.shared.index().purges();
         let change = Change::Keep {
             key: key.clone(),
             stored,
@@ -239,12 +211,11 @@ impl Disk {
         self.send(Change::Remove(names));
     }
 
-    /// Takes one answer out, if it is in.
+    /// Takes one answer out, also one that waits to be written.
     pub fn forget(&self, key: &Key, stored: &Stored) {
         let name = file_name(key, stored);
-        if self.shared.index().remove(key, &name).is_some() {
-            self.send(Change::Remove(vec![name]));
-        }
+        self.shared.index().remove(key, &name);
+        self.send(Change::Forget(key.clone(), name));
     }
 
     /// Waits until everything that was handed over is on the disk, and what was purged is not.
@@ -259,7 +230,7 @@ impl Disk {
     #[must_use]
     pub fn held(&self) -> (usize, u64) {
         let index = self.shared.index();
-        (index.turns.len(), index.bytes)
+        (index.files(), index.bytes())
     }
 
     /// What happened so far.
@@ -309,25 +280,19 @@ impl Shared {
         let mut found = Vec::new();
         for folder in fs::read_dir(&self.folder)? {
             let folder = folder?;
-            if !folder.file_type()?.is_dir() {
+            if !folder.file_type()?.is_dir() || !is_hexadecimal(&folder.file_name(), 2) {
                 continue;
             }
             for file in fs::read_dir(folder.path())? {
                 let path = file?.path();
-                let name = path
-                    .file_name()
-                    .and_then(|name| name.to_str())
-                    .unwrap_or_default()
-                    .to_owned();
-                match open(&path, &policy) {
-                    Ok((object, _)) if file_name(&object.key, &object.stored) == name => {
-                        found.push((name, object));
-                    }
-                    outcome => {
-                        let why = outcome
-                            .err()
-                            .map_or_else(|| "another name".to_owned(), |why| why.to_string());
-                        tracing::info!(path = %path.display(), why, "removed from the cache's folder");
+                if !may_be_ours(&path) {
+                    tracing::warn!(path = %path.display(), "not the cache's, and left alone");
+                    continue;
+                }
+                match whole(&path, &policy) {
+                    Ok(named) => found.push(named),
+                    Err(why) => {
+                        tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
                         self.counters.broken.fetch_add(1, Ordering::Relaxed);
                         fs::remove_file(&path)?;
                     }
@@ -347,7 +312,7 @@ impl Shared {
     }
 
     fn find(&self, find: &Find) -> Option<(Stored, Body)> {
-        let names: Vec<String> = self.index().keys.get(&find.key)?.keys().cloned().collect();
+        let names = self.index().names(&find.key)?;
         let mut heads = Vec::new();
         for name in names {
             match open(&self.path(&name), &find.policy) {
@@ -404,6 +369,10 @@ impl Shared {
                 }
             }
             Change::Remove(names) => names.iter().for_each(|name| self.unlink(name)),
+            Change::Forget(key, name) => {
+                self.index().remove(&key, &name);
+                self.unlink(&name);
+            }
             Change::Settle(done) => {
                 // Who asked may be gone.
                 let _ = done.send(());
@@ -458,6 +427,31 @@ impl Shared {
     }
 }
 
+/// Whether a file is named as this tier names them: whoever names the wrong folder loses nothing.
+fn may_be_ours(path: &Path) -> bool {
+    let is_new = path.extension().is_none_or(|extension| extension == "new");
+    let stem = path.file_stem();
+    is_new && path.is_file() && stem.is_some_and(|stem| is_hexadecimal(stem, 64))
+}
+
+fn is_hexadecimal(name: &OsStr, len: usize) -> bool {
+    let name = name.as_encoded_bytes();
+    name.len() == len
+        && name
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The head of a file that is whole as far as its head tells, with the file's name.
+fn whole(path: &Path, policy: &Policy) -> io::Result<(String, OpenObject)> {
+    let (object, _) = open(path, policy)?;
+    let name = file_name(&object.key, &object.stored);
+    match path.file_name().is_some_and(|is| *is == *name) {
+        true => Ok((name, object)),
+        false => Err(io::Error::other("another object's name")),
+    }
+}
+
 fn write_new(path: &Path, start: &[u8], mut encoder: Encoder, body: &Body) -> io::Result<()> {
     let mut file = io::BufWriter::new(File::create(path)?);
     file.write_all(start)?;
@@ -504,115 +498,4 @@ fn read_body(object: &OpenObject, mut file: File) -> io::Result<Body> {
         body.push(chunk).map_err(io::Error::other)?;
     }
     Ok(body.finish())
-}
-
-impl Index {
-    fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
-        self.remove(key, &name);
-        let turn = self.next_turn;
-        self.next_turn += 1;
-        let tags = tags::of_answer(key, stored.headers());
-        for tag in &tags {
-            self.tags
-                .entry(tag.clone())
-                .or_default()
-                .insert((key.clone(), name.clone()));
-        }
-        self.turns.insert(turn, (key.clone(), name.clone()));
-        self.bytes += bytes;
-        let entry = Entry { bytes, turn, tags };
-        self.keys
-            .entry(key.clone())
-            .or_default()
-            .insert(name, entry);
-    }
-
-    fn used(&mut self, key: &Key, name: &str) {
-        let turn = self.next_turn;
-        let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) else {
-            return;
-        };
-        let place = self
-            .turns
-            .remove(&entry.turn)
-            .expect("every entry has a turn");
-        entry.turn = turn;
-        self.turns.insert(turn, place);
-        self.next_turn += 1;
-    }
-
-    fn remove(&mut self, key: &Key, name: &str) -> Option<Entry> {
-        let names = self.keys.get_mut(key)?;
-        let entry = names.remove(name)?;
-        if names.is_empty() {
-            self.keys.remove(key);
-        }
-        self.turns.remove(&entry.turn);
-        self.bytes -= entry.bytes;
-        for tag in &entry.tags {
-            if let Some(places) = self.tags.get_mut(tag) {
-                places.remove(&(key.clone(), name.to_owned()));
-                if places.is_empty() {
-                    self.tags.remove(tag);
-                }
-            }
-        }
-        Some(entry)
-    }
-
-    /// Takes out what was used longest ago until at most `room` bytes are left; the names of what goes.
-    fn make_room(&mut self, room: u64) -> Vec<String> {
-        let mut names = Vec::new();
-        while self.bytes > room
-            && let Some((_, (key, name))) = self.turns.first_key_value()
-        {
-            let (key, name) = (key.clone(), name.clone());
-            self.remove(&key, &name);
-            names.push(name);
-        }
-        names
-    }
-
-    fn purge_prefix(&mut self, prefix: Vec<u8>) -> Vec<String> {
-        let prefix = Bytes::from(prefix);
-        let from = Bound::Included(Key::at_prefix(prefix.clone()));
-        let keys = self.keys.range((from, Bound::Unbounded));
-        let meant = keys.take_while(|(key, _)| key.as_bytes().starts_with(&prefix));
-        let places =
-            meant.flat_map(|(key, names)| names.keys().map(|name| (key.clone(), name.clone())));
-        let places = places.collect();
-        self.purge(places, Purged::Prefix(prefix))
-    }
-
-    fn purge_tag(&mut self, tag: &Tag) -> Vec<String> {
-        let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
-        self.purge(places, Purged::Tag(tag.clone()))
-    }
-
-    fn purge(&mut self, places: Vec<(Key, String)>, what: Purged) -> Vec<String> {
-        self.purges += 1;
-        self.purged.push_front(what);
-        self.purged.truncate(MAX_PURGED);
-        let gone = places.into_iter().map(|(key, name)| {
-            self.remove(&key, &name);
-            name
-        });
-        gone.collect()
-    }
-
-    /// Whether a purge later than the first `purges` meant this.
-    fn is_purged_since(&self, purges: u64, key: &Key, stored: &Stored) -> bool {
-        let later = self.purges - purges;
-        if later > self.purged.len() as u64 {
-            return true;
-        }
-        // At most as many as are remembered.
-        self.purged
-            .iter()
-            .take(later as usize)
-            .any(|purged| match purged {
-                Purged::Prefix(prefix) => key.as_bytes().starts_with(prefix),
-                Purged::Tag(tag) => tags::of_answer(key, stored.headers()).contains(tag),
-            })
-    }
 }

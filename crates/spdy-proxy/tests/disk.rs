@@ -139,6 +139,33 @@ async fn what_is_torn_or_not_ours_is_removed_at_the_start() {
     }
 }
 
+#[test]
+fn files_of_others_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "0123456789abcdef".repeat(4);
+    let others = [
+        String::from("notes.txt"),
+        String::from("ab/notes.txt"),
+        format!("ab/{name}.txt"),
+        format!("ab/{}", &name[1..]),
+        format!("documents/{name}"),
+    ];
+    for other in &others {
+        let path = folder.path().join(other);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "mine").unwrap();
+    }
+    let ours = folder.path().join("ab").join(&name);
+    fs::write(&ours, "torn").unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    assert!(
+        others
+            .iter()
+            .all(|other| folder.path().join(other).exists())
+    );
+    assert!(!ours.exists() && disk.counters().broken.load(Ordering::Relaxed) == 1);
+}
+
 #[tokio::test]
 async fn a_bit_flipped_in_a_body_is_seen_before_a_byte_is_served() {
     let folder = tempfile::tempdir().unwrap();
@@ -235,6 +262,20 @@ async fn what_is_purged_is_not_found_again_not_after_a_restart_and_not_if_it_wai
         found(&disk, "/a", "en").await.is_some(),
         "a purge is of what was, not of what comes"
     );
+}
+
+#[tokio::test]
+async fn what_is_forgotten_while_it_waits_to_be_written_is_not_written_for_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    for language in ["en", "de"] {
+        disk.keep(&key("/a"), stored(language, 0), body(1000, 1));
+    }
+    disk.forget(&key("/a"), &stored("en", 5));
+    disk.settled().await;
+    assert_eq!(found(&disk, "/a", "en").await, None);
+    assert!(found(&disk, "/a", "de").await.is_some());
+    assert_eq!(files(folder.path()).len(), 1);
 }
 
 #[tokio::test]

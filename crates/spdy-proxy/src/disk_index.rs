@@ -1,0 +1,180 @@
+//! Which files the tier on a disk has: by key, by tag, by when each was used last; and what was purged of late.
+//!
+//! What was read or queued before a purge that means it is not believed after it ([`Index::is_purged_since`]): a purge is
+//! of everything that was handed over before, written or not.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
+
+use bytes::Bytes;
+use spdy_cache::key::Key;
+use spdy_cache::stored::Stored;
+use spdy_cache::tags::{self, Tag};
+
+/// Purges that are remembered; what waited through more counts as purged.
+const MAX_PURGED: usize = 256;
+
+/// Which files there are.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    keys: BTreeMap<Key, BTreeMap<String, Entry>>,
+    tags: BTreeMap<Tag, BTreeSet<(Key, String)>>,
+    /// By last use.
+    turns: BTreeMap<u64, (Key, String)>,
+    next_turn: u64,
+    bytes: u64,
+    /// Purges so far: what was read or queued before one that means it is not believed after it.
+    purges: u64,
+    /// What the latest of them meant.
+    purged: VecDeque<Purged>,
+}
+
+/// What a purge meant.
+#[derive(Debug)]
+enum Purged {
+    Prefix(Bytes),
+    Tag(Tag),
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    bytes: u64,
+    turn: u64,
+    tags: Vec<Tag>,
+}
+
+impl Index {
+    /// The files of `key`; `None` if there are none.
+    pub(crate) fn names(&self, key: &Key) -> Option<Vec<String>> {
+        Some(self.keys.get(key)?.keys().cloned().collect())
+    }
+
+    /// Files, all in all.
+    pub(crate) fn files(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Bytes in them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Purges so far.
+    pub(crate) fn purges(&self) -> u64 {
+        self.purges
+    }
+
+    /// Adds a file, in the place of the one of its name.
+    pub(crate) fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
+        self.remove(key, &name);
+        let turn = self.next_turn;
+        self.next_turn += 1;
+        let tags = tags::of_answer(key, stored.headers());
+        for tag in &tags {
+            self.tags
+                .entry(tag.clone())
+                .or_default()
+                .insert((key.clone(), name.clone()));
+        }
+        self.turns.insert(turn, (key.clone(), name.clone()));
+        self.bytes += bytes;
+        let entry = Entry { bytes, turn, tags };
+        self.keys
+            .entry(key.clone())
+            .or_default()
+            .insert(name, entry);
+    }
+
+    /// Counts a use.
+    pub(crate) fn used(&mut self, key: &Key, name: &str) {
+        let turn = self.next_turn;
+        let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) else {
+            return;
+        };
+        let place = self
+            .turns
+            .remove(&entry.turn)
+            .expect("every entry has a turn");
+        entry.turn = turn;
+        self.turns.insert(turn, place);
+        self.next_turn += 1;
+    }
+
+    /// Takes a file out; `None` if it is not in.
+    pub(crate) fn remove(&mut self, key: &Key, name: &str) -> Option<Entry> {
+        let names = self.keys.get_mut(key)?;
+        let entry = names.remove(name)?;
+        if names.is_empty() {
+            self.keys.remove(key);
+        }
+        self.turns.remove(&entry.turn);
+        self.bytes -= entry.bytes;
+        for tag in &entry.tags {
+            if let Some(places) = self.tags.get_mut(tag) {
+                places.remove(&(key.clone(), name.to_owned()));
+                if places.is_empty() {
+                    self.tags.remove(tag);
+                }
+            }
+        }
+        Some(entry)
+    }
+
+    /// Takes out what was used longest ago until at most `room` bytes are left; the names of what goes.
+    pub(crate) fn make_room(&mut self, room: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        while self.bytes > room
+            && let Some((_, (key, name))) = self.turns.first_key_value()
+        {
+            let (key, name) = (key.clone(), name.clone());
+            self.remove(&key, &name);
+            names.push(name);
+        }
+        names
+    }
+
+    /// Takes out what has a key with this prefix; the names of what goes.
+    pub(crate) fn purge_prefix(&mut self, prefix: Vec<u8>) -> Vec<String> {
+        let prefix = Bytes::from(prefix);
+        let from = Bound::Included(Key::at_prefix(prefix.clone()));
+        let keys = self.keys.range((from, Bound::Unbounded));
+        let meant = keys.take_while(|(key, _)| key.as_bytes().starts_with(&prefix));
+        let places =
+            meant.flat_map(|(key, names)| names.keys().map(|name| (key.clone(), name.clone())));
+        let places = places.collect();
+        self.purge(places, Purged::Prefix(prefix))
+    }
+
+    /// Takes out what has this tag; the names of what goes.
+    pub(crate) fn purge_tag(&mut self, tag: &Tag) -> Vec<String> {
+        let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
+        self.purge(places, Purged::Tag(tag.clone()))
+    }
+
+    fn purge(&mut self, places: Vec<(Key, String)>, what: Purged) -> Vec<String> {
+        self.purges += 1;
+        self.purged.push_front(what);
+        self.purged.truncate(MAX_PURGED);
+        let gone = places.into_iter().map(|(key, name)| {
+            self.remove(&key, &name);
+            name
+        });
+        gone.collect()
+    }
+
+    /// Whether a purge later than the first `purges` meant this.
+    pub(crate) fn is_purged_since(&self, purges: u64, key: &Key, stored: &Stored) -> bool {
+        let later = self.purges - purges;
+        if later > self.purged.len() as u64 {
+            return true;
+        }
+        // At most as many as are remembered.
+        self.purged
+            .iter()
+            .take(later as usize)
+            .any(|purged| match purged {
+                Purged::Prefix(prefix) => key.as_bytes().starts_with(prefix),
+                Purged::Tag(tag) => tags::of_answer(key, stored.headers()).contains(tag),
+            })
+    }
+}

@@ -1,0 +1,145 @@
+//! An accelerator that begins again with the folder of another: what it still has, and what stays gone.
+
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::{Method, StatusCode};
+use spdy_proxy::admin::Purge;
+use spdy_proxy::disk::Disk;
+use spdy_proxy::proxy::Proxy;
+use support::{Origin, accelerator, answer, ask, get, pages};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=600, stale-if-error=600");
+const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";
+
+fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
+    let proxy = accelerator(origin, "");
+    proxy.keep_on(Disk::open(folder, 10 << 20).expect("a folder of its own"));
+    proxy
+}
+
+/// Asks until all is on the disk; the folder is free when this has come back.
+async fn end(proxy: Arc<Proxy>) {
+    proxy.disk().expect("it has one").settled().await;
+    // Whoever fetches ahead holds it a while longer.
+    while Arc::strong_count(&proxy) > 1 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_kept_is_served_after_a_restart_without_asking_anybody() {
+    let html = ("content-type", "text/html");
+    let origin = Origin::start(pages(&[
+        ("/", &[FRESH, html], PAGE),
+        (
+            "/b.png",
+            &[FRESH, ("content-type", "image/png"), ("etag", "\"b\"")],
+            "pixels",
+        ),
+    ]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = with_disk(&origin, folder.path());
+    let first = get(&proxy, "/", &[]).await;
+    assert_eq!(get(&proxy, "/b.png", &[]).await.text(), "pixels");
+    end(proxy).await;
+    let asked = origin.asked();
+
+    let proxy = with_disk(&origin, folder.path());
+    let again = get(&proxy, "/", &[]).await;
+    assert_eq!((again.status, again.text()), (StatusCode::OK, first.text()));
+    assert_eq!(
+        again.field("etag"),
+        first.field("etag"),
+        "of content and rules"
+    );
+    assert!(
+        again.field("cache-status").starts_with("spdy; hit"),
+        "{again:?}"
+    );
+    let known = get(&proxy, "/b.png", &[("if-none-match", "\"b\"")]).await;
+    assert_eq!(known.status, StatusCode::NOT_MODIFIED);
+    let part = get(&proxy, "/b.png", &[("range", "bytes=1-2")]).await;
+    assert_eq!(
+        (part.status, part.text()),
+        (StatusCode::PARTIAL_CONTENT, "ix")
+    );
+    assert_eq!(origin.asked(), asked, "nothing was asked for twice");
+    // What was lifted once is in memory.
+    assert_eq!(
+        proxy
+            .disk()
+            .expect("it has one")
+            .counters()
+            .hits
+            .load(Ordering::Relaxed),
+        2
+    );
+}
+
+#[tokio::test]
+async fn what_was_purged_or_overwritten_does_not_come_back_with_a_restart() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let body = request.uri().path().to_owned();
+        std::future::ready(answer(&[FRESH, ("cache-tag", "t")], body))
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = with_disk(&origin, folder.path());
+    let targets = ["/url", "/soft", "/posted", "/kept"];
+    for target in targets {
+        assert_eq!(get(&proxy, target, &[]).await.text(), target);
+    }
+    let url = |path: &str, soft| Purge {
+        url: Some(format!("http://www.site.test{path}")),
+        soft,
+        ..Purge::default()
+    };
+    proxy.purge(&url("/url", false)).expect("a good wish");
+    proxy.purge(&url("/soft", true)).expect("a good wish");
+    ask(&proxy, Method::POST, "/posted", &[], "x").await;
+    end(proxy).await;
+
+    let proxy = with_disk(&origin, folder.path());
+    for target in targets {
+        get(&proxy, target, &[]).await;
+    }
+    assert_eq!(targets.map(|target| origin.times(target)), [2, 2, 2, 1]);
+    let tag = Purge {
+        tag: Some("t".to_owned()),
+        site: Some("www.site.test".to_owned()),
+        ..Purge::default()
+    };
+    proxy.purge(&tag).expect("a good wish");
+    end(proxy).await;
+    let proxy = with_disk(&origin, folder.path());
+    get(&proxy, "/kept", &[]).await;
+    assert_eq!(origin.times("/kept"), 2);
+}
+
+#[tokio::test]
+async fn what_its_origin_no_longer_lets_be_kept_is_kept_no_longer() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let mut again = answer(&[("etag", "\"1\""), ("cache-control", "private")], "");
+        *again.status_mut() = StatusCode::NOT_MODIFIED;
+        let first = answer(
+            &[
+                ("etag", "\"1\""),
+                ("cache-control", "no-cache, stale-if-error=600"),
+            ],
+            "once",
+        );
+        let known = request.headers().contains_key("if-none-match");
+        std::future::ready(if known { again } else { first })
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let proxy = with_disk(&origin, folder.path());
+    for _ in 0..2 {
+        assert_eq!(get(&proxy, "/a", &[]).await.text(), "once");
+    }
+    assert_eq!(proxy.cache().2, 0);
+    proxy.disk().expect("it has one").settled().await;
+    assert_eq!(proxy.disk().expect("it has one").held(), (0, 0));
+}
