@@ -376,11 +376,11 @@ fn check_bytes(target: &str) -> Result<(), Refusal> {
             0x80.. => Refusal::NotAscii { byte, at },
             b'\\' => Refusal::Backslash { at },
             b'#' => Refusal::Fragment { at },
+            b'%' if target[at..].starts_with("%00") => Refusal::Nul,
             _ => continue,
         });
     }
-    let has_nul = target.as_bytes().windows(3).any(|three| three == b"%00");
-    if has_nul { Err(Refusal::Nul) } else { Ok(()) }
+    Ok(())
 }
 
 fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, u16), Refusal> {
