@@ -116,8 +116,8 @@ pub struct CacheConfig {
     pub memory_mib: usize,
     /// The largest body kept, MiB. Default 32.
     pub object_mib: usize,
-    /// A folder of its own where what is kept outlives a restart; `None`: memory alone. Pages with capabilities are found
-    /// again only with the same `secret_file`.
+    /// A folder of its own where what is kept outlives a restart; `None`: memory alone. Wants a `secret_file`: under
+    /// another secret nothing is found again.
     pub disk: Option<PathBuf>,
     /// Room for all files there, MiB. Default 4096.
     pub disk_mib: usize,
@@ -332,6 +332,11 @@ impl Config {
         if self.cache.disk.is_some() && self.cache.object_mib > self.cache.disk_mib {
             let (what, got) = ("cache.object_mib", self.cache.object_mib);
             return value(what, "no more than cache.disk_mib", &got);
+        }
+        if self.cache.disk.is_some() && self.secret_file.is_none() {
+            // Rules are told apart by the secret as well: under another, nothing of before is found.
+            let want = "a secret_file beside it, so that what is kept is found again";
+            return value("cache.disk", want, &self.cache.disk);
         }
         let mut names = std::collections::BTreeSet::new();
         for site in &self.site {

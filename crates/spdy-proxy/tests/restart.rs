@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use http::{Method, StatusCode};
 use spdy_proxy::admin::Purge;
+use spdy_proxy::config::Config;
 use spdy_proxy::disk::Disk;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, answer, ask, get, pages};
@@ -142,4 +143,22 @@ async fn what_its_origin_no_longer_lets_be_kept_is_kept_no_longer() {
     assert_eq!(proxy.cache().2, 0);
     proxy.disk().expect("it has one").settled().await;
     assert_eq!(proxy.disk().expect("it has one").held(), (0, 0));
+}
+
+#[test]
+fn a_disk_wants_a_secret_that_outlives_the_program_and_room_for_one_object() {
+    let read = |top: &str, cache: &str| {
+        let site = "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n";
+        let config = Config::read(&format!("{top}\n[cache]\n{cache}\n{site}"));
+        config.map(drop).map_err(|error| error.to_string())
+    };
+    let disk = "disk = '/var/cache/spdy'";
+    assert_eq!(read("secret_file = '/etc/spdy/secret'", disk), Ok(()));
+    let without = read("", disk).expect_err("no secret");
+    assert!(
+        without.starts_with("cache.disk: want a secret_file"),
+        "{without}"
+    );
+    let small = read("secret_file = 's'", &format!("{disk}\ndisk_mib = 31")).expect_err("no room");
+    assert!(small.contains("no more than cache.disk_mib"), "{small}");
 }
