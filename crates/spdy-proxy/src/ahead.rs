@@ -98,7 +98,7 @@ impl Proxy {
             headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
         }
         let authority = authority_of(page).unwrap_or_else(|| site.name.clone());
-        Wanted::read(site, &authority, None, &asked).ok()
+        Wanted::read(site, &authority, None, asked).ok()
     }
 
     /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that.
@@ -107,7 +107,7 @@ impl Proxy {
             return;
         }
         let mut asked = Request::new(()).into_parts().0;
-        asked.headers.clone_from(&wanted.told);
+        asked.headers = wanted.told();
         if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
             asked.headers.insert(header::HOST, host);
         }

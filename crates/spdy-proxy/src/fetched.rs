@@ -24,7 +24,6 @@ use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::{Conditional, Merged, Unmatched, merge, strip_conditions};
 use spdy_frame::priority::Priority;
-use spdy_net::handler::Arrival;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
@@ -164,8 +163,7 @@ impl Fetch {
     }
 
     fn priority(&self) -> Priority {
-        let arrival: Option<&Arrival> = self.wanted.ask.extensions.get();
-        match arrival {
+        match self.wanted.arrival {
             Some(arrival) => arrival.priority,
             None if self.is_wanted_now => Priority::HIGHEST,
             None => Priority::LOWEST,

@@ -202,10 +202,11 @@ impl Proxy {
             return respond::marked(response, Outcome::MISDIRECTED);
         };
         let authority = authority.as_deref().unwrap_or_default();
-        match Wanted::read(site, authority, from, &asked) {
+        let target = asked.uri.clone();
+        match Wanted::read(site, authority, from, asked) {
             Ok(wanted) => self.want(wanted, body).await,
             Err(why) => {
-                tracing::debug!(%why, target = %asked.uri, "refused");
+                tracing::debug!(%why, %target, "refused");
                 self.counters.count(Family::Refused, why.name());
                 respond::marked(respond::refused(&why), Outcome::REFUSED)
             }

@@ -39,6 +39,8 @@ pub struct Wanted {
     pub key: Key,
     /// The request for the origin, with the client's conditions and ranges. Its URI is absolute.
     pub ask: request::Parts,
+    /// How it came; nothing where nobody asked.
+    pub arrival: Option<Arrival>,
     /// What the client takes.
     pub coding: Coding,
     /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
@@ -47,8 +49,8 @@ pub struct Wanted {
     pub is_off: bool,
     /// The host that the client named.
     pub authority: String,
-    /// What the client said of itself: what it will say again, for what the answer names.
-    pub told: HeaderMap,
+    /// What the client said, where the origin is not told.
+    said: Option<HeaderMap>,
 }
 
 /// Why a request is not passed on.
@@ -102,27 +104,28 @@ impl Wanted {
         site: &Arc<Site>,
         authority: &str,
         from: Option<IpAddr>,
-        asked: &request::Parts,
+        asked: request::Parts,
     ) -> Result<Self, Refused> {
-        let target = asked.uri.path_and_query();
-        let target = target.map_or("/", |target| target.as_str());
+        let uri = asked.uri.clone();
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
         if site.rules.claims(target) {
             return Self::of_others(site, authority, asked, target);
         }
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
-            return Err(Refused::Method(asked.method.clone()));
+            return Err(Refused::Method(asked.method));
         }
         if fields::has_looped(&asked.headers, &site.name) {
             return Err(Refused::Loop);
         }
         let unusable = || Refused::Target(target.to_owned());
-        let uri = site.own(authority, target).map_err(|_| unusable())?;
-        let mut ask = parts(Request::new(()));
-        (ask.method, ask.uri) = (asked.method.clone(), uri);
-        ask.headers = asked.headers.clone();
+        let arrival = asked.extensions.get().copied();
+        let is_off = is_off(&asked.headers);
+        let mut ask = asked;
+        ask.extensions.clear();
+        ask.uri = site.own(authority, target).map_err(|_| unusable())?;
         fields::strip_connection(&mut ask.headers);
         ask.headers.remove(header::HOST);
-        let coding = Coding::accepted(&asked.headers);
+        let coding = Coding::accepted(&ask.headers);
         // Few values, so that answers which vary on it are kept few times.
         let accepted = match coding {
             Coding::Brotli => "br, gzip",
@@ -131,10 +134,8 @@ impl Wanted {
         };
         let accepted = HeaderValue::from_static(accepted);
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
-        let arrival = asked.extensions.get().copied();
         fields::tell_client(&mut ask.headers, from, arrival, authority);
-        fields::tell_passage(&mut ask.headers, asked.version, &site.name);
-        let is_off = is_off(&asked.headers);
+        fields::tell_passage(&mut ask.headers, ask.version, &site.name);
         let rules = match is_off {
             true => "",
             false => site.rules.tag(),
@@ -153,29 +154,31 @@ impl Wanted {
             moved: None,
             key: Key::new(&key).map_err(|_| unusable())?,
             ask,
+            arrival,
             coding,
             steps_ahead: 0,
             is_off,
             authority: authority.to_owned(),
-            told: told(&asked.headers),
+            said: None,
         })
     }
 
     fn of_others(
         site: &Arc<Site>,
         authority: &str,
-        asked: &request::Parts,
+        mut asked: request::Parts,
         target: &str,
     ) -> Result<Self, Refused> {
         let moved = site.rules.open(target)?;
-        let mut whole = Request::new(());
-        (*whole.method_mut(), *whole.version_mut()) = (asked.method.clone(), asked.version);
-        *whole.headers_mut() = asked.headers.clone();
-        let upstream = anonymous::request(&site.rules, &moved, &whole)?;
-        let mut ask = parts(Request::new(()));
-        (ask.method, ask.headers) = (upstream.method, upstream.headers);
+        let arrival = asked.extensions.get().copied();
+        asked.extensions.clear();
+        let asked = Request::from_parts(asked, ());
+        let upstream = anonymous::request(&site.rules, &moved, &asked)?;
+        let (mut ask, ()) = asked.into_parts();
+        let said = std::mem::replace(&mut ask.headers, upstream.headers);
+        ask.method = upstream.method;
         for name in OF_CACHE {
-            for value in asked.headers.get_all(&name) {
+            for value in said.get_all(&name) {
                 ask.headers.append(name.clone(), value.clone());
             }
         }
@@ -186,11 +189,12 @@ impl Wanted {
             moved: Some((moved, upstream.load)),
             key,
             ask,
-            coding: Coding::accepted(&asked.headers),
+            arrival,
+            coding: Coding::accepted(&said),
             steps_ahead: 0,
             is_off: false,
             authority: authority.to_owned(),
-            told: told(&asked.headers),
+            said: Some(said),
         })
     }
 
@@ -247,10 +251,22 @@ impl Wanted {
         }
     }
 
-    /// What the origin is sent.
+    /// Of what the client said of itself, what it will say again for what the answer names.
     #[must_use]
-    pub fn headers(&self) -> HeaderMap {
-        self.ask.headers.clone()
+    pub fn told(&self) -> HeaderMap {
+        let said = self.said.as_ref().unwrap_or(&self.ask.headers);
+        let mut told = HeaderMap::new();
+        for name in [
+            "accept-encoding",
+            "accept-language",
+            "user-agent",
+            "sec-fetch-dest",
+        ] {
+            if let Some(value) = said.get(name) {
+                told.insert(HeaderName::from_static(name), value.clone());
+            }
+        }
+        told
     }
 }
 
@@ -265,30 +281,4 @@ pub fn is_off(headers: &HeaderMap) -> bool {
         .iter()
         .flat_map(|cookies| cookies.as_bytes().split(|byte| *byte == b';'))
         .any(|cookie| cookie.trim_ascii() == OFF)
-}
-
-/// Of what a client says of itself, what it says of whatever it asks for.
-fn told(headers: &HeaderMap) -> HeaderMap {
-    let mut told = HeaderMap::new();
-    for name in [
-        "accept-encoding",
-        "accept-language",
-        "user-agent",
-        "sec-fetch-dest",
-    ] {
-        if let Some(value) = headers.get(name) {
-            told.insert(HeaderName::from_static(name), value.clone());
-        }
-    }
-    told
-}
-
-fn parts(request: Request<()>) -> request::Parts {
-    request.into_parts().0
-}
-
-/// How a request came.
-#[must_use]
-pub fn arrival(asked: &request::Parts) -> Option<Arrival> {
-    asked.extensions.get().copied()
 }
