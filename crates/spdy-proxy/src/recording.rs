@@ -21,7 +21,7 @@ use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
 /// Bytes that the writer of a passed recording may be ahead of its slowest reader.
-const WINDOW: usize = 256 * 1024;
+const WINDOW: usize = 64 * 1024;
 
 /// The writer's end. Dropped before its end, its readers' bodies break off.
 #[derive(Debug)]
