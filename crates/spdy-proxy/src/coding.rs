@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use http::{HeaderMap, header};
 
-/// Compressed bytes that a decoder is given at a time.
+/// Compressed bytes that a decoder is given at a time: gzip makes 4 MiB of them at most.
 const SIP: usize = 4 * 1024;
 /// Brotli's quality while somebody waits: as fast as gzip at 6, and smaller.
 const BROTLI_QUALITY: u32 = 5;
@@ -162,6 +162,15 @@ impl Decoder {
             }
         };
         Self { inner, limit }
+    }
+
+    /// Bytes that it is best given at a time: few, where they may swell.
+    #[must_use]
+    pub fn sip(&self) -> usize {
+        match self.inner {
+            DecoderKind::Identity(_) => usize::MAX,
+            DecoderKind::Gzip(_) | DecoderKind::Brotli(_) => SIP,
+        }
     }
 
     /// The text that `piece` brings.

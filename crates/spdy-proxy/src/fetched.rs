@@ -459,7 +459,7 @@ impl Pump {
     async fn run(mut self, mut body: Body) {
         loop {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
-            let piece = match frame {
+            let mut piece = match frame {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => data,
                     Err(_) => continue, // trailers are not kept, and not passed on
@@ -467,13 +467,16 @@ impl Pump {
                 Some(Err(error)) => return self.writer.fail(error.to_string()),
                 None => break,
             };
-            let text = match self.rewriter.write(piece) {
-                Ok(text) => text,
-                Err(error) => return self.writer.fail(error.to_string()),
-            };
-            self.look_ahead();
-            if !text.is_empty() && self.writer.write(text).await.is_err() {
-                return;
+            while !piece.is_empty() {
+                let sip = piece.split_to(piece.len().min(self.rewriter.sip()));
+                let text = match self.rewriter.write(sip) {
+                    Ok(text) => text,
+                    Err(error) => return self.writer.fail(error.to_string()),
+                };
+                self.look_ahead();
+                if !text.is_empty() && self.writer.write(text).await.is_err() {
+                    return;
+                }
             }
         }
         let (rest, report) = match self.rewriter.finish() {

@@ -152,6 +152,17 @@ impl Rewriter {
         })
     }
 
+    /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
+    #[must_use]
+    pub fn sip(&self) -> usize {
+        match &self.0 {
+            Kind::Pass => usize::MAX,
+            Kind::Page { decoder, .. } | Kind::Sheet { decoder, .. } => {
+                decoder.as_ref().map_or(usize::MAX, Decoder::sip)
+            }
+        }
+    }
+
     /// What `piece` becomes.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
@@ -39,6 +39,9 @@ pub enum UpstreamError {
     /// It failed so often that it is left alone.
     #[error("{0} failed too often, and is left alone for a while")]
     Resting(Origin),
+    /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
+    #[error("{0} answers with both Content-Length and Transfer-Encoding")]
+    TwoLengths(Origin),
     /// It could not be asked, or did not answer.
     #[error(transparent)]
     Client(#[from] Error),
@@ -50,7 +53,7 @@ impl UpstreamError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Client(_) => StatusCode::BAD_GATEWAY,
+            Self::Client(_) | Self::TwoLengths(_) => StatusCode::BAD_GATEWAY,
             Self::Resting(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -63,7 +66,7 @@ impl UpstreamError {
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
             Self::Client(Error::TimedOut { .. }) => "time-out",
-            Self::Client(_) => "broken",
+            Self::Client(_) | Self::TwoLengths(_) => "broken",
         }
     }
 
@@ -72,6 +75,7 @@ impl UpstreamError {
     pub fn proxy_status(&self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Resting(_) => "spdy; error=destination_unavailable",
+            Self::TwoLengths(_) => "spdy; error=http_protocol_error",
             Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
             Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
             Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
@@ -161,8 +165,13 @@ impl Upstream {
             Whose::Others => &self.others,
         };
         let answered = client.send(request, priority).await;
-        self.learn(origin, answered.as_ref().err());
-        Ok(answered?)
+        self.learn(origin.clone(), answered.as_ref().err());
+        let response = answered?;
+        let says = |name| response.headers().contains_key(name);
+        if says(header::CONTENT_LENGTH) && says(header::TRANSFER_ENCODING) {
+            return Err(UpstreamError::TwoLengths(origin));
+        }
+        Ok(response)
     }
 
     /// Ends all connections in order.

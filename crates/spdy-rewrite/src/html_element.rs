@@ -198,7 +198,8 @@ fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
 
 fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
     let rel = element.get_attribute("rel").unwrap_or_default();
-    let kind = match link_rel::of(&rel, element.get_attribute("as").as_deref()) {
+    let used = link_rel::of(&rel, element.get_attribute("as").as_deref());
+    let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
             import_map_before(page, element, reason);
@@ -221,7 +222,8 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     if kind == Kind::Image {
         set(page, element, "imagesrcset", reason);
     }
-    fetched(page, element, "href", kind, reason);
+    // `'strict-dynamic'` trusts what no parser inserted, and module preloads count as that; other preloads do not.
+    fetched(page, element, "href", kind, used == LinkUse::Module, reason);
 }
 
 fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
@@ -239,13 +241,13 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
         }
         kind if kind.trim() == "module" => {
             import_map_before(page, element, reason);
-            fetched(page, element, "src", Kind::Script, reason);
+            fetched(page, element, "src", Kind::Script, false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
-            fetched(page, element, "src", Kind::Script, reason);
+            fetched(page, element, "src", Kind::Script, false, reason);
             for name in ["href", "xlink:href"] {
                 if element.namespace_uri() != HTML {
-                    fetched(page, element, name, Kind::Script, reason);
+                    fetched(page, element, name, Kind::Script, false, reason);
                 }
             }
         }
@@ -260,6 +262,7 @@ fn fetched(
     element: &mut Element<'_, '_>,
     name: &str,
     kind: Kind,
+    imported: bool,
     reason: Option<&Reason>,
 ) {
     let Some(source) = element.get_attribute(name) else {
@@ -270,7 +273,7 @@ fn fetched(
     let credentials = Credentials {
         nonce: nonce.as_deref(),
         integrity: integrity.as_deref(),
-        imported: false,
+        imported,
     };
     let pinned = integrity
         .as_deref()

@@ -4,111 +4,19 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use hmac::{Hmac, KeyInit, Mac};
 use http::Request;
-use sha2::Sha256;
 use spdy_rewrite::anonymous;
 use spdy_rewrite::refusal::Refusal;
+use support::corpus::{self, SITE, capability, cases};
 use support::{discovering, key, keys, rules, url};
 
-const SITE: &str = "https://www.site.test";
-
-/// A capability, made without the crate's help.
-fn capability(kid: char, fill: u8, site: &str, origin: &str, target: Option<&str>) -> String {
-    let mut message = format!("spdy-accel/1\0{site}\0{}", origin.replace(' ', "\0")).into_bytes();
-    if let Some(target) = target {
-        message.push(0);
-        message.extend_from_slice(target.as_bytes());
-    }
-    let mut mac = Hmac::<Sha256>::new_from_slice(&[fill; 32]).unwrap();
-    mac.update(&message);
-    let code = URL_SAFE_NO_PAD.encode(&mac.finalize().into_bytes()[..18]);
-    format!("{}{kid}{code}", if target.is_some() { 'u' } else { 'k' })
-}
-
-/// What stands for `word`, which was in braces.
-fn filled(word: &str) -> String {
-    let parts: Vec<_> = word.split(' ').collect();
-    let https = |host: &str| format!("s {host} 443");
-    match parts[..] {
-        ["long"] => "a".repeat(8 * 1024),
-        ["long1024"] => "a".repeat(1024),
-        ["label64"] => "a".repeat(64),
-        ["k", host] => capability('a', 1, SITE, &https(host), None),
-        ["u", host, target] => capability('a', 1, SITE, &https(host), Some(target)),
-        ["u-as-k", host, target] => {
-            capability('a', 1, SITE, &https(host), Some(target)).replacen('u', "k", 1)
-        }
-        ["twin", host] => capability('a', 1, "https://www.twin.test", &https(host), None),
-        ["other", host] => capability('a', 9, "https://www.twin.test", &https(host), None),
-        ["dead", host] => capability('d', 4, SITE, &https(host), None),
-        ["port", host] => capability('a', 1, SITE, &format!("s {host} 8443"), None),
-        ["http", host] => capability('a', 1, SITE, &format!("p {host} 80"), None),
-        _ => panic!("the vectors know no {{{word}}}"),
-    }
-}
-
-/// `text` with its braces filled and its `\xNN` undone.
 fn written(text: &str) -> String {
-    let mut out = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        if let Some(after) = rest.strip_prefix("\\x") {
-            out.push(u8::from_str_radix(&after[..2], 16).unwrap());
-            rest = &after[2..];
-        } else if let Some(after) = rest.strip_prefix('{') {
-            let (word, after) = after.split_once('}').unwrap();
-            out.extend_from_slice(filled(word).as_bytes());
-            rest = after;
-        } else {
-            out.push(first as u8);
-            rest = &rest[1..];
-        }
-    }
-    String::from_utf8(out).unwrap()
-}
-
-struct Case<'a> {
-    name: &'a str,
-    refusal: &'a str,
-    method: &'a str,
-    target: String,
-    fields: Vec<(&'a str, String)>,
-}
-
-fn cases() -> Vec<Case<'static>> {
-    let text = include_str!("../../../vectors/moved-urls/abuse.txt");
-    let lines = text
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let case = |line: &'static str| {
-        let mut bars = line.split(" | ");
-        let words = bars.next().unwrap().trim();
-        let (name, words) = words.split_once(' ').unwrap();
-        let (refusal, words) = words.trim_start().split_once(' ').unwrap();
-        let (method, target) = words.trim_start().split_once(' ').unwrap();
-        let field = |field: &'static str| {
-            field
-                .split_once(": ")
-                .map(|(name, value)| (name, written(value)))
-                .unwrap()
-        };
-        Case {
-            name,
-            refusal,
-            method,
-            target: written(target),
-            fields: bars.map(field).collect(),
-        }
-    };
-    lines.map(case).collect()
+    corpus::written(text, 'a')
 }
 
 #[test]
 fn every_abuse_is_refused_for_its_own_reason() {
-    let (rules, cases) = (discovering(), cases());
+    let (rules, cases) = (discovering(), cases('a'));
     assert!(cases.len() >= 80, "{} cases", cases.len());
     let mut names = BTreeSet::new();
     for case in cases {

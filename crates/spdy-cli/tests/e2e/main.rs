@@ -5,6 +5,9 @@
 //! peers out for a quick run.
 
 mod accelerate;
+mod accelerate_abuse;
+mod accelerate_broken;
+mod accelerate_browser;
 mod bench;
 mod browsers;
 mod cli;

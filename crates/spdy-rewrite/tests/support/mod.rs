@@ -1,6 +1,8 @@
 //! The site that tests speak of, and words of the data files.
 #![allow(dead_code, reason = "each test file takes what it needs of it")]
 
+pub(crate) mod corpus;
+
 use std::sync::Arc;
 
 use spdy_rewrite::capability::{Key, Keys};

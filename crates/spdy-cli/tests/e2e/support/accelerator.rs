@@ -6,7 +6,7 @@ use super::program::{From, Running, address_after, spdy};
 
 /// One that runs; it ends with this value.
 pub(crate) struct Accelerator {
-    _running: Running,
+    running: Running,
     /// Where it takes connections, each with whether by TLS.
     doors: Vec<(SocketAddr, bool)>,
     _folder: tempfile::TempDir,
@@ -29,10 +29,15 @@ impl Accelerator {
                 .then(|| std::mem::take(&mut doors))
         });
         Self {
-            _running: running,
+            running,
             doors,
             _folder: folder,
         }
+    }
+
+    /// The number that the system knows it by.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
     }
 
     /// The first door of plain connections.

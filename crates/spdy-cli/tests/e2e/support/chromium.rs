@@ -32,6 +32,18 @@ pub(crate) struct Look {
     pub(crate) dark: bool,
 }
 
+/// One thing that a page fetched.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    pub(crate) url: String,
+    pub(crate) body: Result<Vec<u8>, String>,
+    /// Where the answer came from.
+    pub(crate) port: u64,
+    /// The browser's number of the connection.
+    pub(crate) connection: u64,
+    pub(crate) protocol: String,
+}
+
 /// A Chromium without a window that says nothing of its own to anybody, and whose home is `folder`: nothing of whoever runs the
 /// tests is read or written.
 pub(crate) fn chromium(folder: &Path) -> Command {
@@ -64,9 +76,15 @@ pub(crate) fn chromium(folder: &Path) -> Command {
 
 impl Chromium {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with more `arguments`.
+    pub(crate) fn start_with(arguments: &[String]) -> Self {
         let profile = tempfile::tempdir().expect("a folder can be made");
         let mut command = chromium(profile.path());
         command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
+        command.args(arguments);
         let (running, url) = Running::start(command, From::Stderr, |line| {
             line.strip_prefix("DevTools listening on ")
                 .map(str::to_owned)
@@ -129,6 +147,77 @@ impl Chromium {
                 return message;
             }
         }
+    }
+
+    /// Runs `script` in every page that is opened from now on, before anything of it.
+    pub(crate) fn prepare(&mut self, script: &str) {
+        let prepare = json!({"source": script});
+        self.call("Page.addScriptToEvaluateOnNewDocument", &prepare);
+    }
+
+    /// Forgets what was kept of pages so far.
+    pub(crate) fn forget(&mut self) {
+        self.call("Network.clearBrowserCache", &json!({}));
+    }
+
+    /// All cookies there are, by domain and name.
+    pub(crate) fn cookies(&mut self) -> Vec<(String, String)> {
+        let all = self.call("Network.getAllCookies", &json!({}));
+        let all = all["cookies"].as_array().cloned().unwrap_or_default();
+        let text =
+            |cookie: &Value, name: &str| cookie[name].as_str().unwrap_or_default().to_owned();
+        let mut all: Vec<_> = all
+            .iter()
+            .map(|cookie| (text(cookie, "domain"), text(cookie, "name")))
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Everything that was fetched since the page was opened, once each answer is there; what failed is told by its error.
+    pub(crate) fn fetched(&mut self) -> Vec<Fetched> {
+        let named = |events: &[Value], method: &str| -> Vec<Value> {
+            let of_it = events.iter().filter(|event| event["method"] == method);
+            of_it.map(|event| event["params"].clone()).collect()
+        };
+        let mut fetched = Vec::new();
+        let sent = named(&self.events, "Network.requestWillBeSent");
+        for request in sent {
+            let url = request["request"]["url"].as_str().unwrap_or_default();
+            if url.starts_with("data:") {
+                continue;
+            }
+            let id = request["requestId"].clone();
+            let end = self.until(|event| {
+                let ends = ["Network.loadingFinished", "Network.loadingFailed"];
+                event["params"]["requestId"] == id && ends.iter().any(|end| event["method"] == *end)
+            });
+            let responses = named(&self.events, "Network.responseReceived");
+            let response = responses.iter().find(|one| one["requestId"] == id);
+            let response = response.map(|one| one["response"].clone());
+            let body = match end["params"]["errorText"].as_str() {
+                Some(error) => Err(error.to_owned()),
+                None => {
+                    let body = self.call("Network.getResponseBody", &json!({"requestId": id}));
+                    let text = body["body"].as_str().unwrap_or_default();
+                    Ok(match body["base64Encoded"].as_bool() {
+                        Some(true) => base64::engine::general_purpose::STANDARD
+                            .decode(text)
+                            .expect("base64"),
+                        _ => text.as_bytes().to_vec(),
+                    })
+                }
+            };
+            let response = response.unwrap_or_default();
+            fetched.push(Fetched {
+                url: url.to_owned(),
+                body,
+                port: response["remotePort"].as_u64().unwrap_or(0),
+                connection: response["connectionId"].as_u64().unwrap_or(0),
+                protocol: response["protocol"].as_str().unwrap_or_default().to_owned(),
+            });
+        }
+        fetched
     }
 
     /// The value of an expression in the page; a promise is waited for.

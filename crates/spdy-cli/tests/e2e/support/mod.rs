@@ -1,5 +1,6 @@
 //! What the tests share: the program, its peers, the files that travel.
 
+pub(crate) mod accelerated;
 pub(crate) mod accelerator;
 pub(crate) mod capture;
 pub(crate) mod certificate;
@@ -9,8 +10,11 @@ pub(crate) mod dask;
 pub(crate) mod echo_origin;
 pub(crate) mod files;
 pub(crate) mod lab;
+pub(crate) mod origins;
 pub(crate) mod peers;
+pub(crate) mod pictures;
 pub(crate) mod postgres;
 pub(crate) mod program;
+pub(crate) mod raw_client;
 pub(crate) mod raw_origin;
 pub(crate) mod site;

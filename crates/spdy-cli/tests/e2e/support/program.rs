@@ -52,6 +52,11 @@ impl Drop for Running {
 }
 
 impl Running {
+    /// The number that the system knows it by.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Starts `command` and reads lines of `from` until `ready` finds in them what it wants.
     pub(crate) fn start<T>(
         mut command: Command,

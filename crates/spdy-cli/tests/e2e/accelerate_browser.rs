@@ -1,0 +1,416 @@
+//! A page of four domains in Chromium: straight from its origins, then through `spdy accelerate`. What is fetched must be the same,
+//! byte for byte, and nobody may hear more of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256, Sha384};
+
+use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::chromium::{Chromium, Fetched, Look};
+use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::pictures::{font, png};
+
+const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.assets-b.test";
+const FONTS: &str = "fonts.type-c.test";
+const FRAMES: &str = "frames.other-d.test";
+
+const LOOK: Look = Look {
+    width: 1000,
+    dark: false,
+};
+
+/// Under which policies the page is served: by the host, the nonce, and the nonce's trust.
+const POLICIES: [&str; 3] = ["hosts", "nonce", "strict-dynamic"];
+
+/// The origins' text, with `{cdn}` and the like for `https://name:port`.
+fn filled(text: &str, places: &Places) -> String {
+    let mut text = text.to_owned();
+    for (word, name) in [("{cdn}", CDN), ("{fonts}", FONTS), ("{frames}", FRAMES)] {
+        text = text.replace(word, &places.origin(name));
+    }
+    text.replace("{pinned-css}", &sha384(pinned_sheet(places).as_bytes()))
+        .replace("{pinned-js}", &sha256(PINNED_SCRIPT.as_bytes()))
+}
+
+fn sha384(bytes: &[u8]) -> String {
+    format!("sha384-{}", STANDARD.encode(Sha384::digest(bytes)))
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(bytes)))
+}
+
+/// It names another host, so its bytes change when it is moved.
+fn pinned_sheet(places: &Places) -> String {
+    let fonts = places.origin(FONTS);
+    format!(".pinned {{ background: url(\"{fonts}/texture.png\") }}\n")
+}
+
+const PINNED_SCRIPT: &str = "window.pinned = true;\n";
+
+const PAGE: &str = r#"<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>four domains</title>
+<link rel="icon" href="data:,">
+<link rel="preconnect" href="{cdn}">
+<link rel="dns-prefetch" href="{frames}">
+<link rel="preload" as="font" type="font/ttf" href="{fonts}/box.ttf" crossorigin>
+<link rel="stylesheet" href="{cdn}/css/main.css?v=1&amp;w=2">
+<link rel="stylesheet" href="{cdn}/css/pinned.css" integrity="{pinned-css}" crossorigin="anonymous">
+<link rel="stylesheet" href="/own.css">
+<style nonce="abc">.inline { background: url({cdn}/img/inline.png) }</style>
+<script type="importmap" nonce="abc">{"imports": {"lib": "{cdn}/js/lib.mjs"}}</script>
+<link rel="modulepreload" href="{cdn}/js/main.mjs">
+<script type="module" nonce="abc" src="{cdn}/js/main.mjs"></script>
+<script nonce="abc" src="{cdn}/js/classic.js"></script>
+<script nonce="abc" src="{cdn}/js/pinned.js" integrity="{pinned-js}" crossorigin="anonymous"></script>
+</head><body>
+<p class="inline main imported pinned">Four domains</p>
+<p style="background-image: url('{cdn}/img/attribute.png')">A style of its own</p>
+<img id="dense" alt="" src="{cdn}/img/one.png" srcset="{cdn}/img/one.png 1x, {cdn}/img/two.png 2x">
+<img id="sized" alt="" sizes="(max-width: 600px) 50px, 400px" src="{cdn}/img/small.png" srcset="{cdn}/img/small.png 50w, {cdn}/img/comma,in,name.png 400w">
+<img id="open" alt="" crossorigin src="{cdn}/img/open.png">
+<img id="own" alt="" src="/own.png">
+<svg width="10" height="10"><image href="{cdn}/img/in-svg.png" width="10" height="10" /></svg>
+<iframe src="{frames}/frame.html"></iframe>
+</body></html>
+"#;
+
+fn policy(flavour: &str) -> &'static str {
+    match flavour {
+        "hosts" => {
+            "default-src 'none'; script-src 'self' 'nonce-abc' {cdn}; style-src 'self' 'unsafe-inline' {cdn} {fonts}; \
+             img-src 'self' data: {cdn} {fonts}; font-src {fonts}; frame-src {frames}"
+        }
+        "nonce" => {
+            "default-src 'none'; script-src 'nonce-abc' {cdn}/js/; style-src 'self' 'nonce-abc' {cdn}/css/ {fonts}; \
+             style-src-attr 'unsafe-inline'; img-src * data:; font-src {fonts}; frame-src {frames}"
+        }
+        _ => {
+            "script-src 'nonce-abc' 'strict-dynamic'; object-src 'none'; base-uri 'none'; img-src 'self' data: {cdn} {fonts}"
+        }
+    }
+}
+
+fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
+    let path = asked.target.split('?').next().unwrap_or_default();
+    let (kind, body) = match (asked.host, path) {
+        (SITE, "/hosts" | "/nonce" | "/strict-dynamic") => {
+            ("text/html; charset=utf-8", filled(PAGE, places))
+        }
+        (SITE, "/own.css") => (
+            "text/css",
+            filled(
+                ".main { list-style-image: url(\"{cdn}/img/from-own.png\") }\n",
+                places,
+            ),
+        ),
+        (CDN, "/css/main.css") => (
+            "text/css",
+            filled(
+                "@charset \"utf-8\";\n@import \"nested/import.css\" screen;\n@import url({fonts}/imported.css);\n\
+                 @font-face { font-family: Box; src: url({fonts}/box.ttf) format(\"truetype\") }\n\
+                 .main { font-family: Box; border-image: url(../img/relative.png) 1 }\n\
+                 p { cursor: url(/img/root.png), auto }\n",
+                places,
+            ),
+        ),
+        (CDN, "/css/nested/import.css") => (
+            "text/css",
+            ".imported { background: url(\"../../img/nested.png\") }\n".to_owned(),
+        ),
+        (CDN, "/css/pinned.css") => ("text/css", pinned_sheet(places)),
+        (FONTS, "/imported.css") => (
+            "text/css",
+            ".imported { outline: 3px solid rgb(1, 2, 3) }\n".to_owned(),
+        ),
+        (CDN, "/js/main.mjs") => (
+            "text/javascript",
+            filled(
+                "import part from './part.mjs'; import lib from 'lib'; import far from '{cdn}/js/far.mjs';\n\
+                 window.modules = [part, lib, far].join(' ');\n",
+                places,
+            ),
+        ),
+        (CDN, "/js/part.mjs") => (
+            "text/javascript",
+            "import deep from './deep/deep.mjs'; export default 'part ' + deep;\n".to_owned(),
+        ),
+        (CDN, "/js/deep/deep.mjs") => ("text/javascript", "export default 'deep';\n".to_owned()),
+        (CDN, "/js/lib.mjs") => ("text/javascript", "export default 'lib';\n".to_owned()),
+        (CDN, "/js/far.mjs") => ("text/javascript", "export default 'far';\n".to_owned()),
+        (CDN, "/js/classic.js") => ("text/javascript", "window.classic = true;\n".to_owned()),
+        (CDN, "/js/pinned.js") => ("text/javascript", PINNED_SCRIPT.to_owned()),
+        (FRAMES, "/frame.html") => (
+            "text/html",
+            "<!doctype html><title>a frame</title><img alt=\"\" src=\"in-frame.png\">\n".to_owned(),
+        ),
+        _ => ("", String::new()),
+    };
+    let open = "Access-Control-Allow-Origin: *\r\nCache-Control: max-age=600\r\n";
+    let cookie = match asked.host {
+        SITE => "Set-Cookie: of-site=secret; Path=/; Secure; HttpOnly\r\n",
+        _ => "Set-Cookie: of-third=tracker; Path=/; Secure; SameSite=None\r\n",
+    };
+    let fields = match (asked.host, path) {
+        (SITE, "/own.png" | "/own.css") => "Cache-Control: max-age=600\r\n".to_owned(),
+        (SITE, page) => {
+            let policy = filled(policy(page.trim_start_matches('/')), places);
+            format!("{cookie}Cache-Control: max-age=60\r\nContent-Security-Policy: {policy}\r\n")
+        }
+        _ => format!("{open}{cookie}"),
+    };
+    if path.ends_with(".png") {
+        let size = 10 + path.len() as u32;
+        let picture = png(size, 10, [path.len() as u8; 3]);
+        return whole(
+            &format!("200 OK\r\nContent-Type: image/png\r\n{fields}"),
+            &picture,
+        );
+    }
+    if path == "/box.ttf" {
+        return whole(
+            &format!("200 OK\r\nContent-Type: font/ttf\r\n{fields}"),
+            &font(),
+        );
+    }
+    if kind.is_empty() {
+        return whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n");
+    }
+    let head = format!("200 OK\r\nContent-Type: {kind}\r\n{fields}");
+    whole(&head, body.as_bytes())
+}
+
+fn origins() -> Origins {
+    let hosts = [SITE, CDN, FONTS, FRAMES].map(|name| (name, "https"));
+    Origins::start(&hosts, answer)
+}
+
+fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
+    let mut rules = vec![format!("MAP {SITE}:443 {site}")];
+    for name in [CDN, FONTS, FRAMES] {
+        rules.push(format!("MAP {name} {}", origins.places.address(name).ip()));
+    }
+    let mut browser = Chromium::start_with(&[
+        format!("--host-resolver-rules={}", rules.join(", ")),
+        format!(
+            "--ignore-certificate-errors-spki-list={}",
+            origins.signed.pins
+        ),
+        "--disable-quic".to_owned(),
+        // What frames fetch is then told with the rest.
+        "--disable-features=IsolateOrigins,site-per-process".to_owned(),
+        "--disable-site-isolation-trials".to_owned(),
+    ]);
+    browser.prepare(
+        "window.violations = []; document.addEventListener('securitypolicyviolation', \
+         event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI))",
+    );
+    browser
+}
+
+/// What a page was to whoever looked at it.
+#[derive(Debug, Eq, PartialEq)]
+struct Seen {
+    /// Widths of the images, fonts, modules, styles.
+    works: serde_json::Value,
+    /// By URL, as the origins know it: text as it is, everything else by its hash.
+    fetched: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Opens the page, and has it prove that it works.
+fn look(browser: &mut Chromium, flavour: &str) -> (Seen, Vec<Fetched>) {
+    browser.forget();
+    browser.open(&format!("https://{SITE}/{flavour}"), LOOK);
+    let works = browser.ask(
+        "(async () => {
+            await document.fonts.ready;
+            while (window.modules === undefined) await new Promise(done => setTimeout(done, 10));
+            const style = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
+            const canvas = document.createElement('canvas').getContext('2d');
+            canvas.drawImage(document.getElementById('open'), 0, 0);
+            return {
+                images: [...document.images].map(image => image.id + ' ' + image.naturalWidth),
+                fonts: [...document.fonts].map(font => font.family + ' ' + font.status),
+                modules: window.modules, classic: window.classic, pinned: window.pinned,
+                sheets: document.styleSheets.length,
+                imported: style('.imported', 'outlineColor'),
+                readable: canvas.getImageData(0, 0, 1, 1).data[0],
+                violations: window.violations,
+                cookies: document.cookie,
+            };
+        })()",
+    );
+    let fetched = browser.fetched();
+    let complaints = browser.complaints();
+    assert!(complaints.is_empty(), "{flavour}: {complaints:#?}");
+    let mut seen = Seen {
+        works,
+        fetched: BTreeMap::new(),
+    };
+    for one in &fetched {
+        let body = one.body.clone();
+        let body = body.unwrap_or_else(|error| panic!("{flavour}: {}: {error}", one.url));
+        let bodies = seen.fetched.entry(unmoved(&one.url)).or_default();
+        bodies.insert(unmoved_body(body));
+    }
+    (seen, fetched)
+}
+
+/// `text` with every moved URL in its own place again.
+fn unmoved(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/.spdy/1/-/s/") {
+        let before = rest[..at].trim_end_matches(&format!("https://{SITE}")[..]);
+        out.push_str(before);
+        rest = &rest[at + "/.spdy/1/-/s/".len()..];
+        let (place, path) = rest.split_once('/').expect("a moved URL has a path");
+        out.push_str(&format!("https://{}/", place.replace('~', ":")));
+        rest = path;
+    }
+    out + rest
+}
+
+fn unmoved_body(body: Vec<u8>) -> String {
+    match String::from_utf8(body) {
+        Ok(text) => unmoved(&text),
+        Err(binary) => sha256(binary.as_bytes()),
+    }
+}
+
+#[test]
+fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_connection() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origins = origins();
+    let mut direct = browser(&origins, origins.places.address(SITE));
+    let straight: Vec<_> = POLICIES.map(|flavour| look(&mut direct, flavour)).into();
+    drop(direct);
+
+    let before = origins.asked().len();
+    let port = |name| origins.places.address(name).port();
+    let accelerated = Accelerated::start(
+        &origins,
+        &Setting {
+            site: &format!(
+                "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
+                 [[site.rewrite.hosts]]\nhost = '{FONTS}:{}'\n",
+                port(CDN),
+                port(FONTS)
+            ),
+            upstream: &format!(
+                "allow_addresses = ['127.0.0.2/32', '127.0.0.3/32']\nallow_ports = [{}, {}]",
+                port(CDN),
+                port(FONTS)
+            ),
+            ..Setting::default()
+        },
+    );
+    let mut browser = browser(&origins, accelerated.tls);
+    for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
+        let (seen, fetched) = look(&mut browser, flavour);
+        assert_eq!(seen.works, straight.works, "{flavour}");
+        compare(flavour, &seen, straight, &origins.places);
+        one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
+    }
+    let cookies = browser.cookies();
+    let third = (FRAMES.to_owned(), "of-third".to_owned());
+    let of_site = (SITE.to_owned(), "of-site".to_owned());
+    assert!(cookies.contains(&of_site), "{cookies:?}");
+    assert!(
+        cookies
+            .iter()
+            .all(|cookie| *cookie == of_site || *cookie == third),
+        "a third party's cookie: {cookies:?}"
+    );
+    for asked in &origins.asked()[before..] {
+        if matches!(asked.host, CDN | FONTS) {
+            let head = &asked.head;
+            assert!(
+                !head.contains("cookie") && !head.contains("secret"),
+                "{head}"
+            );
+        }
+    }
+}
+
+/// The same was fetched, but for what must be said otherwise where it is.
+fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places) {
+    let urls = |seen: &Seen| seen.fetched.keys().cloned().collect::<BTreeSet<_>>();
+    let (ours, theirs) = (urls(seen), urls(straight));
+    let more: Vec<_> = ours.difference(&theirs).collect();
+    let less: Vec<_> = theirs.difference(&ours).collect();
+    assert!(
+        more.is_empty() && less.is_empty(),
+        "{flavour}: more {more:?}, less {less:?}"
+    );
+    for (url, bodies) in &seen.fetched {
+        let theirs = straight.fetched[url].iter();
+        if url.ends_with(flavour) {
+            let [ours, theirs] =
+                [bodies, &straight.fetched[url]].map(|one| one.first().expect("one"));
+            page(flavour, ours, theirs, places);
+            continue;
+        }
+        // From the root is from the sheet's own root, wherever the sheet is.
+        let theirs =
+            theirs.map(|text| text.replace("url(/img", &format!("url({}/img", places.origin(CDN))));
+        assert_eq!(*bodies, theirs.collect(), "{flavour}: {url}");
+    }
+}
+
+/// The page says what it said, but for the hint to connect where nobody goes any more, and for the import map, which tells modules
+/// that name the other host where that is now.
+fn page(flavour: &str, ours: &str, theirs: &str, places: &Places) {
+    let cdn = places.origin(CDN);
+    let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
+    let all = format!("{{\"imports\":{{\"{cdn}/\":\"{cdn}/\",{map}}}}}");
+    let connect = format!("<link rel=\"preconnect\" href=\"{cdn}\">");
+    // The second page's policy allows folders of the host: the map may not speak of all of it, and the page may need the rest.
+    let (map, connect_left) = match flavour {
+        "nonce" => (format!("{{\"imports\":{{{map}}}}}"), &connect[..]),
+        _ => (all, ""),
+    };
+    let theirs = theirs.replace(&connect, connect_left).replace(
+        &format!("{{\"imports\": {{\"lib\": \"{cdn}/js/lib.mjs\"}}}}"),
+        &map,
+    );
+    for (one, other) in ours.lines().zip(theirs.lines()) {
+        assert_eq!(one, other, "{flavour}");
+    }
+    assert_eq!(ours.lines().count(), theirs.lines().count());
+}
+
+/// All that came from the accelerator came over one connection, and what else came had to.
+fn one_connection(flavour: &str, fetched: &[Fetched], port: u16, places: &Places) {
+    let mut connections = BTreeMap::<_, Vec<_>>::new();
+    for one in fetched.iter().filter(|one| one.port == u64::from(port)) {
+        assert_eq!(one.protocol, "h2", "{flavour}: {}", one.url);
+        connections
+            .entry(one.connection)
+            .or_default()
+            .push(&one.url);
+    }
+    assert_eq!(connections.len(), 1, "{flavour}: {connections:#?}");
+    let left = fetched.iter().filter(|one| one.port != u64::from(port));
+    let left: BTreeSet<_> = left.map(|one| one.url.clone()).collect();
+    let cdn = places.origin(CDN);
+    let frames = places.origin(FRAMES);
+    let mut wanted = BTreeSet::from([
+        format!("{frames}/frame.html"),
+        format!("{frames}/in-frame.png"),
+        // What it becomes when it is moved is not known, so nothing else can be pinned.
+        format!("{cdn}/css/pinned.css"),
+    ]);
+    if flavour == "nonce" {
+        // No import map tells of it, for the policy allows a folder of the host.
+        wanted.insert(format!("{cdn}/js/far.mjs"));
+    }
+    assert_eq!(left, wanted, "{flavour}");
+}

@@ -1,0 +1,85 @@
+//! `spdy accelerate` before origins of a test.
+
+use std::net::SocketAddr;
+
+use super::accelerator::Accelerator;
+use super::origins::Origins;
+use super::raw_client::{Going, Got};
+
+/// The program.
+pub(crate) struct Accelerated {
+    program: Accelerator,
+    pub(crate) tls: SocketAddr,
+}
+
+/// What is configured, beside what follows from the origins.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setting<'a> {
+    /// TOML of the only site, below its names and origin.
+    pub(crate) site: &'a str,
+    /// Keys of `[upstream]`.
+    pub(crate) upstream: &'a str,
+    /// Keys above all tables.
+    pub(crate) top: &'a str,
+    /// Where TLS is listened for; a free port of 127.0.0.1 if nothing is said.
+    pub(crate) tls: Option<SocketAddr>,
+}
+
+impl Accelerated {
+    /// For the site of the first of `origins`, under its name. Names of `origins` are not looked up.
+    pub(crate) fn start(origins: &Origins, setting: &Setting<'_>) -> Self {
+        let path = |name| format!("{:?}", origins.signed.path(name));
+        let (name, address) = origins.places.all().next().expect("the site's origin");
+        let tls = setting.tls.unwrap_or(([127, 0, 0, 1], 0).into());
+        let mut config = format!(
+            "{}\n[listen]\ntls = ['{tls}']\nplain = ['127.0.0.1:0']\nprotocols = ['spdy/3.1', 'h2', 'http/1.1']\n[tls]\ncertificate = {}\nkey = {}\n\
+             [upstream]\nauthorities = [{}]\n{}\n",
+            setting.top,
+            path("chain.pem"),
+            path("key.pem"),
+            path("authority.pem"),
+            setting.upstream,
+        );
+        if !setting.upstream.contains("resolve") {
+            let resolve = origins.places.all();
+            let resolve = resolve.map(|(name, address)| format!("'{name}' = '{}'", address.ip()));
+            let resolve: Vec<_> = resolve.collect();
+            config.push_str(&format!("resolve = {{ {} }}\n", resolve.join(", ")));
+        }
+        config.push_str(&format!(
+            "[[site]]\nnames = ['{name}']\norigin = '{}'\naddress = '{}'\n{}\n",
+            origins.places.origin(name),
+            address.ip(),
+            setting.site
+        ));
+        let program = Accelerator::start(&config);
+        let tls = program.tls();
+        Self { program, tls }
+    }
+
+    /// Memory that the program has, in bytes; nothing where the system does not say.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id())).ok()?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+        Some(kib << 10)
+    }
+
+    /// Sends `bytes` without TLS, and reads the answer.
+    pub(crate) fn exchange(&self, bytes: &[u8]) -> Got {
+        self.begin(bytes).end(usize::MAX)
+    }
+
+    /// Sends `bytes` without TLS.
+    pub(crate) fn begin(&self, bytes: &[u8]) -> Going {
+        Going::begin(self.program.plain(), bytes)
+    }
+
+    /// Gets `target` of `host`, on a connection of its own.
+    pub(crate) fn get(&self, host: &str, target: &str, fields: &str) -> Got {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+        self.exchange(format!("{head}{fields}\r\n").as_bytes())
+    }
+}

@@ -1,0 +1,300 @@
+//! Origins on addresses of their own that say byte for byte what a test tells them to, and know what they were asked.
+//!
+//! ```text
+//! name, scheme ──▶ 127.0.0.N, a free port ──▶ head of a request ──▶ the test's closure ──▶ steps: bytes, silence, a reset
+//! ```
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::network::BoxIo;
+use spdy_net::pins::Pin;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ServerTls, TlsOptions};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+
+/// One request.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) host: &'static str,
+    pub(crate) target: String,
+    /// Request line to blank line, in lower case.
+    pub(crate) head: String,
+}
+
+/// A part of an answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Send(Vec<u8>),
+    /// The same again and again, until the other end has had enough.
+    Forever(Vec<u8>),
+    /// Nothing more comes, until the other end leaves.
+    Stall,
+    /// The connection is reset; with TLS it just ends.
+    Reset,
+    /// The connection ends.
+    Close,
+}
+
+/// A whole answer: the fields of `head` end in line ends, and its length is added.
+pub(crate) fn whole(head: &str, body: &[u8]) -> Vec<Step> {
+    let head = format!("HTTP/1.1 {head}Content-Length: {}\r\n\r\n", body.len());
+    vec![Step::Send([head.as_bytes(), body].concat())]
+}
+
+/// Where the origins are.
+#[derive(Clone, Debug)]
+pub(crate) struct Places(Vec<(&'static str, &'static str, SocketAddr)>);
+
+impl Places {
+    /// `https://name:port`.
+    pub(crate) fn origin(&self, name: &str) -> String {
+        let (name, scheme, address) = self.find(name);
+        format!("{scheme}://{name}:{}", address.port())
+    }
+
+    /// Where `name` listens.
+    pub(crate) fn address(&self, name: &str) -> SocketAddr {
+        self.find(name).2
+    }
+
+    fn find(&self, name: &str) -> (&'static str, &'static str, SocketAddr) {
+        let found = self.0.iter().find(|(known, ..)| *known == name);
+        *found.unwrap_or_else(|| panic!("no origin {name}"))
+    }
+
+    /// All of them: name and address.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&'static str, SocketAddr)> {
+        self.0.iter().map(|(name, _, address)| (*name, *address))
+    }
+}
+
+/// An authority, and what it signed.
+pub(crate) struct Signed {
+    folder: tempfile::TempDir,
+    identity: Identity,
+    /// Of the accelerator's certificate and of the origins', as Chromium wants them.
+    pub(crate) pins: String,
+}
+
+impl Signed {
+    fn new(site: &[&str], names: &[&str]) -> Self {
+        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+        let issue = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            authority
+                .issue(&names, &[])
+                .expect("a certificate can be made")
+        };
+        let (of_site, identity) = (issue(site), issue(names));
+        let pin = |identity: &Identity| {
+            let pem = identity.chain_pem();
+            let chain = spdy_net::certificates::certificates_from_pem(pem.as_bytes(), "a test's");
+            let pin = Pin::of(&chain.expect("it is PEM")[0]).expect("it is a certificate");
+            pin.to_string().trim_start_matches("sha256//").to_owned()
+        };
+        let pins = format!("{},{}", pin(&of_site), pin(&identity));
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        for (name, text) in [
+            ("authority.pem", authority.pem().to_owned()),
+            ("chain.pem", of_site.chain_pem()),
+            ("key.pem", of_site.key_pem()),
+        ] {
+            std::fs::write(folder.path().join(name), text).expect("the folder can be written to");
+        }
+        Self {
+            folder,
+            identity,
+            pins,
+        }
+    }
+
+    /// `authority.pem`, `chain.pem` or `key.pem`; the last two are the site's.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+/// The origins; they end with this value.
+pub(crate) struct Origins {
+    pub(crate) places: Places,
+    pub(crate) signed: Signed,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    connections: Arc<Mutex<Vec<&'static str>>>,
+    _runtime: Runtime,
+}
+
+impl Origins {
+    /// `hosts` are names and schemes, and the first is the site's; `answer` knows what each says.
+    pub(crate) fn start(
+        hosts: &[(&'static str, &'static str)],
+        answer: impl Fn(&Asked, &Places) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let _within = runtime.enter();
+        let mut places = Vec::new();
+        let mut listeners = Vec::new();
+        for (last, &(name, scheme)) in (1..).zip(hosts) {
+            let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, last], 0)))
+                .expect("loopback has a free port");
+            listener.set_nonblocking(true).expect("it is a socket");
+            places.push((name, scheme, listener.local_addr().expect("it is bound")));
+            listeners.push(TcpListener::from_std(listener).expect("within a runtime"));
+        }
+        let places = Places(places);
+        let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
+        let signed = Signed::new(&names[..1], &names);
+        let tls = ServerTls::new(&signed.identity, &[Protocol::Http1], &TlsOptions::default());
+        let tls = tls.expect("TLS can be set up");
+        let teller = Teller {
+            answer: Arc::new(answer),
+            places: places.clone(),
+            asked: Arc::default(),
+        };
+        let asked = teller.asked.clone();
+        let connections = Arc::<Mutex<Vec<_>>>::default();
+        for (listener, &(host, scheme)) in listeners.into_iter().zip(hosts) {
+            let (teller, tls, connections) = (teller.clone(), tls.clone(), connections.clone());
+            runtime.spawn(async move {
+                while let Ok((socket, _)) = listener.accept().await {
+                    connections.lock().expect("nobody panicked").push(host);
+                    let (teller, tls) = (teller.clone(), tls.clone());
+                    tokio::spawn(async move {
+                        if scheme == "http" {
+                            return teller.tell(host, socket).await;
+                        }
+                        // Who does not like our certificate leaves.
+                        if let Ok((socket, _)) = tls.accept(Box::new(socket)).await {
+                            teller.tell(host, socket).await;
+                        }
+                    });
+                }
+            });
+        }
+        Self {
+            places,
+            signed,
+            asked,
+            connections,
+            _runtime: runtime,
+        }
+    }
+
+    /// What was asked so far, by all.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("nobody panicked").clone()
+    }
+
+    /// Connections that were opened to `host` so far.
+    pub(crate) fn connections(&self, host: &str) -> usize {
+        let connections = self.connections.lock().expect("nobody panicked");
+        connections.iter().filter(|name| **name == host).count()
+    }
+}
+
+type Answer = dyn Fn(&Asked, &Places) -> Vec<Step> + Send + Sync;
+
+#[derive(Clone)]
+struct Teller {
+    answer: Arc<Answer>,
+    places: Places,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// A connection that can be ended rudely.
+trait Socket: AsyncRead + AsyncWrite + Unpin {
+    fn reset(self);
+}
+
+impl Socket for TcpStream {
+    fn reset(self) {
+        let _ = self.set_zero_linger();
+    }
+}
+
+impl Socket for BoxIo {
+    fn reset(self) {}
+}
+
+impl Teller {
+    /// Takes the body of a request, which is of no interest; `false` if it never ends.
+    async fn take_body(&self, socket: &mut impl Socket, buffer: &mut Vec<u8>, head: &str) -> bool {
+        let head = head.to_ascii_lowercase();
+        let length = head.split("content-length: ").nth(1);
+        let length = length.and_then(|rest| rest.lines().next()?.parse().ok());
+        let is_chunked = head.contains("transfer-encoding: chunked");
+        loop {
+            let len = match length {
+                _ if is_chunked => buffer.windows(5).position(|five| five == b"0\r\n\r\n"),
+                Some(len) => (buffer.len() >= len).then_some(len),
+                None => Some(0),
+            };
+            if let Some(len) = len {
+                buffer.drain(..len + if is_chunked { 5 } else { 0 });
+                return true;
+            }
+            if !matches!(socket.read_buf(buffer).await, Ok(1..)) {
+                return false;
+            }
+        }
+    }
+
+    /// Answers requests until the other end has no more, or a step ends the connection.
+    async fn tell(&self, host: &'static str, mut socket: impl Socket) {
+        let mut buffer = Vec::new();
+        loop {
+            let head_len = loop {
+                if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+                    break at + 4;
+                }
+                if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) {
+                    return;
+                }
+            };
+            let head: Vec<u8> = buffer.drain(..head_len).collect();
+            let head = String::from_utf8_lossy(&head).into_owned();
+            if !self.take_body(&mut socket, &mut buffer, &head).await {
+                return;
+            }
+            let target = head.split(' ').nth(1);
+            let asked = Asked {
+                host,
+                target: target.unwrap_or_default().to_owned(),
+                head: head.to_ascii_lowercase(),
+            };
+            // Before the client can know of it.
+            self.asked
+                .lock()
+                .expect("nobody panicked")
+                .push(asked.clone());
+            for step in (self.answer)(&asked, &self.places) {
+                match step {
+                    Step::Send(bytes) => {
+                        if socket.write_all(&bytes).await.is_err() || socket.flush().await.is_err()
+                        {
+                            return;
+                        }
+                    }
+                    Step::Forever(bytes) => while socket.write_all(&bytes).await.is_ok() {},
+                    Step::Stall => {
+                        // Until it leaves; a limit only so that no test hangs.
+                        let mut rest = Vec::new();
+                        let leaving = socket.read_to_end(&mut rest);
+                        let _ = tokio::time::timeout(Duration::from_secs(60), leaving).await;
+                        return;
+                    }
+                    Step::Reset => return socket.reset(),
+                    Step::Close => {
+                        let _ = socket.shutdown().await;
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
