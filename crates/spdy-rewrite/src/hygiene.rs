@@ -5,10 +5,10 @@
 
 use http::StatusCode;
 use http::header::{
-    ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, AGE, CACHE_CONTROL, CONTENT_DISPOSITION,
-    CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, DATE, ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, VARY,
-    VIA, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, AGE, CACHE_CONTROL, CONTENT_ENCODING,
+    CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, DATE,
+    ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, VARY, VIA,
+    X_CONTENT_TYPE_OPTIONS,
 };
 
 use crate::anonymous::{Load, Mode};
@@ -22,13 +22,12 @@ pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
 /// Fields that pass: what the bytes are, and how long they are good.
-const PASSED: [HeaderName; 16] = [
+const PASSED: [HeaderName; 15] = [
     CONTENT_TYPE,
     CONTENT_LENGTH,
     CONTENT_ENCODING,
     CONTENT_LANGUAGE,
     CONTENT_RANGE,
-    CONTENT_DISPOSITION,
     ACCEPT_RANGES,
     CACHE_CONTROL,
     EXPIRES,
@@ -110,11 +109,8 @@ fn check(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Resul
     {
         return Err(Refusal::ResourcePolicy);
     }
-    let is_read = match load.mode {
-        Mode::Cors => true,
-        Mode::NoCors => false,
-        Mode::Unknown => is_read_by_cors_alone(&essence),
-    };
+    // What only CORS reads nobody loads otherwise, whatever he says of the mode.
+    let is_read = load.mode == Mode::Cors || is_read_by_cors_alone(&essence);
     if is_read && !allows(headers, rules.site_origin()) {
         return Err(Refusal::Cors);
     }

@@ -220,6 +220,7 @@ fn a_third_party_does_not_speak_in_the_site_s_name() {
             "cache-control: max-age=60",
             "vary: accept",
             "sourcemap: a.png.map",
+            "content-disposition: attachment; filename=setup.exe",
             "set-cookie: a=1",
             "clear-site-data: \"*\"",
             "strict-transport-security: max-age=1",
@@ -413,6 +414,29 @@ fn a_page_reads_what_the_host_lets_it_read() {
         outcome(judged(cdn, old, 200, &["content-type: image/png"])),
         "serve"
     );
+}
+
+#[test]
+fn a_script_of_the_page_reads_no_data_by_saying_that_it_will_not() {
+    let fetched = Load {
+        expected: None,
+        mode: Mode::NoCors,
+        is_subresource: true,
+    };
+    for content_type in [
+        "application/json",
+        "font/woff2",
+        "text/vtt",
+        "application/wasm",
+    ] {
+        let line = format!("content-type: {content_type}");
+        let answer = judged("/.spdy/1/-/s/cdn.test/a", fetched, 200, &[&line]);
+        assert_eq!(
+            outcome(answer),
+            "direct https://cdn.test/a",
+            "{content_type}"
+        );
+    }
 }
 
 #[test]
