@@ -8,8 +8,10 @@
 //! A leaf is never a CA: webpki refuses such a certificate from a server.
 
 use std::net::IpAddr;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -235,13 +237,39 @@ impl LocalCa {
         self.issuer.key().serialize_pem()
     }
 
-    /// Signs a certificate for `names` (hosts, wildcards, or addresses as text) and `addresses`.
+    /// Signs a certificate for `names` (hosts, wildcards, or addresses as text) and `addresses`. It is valid at any time.
     ///
     /// # Errors
     ///
     /// A name that no certificate can carry.
     pub fn issue(&self, names: &[String], addresses: &[IpAddr]) -> Result<Identity, TlsSetupError> {
-        let mut params = params(names.first().map_or("localhost", String::as_str));
+        self.sign(params(common_name(names)), names, addresses)
+    }
+
+    /// The same, valid for no longer than `during`: a server that people visit needs that, for clients refuse what is valid for
+    /// years. (Apple's: 825 days, whoever signed.)
+    ///
+    /// # Errors
+    ///
+    /// As [`issue`](Self::issue).
+    pub fn issue_for(
+        &self,
+        names: &[String],
+        addresses: &[IpAddr],
+        during: Range<SystemTime>,
+    ) -> Result<Identity, TlsSetupError> {
+        let mut params = params(common_name(names));
+        params.not_before = during.start.into();
+        params.not_after = during.end.into();
+        self.sign(params, names, addresses)
+    }
+
+    fn sign(
+        &self,
+        mut params: CertificateParams,
+        names: &[String],
+        addresses: &[IpAddr],
+    ) -> Result<Identity, TlsSetupError> {
         params.subject_alt_names = subject_names(names, addresses)?;
         params.key_usages = vec![
             KeyUsagePurpose::DigitalSignature,
@@ -280,6 +308,10 @@ fn authority_params() -> CertificateParams {
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params
+}
+
+fn common_name(names: &[String]) -> &str {
+    names.first().map_or("localhost", String::as_str)
 }
 
 /// Valid since 1975 and until 4096: a local certificate that expires teaches nobody anything.

@@ -280,6 +280,8 @@ async fn accelerate(
     if let Some(server) = names_server {
         running.spawn(server.run(stop.clone()));
     }
+    let renewals = tokio::time::Instant::now() + accelerate_setup::RENEWAL;
+    let mut renewals = tokio::time::interval_at(renewals, accelerate_setup::RENEWAL);
     loop {
         tokio::select! {
             ended = signals.any() => {
@@ -288,14 +290,24 @@ async fn accelerate(
             }
             () = reloads.next() => {
                 let renewed = renew(args, secret, &authority, &zones, own.clone(), &runtime);
+                let renewed = renewed.and_then(|(sites, upstream, identity)| {
+                    identities.replace(&[], &identity)?;
+                    Ok((sites, upstream))
+                });
                 match renewed {
-                    Ok((sites, upstream, identity)) => {
-                        identities.replace(&[], &identity)?;
+                    Ok((sites, upstream)) => {
                         proxy.replace(sites, upstream);
                         printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
                     }
                     // What runs goes on as it was.
                     Err(error) => printer.note(format_args!("{BAD}the configuration stays as it was{BAD:#}: {error:#}")),
+                }
+            }
+            _ = renewals.tick() => {
+                let renewed = identity_anew(args, secret, &authority);
+                let renewed = renewed.and_then(|identity| Ok(identities.replace(&[], &identity)?));
+                if let Err(error) = renewed {
+                    printer.note(format_args!("{BAD}the certificate stays as it was{BAD:#}: {error:#}"));
                 }
             }
         }
@@ -308,6 +320,13 @@ async fn accelerate(
         disk.settled().await;
     }
     Ok(())
+}
+
+/// The certificate as it is to be from now on: made anew, or read again.
+fn identity_anew(args: &Args, secret: &[u8], authority: &LocalCa) -> anyhow::Result<Identity> {
+    let config = read(args)?;
+    let sites = accelerate_setup::compile(&config, secret)?;
+    accelerate_setup::identity(&config, &sites, authority)
 }
 
 /// Reads the configuration again: sites, origins and certificate may be others now. Where is listened stays.

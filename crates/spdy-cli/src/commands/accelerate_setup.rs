@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use spdy::runtime::SharedRuntime;
@@ -28,6 +29,13 @@ use crate::printer::{DIM, Printer};
 const LEAST_TOKEN: usize = 16;
 /// Bytes of the secret that capabilities are made with.
 const SECRET_BYTES: usize = 32;
+
+/// How long a certificate made on the spot is valid: browsers and Mozilla's guidelines want no more than a year.
+const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// Valid for clients whose clock is so much behind.
+const CLOCK_SKEW: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often certificates are made anew, or read again where they are given.
+pub(super) const RENEWAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The sites, whose capabilities are made with `secret`.
 pub(super) fn compile(config: &Config, secret: &[u8]) -> anyhow::Result<Sites> {
@@ -95,7 +103,8 @@ pub(super) fn identity(
     }
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
     let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-    let identity = authority.issue(&names, &addresses);
+    let now = SystemTime::now();
+    let identity = authority.issue_for(&names, &addresses, now - CLOCK_SKEW..now + LIFETIME);
     identity.context("cannot make a certificate")
 }
 
