@@ -21,6 +21,9 @@ pub enum Uncacheable {
     /// Neither GET, nor a POST whose answer says that it is the target's.
     #[error("method")]
     Method,
+    /// A GET with content: the answer is not to its target alone. Who sees contents says so; [`may_store`] does not.
+    #[error("content")]
+    Content,
     /// The request said `no-store`.
     #[error("request no-store")]
     RequestNoStore,

@@ -221,9 +221,13 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         let literal = literal.clone();
         let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
-            let response = match names_one_host(request.version(), request.headers()) {
-                true => handler.answer(arrived(request, secure)).await,
-                false => bad_request(),
+            let (version, headers) = (request.version(), request.headers());
+            let response = if !names_one_host(version, headers) {
+                refused(StatusCode::BAD_REQUEST)
+            } else if !is_chunked_at_most(headers) {
+                refused(StatusCode::NOT_IMPLEMENTED)
+            } else {
+                handler.answer(arrived(request, secure)).await
             };
             let response = match literal {
                 Some((to, method, version)) => to.plan(&method, version, response),
@@ -271,9 +275,20 @@ fn is_host(host: &[u8]) -> bool {
     !host.contains(&b'@') && Authority::try_from(host).is_ok()
 }
 
-fn bad_request() -> Response<Body> {
+/// Whether a request's body is under no coding but chunks, and under those once: any other would reach the handler undecoded, and
+/// with nothing that tells of it (RFC 9112 §6.1).
+fn is_chunked_at_most(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    match (codings.next(), codings.next()) {
+        (None, _) => true,
+        (Some(coding), None) => coding.as_bytes().eq_ignore_ascii_case(b"chunked"),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+fn refused(status: StatusCode) -> Response<Body> {
     let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    *response.status_mut() = status;
     // Whatever comes next on this connection was written by the same hand.
     let close = HeaderValue::from_static("close");
     response.headers_mut().insert(header::CONNECTION, close);

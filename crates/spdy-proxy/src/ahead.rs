@@ -9,6 +9,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
 use spdy_cache::lookup::{self, Lookup};
+use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
@@ -72,6 +73,9 @@ impl Proxy {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
         asked.version = page.version;
+        if let Some(arrival) = page.extensions.get::<Arrival>() {
+            asked.extensions.insert(*arrival);
+        }
         for name in [
             header::ACCEPT_ENCODING,
             header::ACCEPT_LANGUAGE,
@@ -108,6 +112,9 @@ impl Proxy {
         }
         let mut asked = Request::new(()).into_parts().0;
         asked.headers = wanted.told();
+        if let Some(arrival) = wanted.arrival {
+            asked.extensions.insert(arrival);
+        }
         if let Ok(host) = HeaderValue::from_str(&wanted.authority) {
             asked.headers.insert(header::HOST, host);
         }

@@ -19,7 +19,7 @@ use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::freshness::Times;
 use spdy_cache::lookup::{Failure, on_error};
-use spdy_cache::storable::may_store;
+use spdy_cache::storable::{Uncacheable, may_store};
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::{Conditional, Merged, Unmatched, merge, strip_conditions};
@@ -29,6 +29,7 @@ use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
 
 use crate::ahead::MAX_AHEAD;
+use crate::client_body::watched;
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
@@ -81,6 +82,11 @@ impl Fetch {
             // Others will want the whole of it.
             strip_conditions(&mut headers);
         }
+        if body.is_end_stream() {
+            // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
+            headers.remove(header::CONTENT_LENGTH);
+        }
+        let (body, broken) = watched(body);
         let mut body = Some(body);
         let mut hop = 0;
         let mut at = self.wanted.clone();
@@ -105,6 +111,11 @@ impl Fetch {
                 Ok(response) => {
                     counters.count(Family::Origins, class_of(response.status()));
                     response.into_parts()
+                }
+                Err(_) if broken.get() => {
+                    let text = "the request ended before its end, or cannot be read\n";
+                    let response = respond::plain(StatusCode::BAD_REQUEST, text);
+                    return Got::answer(response, Outcome::REFUSED);
                 }
                 Err(error) => {
                     counters.count(Family::Origins, error.name());
@@ -164,9 +175,9 @@ impl Fetch {
 
     fn priority(&self) -> Priority {
         match self.wanted.arrival {
+            _ if !self.is_wanted_now => Priority::LOWEST,
             Some(arrival) => arrival.priority,
-            None if self.is_wanted_now => Priority::HIGHEST,
-            None => Priority::LOWEST,
+            None => Priority::HIGHEST,
         }
     }
 
@@ -241,7 +252,10 @@ impl Fetch {
             fields::no_longer_vary_on(&mut kept_head.headers, "accept-encoding");
         }
         let asked = &self.wanted.ask;
-        let stored = may_store(policy, asked, &kept_head, times);
+        let stored = match self.wanted.has_content {
+            true => Err(Uncacheable::Content),
+            false => may_store(policy, asked, &kept_head, times),
+        };
         let mut status = CacheStatus::forwarded(NAME, self.forward);
         let stored = match stored {
             Ok(stored) if head.status != StatusCode::PARTIAL_CONTENT => {

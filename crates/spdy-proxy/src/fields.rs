@@ -39,6 +39,54 @@ pub(crate) fn strip_connection(headers: &mut HeaderMap) {
     headers.remove("http2-settings");
 }
 
+/// What clients say of themselves and who comes after them believes, beside all that begins with `x-forwarded-`.
+const CLAIMS: [&str; 6] = [
+    "forwarded",
+    "x-real-ip",
+    "x-host",
+    "x-original-host",
+    "x-url-scheme",
+    "front-end-https",
+];
+/// By which a GET says that it is for another target, or another method, than its request line: what comes of it would be kept
+/// under the wrong name.
+const OVERRIDES: [&str; 5] = [
+    "x-original-url",
+    "x-rewrite-url",
+    "x-http-method-override",
+    "x-http-method",
+    "x-method-override",
+];
+/// What frames a message. Gateways that hand fields on as variables read `_` as `-`.
+const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
+
+/// Takes out what only a proxy in front may say, under whatever spelling.
+fn strip_claims(headers: &mut HeaderMap) {
+    let is_claim = |name: &str| {
+        let plain = name.replace('_', "-");
+        plain.starts_with("x-forwarded-")
+            || CLAIMS.contains(&plain.as_str())
+            || plain != name && FRAMING.contains(&plain.as_str())
+    };
+    let claims: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_claim(name.as_str()))
+        .cloned()
+        .collect();
+    for name in claims {
+        headers.remove(name);
+    }
+}
+
+/// Takes out of a GET or HEAD what makes another request of it.
+pub(crate) fn strip_overrides(headers: &mut HeaderMap) {
+    let names = headers.keys();
+    let names = names.filter(|name| OVERRIDES.contains(&&*name.as_str().replace('_', "-")));
+    for name in names.cloned().collect::<Vec<_>>() {
+        headers.remove(name);
+    }
+}
+
 /// Who asked, for a site's own origin. What the client claimed of that is not passed on.
 pub(crate) fn tell_client(
     headers: &mut HeaderMap,
@@ -46,14 +94,9 @@ pub(crate) fn tell_client(
     arrival: Option<Arrival>,
     authority: &str,
 ) {
-    for name in ["forwarded", "x-real-ip", "x-forwarded-port"] {
-        headers.remove(name);
-    }
-    let proto = match arrival {
-        Some(Arrival { secure: true, .. }) => "https",
-        _ => "http",
-    };
-    headers.insert(FORWARDED_PROTO, HeaderValue::from_static(proto));
+    strip_claims(headers);
+    let proto = HeaderValue::from_static(scheme_of(arrival));
+    headers.insert(FORWARDED_PROTO, proto);
     match from.and_then(|from| HeaderValue::try_from(from.to_string()).ok()) {
         Some(from) => headers.insert(FORWARDED_FOR, from),
         None => headers.remove(FORWARDED_FOR),
@@ -62,6 +105,24 @@ pub(crate) fn tell_client(
         Ok(host) => headers.insert(FORWARDED_HOST, host),
         Err(_) => headers.remove(FORWARDED_HOST),
     };
+}
+
+fn scheme_of(arrival: Option<Arrival>) -> &'static str {
+    match arrival {
+        Some(Arrival { secure: true, .. }) => "https",
+        _ => "http",
+    }
+}
+
+/// What [`tell_client`] says of where the client thinks it is: an origin.
+pub(crate) fn as_asked(authority: &str, arrival: Option<Arrival>) -> String {
+    format!("{}://{authority}", scheme_of(arrival))
+}
+
+/// Whether that is `origin`.
+pub(crate) fn is_asked_as(origin: &str, authority: &str, arrival: Option<Arrival>) -> bool {
+    let rest = origin.strip_prefix(scheme_of(arrival));
+    rest.and_then(|rest| rest.strip_prefix("://")) == Some(authority)
 }
 
 /// Whether the message passed by this accelerator already, by the member that it adds itself.

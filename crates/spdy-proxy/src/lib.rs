@@ -36,6 +36,7 @@ pub mod visit;
 pub mod wanted;
 
 mod ahead;
+mod client_body;
 mod disk_index;
 mod fetched;
 mod fields;

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use http::{Request, Response, StatusCode, header, request};
+use http::{Method, Request, Response, StatusCode, header, request};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::Body as KeptBody;
@@ -214,7 +214,13 @@ impl Proxy {
     }
 
     /// The answer to what is wanted.
-    async fn want(self: &Arc<Self>, wanted: Wanted, body: Body) -> Response<Body> {
+    async fn want(self: &Arc<Self>, mut wanted: Wanted, body: Body) -> Response<Body> {
+        let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
+        if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
+            // What comes of the content is not to be had by the target alone.
+            wanted.has_content = true;
+            return self.pass(wanted, body, None).await;
+        }
         let policy = self.policy(wanted.whose());
         let mut kept = self.memory.find(&wanted.key);
         let now = self.hour();

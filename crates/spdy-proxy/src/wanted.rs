@@ -1,5 +1,6 @@
 //! A request, as cache and origin see it: whose it is, under which key it is kept, and what of it the origin is sent.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -39,10 +40,12 @@ pub struct Wanted {
     pub key: Key,
     /// The request for the origin, with the client's conditions and ranges. Its URI is absolute.
     pub ask: request::Parts,
-    /// How it came; nothing where nobody asked.
+    /// How it came, or what it is fetched ahead of; nothing where nobody tells.
     pub arrival: Option<Arrival>,
     /// What the client takes.
     pub coding: Coding,
+    /// It is a GET or HEAD with content: its target is not all that it asks by.
+    pub has_content: bool,
     /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
     pub steps_ahead: u8,
     /// The client wants pages as their origin made them.
@@ -118,6 +121,10 @@ impl Wanted {
             return Err(Refused::Loop);
         }
         let unusable = || Refused::Target(target.to_owned());
+        let is_of_web = matches!(uri.scheme_str(), None | Some("http" | "https"));
+        if !is_of_web || (target == "*" && asked.method != Method::OPTIONS) {
+            return Err(unusable());
+        }
         let arrival = asked.extensions.get().copied();
         let is_off = is_off(&asked.headers);
         let mut ask = asked;
@@ -135,10 +142,18 @@ impl Wanted {
         let accepted = HeaderValue::from_static(accepted);
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
         fields::tell_client(&mut ask.headers, from, arrival, authority);
+        if matches!(ask.method, Method::GET | Method::HEAD) {
+            fields::strip_overrides(&mut ask.headers);
+        }
         fields::tell_passage(&mut ask.headers, ask.version, &site.name);
         let rules = match is_off {
             true => "",
             false => site.rules.tag(),
+        };
+        // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
+        let rules = match fields::is_asked_as(site.rules.site_origin(), authority, arrival) {
+            true => Cow::Borrowed(rules),
+            false => Cow::Owned(format!("{rules} {}", fields::as_asked(authority, arrival))),
         };
         let (scheme, _, port) = site.origin();
         let key = Parts {
@@ -147,7 +162,7 @@ impl Wanted {
             host: &ask.uri.host().unwrap_or_default().to_ascii_lowercase(),
             port,
             target,
-            rules,
+            rules: &rules,
         };
         Ok(Self {
             site: site.clone(),
@@ -156,6 +171,7 @@ impl Wanted {
             ask,
             arrival,
             coding,
+            has_content: false,
             steps_ahead: 0,
             is_off,
             authority: authority.to_owned(),
@@ -191,6 +207,7 @@ impl Wanted {
             ask,
             arrival,
             coding: Coding::accepted(&said),
+            has_content: false,
             steps_ahead: 0,
             is_off: false,
             authority: authority.to_owned(),

@@ -1,4 +1,4 @@
-//! An origin over plain HTTP/1.1 that reads every request to its end, and answers with what it saw.
+//! An origin over plain HTTP/1.1 that reads every request to its end, remembers its bytes, and answers with what it saw.
 //!
 //! ```text
 //!  GET /a?b HTTP/1.1          200, Cache-Control as it was told
@@ -7,6 +7,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -54,6 +55,7 @@ impl Asked {
 #[derive(Clone)]
 pub(crate) struct EchoOrigin {
     pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
     cache_control: &'static str,
     thinks: Duration,
 }
@@ -64,6 +66,7 @@ impl EchoOrigin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
         let origin = Self {
             address: listener.local_addr().expect("it is bound"),
+            asked: Arc::default(),
             cache_control,
             thinks,
         };
@@ -78,6 +81,11 @@ impl EchoOrigin {
         origin
     }
 
+    /// Everything that came so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("nobody panicked").clone()
+    }
+
     fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
         loop {
@@ -90,6 +98,7 @@ impl EchoOrigin {
             asked.body = read_body(&mut reader, &asked)?;
             let text = asked.echo();
             let length = text.len();
+            self.asked.lock().expect("nobody panicked").push(asked);
             thread::sleep(self.thinks);
             let kind = "application/octet-stream";
             let control = self.cache_control;
