@@ -33,6 +33,8 @@ use spdy_server::pushing::{PushConfig, Pushing};
 use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
+use crate::accelerator::choice::Accelerator;
+use crate::accelerator::{self, Seen};
 use crate::ends;
 use crate::measure::Load;
 use crate::options::{Options, Push, RaceProtocol};
@@ -55,6 +57,8 @@ pub struct Page {
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
+    /// What a browser sees through an accelerator, in plain text and in TLS; each made when the first load wants it.
+    seen: [OnceLock<Result<Box<Seen>, String>>; 2],
 }
 
 /// A budget that nothing is over.
@@ -98,6 +102,7 @@ impl Page {
             pushing: Default::default(),
             by_request,
             hints: Vec::new(),
+            seen: Default::default(),
         }
     }
 
@@ -122,6 +127,13 @@ impl Page {
     #[must_use]
     pub fn graph(&self) -> &PageGraph {
         &self.graph
+    }
+
+    /// The page through an accelerator whose clients come in TLS if `secure`.
+    pub(crate) fn seen(&self, secure: bool) -> Result<&Seen, &String> {
+        let seen =
+            self.seen[usize::from(secure)].get_or_init(|| Seen::of(self, secure).map(Box::new));
+        seen.as_deref()
     }
 
     /// Nodes that the head of the document hints at.
@@ -295,6 +307,9 @@ pub fn load(
     options: &Options,
     seed: u64,
 ) -> Load {
+    if options.accelerator != Accelerator::Off {
+        return accelerator::load(page, protocol, network_name, network, options, seed);
+    }
     let executor = Executor::new(Limits::default());
     let runtime = executor.runtime();
     let mut config = page.client_config(protocol, options);
@@ -318,7 +333,7 @@ pub fn load(
 }
 
 /// Puts a server behind every address of the page.
-fn serve_page(
+pub(crate) fn serve_page(
     page: &Page,
     protocol: RaceProtocol,
     options: &Options,
@@ -342,6 +357,7 @@ fn serve_page(
     let mut by_quic = BTreeSet::new(); // two names of one address share its socket
     for (host, address) in page.hosts(protocol, options) {
         network.name(&host, vec![address]);
+        network.put_beyond(address, options.backhaul);
         let addresses = ports.iter().map(|&port| SocketAddr::new(address, port));
         let spoken = page.spoken(protocol, options, &host);
         if spoken.is_over_quic() {

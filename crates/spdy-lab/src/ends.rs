@@ -81,7 +81,9 @@ fn pushes(push: Push) -> Option<PushLimits> {
 pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options) -> ServeConfig {
     ServeConfig {
         protocols: vec![spoken],
-        tls: protocol.is_secure().then(|| tls::server(spoken, options)),
+        tls: protocol
+            .is_secure()
+            .then(|| tls::server(&[spoken], options)),
         options: ServerOptions {
             handshake_timeout: PATIENCE,
             write_timeout: PATIENCE,
@@ -97,5 +99,19 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
         },
         calendar: Calendar::FromOrigin(SystemTime::UNIX_EPOCH + tls::HOUR),
         ..ServeConfig::default()
+    }
+}
+
+/// The servers behind an accelerator, in TLS if `secure`: what `spdy-proxy` asks for is spoken.
+pub(crate) fn origin(secure: bool, calendar: Calendar, options: &Options) -> ServeConfig {
+    let spoken = match secure {
+        true => vec![Protocol::Http2, Protocol::Http1],
+        false => vec![Protocol::Http1],
+    };
+    ServeConfig {
+        tls: secure.then(|| tls::server(&spoken, options)),
+        protocols: spoken,
+        calendar,
+        ..server(RaceProtocol::Http, Protocol::Http1, options)
     }
 }

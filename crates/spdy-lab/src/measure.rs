@@ -1,5 +1,7 @@
 //! What one page load came to. The names of the JSON fields are fixed: `spdy race --json` prints them.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use spdy_clock::Instant;
 
@@ -86,4 +88,23 @@ pub struct Row {
     pub first_byte: Instant,
     /// The last byte was there, or the exchange failed.
     pub done: Instant,
+}
+
+impl Row {
+    /// The same, told from an origin so much later.
+    pub(crate) fn since(self, origin: Duration) -> Self {
+        let at =
+            |instant: Instant| Instant::ZERO + (instant - Instant::ZERO).saturating_sub(origin);
+        let span = |(from, to): Span| (at(from), at(to));
+        Self {
+            wanted: at(self.wanted),
+            dns: self.dns.map(span),
+            connect: self.connect.map(span),
+            tls: self.tls.map(span),
+            sent: at(self.sent),
+            first_byte: at(self.first_byte),
+            done: at(self.done),
+            ..self
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use spdy_frame::compress::Compression;
 use spdy_frame::secrets::Secrets;
@@ -13,6 +14,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
+use crate::accelerator::choice::Accelerator;
 use crate::cache::Cache;
 use crate::deployment::Deployment;
 use crate::sim::dns::NameLookups;
@@ -209,6 +211,14 @@ pub struct Options {
     pub hints: bool,
     /// What the client has before the load.
     pub cache: Cache,
+    /// Whether the accelerator stands before the page's hosts. Then `push` is what it pushes of what it has and learned, and `hints`
+    /// those that its answers bear; origins push nothing to it.
+    pub accelerator: Accelerator,
+    /// Round trip behind the access link, between where an accelerator stands and the origins: who asks an origin, be it the
+    /// client or the accelerator, pays it beside whatever else lies between.
+    pub backhaul: Duration,
+    /// Whether the accelerator fetches what a page names as soon as it reads it.
+    pub prefetch: bool,
     /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2, whose client
     /// then takes such frames).
     pub data_frame_bytes: u32,
@@ -235,6 +245,9 @@ impl Default for Options {
             priorities: true,
             hints: false,
             cache: Cache::Cold,
+            accelerator: Accelerator::Off,
+            backhaul: Duration::ZERO,
+            prefetch: true,
             data_frame_bytes: 16_384,
         }
     }
@@ -278,6 +291,9 @@ impl Options {
             priorities: true,
             hints: false,
             cache: Cache::Cold,
+            accelerator: Accelerator::Off,
+            backhaul: Duration::ZERO,
+            prefetch: true,
             data_frame_bytes: 16_384,
         }
     }

@@ -264,17 +264,17 @@ impl<'a> PageLoad<'a> {
         self.progress(now);
     }
 
-    /// Lets the head of the page's document hint at `nodes`. Documents and redirects are left out: what is made of them
+    /// Lets the head of the page's document hint at `nodes`, if said before that head is [here](Self::handle_head). Documents and redirects are left out: what is made of them
     /// hangs on more than their bytes.
     ///
     /// # Panics
     ///
-    /// If the load has begun, or there is no such node.
+    /// If there is no such node.
     pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
-        assert!(!self.has_begun, "hints come before the load");
         for node in nodes {
             let facts = &self.nodes[node];
-            if facts.kind != Kind::Document && !facts.is_redirect {
+            let is_open = self.stages[node] == Stage::Unknown && self.early[node] == Early::Not;
+            if is_open && facts.kind != Kind::Document && !facts.is_redirect {
                 self.early[node] = Early::Hinted;
             }
         }

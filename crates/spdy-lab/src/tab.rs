@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -25,7 +26,9 @@ use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_page::replica::Exchange;
+use spdy_proxy::coding::{Coding, Decoder};
 
+use crate::accelerator::Through;
 use crate::browser::Page;
 use crate::cache::{self, Cache, Held};
 use crate::expected::Expected;
@@ -36,9 +39,14 @@ use crate::page_load::{PageLoad, Request};
 use crate::recorded_request::request_of;
 use crate::sim::traffic::Traffic;
 
+/// The most that a body may decode to, bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
 /// What is learned while the load runs; it outlives a run that does not end.
 #[derive(Default)]
 struct Record {
+    /// From the runtime's origin to the begin of the load.
+    begun: Duration,
     dom_content_loaded: Option<Instant>,
     load: Option<Instant>,
     rows: Vec<(usize, Row)>,
@@ -54,11 +62,13 @@ pub(crate) struct Tab<'a> {
     options: &'a Options,
     client: &'a Client,
     runtime: &'a dyn Runtime,
+    /// What of the page comes through an accelerator, if there is one.
+    through: Option<&'a Through>,
     record: Mutex<Record>,
 }
 
 impl<'a> Tab<'a> {
-    /// A load that has not begun. `runtime` is the client's own, and its origin the begin of the load.
+    /// A load that has not begun. `runtime` is the client's own.
     pub(crate) fn new(
         page: &'a Page,
         protocol: RaceProtocol,
@@ -72,12 +82,22 @@ impl<'a> Tab<'a> {
             options,
             client,
             runtime,
+            through: None,
             record: Mutex::default(),
+        }
+    }
+
+    /// The same with this of the page coming through an accelerator.
+    pub(crate) fn through(self, through: &'a Through) -> Self {
+        Self {
+            through: Some(through),
+            ..self
         }
     }
 
     /// Loads the page, until nothing is left to ask for.
     pub(crate) async fn run(&self) {
+        self.record().begun = self.runtime.now() - Instant::ZERO;
         self.follow_page().await;
         self.record().is_over = true;
     }
@@ -91,14 +111,15 @@ impl<'a> Tab<'a> {
         ended: Result<(), String>,
         traffic: &Traffic,
     ) -> Load {
-        let at_latest = |instant: Option<Instant>| {
-            let instant = instant.unwrap_or_else(|| self.runtime.now());
-            instant.as_millis_f64()
-        };
         let mut record = self
             .record
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
+        let begun = record.begun;
+        let at_latest = |instant: Option<Instant>| {
+            let since = instant.unwrap_or_else(|| self.runtime.now()) - Instant::ZERO;
+            (Instant::ZERO + since.saturating_sub(begun)).as_millis_f64()
+        };
         if let (Err(why), false) = (ended, record.is_over) {
             record.failures.push(format!("the load did not end: {why}"));
         }
@@ -123,14 +144,18 @@ impl<'a> Tab<'a> {
             response_header_bytes: stats.response_header_bytes,
             response_header_bytes_wire: stats.response_header_bytes_wire,
             failures: record.failures,
-            waterfall: record.rows.into_iter().map(|(_, row)| row).collect(),
+            waterfall: record
+                .rows
+                .into_iter()
+                .map(|(_, row)| row.since(begun))
+                .collect(),
         }
     }
 
     async fn follow_page(&self) {
         let mut machine = PageLoad::new(self.page.graph());
         machine.hint(self.page.hints().iter().copied());
-        if self.options.hints {
+        if self.options.hints && self.through.is_none() {
             machine.hint(hints::late(self.page.replica(), self.page.graph()));
         }
         machine.start(self.runtime.now());
@@ -257,6 +282,31 @@ impl<'a> Tab<'a> {
         (asked, held)
     }
 
+    /// How the body of `node` is read, and what it must come to: the replica's bytes, or behind an accelerator their text.
+    fn expected(
+        &self,
+        node: usize,
+        exchange: &Exchange,
+        headers: &http::HeaderMap,
+    ) -> (Option<Plain>, Expected<'a>) {
+        let number = self.page.graph().nodes[node].exchange;
+        let whole = self.through.and_then(|through| through.body(number));
+        let text = whole.and_then(|whole| whole.text.as_ref());
+        let (Some(whole), Some(text), Some(coding)) = (whole, text, Coding::of(headers)) else {
+            let answers = self.page.answers_to(exchange);
+            return (None, Expected::of(answers, exchange));
+        };
+        let plain = Plain {
+            decoder: Decoder::new(coding, MAX_TEXT_BYTES),
+            is_rewritten: whole.is_rewritten,
+        };
+        let expected = match whole.is_replaced {
+            true => Expected::anything(),
+            false => Expected::text(exchange, text),
+        };
+        (Some(plain), expected)
+    }
+
     async fn fetch(
         &self,
         request: Request,
@@ -281,6 +331,9 @@ impl<'a> Tab<'a> {
             }
             None => row.first_byte = self.runtime.now(),
         }
+        if let Some(through) = self.through.filter(|_| self.options.hints) {
+            machine.borrow_mut().hint(through.hinted(&head.headers));
+        }
         machine
             .borrow_mut()
             .handle_head(self.runtime.now(), request.node);
@@ -289,18 +342,47 @@ impl<'a> Tab<'a> {
             machine.borrow_mut().handle_bytes(now, request.node, bytes);
             return Ok(());
         }
-        let mut expected = Expected::of(self.page.answers_to(exchange), exchange);
+        let (mut plain, mut expected) = self.expected(request.node, exchange, &head.headers);
         let mut body = pin!(body);
         while let Some(piece) = next_piece(body.as_mut()).await {
             let piece = piece
                 .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
-            expected.compare(&piece);
             row.body_bytes += piece.len() as u64;
+            let known = match &mut plain {
+                Some(plain) => expected.compare(&plain.write(&piece)?),
+                None => expected.compare(&piece),
+            };
+            let counts_text = plain.as_ref().is_some_and(Plain::counts_text);
+            let known = if counts_text { known } else { row.body_bytes };
             machine
                 .borrow_mut()
-                .handle_bytes(self.runtime.now(), request.node, row.body_bytes);
+                .handle_bytes(self.runtime.now(), request.node, known);
+        }
+        if let Some(plain) = plain {
+            expected.compare(&plain.finish()?);
         }
         expected.finish(row.status)
+    }
+}
+
+/// The text of a body that came through an accelerator, which chooses codings of its own.
+struct Plain {
+    decoder: Decoder,
+    is_rewritten: bool,
+}
+
+impl Plain {
+    /// Whether offsets in it are of the text, and not of what is transferred.
+    fn counts_text(&self) -> bool {
+        self.is_rewritten
+    }
+
+    fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, String> {
+        self.decoder.write(piece).map_err(|error| error.to_string())
+    }
+
+    fn finish(self) -> Result<Vec<u8>, String> {
+        self.decoder.finish().map_err(|error| error.to_string())
     }
 }
 

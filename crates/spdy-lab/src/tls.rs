@@ -77,12 +77,12 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> ClientTls {
     ClientTls::new(&trust, &options).expect("a TLS client of fixed choices")
 }
 
-/// The side of servers that speak `spoken`, of one load.
-pub(crate) fn server(spoken: Protocol, options: &Options) -> ServerTls {
-    let version = match spoken.is_over_quic() {
+/// The side of servers that speak `spoken`, best first, of one load.
+pub(crate) fn server(spoken: &[Protocol], options: &Options) -> ServerTls {
+    let version = match spoken.iter().any(|protocol| protocol.is_over_quic()) {
         true => TlsVersion::Tls13,
         false => options.tls,
     };
     let options = tls_options(version, version, options);
-    ServerTls::new(identity(), &[spoken], &options).expect("a TLS server of fixed choices")
+    ServerTls::new(identity(), spoken, &options).expect("a TLS server of fixed choices")
 }

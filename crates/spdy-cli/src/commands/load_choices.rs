@@ -1,14 +1,16 @@
 //! The choices of a load that are no network's, as options of whatever loads pages.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use spdy_frame::compress::Compression;
+use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::cache::Cache;
 use spdy_lab::deployment::Deployment;
 use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Push};
 use spdy_lab::sim::dns::NameLookups;
 use spdy_net::tls::TlsVersion;
-use spdy_netem::profile::Era;
+use spdy_netem::profile::{Era, Profile};
 
 use crate::commands::Usage;
 use crate::commands::count::at_least_one;
@@ -80,6 +82,23 @@ pub(crate) struct Choices {
     /// warm:30s, warm:2min, warm:1h or warm:7d says
     #[arg(long, value_name = "STATE")]
     cache: Option<Cache>,
+
+    /// The accelerator before the page's hosts: off; cold, just started; warm, another client had the page from it before
+    #[arg(
+        long,
+        value_name = "STATE",
+        default_value = "off",
+        hide_default_value = true
+    )]
+    accelerator: Accelerator,
+
+    /// Round trip behind the access link, paid by whoever asks an origin, client or accelerator [default: none]
+    #[arg(long, value_name = "TIME", value_parser = parse_backhaul)]
+    backhaul: Option<Duration>,
+
+    /// Let the accelerator fetch nothing before it is asked for
+    #[arg(long)]
+    no_prefetch: bool,
 
     /// Largest DATA frame that servers send, bytes (SPDY, h2) [default: 16384]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(i64::from(MIN_FRAME_BYTES)..=i64::from(MAX_FRAME_BYTES)))]
@@ -157,6 +176,15 @@ impl Choices {
         options.priorities &= !self.no_priorities;
         options.hints |= self.hints;
         options.cache = self.cache.unwrap_or(options.cache);
+        if self.accelerator != Accelerator::Off && options.cache != Cache::Cold {
+            return Err(Usage(
+                "--accelerator and --cache: what a browser keeps of rewritten answers is not modelled"
+                    .to_owned(),
+            ));
+        }
+        options.accelerator = self.accelerator;
+        options.backhaul = self.backhaul.unwrap_or(options.backhaul);
+        options.prefetch &= !self.no_prefetch;
         options.data_frame_bytes = self.frame.unwrap_or(options.data_frame_bytes);
         Ok(options)
     }
@@ -211,6 +239,12 @@ impl Choices {
         let hints = options
             .hints
             .then_some("at what the document's text does not name");
+        let accelerator = match options.accelerator {
+            Accelerator::Off => None,
+            Accelerator::Cold => Some("just started"),
+            Accelerator::Warm => Some("another client had the page from it"),
+        };
+        let prefetch = (!options.prefetch).then_some("none: fetched when it is asked for");
         let always = [
             ("preset", self.preset.clone()),
             ("TLS", format!("{}, sessions {tickets}", options.tls)),
@@ -235,12 +269,24 @@ impl Choices {
             ("protocol spoken by", deployed),
             ("priorities", priorities),
             ("hints", hints),
+            ("accelerator", accelerator),
+            ("prefetch", prefetch),
         ];
         let unusual = unusual.map(|(name, what)| (name, what.map(str::to_owned)));
         let cache = (options.cache != Cache::Cold).then(|| options.cache.to_string());
-        let notes = always.into_iter().chain(unusual).chain([("cache", cache)]);
+        let backhaul = (!options.backhaul.is_zero())
+            .then(|| format!("{} ms", options.backhaul.as_nanos() as f64 / 1e6));
+        let last = [("cache", cache), ("behind the access link", backhaul)];
+        let notes = always.into_iter().chain(unusual).chain(last);
         notes
             .filter_map(|(name, what)| Some((name.to_owned(), what?)))
             .collect()
     }
+}
+
+/// A time as networks have it.
+fn parse_backhaul(text: &str) -> Result<Duration, String> {
+    let profile = format!("rate=1mbit,rtt={text}").parse::<Profile>();
+    let profile = profile.map_err(|_| "want a time with its unit, as 20ms".to_owned())?;
+    Ok(profile.path.rtt)
 }

@@ -4,6 +4,8 @@ use std::num::NonZeroU32;
 
 use spdy_netem::profile::{Era, Profile};
 
+use crate::accelerator::choice::Accelerator;
+use crate::cache::Cache;
 use crate::experiment::cell::Cell;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
@@ -37,6 +39,10 @@ impl Conditions {
         // A preset is the ground that the other choices stand on, and comes before them in their order.
         for (factor, level) in cell.levels() {
             factor.choose(level, &mut options).map_err(conflict)?;
+        }
+        if options.accelerator != Accelerator::Off && options.cache != Cache::Cold {
+            let what = "accelerator and cache: what a browser keeps of rewritten answers is not modelled; give one of them";
+            return Err(conflict(what.to_owned()));
         }
         let shards = level(cell, Factor::Shard).and_then(factor::shards);
         let fold = level(cell, Factor::Fold) == Some("yes");

@@ -10,6 +10,7 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
+use crate::accelerator::choice::UnknownAccelerator;
 use crate::cache::UnknownCache;
 use crate::deployment::Deployment;
 use crate::hosts::MAX_SHARDS;
@@ -85,6 +86,12 @@ pub enum Factor {
     Cache,
     /// The largest DATA frame that servers send.
     Frame,
+    /// Whether an accelerator stands before the page's hosts.
+    Accelerator,
+    /// Round trip behind the access link.
+    Backhaul,
+    /// Whether the accelerator fetches what pages name before it is asked for.
+    Prefetch,
 }
 
 /// Where a factor acts.
@@ -102,7 +109,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 36] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -136,6 +143,9 @@ impl Factor {
         Self::Shard,
         Self::Cache,
         Self::Frame,
+        Self::Accelerator,
+        Self::Backhaul,
+        Self::Prefetch,
     ];
 
     /// Its name in an experiment and in keys.
@@ -175,6 +185,9 @@ impl Factor {
             Self::Shard => "shard",
             Self::Cache => "cache",
             Self::Frame => "frame",
+            Self::Accelerator => "accelerator",
+            Self::Backhaul => "backhaul",
+            Self::Prefetch => "prefetch",
         }
     }
 
@@ -218,7 +231,10 @@ impl Factor {
             | Self::Hints
             | Self::Shard
             | Self::Cache
-            | Self::Frame => Kind::Choice,
+            | Self::Frame
+            | Self::Accelerator
+            | Self::Backhaul
+            | Self::Prefetch => Kind::Choice,
         }
     }
 
@@ -239,10 +255,10 @@ impl Factor {
         let refused = |error: spdy_netem::profile::ProfileError| error.to_string();
         match self.kind() {
             Kind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
-            Kind::Delay => probe("rtt", level).map_err(|_| {
+            Kind::Delay => probe("rtt", level).map(|_| ()).map_err(|_| {
                 format!("delay={level} is not understood: want a time with its unit, as 50ms")
             }),
-            Kind::Setting(name) => probe(name, level).map_err(refused),
+            Kind::Setting(name) => probe(name, level).map(|_| ()).map_err(refused),
             Kind::Choice => self.choose(level, &mut Options::default()),
         }
     }
@@ -320,6 +336,17 @@ impl Factor {
                 let range = format!("bytes from {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}");
                 options.data_frame_bytes = bytes.ok_or_else(|| want(&range))?;
             }
+            Self::Accelerator => {
+                let accelerator = level.parse();
+                options.accelerator =
+                    accelerator.map_err(|unknown: UnknownAccelerator| unknown.to_string())?;
+            }
+            Self::Backhaul => {
+                let time = probe("rtt", level);
+                let profile = time.map_err(|_| want("a time with its unit, as 20ms"))?;
+                options.backhaul = profile.path.rtt;
+            }
+            Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             // Of the page, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
@@ -360,7 +387,7 @@ fn count(level: &str, most: u32) -> Option<u32> {
 }
 
 /// Tries one setting on a network that goes with each of them.
-fn probe(name: &str, level: &str) -> Result<(), spdy_netem::profile::ProfileError> {
+fn probe(name: &str, level: &str) -> Result<Profile, spdy_netem::profile::ProfileError> {
     // What is read first is told first, so a setting that leans on another stands behind it.
     let base = match name {
         "rate" | "down" | "up" => "rtt=1ms",
@@ -374,9 +401,7 @@ fn probe(name: &str, level: &str) -> Result<(), spdy_netem::profile::ProfileErro
         "up" => ",down=1mbit",
         _ => "",
     };
-    format!("{base}{other},{name}={level}")
-        .parse::<Profile>()
-        .map(|_| ())
+    format!("{base}{other},{name}={level}").parse::<Profile>()
 }
 
 #[cfg(test)]
@@ -429,6 +454,9 @@ mod tests {
             ("shard", "4"),
             ("cache", "warm:1h"),
             ("frame", "4096"),
+            ("accelerator", "warm"),
+            ("backhaul", "20ms"),
+            ("prefetch", "no"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

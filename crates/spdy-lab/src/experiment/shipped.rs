@@ -3,16 +3,18 @@
 use spdy_page::builtin;
 use spdy_page::replica::Replica;
 
-use crate::lulic_pages;
+use crate::{claims, lulic_pages};
 
 /// Names of the experiments, for [`experiment`].
-pub const EXPERIMENTS: [&str; 1] = ["lulic"];
+pub const EXPERIMENTS: [&str; 3] = ["lulic", "mineki", "mineki-loses"];
 
 /// The text of a shipped experiment; `None` if there is none of that name.
 #[must_use]
 pub fn experiment(name: &str) -> Option<&'static str> {
     match name {
         "lulic" => Some(include_str!("../../experiments/lulic.toml")),
+        "mineki" => Some(include_str!("../../experiments/mineki.toml")),
+        "mineki-loses" => Some(include_str!("../../experiments/mineki-loses.toml")),
         _ => None,
     }
 }
@@ -23,6 +25,7 @@ pub fn page(name: &str) -> Option<Replica> {
     match name {
         "flags" => Some(builtin::flags()),
         "portal" => Some(builtin::portal()),
+        "mineki" => Some(claims::mineki_page()),
         _ => lulic_pages::page(name),
     }
 }

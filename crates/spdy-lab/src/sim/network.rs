@@ -21,6 +21,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
@@ -75,6 +76,8 @@ struct State {
     listeners: BTreeMap<SocketAddr, Acceptor>,
     sockets: Sockets,
     names: BTreeMap<String, Vec<IpAddr>>,
+    /// What lies beyond the path before some servers: propagation one way.
+    beyond: BTreeMap<IpAddr, Duration>,
     connections: Vec<Connection>,
     /// Packets on their way, by slot; a timer holds the slot.
     in_flight: Vec<Option<Packet>>,
@@ -153,6 +156,19 @@ impl State {
         }
     }
 
+    /// How long `load` is under way beyond the path.
+    fn beyond(&self, load: &Load) -> Duration {
+        let server = match load {
+            Load::Segment { to, .. } | Load::Refusal { to } => {
+                Some(self.connections[to.connection].to.ip())
+            }
+            Load::Datagram(datagram) => datagram.server(),
+            Load::Query { .. } | Load::Answer { .. } => None,
+        };
+        let beyond = server.and_then(|server| self.beyond.get(&server));
+        beyond.copied().unwrap_or_default()
+    }
+
     fn is_quiet(&self) -> bool {
         let closed = |end: &Endpoint| end.is_refused || end.tcp.is_closed();
         let mut connections = self.connections.iter();
@@ -171,6 +187,7 @@ impl SimNetwork {
             listeners: BTreeMap::new(),
             sockets: Sockets::default(),
             names: BTreeMap::new(),
+            beyond: BTreeMap::new(),
             connections: Vec::new(),
             in_flight: Vec::new(),
             free_slots: Vec::new(),
@@ -208,6 +225,18 @@ impl SimNetwork {
     /// Tells the resolver one name.
     pub fn name(&self, host: &str, addresses: Vec<IpAddr>) {
         self.inner.lock().names.insert(dns::name(host), addresses);
+    }
+
+    /// Puts the server at `address` so far beyond the path's end: `rtt` there and back, without a rate or a queue of its own.
+    pub fn put_beyond(&self, address: IpAddr, rtt: Duration) {
+        if !rtt.is_zero() {
+            self.inner.lock().beyond.insert(address, rtt / 2);
+        }
+    }
+
+    /// What it is made of.
+    pub(crate) fn config(&self) -> &NetworkConfig {
+        &self.inner.config
     }
 
     /// The counts so far.
@@ -384,7 +413,7 @@ impl Inner {
                 state.traffic.losses += 1;
                 return;
             }
-            Verdict::Arrives(at) => at,
+            Verdict::Arrives(at) => at + state.beyond(&packet.load),
             Verdict::Again(transit) => {
                 packet.transit = Some(transit);
                 transit.at()

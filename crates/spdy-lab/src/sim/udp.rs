@@ -40,6 +40,12 @@ pub(crate) struct Datagram {
 }
 
 impl Datagram {
+    /// The server's address, whichever end sent it.
+    pub(crate) fn server(&self) -> Option<IpAddr> {
+        let ends = [self.from.ip(), self.to.ip()];
+        ends.into_iter().find(|ip| ip.to_canonical() != CLIENT)
+    }
+
     /// With its heads. Those of IPv6 are not counted, as with TCP.
     pub(crate) fn ip_len_bytes(&self) -> usize {
         HEADS_LEN_BYTES + self.payload.len()

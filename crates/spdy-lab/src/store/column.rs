@@ -71,7 +71,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 53] = [
+pub const COLUMNS: [Column; 56] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -179,6 +179,15 @@ pub const COLUMNS: [Column; 53] = [
     }),
     later("frame", "INT", "16384", |it| {
         it.conditions.options.data_frame_bytes.into()
+    }),
+    later("accelerator", "TEXT", "'off'", |it| {
+        Value::text(it.conditions.options.accelerator)
+    }),
+    later("backhaul_ms", "REAL", "CAST(0 AS DOUBLE PRECISION)", |it| {
+        Value::Real(it.conditions.options.backhaul.as_nanos() as f64 / 1e6)
+    }),
+    later("prefetch", "INT", "1", |it| {
+        it.conditions.options.prefetch.into()
     }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {

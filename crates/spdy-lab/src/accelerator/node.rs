@@ -1,0 +1,280 @@
+//! Origins, the accelerator and its clients in virtual time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use spdy::runtime::{Runtime, SharedRuntime};
+use spdy_client::client::Client;
+use spdy_net::calendar::Calendar;
+use spdy_net::latch::Latch;
+use spdy_net::quic::QuicEndpoint;
+use spdy_net::serve::{serve_connection, serve_quic};
+use spdy_netem::path::PathConfig;
+use spdy_page::head::Head;
+use spdy_page::replica::Replica;
+use spdy_proxy::config::{CacheConfig, LearnConfig, UpstreamConfig};
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::upstream::Upstream;
+use spdy_proxy::visit::Visit;
+use spdy_server::serve::ServeConfig;
+
+use crate::accelerator::choice::Accelerator;
+use crate::accelerator::seen::Seen;
+use crate::accelerator::site;
+use crate::browser::{self, Page};
+use crate::ends;
+use crate::measure::Load;
+use crate::options::{Options, Push, RaceProtocol};
+use crate::sim::executor::{Executor, Limits};
+use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
+use crate::sim::runtime::SimRuntime;
+use crate::sim::seed;
+use crate::sim::traffic::Traffic;
+use crate::tab::Tab;
+use crate::tls;
+
+/// Bits per second behind the access link.
+const BACKHAUL_BPS: u64 = 100_000_000;
+
+/// What every client of a load meets.
+struct Stage<'a> {
+    page: &'a Page,
+    seen: &'a Seen,
+    protocol: RaceProtocol,
+    options: &'a Options,
+    runtime: SimRuntime,
+    proxy: Arc<Proxy>,
+    serve: ServeConfig,
+}
+
+/// As [`browser::load`], with the accelerator that `options` choose.
+pub(crate) fn load(
+    page: &Page,
+    protocol: RaceProtocol,
+    network_name: &str,
+    network: &NetworkConfig,
+    options: &Options,
+    seed: u64,
+) -> Load {
+    let executor = Executor::new(Limits::default());
+    let runtime = executor.runtime();
+    let shared = SharedRuntime::new(runtime.clone());
+    let client_of = |access: &SimNetwork, quic_seed| {
+        let mut config = page.client_config(protocol, options);
+        config.connection.quic = ends::quic(&network.client_tcp, quic_seed);
+        Client::new(shared.clone(), Arc::new(access.clone()), config)
+    };
+    let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
+    let client = client_of(&access, seed);
+    let seen = match page.seen(protocol.is_secure()) {
+        Ok(seen) => seen,
+        Err(why) => {
+            let tab = Tab::new(page, protocol, options, &client, &runtime);
+            return tab.into_load(network_name, seed, Err(why.clone()), &Traffic::default());
+        }
+    };
+    let mut serve = ends::server(protocol, protocol.spoken(), options);
+    serve.options.http2_push = options.push != Push::No;
+    serve.options.quic = ends::quic(&network.server_tcp, seed);
+    let stage = Stage {
+        page,
+        seen,
+        protocol,
+        options,
+        runtime: runtime.clone(),
+        proxy: accelerator(page, seen, options, network, &runtime, seed),
+        serve,
+    };
+    stage.open(&access, seed);
+    // Whoever was here before stands as near as can be: how long that took is of no interest.
+    let before = NetworkConfig {
+        path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
+        ..network.clone()
+    };
+    let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
+    let first = client_of(&before, seed::derive(seed, "before"));
+    let tab_of = |client| {
+        let tab = Tab::new(&seen.page, protocol, options, client, &runtime);
+        tab.through(&seen.through)
+    };
+    let tab = tab_of(&client);
+    let ended = executor.run(async {
+        if options.accelerator == Accelerator::Warm {
+            stage.open(&before, seed::derive(seed, "before"));
+            tab_of(&first).run().await;
+            first.close().await;
+            before.quiet().await;
+        }
+        tab.run().await;
+        client.close().await;
+        access.quiet().await;
+    });
+    let ended = ended.map_err(|stalled| stalled.to_string());
+    tab.into_load(network_name, seed, ended, &access.traffic())
+}
+
+/// The accelerator for `page`, and the origins behind it.
+fn accelerator(
+    page: &Page,
+    seen: &Seen,
+    options: &Options,
+    network: &NetworkConfig,
+    runtime: &SimRuntime,
+    seed: u64,
+) -> Arc<Proxy> {
+    let shared = SharedRuntime::new(runtime.clone());
+    let calendar = Calendar::FromOrigin(hour(page.replica()));
+    let behind = NetworkConfig {
+        path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
+        client_tcp: network.server_tcp,
+        server_tcp: network.server_tcp,
+        name_lookups: options.name_lookups,
+    };
+    let behind = SimNetwork::new(runtime.clone(), behind, seed::derive(seed, "backhaul"));
+    serve_origins(page, options, calendar, &behind, runtime);
+    let network: Arc<SimNetwork> = Arc::new(behind);
+    // The guard against private addresses is of no use here: the lab's are nobody's.
+    let upstream = Upstream::new(
+        &UpstreamConfig::default(),
+        Some(&tls::client(RaceProtocol::H2, options)),
+        seen.sites.addresses().to_vec(),
+        network.clone(),
+        network,
+        &shared,
+    );
+    let learn = LearnConfig {
+        push: options.push != Push::No,
+        early_hints: options.hints,
+        prefetch: options.prefetch,
+    };
+    let cache = CacheConfig::default();
+    Proxy::new(
+        seen.sites.clone(),
+        upstream,
+        &cache,
+        &learn,
+        shared,
+        calendar,
+    )
+}
+
+/// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
+fn hour(replica: &Replica) -> SystemTime {
+    let head = Head::parse(&replica.document().response_head);
+    let answered = || httpdate::parse_http_date(head?.value("date")?).ok();
+    let recorded = replica.recorded.map(SystemTime::from);
+    recorded
+        .or_else(answered)
+        .unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
+}
+
+/// Puts the replica's hosts behind the accelerator, each at the ports that its URLs say, in TLS where they say so.
+fn serve_origins(
+    page: &Page,
+    options: &Options,
+    calendar: Calendar,
+    network: &SimNetwork,
+    runtime: &SimRuntime,
+) {
+    let shared = SharedRuntime::new(runtime.clone());
+    let acceptor = |secure| -> Acceptor {
+        let config = ends::origin(secure, calendar, options);
+        let (site, spawner, shared) = (page.site().clone(), runtime.clone(), shared.clone());
+        Arc::new(move |io| {
+            let serving = spdy_server::serve::serve_connection(
+                io,
+                site.clone(),
+                config.clone(),
+                shared.clone(),
+            );
+            spawner.spawn(Box::pin(async move {
+                serving.await;
+            }));
+        })
+    };
+    let [plain, secure] = [false, true].map(acceptor);
+    for (host, address) in page.hosts(RaceProtocol::Https, &Options::default()) {
+        network.name(&host, vec![address]);
+        for exchange in &page.replica().exchanges {
+            if exchange.url.host_str() != Some(host.as_str()) {
+                continue;
+            }
+            let acceptor = match exchange.url.scheme() {
+                "https" => &secure,
+                _ => &plain,
+            };
+            if let Some(port) = exchange.url.port_or_known_default() {
+                network.listen(SocketAddr::new(address, port), acceptor.clone());
+            }
+        }
+    }
+}
+
+impl Stage<'_> {
+    /// Lets the clients of `access` in: the page's name leads to the accelerator, all others to their hosts.
+    fn open(&self, access: &SimNetwork, seed: u64) {
+        let quic = ends::quic(&access.config().server_tcp, seed);
+        browser::serve_page(
+            self.page,
+            self.protocol,
+            self.options,
+            quic,
+            access,
+            &self.runtime,
+        );
+        for name in &self.seen.names {
+            access.name(name, vec![site::ADDRESS]);
+        }
+        let own = &self.page.replica().document().url;
+        let default = if self.protocol.is_secure() { 443 } else { 80 };
+        let door = SocketAddr::new(site::ADDRESS, own.port().unwrap_or(default));
+        if self.protocol.spoken().is_over_quic() {
+            return self.open_quic(access, door);
+        }
+        access.listen(door, self.acceptor());
+    }
+
+    fn acceptor(&self) -> Acceptor {
+        let (proxy, serve) = (self.proxy.clone(), self.serve.clone());
+        let (runtime, shared) = (
+            self.runtime.clone(),
+            SharedRuntime::new(self.runtime.clone()),
+        );
+        Arc::new(move |io| {
+            let visit = Arc::new(Visit::new(proxy.clone(), None, None));
+            let (serve, shared) = (serve.clone(), shared.clone());
+            runtime.spawn(Box::pin(async move {
+                let (protocols, tls, options) =
+                    (&serve.protocols, serve.tls.as_ref(), &serve.options);
+                let stop = Latch::new();
+                let served =
+                    serve_connection(io, visit, protocols, tls, options, &shared, &stop).await;
+                if let Err(error) = served {
+                    tracing::debug!(%error, "a connection to the accelerator ended out of order");
+                }
+            }));
+        })
+    }
+
+    fn open_quic(&self, access: &SimNetwork, door: SocketAddr) {
+        let shared = SharedRuntime::new(self.runtime.clone());
+        let (proxy, serve, runtime) =
+            (self.proxy.clone(), self.serve.clone(), self.runtime.clone());
+        let tls = serve.tls.as_ref().expect("QUIC is always secure");
+        let endpoint = access
+            .bind(door)
+            .and_then(|socket| QuicEndpoint::new(socket, tls, &serve.options, &shared))
+            .expect("an address of its own, and TLS of fixed choices");
+        self.runtime.spawn(Box::pin(async move {
+            while let Some(incoming) = endpoint.accept().await {
+                let visit = Arc::new(Visit::new(proxy.clone(), None, None));
+                let (options, shared) = (serve.options.clone(), shared.clone());
+                runtime.spawn(Box::pin(async move {
+                    let stop = Latch::new();
+                    let _ = serve_quic(incoming, visit, &options, &shared, &stop).await;
+                }));
+            }
+        }));
+    }
+}

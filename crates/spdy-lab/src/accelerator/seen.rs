@@ -1,0 +1,344 @@
+//! A page as a browser sees it through the accelerator.
+//!
+//! The replica's own text goes through the rewriter that ships, with the head of the request that a load sends. What a rewritten
+//! text names under the site's name is asked for there; all else where it was. Reading it from the text, and not from the rules
+//! alone, keeps what a browser could never find: what a script asks for by itself is not moved.
+//!
+//! What becomes of a moved resource that redirects is the accelerator's to decide. What it follows the client asks for once, and
+//! gets what the last one answers; else the client is sent to the other host, or gets nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use spdy_page::coding;
+use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::head::{self, Head};
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_proxy::sites::{Site, Sites};
+use spdy_proxy::transform::{self, Rewriter};
+use spdy_proxy::wanted::Wanted;
+use spdy_rewrite::redirect::{self, Redirect};
+use spdy_rewrite::reference::Reference;
+use url::Url;
+
+use crate::accelerator::site;
+use crate::browser::Page;
+use crate::recorded_request::request_of;
+
+/// The most that a body may decode to, bytes: as much as the accelerator takes of a page.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// A node that nothing leads to.
+const NOWHERE: Trigger = Trigger::Done { parent: usize::MAX };
+
+/// The page, and what the accelerator that it was seen through is configured with.
+pub(crate) struct Seen {
+    /// The page with what was rewritten, and where it is asked for.
+    pub(crate) page: Page,
+    /// What comes through the accelerator.
+    pub(crate) through: Through,
+    /// The names that lead to the accelerator.
+    pub(crate) names: Vec<String>,
+    pub(crate) sites: Sites,
+}
+
+/// What comes through the accelerator, and what it is.
+pub(crate) struct Through {
+    /// By exchange.
+    bodies: Vec<Option<Whole>>,
+    /// Nodes by the target that the site has them under.
+    nodes: BTreeMap<String, usize>,
+}
+
+/// A body without its codings.
+pub(crate) struct Whole {
+    /// `None` if its coding cannot be undone.
+    pub(crate) text: Option<Bytes>,
+    /// It is not as the origin has it, and offsets in it are of the text.
+    pub(crate) is_rewritten: bool,
+    /// The accelerator answers in place of the origin, with a status of its own.
+    pub(crate) is_replaced: bool,
+}
+
+impl Through {
+    /// The body of `exchange`, if it comes through the accelerator.
+    pub(crate) fn body(&self, exchange: usize) -> Option<&Whole> {
+        self.bodies[exchange].as_ref()
+    }
+
+    /// The nodes that the `Link` fields of a document's head ask for early.
+    pub(crate) fn hinted(&self, headers: &HeaderMap) -> Vec<usize> {
+        let links = headers.get_all(http::header::LINK).iter();
+        let links = links.filter_map(|link| link.to_str().ok());
+        let hints = links.filter(|link| link.contains("preload") || link.contains("subresource"));
+        let url = |link: &str| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned());
+        let target = |url: String| match Url::parse(&url) {
+            Ok(url) => head::target(&url),
+            Err(_) => url,
+        };
+        hints
+            .filter_map(url)
+            .filter_map(|url| self.nodes.get(&target(url)).copied())
+            .collect()
+    }
+}
+
+/// What a text names, by URL without fragment: the target that it is moved to.
+type Named = BTreeMap<String, String>;
+
+impl Seen {
+    /// `page` through an accelerator whose clients come in TLS if `secure`.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be none before it.
+    pub(crate) fn of(page: &Page, secure: bool) -> Result<Self, String> {
+        let (original, graph) = (page.replica(), page.graph());
+        let names = site::names(original, graph)?;
+        let sites = site::sites(original, &names, secure)?;
+        let site = sites.find(&names[0]).expect("its own name").clone();
+        let sight = Sight {
+            original,
+            site,
+            names: names.iter().cloned().collect(),
+            secure,
+        };
+        let mut replica = original.clone();
+        let mut seen_graph = graph.clone();
+        let mut texts: Vec<Option<Named>> = vec![None; graph.nodes.len()];
+        let mut redirects: Vec<Option<Redirected>> = vec![None; graph.nodes.len()];
+        let mut bodies: Vec<Option<Whole>> = Vec::new();
+        bodies.resize_with(replica.exchanges.len(), || None);
+        for (number, node) in graph.nodes.iter().enumerate() {
+            let exchange = &original.exchanges[node.exchange];
+            let parent = node.parent();
+            let redirected = parent.and_then(|parent| redirects[parent]);
+            if redirected == Some(Redirected::Refused) {
+                seen_graph.nodes[number].trigger = NOWHERE;
+                continue;
+            }
+            let followed = parent.filter(|_| redirected == Some(Redirected::Followed));
+            let target = match (followed, parent) {
+                // The accelerator follows it: what it leads to stands where it stood.
+                (Some(redirect), _) => {
+                    let place = graph.nodes[redirect].exchange;
+                    let before = seen_graph.nodes[redirect].clone();
+                    let after = &mut seen_graph.nodes[number];
+                    (after.trigger, after.delay) = (before.trigger, before.delay);
+                    after.blocks_parser_at = before.blocks_parser_at;
+                    seen_graph.nodes[redirect].trigger = NOWHERE;
+                    Some(head::target(&replica.exchanges[place].url))
+                }
+                _ if sight.is_own(&exchange.url) => Some(head::target(&exchange.url)),
+                (None, Some(parent)) => {
+                    let named = texts[parent].as_ref();
+                    named.and_then(|named| named.get(plain(&exchange.url).as_str()).cloned())
+                }
+                (None, None) => None,
+            };
+            let Some(target) = target else { continue };
+            let is_own = sight.is_own(&exchange.url) && followed.is_none();
+            redirects[number] =
+                (node.is_redirect && !is_own).then(|| sight.redirected(exchange, &target));
+            let rewritten = sight.rewrite(exchange, &target);
+            let changed = &mut replica.exchanges[node.exchange];
+            if !is_own {
+                changed.url = sight.on_site(&target)?;
+                changed.address = None;
+            }
+            let whole = match rewritten {
+                Some((text, references)) => {
+                    texts[number] = Some(named(references));
+                    changed.body = text.clone();
+                    changed.response_head =
+                        head::with_field(&changed.response_head, "content-encoding", None);
+                    let length = text.len().to_string();
+                    changed.response_head =
+                        head::with_field(&changed.response_head, "content-length", Some(&length));
+                    Whole {
+                        text: Some(text),
+                        is_rewritten: true,
+                        is_replaced: false,
+                    }
+                }
+                None => Whole {
+                    text: decoded(exchange),
+                    is_rewritten: false,
+                    is_replaced: redirects[number].is_some(),
+                },
+            };
+            bodies[node.exchange] = Some(whole);
+        }
+        move_offsets(&mut seen_graph, original, &replica, &bodies);
+        let mut nodes = BTreeMap::new();
+        for (number, node) in seen_graph.nodes.iter().enumerate() {
+            if bodies[node.exchange].is_some() && node.trigger != NOWHERE {
+                let target = head::target(&replica.exchanges[node.exchange].url);
+                nodes.entry(target).or_insert(number);
+            }
+        }
+        Ok(Self {
+            page: Page::with_graph(replica, seen_graph).hinting_at(page.hints().to_vec()),
+            through: Through { bodies, nodes },
+            names,
+            sites,
+        })
+    }
+}
+
+/// What the accelerator does with a redirect of another host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Redirected {
+    Followed,
+    /// The client is sent there itself.
+    Direct,
+    Refused,
+}
+
+/// What a page is seen by.
+struct Sight<'a> {
+    original: &'a Replica,
+    site: Arc<Site>,
+    names: BTreeSet<String>,
+    secure: bool,
+}
+
+impl Sight<'_> {
+    fn is_own(&self, url: &Url) -> bool {
+        url.host_str().is_some_and(|host| self.names.contains(host))
+    }
+
+    /// `target` under the page's own name.
+    fn on_site(&self, target: &str) -> Result<Url, String> {
+        let own = &self.original.document().url;
+        let url = own.join(target);
+        url.map_err(|error| format!("{target} is no target of {own}: {error}"))
+    }
+
+    /// The text of `exchange` as the accelerator serves it under `target`, and what it names; `None` if it leaves it.
+    fn rewrite(&self, exchange: &Exchange, target: &str) -> Option<(Bytes, Vec<Reference>)> {
+        if !matches!(exchange.kind, Kind::Document | Kind::Stylesheet) {
+            return None; // what the accelerator would also look at by its media type is no text that names anything
+        }
+        let wanted = self.wanted(exchange, target)?;
+        let (status, headers) = response_of(exchange)?;
+        let mut served = headers.clone();
+        let work = transform::work(&wanted, &wanted, status, &mut served);
+        if work.passes() {
+            return None;
+        }
+        let mut rewriter = Rewriter::new(work, &wanted, &headers);
+        let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
+        let mut references = rewriter.take_references();
+        text.extend_from_slice(&rewriter.finish().ok()?.0);
+        references.extend(rewriter.take_references());
+        Some((text.into(), references))
+    }
+
+    /// What becomes of the redirect `exchange` that is asked for under `target`.
+    fn redirected(&self, exchange: &Exchange, target: &str) -> Redirected {
+        let wanted = self.wanted(exchange, target);
+        let moved = wanted.as_ref().and_then(|wanted| wanted.moved.as_ref());
+        let (Some((moved, load)), Some((_, headers))) = (moved, response_of(exchange)) else {
+            return Redirected::Refused;
+        };
+        match redirect::decide(&self.site.rules, moved, *load, 1, &headers) {
+            Redirect::Follow(_) => Redirected::Followed,
+            Redirect::Direct(_) => Redirected::Direct,
+            Redirect::Refuse(_) => Redirected::Refused,
+        }
+    }
+
+    fn wanted(&self, exchange: &Exchange, target: &str) -> Option<Wanted> {
+        let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
+        asked.uri = target.parse().ok()?;
+        Wanted::read(&self.site, &self.site.name, None, asked).ok()
+    }
+}
+
+/// Status and fields of a recorded response.
+fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
+    let recorded = Head::parse(&exchange.response_head)?;
+    let status = StatusCode::from_u16(recorded.status()?).ok()?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in recorded.fields() {
+        let (name, value) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value));
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.append(name, value);
+        }
+    }
+    Some((status, headers))
+}
+
+/// The body of `exchange` without its codings, if they can be undone.
+fn decoded(exchange: &Exchange) -> Option<Bytes> {
+    let codings = Head::parse(&exchange.response_head)?.content_codings();
+    if codings.is_empty() {
+        return Some(exchange.body.clone());
+    }
+    let decoded = coding::decode(&exchange.body, &codings, MAX_TEXT_BYTES).ok()?;
+    Some(decoded.text.into())
+}
+
+fn named(references: Vec<Reference>) -> Named {
+    let moved = references.into_iter().filter_map(|reference| {
+        let url = Url::parse(&reference.url).ok()?;
+        Some((plain(&url).into(), reference.outcome.ok()?))
+    });
+    moved.collect()
+}
+
+fn plain(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_fragment(None);
+    url
+}
+
+/// Leads offsets in texts that were rewritten to where the same reference stands now: as the new text has it, or in proportion
+/// where only a recording says that it stood in the old one.
+fn move_offsets(
+    graph: &mut PageGraph,
+    original: &Replica,
+    replica: &Replica,
+    bodies: &[Option<Whole>],
+) {
+    let anew = PageGraph::of(replica);
+    let exchange_of: Vec<usize> = graph.nodes.iter().map(|node| node.exchange).collect();
+    let places: BTreeMap<usize, &spdy_page::graph::Node> = anew
+        .nodes
+        .iter()
+        .map(|node| (node.exchange, node))
+        .collect();
+    for node in &mut graph.nodes {
+        let Trigger::Bytes { parent, at_byte } = node.trigger else {
+            continue;
+        };
+        let above = exchange_of[parent];
+        if !bodies[above].as_ref().is_some_and(|body| body.is_rewritten) {
+            continue;
+        }
+        let old_len = original.exchanges[above].body.len().max(1) as u128;
+        let new_len = replica.exchanges[above].body.len() as u128;
+        let scaled = |at: u64| (u128::from(at) * new_len / old_len) as u64; // no longer than the body
+        let place = places
+            .get(&node.exchange)
+            .and_then(|place| match place.trigger {
+                Trigger::Bytes { parent, at_byte } if anew.nodes[parent].exchange == above => {
+                    Some((at_byte, place.blocks_parser_at))
+                }
+                _ => None,
+            });
+        let (at_byte, blocks) = match place {
+            Some((at, blocks)) => (
+                at,
+                node.blocks_parser_at
+                    .map(|old| blocks.unwrap_or(scaled(old))),
+            ),
+            None => (scaled(at_byte), node.blocks_parser_at.map(scaled)),
+        };
+        node.trigger = Trigger::Bytes { parent, at_byte };
+        node.blocks_parser_at = blocks;
+    }
+}

@@ -1,0 +1,325 @@
+//! The accelerator that ships, as a node in virtual time: what comes through it, what it costs to be there, and the same twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use spdy_lab::accelerator::choice::Accelerator;
+use spdy_lab::browser::{self, Page};
+use spdy_lab::experiment::plan::Plan;
+use spdy_lab::experiment::shipped;
+use spdy_lab::measure::Load;
+use spdy_lab::options::{Options, Push, RaceProtocol};
+use spdy_lab::race::RaceNetwork;
+use spdy_page::builtin;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use url::Url;
+
+const BACKHAUL: Duration = Duration::from_millis(20);
+
+fn through(accelerator: Accelerator) -> Options {
+    Options {
+        accelerator,
+        backhaul: BACKHAUL,
+        ..Options::default()
+    }
+}
+
+/// One load over a cable, or over `network`; whole, or the test ends.
+fn load_over(network: &str, page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
+    let network = RaceNetwork::parse(network).unwrap();
+    let config = network.config(options);
+    let load = browser::load(page, protocol, &network.name, &config, options, 1);
+    assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
+    load
+}
+
+fn load(page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
+    load_over("cable", page, protocol, options)
+}
+
+fn hosts(load: &Load) -> BTreeSet<String> {
+    let urls = load
+        .waterfall
+        .iter()
+        .map(|row| Url::parse(&row.url).unwrap());
+    urls.map(|url| url.host_str().unwrap().to_owned()).collect()
+}
+
+fn exchange(url: &str, kind: Kind, media: &str, body: impl Into<Bytes>) -> Exchange {
+    let url = Url::parse(url).unwrap();
+    let host = head::authority(&url);
+    let accept = if kind == Kind::Document {
+        "text/html"
+    } else {
+        "*/*"
+    };
+    let fields = [
+        ("Host", host.as_str()),
+        ("Accept", accept),
+        ("Accept-Encoding", "gzip"),
+    ];
+    Exchange {
+        request_head: head::synthesize(&format!("GET {} HTTP/1.1", head::target(&url)), fields),
+        ..Exchange::synthetic(url, kind, media, body)
+    }
+}
+
+/// A page of `http://www.page.test/` with `html`, and what else is there.
+fn page(html: &str, others: Vec<Exchange>) -> Replica {
+    let document = exchange(
+        "http://www.page.test/",
+        Kind::Document,
+        "text/html",
+        html.to_owned(),
+    );
+    Replica {
+        name: "page".to_owned(),
+        exchanges: std::iter::once(document).chain(others).collect(),
+        ..builtin::flags()
+    }
+}
+
+fn image(url: &str) -> Exchange {
+    exchange(url, Kind::Image, "image/png", vec![7; 4_000])
+}
+
+/// The bytes are compared as they arrive: of what is not rewritten to those of the origin, of pages and sheets to what the
+/// rewriter makes of them. A load with one wrong byte has a failure.
+#[test]
+fn every_byte_of_the_shipped_pages_comes_through_by_every_protocol() {
+    for name in ["mineki", "portal", "lulic-bing"] {
+        let page = Page::new(shipped::page(name).unwrap());
+        for protocol in RaceProtocol::NAMED {
+            for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+                let load = load(&page, protocol, &through(accelerator));
+                assert_eq!(
+                    load.waterfall.len(),
+                    page.replica().exchanges.len(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_of_seven_hosts_comes_from_one_over_one_session() {
+    let page = Page::new(shipped::page("mineki").unwrap());
+    let direct = load(&page, RaceProtocol::Spdy, &through(Accelerator::Off));
+    assert_eq!((hosts(&direct).len(), direct.connections), (7, 7));
+    for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+        let load = load(&page, RaceProtocol::Spdy, &through(accelerator));
+        assert_eq!((hosts(&load).len(), load.connections), (1, 1));
+        assert!(
+            load.load_ms < direct.load_ms,
+            "{accelerator}: {} ms",
+            load.load_ms
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_load_to_the_nanosecond() {
+    let page = Page::new(shipped::page("portal").unwrap());
+    let network = "down=1mbit,up=1mbit,rtt=150ms,loss=2%";
+    for protocol in [
+        RaceProtocol::Https,
+        RaceProtocol::Spdy,
+        RaceProtocol::H2,
+        RaceProtocol::H3,
+    ] {
+        for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+            let options = Options {
+                push: Push::ByGraph,
+                hints: true,
+                ..through(accelerator)
+            };
+            let once = || load_over(network, &page, protocol, &options);
+            assert_eq!(once(), once(), "{protocol} {accelerator}");
+        }
+    }
+}
+
+/// `exchange`, to be kept as `control` says.
+fn kept(mut exchange: Exchange, control: &str) -> Exchange {
+    exchange.response_head =
+        head::with_field(&exchange.response_head, "cache-control", Some(control));
+    exchange
+}
+
+/// Milliseconds that a page with one image takes longer if the origins are 100 ms farther.
+fn added(image: Exchange, accelerator: Accelerator) -> f64 {
+    let html = format!("<!DOCTYPE html><img src={}>", image.url);
+    let mut replica = page(&html, vec![image]);
+    replica.exchanges[0] = kept(replica.exchanges[0].clone(), "max-age=60");
+    let page = Page::new(replica);
+    let [near, far] = [20, 120].map(|ms| {
+        let options = Options {
+            backhaul: Duration::from_millis(ms),
+            ..through(accelerator)
+        };
+        load(&page, RaceProtocol::Http, &options).load_ms
+    });
+    far - near
+}
+
+#[test]
+fn who_asks_an_origin_pays_for_the_way_behind_the_link_and_what_is_kept_costs_nothing() {
+    let own = || kept(image("http://www.page.test/a.png"), "max-age=60");
+    let other = |control| kept(image("http://cdn.other.test/a.png"), control);
+    let is = |got: f64, want: f64, what| assert!((got - want).abs() < 2.0, "{what}: {got} ms");
+    // TCP and two requests. The look-up ends at the link's end.
+    is(added(own(), Accelerator::Off), 300.0, "direct");
+    is(added(own(), Accelerator::Warm), 0.0, "kept");
+    is(
+        added(other("max-age=60"), Accelerator::Warm),
+        0.0,
+        "another host's, kept",
+    );
+    // Its connection to that host is still open.
+    is(
+        added(other("no-store"), Accelerator::Warm),
+        100.0,
+        "not kept",
+    );
+    // Three round trips for the page, and as many for the image: less what passes meanwhile on the client's link.
+    let cold = added(other("max-age=60"), Accelerator::Cold);
+    assert!((500.0..=600.0).contains(&cold), "cold: {cold} ms");
+}
+
+#[test]
+fn what_a_script_asks_for_stays_at_its_own_host() {
+    let mut asked = image("http://api.other.test/by-script.png");
+    asked.initiator = Initiator::Resource {
+        index: 1,
+        at_byte: None,
+    };
+    let script = exchange(
+        "http://cdn.other.test/s.js",
+        Kind::Script,
+        "application/javascript",
+        "fetch('//api.' + 'other.test/' + name)",
+    );
+    let html = "<!DOCTYPE html><script src=http://cdn.other.test/s.js></script>";
+    let page = Page::new(page(html, vec![script, asked]));
+    let load = load(&page, RaceProtocol::Spdy, &through(Accelerator::Cold));
+    let urls: Vec<_> = load.waterfall.iter().map(|row| row.url.as_str()).collect();
+    assert_eq!(
+        urls,
+        [
+            "http://www.page.test/",
+            "http://www.page.test/.spdy/1/-/p/cdn.other.test/s.js",
+            "http://api.other.test/by-script.png"
+        ]
+    );
+}
+
+#[test]
+fn a_sheet_of_another_host_brings_its_images_along() {
+    let sheet = exchange(
+        "http://cdn.other.test/css/a.css",
+        Kind::Stylesheet,
+        "text/css",
+        "p { background: url(../i/b.png) } q { background: url(http://img.third.test/c.png) }",
+    );
+    let html = "<!DOCTYPE html><link rel=stylesheet href=http://cdn.other.test/css/a.css><p>";
+    let images = [
+        "http://cdn.other.test/i/b.png",
+        "http://img.third.test/c.png",
+    ]
+    .map(image);
+    let others = std::iter::once(sheet).chain(images).collect();
+    let load = load(
+        &Page::new(page(html, others)),
+        RaceProtocol::H2,
+        &through(Accelerator::Cold),
+    );
+    assert_eq!(
+        (hosts(&load).len(), load.connections, load.requests),
+        (1, 1, 4)
+    );
+}
+
+/// A page with `old` of another host, which redirects to `to`, asked for as a browser of today asks for a script.
+fn redirecting(tag: &str, old: &str, kind: Kind, media: &str, to: &str) -> Page {
+    let mut redirect = exchange(old, kind, "text/html", "");
+    redirect.response_head = head::synthesize(
+        "HTTP/1.1 302 Found",
+        [("Location", to), ("Content-Length", "0")],
+    );
+    let mut found = exchange(to, kind, media, vec![b' '; 4_000]);
+    found.initiator = Initiator::Redirect { index: 1 };
+    if kind == Kind::Script {
+        let asked = [
+            ("dest", "script"),
+            ("mode", "no-cors"),
+            ("site", "same-origin"),
+        ];
+        for (name, value) in asked {
+            let name = format!("sec-fetch-{name}");
+            redirect.request_head = head::with_field(&redirect.request_head, &name, Some(value));
+        }
+    }
+    Page::new(page(
+        &format!("<!DOCTYPE html>{tag}"),
+        vec![redirect, found],
+    ))
+}
+
+#[test]
+fn a_redirect_of_another_host_is_followed_or_left_to_the_client_as_the_accelerator_does() {
+    let asked = |page: &Page, accelerator| {
+        let load = load(page, RaceProtocol::Spdy, &through(accelerator));
+        (load.requests, load.connections)
+    };
+    let (old, new) = ("http://cdn.other.test/i/old", "http://img.third.test/new");
+    let image = redirecting(
+        &format!("<img src={old}>"),
+        old,
+        Kind::Image,
+        "image/png",
+        new,
+    );
+    assert_eq!(asked(&image, Accelerator::Off), (3, 3));
+    assert_eq!(asked(&image, Accelerator::Cold), (2, 1), "followed");
+    // What a script names relative to itself would lead elsewhere.
+    let tag = format!("<script src={old}></script>");
+    let script = redirecting(&tag, old, Kind::Script, "text/javascript", new);
+    assert_eq!(asked(&script, Accelerator::Off), (3, 3));
+    assert_eq!(
+        asked(&script, Accelerator::Cold),
+        (3, 2),
+        "the client is sent there"
+    );
+}
+
+#[test]
+fn a_page_at_an_address_has_no_accelerator_and_says_so() {
+    let mut replica = page("<!DOCTYPE html>", Vec::new());
+    replica.exchanges[0].url = Url::parse("http://192.0.2.1/").unwrap();
+    let options = through(Accelerator::Cold);
+    let network = RaceNetwork::parse("cable").unwrap();
+    let page = Page::new(replica);
+    let load = browser::load(
+        &page,
+        RaceProtocol::Spdy,
+        "",
+        &network.config(&options),
+        &options,
+        1,
+    );
+    assert!(
+        load.failures[0].contains("not for 192.0.2.1"),
+        "{:?}",
+        load.failures
+    );
+}
+
+#[test]
+fn a_client_with_a_cache_of_its_own_is_refused_before_an_accelerator() {
+    let text = "name = 'a'\npages = ['mineki']\n[factors]\nnetwork = 'cable'\naccelerator = 'warm'\ncache = 'warm'\n";
+    let told = Plan::parse(text).unwrap_err().to_string();
+    assert!(told.contains("accelerator and cache"), "{told}");
+}
