@@ -194,7 +194,6 @@ fn an_error_is_one_line_and_ends_with_1() {
 fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
     let network = "down=10kbit,up=10kbit,rtt=100ms,loss=50%";
     let race = [
-        "accelerate",
         "race",
         "flags",
         "--protocols",
@@ -216,7 +215,6 @@ fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
 #[test]
 fn a_race_says_the_same_twice() {
     let race = [
-        "accelerate",
         "race",
         "portal",
         "--network",
@@ -347,7 +345,6 @@ fn colour_is_for_terminals_or_for_who_asks() {
 #[test]
 fn whoever_has_read_enough_may_leave() {
     let mut command = spdy(&[
-        "accelerate",
         "race",
         "portal",
         "--network",
