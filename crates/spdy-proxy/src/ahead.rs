@@ -176,6 +176,7 @@ impl Proxy {
             }
             proxy.counters.count(Family::Ahead, "fetched");
             let fetch = Fetch {
+                since: proxy.purges.now(),
                 proxy,
                 wanted,
                 known: None,

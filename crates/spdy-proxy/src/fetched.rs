@@ -55,6 +55,8 @@ pub(crate) struct Fetch {
     pub(crate) forward: Forward,
     /// Somebody waits for the answer; else it is fetched for the cache alone.
     pub(crate) is_wanted_now: bool,
+    /// When it began, by the count of purges: what was purged since is not kept.
+    pub(crate) since: u64,
 }
 
 /// What came of it.
@@ -305,7 +307,7 @@ impl Fetch {
                 let stored = again(stored);
                 let key = &self.wanted.key;
                 let body = object.body().clone();
-                let kept = self.proxy.keep(key, &stored, body);
+                let kept = self.proxy.keep(key, &stored, body, self.since);
                 if let (Some(leader), Some(object)) = (&mut self.leader, kept) {
                     leader.land(Arc::new(Landing {
                         stored: stored.clone(),
@@ -412,6 +414,7 @@ impl Fetch {
             leader: self.leader.take(),
             rewriter: Rewriter::new(work, &self.wanted, told),
             writer,
+            since: self.since,
             wanted: self.wanted.clone(),
             named: Vec::new(),
         };
@@ -464,6 +467,7 @@ struct Pump {
     leader: Option<Lead>,
     rewriter: Rewriter,
     writer: Writer,
+    since: u64,
     wanted: Wanted,
     /// What it named so far, of what is moved or the site's own.
     named: Vec<Reference>,
@@ -509,7 +513,7 @@ impl Pump {
         }
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
-            self.proxy.keep(&self.key, &stored, body);
+            self.proxy.keep(&self.key, &stored, body, self.since);
         }
         drop(self.leader);
     }

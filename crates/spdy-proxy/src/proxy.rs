@@ -39,6 +39,7 @@ use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
 use crate::memory::Memory;
+use crate::purge::Purges;
 use crate::recording::Recording;
 use crate::respond::{self, Judged};
 use crate::sites::{Site, Sites};
@@ -77,6 +78,7 @@ pub struct Proxy {
     disk: OnceLock<Disk>,
     encodings: Encodings,
     pub(crate) companions: Companions,
+    pub(crate) purges: Purges,
     /// What was done so far.
     pub counters: Counters,
     pub(crate) learn: LearnConfig,
@@ -114,6 +116,7 @@ impl Proxy {
             disk: OnceLock::new(),
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
             companions: Companions::default(),
+            purges: Purges::default(),
             counters: Counters::default(),
             learn: learn.clone(),
             flights: Flights::new(),
@@ -282,8 +285,17 @@ impl Proxy {
         }
     }
 
-    /// Keeps an answer in every tier.
-    pub(crate) fn keep(&self, key: &Key, stored: &Arc<Stored>, body: KeptBody) -> Option<Object> {
+    /// Keeps an answer in every tier, if its fetch, which began at `since`, saw no purge of it.
+    pub(crate) fn keep(
+        &self,
+        key: &Key,
+        stored: &Arc<Stored>,
+        body: KeptBody,
+        since: u64,
+    ) -> Option<Object> {
+        if self.purges.have_met(key, since) {
+            return None;
+        }
         if let Some(disk) = self.disk.get() {
             disk.keep(key, stored.clone(), body.clone());
         }
@@ -390,6 +402,7 @@ impl Proxy {
     ) -> Response<Body> {
         let fetch = Fetch {
             proxy: self.clone(),
+            since: self.purges.now(),
             wanted,
             known,
             leader,
@@ -417,6 +430,7 @@ impl Proxy {
         let public = wanted.url().and_then(|url| url.as_str().parse().ok());
         let fetch = Fetch {
             proxy: self.clone(),
+            since: self.purges.now(),
             wanted,
             known: None,
             leader: None,
@@ -472,6 +486,7 @@ impl Proxy {
         spdy_cache::validate::strip_conditions(&mut wanted.ask.headers);
         let fetch = Fetch {
             proxy: self.clone(),
+            since: self.purges.now(),
             wanted,
             known: Some((stale, conditional)),
             leader: Some(leader),

@@ -1,9 +1,10 @@
 //! What is no longer to be used of what is kept: because the operator says so, or because a request changed it.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::Uri;
-use spdy_cache::key::{Parts, Scope};
+use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::store::Purge;
 use spdy_cache::tags::Tag;
 
@@ -15,9 +16,61 @@ use crate::sites::{Site, Sites};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Purged(pub usize);
 
+/// Purges that are remembered; of what was fetched since before them, nothing is kept.
+const REMEMBERED: usize = 1024;
+
+/// The last purges: a fetch that began before one of them must not put back what it took away.
+#[derive(Debug, Default)]
+pub(crate) struct Purges(Mutex<Log>);
+
+#[derive(Debug, Default)]
+struct Log {
+    /// All so far.
+    count: u64,
+    /// The beginning of the keys that each of the last meant; `None` for a tag, which any could have.
+    last: VecDeque<Option<Vec<u8>>>,
+}
+
+impl Purges {
+    /// The count of purges by now.
+    pub(crate) fn now(&self) -> u64 {
+        self.lock().count
+    }
+
+    /// Whether a purge since the count was `since` meant `key`, or may have.
+    pub(crate) fn have_met(&self, key: &Key, since: u64) -> bool {
+        let log = self.lock();
+        let passed = usize::try_from(log.count - since).unwrap_or(usize::MAX);
+        if passed > log.last.len() {
+            return true;
+        }
+        let mut last = log.last.iter().rev().take(passed);
+        last.any(|prefix| match prefix {
+            Some(prefix) => key.as_bytes().starts_with(prefix),
+            None => true,
+        })
+    }
+
+    fn note(&self, prefix: Option<Vec<u8>>) {
+        let mut log = self.lock();
+        log.count += 1;
+        log.last.push_back(prefix);
+        if log.last.len() > REMEMBERED {
+            log.last.pop_front();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Proxy {
     /// Purges a scope in every tier; how many objects of memory were meant.
     fn purge_scope(&self, scope: &Scope<'_>, how: Purge) -> usize {
+        if let Ok(prefix) = scope.prefix() {
+            self.purges.note(Some(prefix));
+        }
         if let Some(disk) = self.disk() {
             disk.purge(scope);
         }
@@ -66,6 +119,7 @@ impl Proxy {
                 self.purge_url(&sites, of_site.as_ref(), url, how, false)?
             }
             (None, None, Some(tag), Some(site)) => {
+                self.purges.note(None);
                 let tag = Tag::of_site(site.rules.site_origin(), tag);
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(&tag);
@@ -123,5 +177,47 @@ impl Proxy {
             }
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(target: &str) -> Key {
+        let parts = Parts {
+            site: "https://site.test",
+            scheme: "https",
+            host: "site.test",
+            port: 443,
+            target,
+            rules: "",
+        };
+        Key::new(&parts).expect("no zero bytes")
+    }
+
+    #[test]
+    fn what_was_purged_while_it_was_fetched_is_not_put_back() {
+        let purges = Purges::default();
+        let before = purges.now();
+        assert!(!purges.have_met(&key("/a"), before));
+        let prefix = key("/a").as_bytes()[..20].to_vec();
+        purges.note(Some(prefix));
+        assert!(purges.have_met(&key("/a"), before));
+        let after = purges.now();
+        assert!(!purges.have_met(&key("/a"), after), "it began later");
+        purges.note(Some(b"https://other.test".to_vec()));
+        assert!(!purges.have_met(&key("/a"), after), "another site's");
+        purges.note(None);
+        assert!(purges.have_met(&key("/a"), after), "a tag may be anybody's");
+        let late = purges.now();
+        for _ in 0..=REMEMBERED {
+            purges.note(Some(b"https://other.test".to_vec()));
+        }
+        assert!(
+            purges.have_met(&key("/a"), late),
+            "more than are remembered"
+        );
+        assert!(!purges.have_met(&key("/a"), late + 1));
     }
 }
