@@ -76,6 +76,11 @@ impl Visit {
         if asked.method != Method::GET {
             return None;
         }
+        let arrival: Option<&Arrival> = asked.extensions.get();
+        let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
+        if cannot_push && !asked.headers.contains_key(header::REFERER) && !asks_for_page(asked) {
+            return None; // there is nothing to be learned of it, or to be sent along
+        }
         let site = self.proxy.site_of(asked)?;
         let url = absolute(&site, asked)?;
         let text = url.to_string();
@@ -85,7 +90,6 @@ impl Visit {
         }
         let now = self.proxy.runtime.now();
         let wishes = self.proxy.companions.wishes(now, &text);
-        let arrival: Option<&Arrival> = asked.extensions.get();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
         let Plan { pushes, mut hints } =
