@@ -14,6 +14,7 @@ use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::verdict::{Finder, Reason, Verdict};
 use spdy_server::push_plan::Known;
 
 use crate::companions;
@@ -33,7 +34,7 @@ const MAX_STEPS_AHEAD: u8 = 3;
 impl Proxy {
     /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
     pub(crate) fn known(&self, site: &Arc<Site>, page: &request::Parts, uri: &Uri) -> Known {
-        let Some(wanted) = self.beside(site, page, uri, None) else {
+        let Some(wanted) = self.beside(site, page, uri, None, false) else {
             return Known::Absent;
         };
         match self.fresh(&wanted) {
@@ -56,7 +57,7 @@ impl Proxy {
         page: &request::Parts,
         uri: &Uri,
     ) -> Option<Response<Body>> {
-        let wanted = self.beside(site, page, uri, None)?;
+        let wanted = self.beside(site, page, uri, None, false)?;
         let object = self.fresh(&wanted)?;
         let response = self.hit(&wanted, &object, self.hour());
         (response.status() == StatusCode::OK).then_some(response)
@@ -69,6 +70,7 @@ impl Proxy {
         page: &request::Parts,
         uri: &Uri,
         kind: Option<Kind>,
+        by_cors: bool,
     ) -> Option<Wanted> {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
@@ -89,12 +91,16 @@ impl Proxy {
         asked.headers.insert(header::REFERER, referer);
         if page.headers.contains_key("sec-fetch-dest") {
             let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
-            let (destination, mode) = match kind {
-                Kind::Style => ("style", "no-cors"),
-                Kind::Script => ("script", "no-cors"),
-                Kind::Font => ("font", "cors"),
-                Kind::Image => ("image", "no-cors"),
-                Kind::Media => ("video", "no-cors"),
+            let destination = match kind {
+                Kind::Style => "style",
+                Kind::Script => "script",
+                Kind::Font => "font",
+                Kind::Image => "image",
+                Kind::Media => "video",
+            };
+            let mode = match by_cors || kind == Kind::Font {
+                true => "cors",
+                false => "no-cors",
             };
             let headers = &mut asked.headers;
             headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
@@ -119,10 +125,15 @@ impl Proxy {
             asked.headers.insert(header::HOST, host);
         }
         for reference in named {
-            let path = companions::path_of(reference).filter(|_| reference.kind != Kind::Media);
+            let (site, kind) = (&wanted.site, reference.kind);
+            // A pinned sheet is left where it is, but fetched: so it is known for the next page.
+            let path = match reference.outcome {
+                Err(Reason::Integrity) => moved_path(site, reference),
+                _ => companions::path_of(reference).filter(|_| kind != Kind::Media),
+            };
             let uri = path.and_then(|path| path.parse().ok());
-            let next =
-                uri.and_then(|uri| self.beside(&wanted.site, &asked, &uri, Some(reference.kind)));
+            let by_cors = reference.by_cors;
+            let next = uri.and_then(|uri| self.beside(site, &asked, &uri, Some(kind), by_cors));
             if let Some(mut next) = next {
                 next.steps_ahead = wanted.steps_ahead + 1;
                 self.fetch_ahead(next);
@@ -186,6 +197,15 @@ impl Proxy {
             };
             let _ = fetch.run(Body::empty()).await;
         }));
+    }
+}
+
+/// Where what `reference` names would be moved to.
+fn moved_path(site: &Site, reference: &Reference) -> Option<String> {
+    let url = url::Url::parse(&reference.url).ok()?;
+    match site.rules.verdict(&url, reference.kind, Finder::Site) {
+        Verdict::Move(path) => Some(path),
+        Verdict::Leave(_) => None,
     }
 }
 

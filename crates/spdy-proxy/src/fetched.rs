@@ -36,6 +36,7 @@ use crate::memory::gather;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::recording::{Recording, Writer, recording};
 use crate::respond;
+use crate::sheets::OfSite;
 use crate::transform::{self, Rewriter, Work};
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
@@ -407,12 +408,19 @@ impl Fetch {
             Some(_) => Outcome::MISS,
             None => Outcome::PASSED,
         };
+        let sheets = Arc::new(OfSite {
+            proxy: self.proxy.clone(),
+            rules: self.wanted.site.rules.clone(),
+        });
+        // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
+        let is_in_its_place = at.key == self.wanted.key;
         let pump = Pump {
             proxy: self.proxy.clone(),
             key: self.wanted.key.clone(),
             stored,
             leader: self.leader.take(),
-            rewriter: Rewriter::new(work, &self.wanted, told),
+            rewriter: Rewriter::new(work, &self.wanted, told, Some(sheets)),
+            is_in_its_place,
             writer,
             since: self.since,
             wanted: self.wanted.clone(),
@@ -466,6 +474,8 @@ struct Pump {
     /// Lives until it is in the cache, so that nobody fetches it in between.
     leader: Option<Lead>,
     rewriter: Rewriter,
+    /// No redirect led to it.
+    is_in_its_place: bool,
     writer: Writer,
     since: u64,
     wanted: Wanted,
@@ -504,6 +514,13 @@ impl Pump {
         self.look_ahead();
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
+        }
+        // Before anybody can have all of it, and name it next.
+        if let Some(became) = self.rewriter.take_became()
+            && let (Some((moved, _)), true) = (&self.wanted.moved, self.is_in_its_place)
+        {
+            let rules = &self.wanted.site.rules;
+            self.proxy.sheets.note(rules, moved.url(), became);
         }
         let pieces = self.writer.finish();
         if let Some(report) = report {

@@ -8,7 +8,7 @@
 //!                                                      │ flight.rs     one fetch for many
 //!                                                      │ upstream.rs   origins, and who rests
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
-//!                                                      │   transform.rs, coding.rs, recording.rs
+//!                                                      │   transform.rs, coding.rs, recording.rs, sheets.rs
 //!                                                      ▼
 //!                                                    respond.rs        what the client gets of it
 //! ```
@@ -41,3 +41,4 @@ mod disk_index;
 mod fetched;
 mod fields;
 mod respond;
+mod sheets;

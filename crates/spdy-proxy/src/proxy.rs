@@ -42,6 +42,7 @@ use crate::memory::Memory;
 use crate::purge::Purges;
 use crate::recording::Recording;
 use crate::respond::{self, Judged};
+use crate::sheets::Sheets;
 use crate::sites::{Site, Sites};
 use crate::upstream::{Upstream, Whose};
 use crate::wanted::Wanted;
@@ -79,6 +80,7 @@ pub struct Proxy {
     encodings: Encodings,
     pub(crate) companions: Companions,
     pub(crate) purges: Purges,
+    pub(crate) sheets: Sheets,
     /// What was done so far.
     pub counters: Counters,
     pub(crate) learn: LearnConfig,
@@ -117,6 +119,7 @@ impl Proxy {
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
             companions: Companions::default(),
             purges: Purges::default(),
+            sheets: Sheets::default(),
             counters: Counters::default(),
             learn: learn.clone(),
             flights: Flights::new(),

@@ -7,12 +7,14 @@
 //!
 //! A page streams; a sheet is rewritten whole, when its last byte has come.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use spdy_rewrite::css::{self, Sheet};
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::integrity::{Digests, KnownSheets};
 use spdy_rewrite::page_head::{self, PageHead};
 use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::reference::Reference;
@@ -21,6 +23,7 @@ use spdy_rewrite::rules::Rules;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
+use crate::sheets::Became;
 use crate::wanted::Wanted;
 
 /// The most text that a page may decode to, bytes.
@@ -60,7 +63,7 @@ pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut Header
         ("text/html", None, None) => {
             let mut head = served.clone();
             undo_coding(&mut head);
-            let page = PageHead::rewrite(rules, &url, status, &mut head, true);
+            let page = PageHead::rewrite(rules, &url, status, &mut head, false);
             if page.left.is_some() {
                 return Work::Pass;
             }
@@ -121,20 +124,27 @@ enum Kind {
         sheet: Box<Sheet>,
         charset: Option<String>,
         found: Vec<Reference>,
+        /// There once it is rewritten.
+        became: Option<Box<Became>>,
     },
 }
 
 impl Rewriter {
-    /// For the answer to `asked` whose head the origin told as `told`.
+    /// For the answer to `asked` whose head the origin told as `told`; `sheets` knows what became of those that a page may pin.
     #[must_use]
-    pub fn new(work: Work, asked: &Wanted, told: &HeaderMap) -> Self {
+    pub fn new(
+        work: Work,
+        asked: &Wanted,
+        told: &HeaderMap,
+        sheets: Option<Arc<dyn KnownSheets>>,
+    ) -> Self {
         let coding = Coding::of(told).unwrap_or(Coding::Identity);
         let rules = &asked.site.rules;
         Self(match (work, asked.url()) {
             (Work::Page(head), Some(url)) => Kind::Page {
                 decoder: Some(Decoder::new(coding, MAX_PAGE_BYTES)),
                 links: head.references.clone(),
-                page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, None))),
+                page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, sheets))),
             },
             (Work::Sheet(sheet), _) => {
                 let kind = told.get(header::CONTENT_TYPE);
@@ -146,6 +156,7 @@ impl Rewriter {
                     sheet,
                     charset: page_head::charset(kind),
                     found: Vec::new(),
+                    became: None,
                 }
             }
             _ => Kind::Pass,
@@ -217,14 +228,29 @@ impl Rewriter {
                 sheet,
                 charset,
                 found,
+                became,
             } => {
                 if let Some(decoder) = decoder.take() {
                     text.extend(decoder.finish()?);
                 }
                 let sheet = css::rewrite_bytes(rules, sheet, text, charset.as_deref());
                 *found = sheet.references;
+                let served = Digests::of(&sheet.body);
+                let original = match &sheet.body {
+                    Cow::Borrowed(_) => served.clone(),
+                    Cow::Owned(_) => Digests::of(text),
+                };
+                *became = Some(Box::new(Became { original, served }));
                 Ok((sheet.body.into_owned().into(), None))
             }
+        }
+    }
+
+    /// What became of a sheet, once it has come to its end.
+    pub(crate) fn take_became(&mut self) -> Option<Became> {
+        match &mut self.0 {
+            Kind::Sheet { became, .. } => became.take().map(|became| *became),
+            Kind::Pass | Kind::Page { .. } => None,
         }
     }
 

@@ -9,6 +9,7 @@ use spdy::runtime::BoxFuture;
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
 use spdy_net::protocol::Protocol;
+use spdy_rewrite::integrity::without_mark;
 use spdy_server::push_plan::{Budget, Hint, Hints, Known, Plan, PlannedPush, link_value, plan};
 use spdy_server::visit::Visit as Memory;
 
@@ -85,7 +86,9 @@ impl Visit {
         let url = absolute(&site, asked)?;
         let text = url.to_string();
         let is_new = self.learn(&site, asked, &url, &text);
-        if !asks_for_page(asked) || is_off(&asked.headers) {
+        let target = asked.uri.path_and_query();
+        let is_marked = target.is_some_and(|target| without_mark(target.as_str()).is_some());
+        if !asks_for_page(asked) || is_marked || is_off(&asked.headers) {
             return None;
         }
         let now = self.proxy.runtime.now();

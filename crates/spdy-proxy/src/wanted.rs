@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
 use spdy_cache::key::{Key, Parts};
 use spdy_net::handler::Arrival;
 use spdy_rewrite::anonymous::{self, Load};
+use spdy_rewrite::integrity;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
@@ -48,7 +49,7 @@ pub struct Wanted {
     pub has_content: bool,
     /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
     pub steps_ahead: u8,
-    /// The client wants pages as their origin made them.
+    /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
     pub is_off: bool,
     /// The host that the client named.
     pub authority: String,
@@ -126,7 +127,9 @@ impl Wanted {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();
-        let is_off = is_off(&asked.headers);
+        let marked = integrity::without_mark(target);
+        let is_off = marked.is_some() || is_off(&asked.headers);
+        let target = marked.unwrap_or(target);
         let mut ask = asked;
         ask.extensions.clear();
         ask.uri = site.own(authority, target).map_err(|_| unusable())?;

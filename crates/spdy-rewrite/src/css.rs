@@ -151,6 +151,7 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
         let reference = url.as_ref().map(|url| Reference {
             url: url.to_string(),
             kind,
+            by_cors: kind == Kind::Font,
             outcome: Err(reason),
         });
         let written = url.and_then(|url| place.written_out(text, &url));

@@ -28,6 +28,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     } else {
         None
     };
+    page.by_cors = element.has_attribute("crossorigin");
     match tag.as_str() {
         "base" if element.namespace_uri() == HTML => {
             if let Some(href) = element.get_attribute("href") {
@@ -54,6 +55,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             page.media_with_cookies = reason == Some(Reason::Credentials);
             url(page, element, "src", Kind::Media, reason.as_ref());
             // A poster is an image like another: no CORS, whatever the element says.
+            page.by_cors = false;
             let reason = reason
                 .as_ref()
                 .filter(|reason| **reason != Reason::Credentials);
@@ -203,6 +205,7 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
             import_map_before(page, element, reason);
+            page.by_cors = true;
             Kind::Script
         }
         LinkUse::Connect => {
@@ -241,6 +244,7 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
         }
         kind if kind.trim() == "module" => {
             import_map_before(page, element, reason);
+            page.by_cors = true;
             fetched(page, element, "src", Kind::Script, false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
@@ -278,6 +282,14 @@ fn fetched(
     let pinned = integrity
         .as_deref()
         .filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
+    if pinned.is_some()
+        && let Some(marked) = marked(page, &source)
+    {
+        // Told of as it will be asked for; it stays where it is, for it is the site's own.
+        page.judge(&marked, kind, credentials, reason.cloned());
+        write(element, name, &marked);
+        return;
+    }
     let pinned = pinned.map(|metadata| known(page, &source, metadata));
     let reason = match pinned {
         Some(Pinned::Unknown) => reason.cloned().or(Some(Reason::Integrity)),
@@ -289,6 +301,15 @@ fn fetched(
             write(element, "integrity", &hash);
         }
     }
+}
+
+/// The source of a reference to a sheet of the site's own, with the mark that leaves the sheet as it is.
+fn marked(page: &Page, source: &str) -> Option<String> {
+    let text = page.meant(source)?;
+    let text = text.trim();
+    let url = page.place().base.join(text).ok()?;
+    let is_own = url.origin() == page.rules.site().origin() && !text.is_empty();
+    is_own.then(|| page.spelled(&integrity::as_it_came(text)))
 }
 
 /// What is known of a sheet that would be moved.

@@ -79,6 +79,8 @@ pub(crate) struct Page {
     pub(crate) held: Held,
     /// Whether the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
+    /// Whether the element at hand loads what it names so that the page may read it.
+    pub(crate) by_cors: bool,
     /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
     pub(crate) media_with_cookies: bool,
     pub(crate) report: PageReport,
@@ -106,6 +108,7 @@ impl Page {
             sheets,
             held: Held::default(),
             has_import_map: false,
+            by_cors: false,
             media_with_cookies: false,
             report,
         }
@@ -180,16 +183,17 @@ impl Page {
             reference: Some(Reference {
                 url,
                 kind,
+                by_cors: kind == Kind::Font,
                 outcome: Err(Reason::Characters),
             }),
         }
     }
 
     fn tell(&mut self, judged: Judged) -> Option<String> {
-        judged
-            .reference
-            .into_iter()
-            .for_each(|reference| self.report.add(reference));
+        if let Some(mut reference) = judged.reference {
+            reference.by_cors |= self.by_cors;
+            self.report.add(reference);
+        }
         judged.written
     }
 
@@ -256,7 +260,14 @@ impl Page {
             Some(Embedded::ImportMap) => {
                 let mut found = Vec::new();
                 (
-                    import_map::rewrite(&place, text, &mut |reference| found.push(reference)),
+                    import_map::rewrite(&place, text, &mut |reference| {
+                        // What modules import is read by them.
+                        let by_cors = true;
+                        found.push(Reference {
+                            by_cors,
+                            ..reference
+                        });
+                    }),
                     found,
                 )
             }

@@ -24,12 +24,31 @@ impl Algorithm {
         (Self::Sha384, "sha384-"),
         (Self::Sha512, "sha512-"),
     ];
+}
 
-    fn digest(self, body: &[u8]) -> Vec<u8> {
-        match self {
-            Self::Sha256 => Sha256::digest(body).to_vec(),
-            Self::Sha384 => Sha384::digest(body).to_vec(),
-            Self::Sha512 => Sha512::digest(body).to_vec(),
+/// What bytes may be pinned by.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Digests {
+    sha256: [u8; 32],
+    sha384: [u8; 48],
+    sha512: [u8; 64],
+}
+
+impl Digests {
+    /// Those of `body`, without its content coding.
+    pub fn of(body: &[u8]) -> Self {
+        Self {
+            sha256: Sha256::digest(body).into(),
+            sha384: Sha384::digest(body).into(),
+            sha512: Sha512::digest(body).into(),
+        }
+    }
+
+    fn by(&self, algorithm: Algorithm) -> &[u8] {
+        match algorithm {
+            Algorithm::Sha256 => &self.sha256,
+            Algorithm::Sha384 => &self.sha384,
+            Algorithm::Sha512 => &self.sha512,
         }
     }
 }
@@ -52,10 +71,10 @@ fn strongest(metadata: &str) -> Option<(Algorithm, Vec<&str>)> {
     Some((best, of_best.map(|(_, hash)| hash).collect()))
 }
 
-/// Whether a browser would take `body` for what `metadata` pins; metadata without a known hash pins nothing.
-pub fn matches(metadata: &str, body: &[u8]) -> bool {
+/// Whether a browser would take the body for what `metadata` pins; metadata without a known hash pins nothing.
+pub fn matches(metadata: &str, body: &Digests) -> bool {
     strongest(metadata).is_none_or(|(algorithm, hashes)| {
-        let digest = algorithm.digest(body);
+        let digest = body.by(algorithm);
         hashes.iter().any(|hash| {
             // Both alphabets occur, and browsers take both.
             let plain = hash.replace('-', "+").replace('_', "/");
@@ -81,18 +100,30 @@ pub enum Pinned {
 }
 
 /// Compares what came of a host with what the page pins, and says what the page must pin from now on.
-pub fn pinned(metadata: &str, original: &[u8], served: &[u8]) -> Pinned {
+pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> Pinned {
     match strongest(metadata) {
         Some(_) if !matches(metadata, original) => Pinned::Unknown,
         Some((algorithm, _)) if original != served => {
             let (_, start) = Algorithm::ALL[algorithm as usize];
-            Pinned::Rewritten(format!(
-                "{start}{}",
-                STANDARD.encode(algorithm.digest(served))
-            ))
+            Pinned::Rewritten(format!("{start}{}", STANDARD.encode(served.by(algorithm))))
         }
         _ => Pinned::Untouched,
     }
+}
+
+/// The last member of a query by which a thing of the site's own is asked for as its origin has it.
+const AS_IT_CAME: &str = "spdy=off";
+
+/// `url`, a reference as it is written, with the mark that asks for the thing as its origin has it.
+pub fn as_it_came(url: &str) -> String {
+    let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("{url}{separator}{AS_IT_CAME}{fragment}")
+}
+
+/// The target that `target` asks for with that mark; `None` if it has none.
+pub fn without_mark(target: &str) -> Option<&str> {
+    target.strip_suffix(AS_IT_CAME)?.strip_suffix(['?', '&'])
 }
 
 /// Who has sheets at hand: the cache.
@@ -105,35 +136,61 @@ pub trait KnownSheets: Send + Sync {
 mod tests {
     use super::*;
 
+    fn of(body: &[u8]) -> Digests {
+        Digests::of(body)
+    }
+
     // Made by `printf hello | openssl dgst -sha256 -binary | base64`, and so on.
     const HELLO_256: &str = "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
 
     #[test]
     fn the_strongest_hash_decides() {
-        assert!(matches(HELLO_256, b"hello"));
-        assert!(!matches(HELLO_256, b"hallo"));
+        assert!(matches(HELLO_256, &of(b"hello")));
+        assert!(!matches(HELLO_256, &of(b"hallo")));
         assert!(
-            matches(&format!("sha256-AAAA {HELLO_256}?x"), b"hello"),
+            matches(&format!("sha256-AAAA {HELLO_256}?x"), &of(b"hello")),
             "one of several"
         );
         assert!(
-            !matches(&format!("{HELLO_256} sha512-AAAA"), b"hello"),
+            !matches(&format!("{HELLO_256} sha512-AAAA"), &of(b"hello")),
             "the stronger one is wrong"
         );
         assert!(
-            matches("md5-AAAA", b"hello") && matches("", b"hello"),
+            matches("md5-AAAA", &of(b"hello")) && matches("", &of(b"hello")),
             "nothing is pinned"
         );
         assert!(!pins("md5-AAAA") && pins(HELLO_256));
     }
 
     #[test]
+    fn a_mark_is_set_before_the_fragment_and_taken_off_again() {
+        for (plain, marked) in [
+            ("/a.css", "/a.css?spdy=off"),
+            ("a.css?v=1", "a.css?v=1&spdy=off"),
+            ("/?", "/?&spdy=off"),
+        ] {
+            assert_eq!(as_it_came(plain), marked);
+            assert_eq!(without_mark(marked), Some(plain));
+        }
+        assert_eq!(as_it_came("/a.css#x?y"), "/a.css?spdy=off#x?y");
+        for other in ["/a.css", "/spdy=off", "/a?xspdy=off", "/a?spdy=off&v=1"] {
+            assert_eq!(without_mark(other), None, "{other}");
+        }
+    }
+
+    #[test]
     fn a_rewritten_sheet_is_pinned_anew_by_the_same_algorithm() {
-        assert_eq!(pinned(HELLO_256, b"hello", b"hello"), Pinned::Untouched);
-        assert_eq!(pinned(HELLO_256, b"forged", b"hello"), Pinned::Unknown);
-        let Pinned::Rewritten(hash) = pinned(HELLO_256, b"hello", b"hello, moved") else {
+        assert_eq!(
+            pinned(HELLO_256, &of(b"hello"), &of(b"hello")),
+            Pinned::Untouched
+        );
+        assert_eq!(
+            pinned(HELLO_256, &of(b"forged"), &of(b"hello")),
+            Pinned::Unknown
+        );
+        let Pinned::Rewritten(hash) = pinned(HELLO_256, &of(b"hello"), &of(b"hello, moved")) else {
             panic!("it was rewritten");
         };
-        assert!(hash.starts_with("sha256-") && matches(&hash, b"hello, moved"));
+        assert!(hash.starts_with("sha256-") && matches(&hash, &of(b"hello, moved")));
     }
 }

@@ -104,7 +104,8 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
         return Some(member.to_owned());
     };
     let rel = parameter(parameters, "rel").unwrap_or_default();
-    let kind = match link_rel::of(rel, parameter(parameters, "as")) {
+    let used = link_rel::of(rel, parameter(parameters, "as"));
+    let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => Kind::Script,
         LinkUse::Connect if place.drops_connect(target) => return None,
@@ -123,10 +124,14 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
     let credentials = Credentials {
         nonce: parameter(parameters, "nonce"),
         integrity,
-        imported: false,
+        imported: used == LinkUse::Module,
     };
     let judged = place.judge_unless(reason, target, kind, credentials);
-    found.extend(judged.reference);
+    let by_cors = used == LinkUse::Module || parameter(parameters, "crossorigin").is_some();
+    found.extend(judged.reference.map(|reference| Reference {
+        by_cors: by_cors || reference.by_cors,
+        ..reference
+    }));
     Some(match judged.written {
         Some(url) => format!("<{url}>{parameters}"),
         None => member.to_owned(),

@@ -19,6 +19,8 @@ pub struct Reference {
     pub url: String,
     /// What it is used as.
     pub kind: Kind,
+    /// Whether the page loads it so that it may read it (CORS): its host is then asked in the site's name.
+    pub by_cors: bool,
     /// Whether it was moved, and to which path and query under the site's name.
     pub outcome: Result<String, Reason>,
 }
@@ -69,6 +71,7 @@ impl Place<'_> {
             reference: Some(Reference {
                 url: text.to_owned(),
                 kind,
+                by_cors: kind == Kind::Font,
                 outcome: Err(reason),
             }),
         };
@@ -104,7 +107,12 @@ impl Place<'_> {
         let url = url.into();
         Judged {
             written,
-            reference: Some(Reference { url, kind, outcome }),
+            reference: Some(Reference {
+                url,
+                kind,
+                by_cors: kind == Kind::Font,
+                outcome,
+            }),
         }
     }
 
@@ -118,19 +126,11 @@ impl Place<'_> {
     ) -> Judged {
         let judged = self.judge(text, kind, credentials);
         match (reason, judged.reference) {
-            (
-                Some(reason),
-                Some(Reference {
-                    url,
-                    kind,
-                    outcome: Ok(_),
-                }),
-            ) => Judged {
+            (Some(reason), Some(reference @ Reference { outcome: Ok(_), .. })) => Judged {
                 written: None,
                 reference: Some(Reference {
-                    url,
-                    kind,
                     outcome: Err(reason),
+                    ..reference
                 }),
             },
             (_, reference) => Judged {

@@ -312,3 +312,71 @@ fn a_pinned_sheet_moves_when_it_is_known_what_became_of_it() {
         "<link rel=stylesheet integrity=sha256-AAAA href=https://cdn.test/new.css>"
     );
 }
+
+#[test]
+fn a_pinned_sheet_of_the_sites_own_is_asked_for_as_it_is() {
+    for (link, written) in [
+        (
+            "<link rel=stylesheet integrity=sha256-AAAA href=/own.css>",
+            "<link rel=stylesheet integrity=sha256-AAAA href=\"/own.css?spdy=off\">",
+        ),
+        (
+            "<link rel=stylesheet integrity=sha256-AAAA data-no-spdy href=\" https://www.site.test/a?b=1&amp;c#d \">",
+            "<link rel=stylesheet integrity=sha256-AAAA data-no-spdy href=\"https://www.site.test/a?b=1&amp;c&amp;spdy=off#d\">",
+        ),
+        (
+            "<link rel=stylesheet integrity=md5-AAAA href=/own.css>",
+            "<link rel=stylesheet integrity=md5-AAAA href=/own.css>",
+        ),
+        (
+            "<script integrity=sha256-AAAA src=/own.js></script>",
+            "<script integrity=sha256-AAAA src=/own.js></script>",
+        ),
+        (
+            "<link rel=stylesheet integrity=sha256-AAAA href=https://img.site.test/merged.css>",
+            "<link rel=stylesheet integrity=sha256-AAAA href=https://img.site.test/merged.css>",
+        ),
+    ] {
+        let (rules, page) = (rules(), url("https://www.site.test/"));
+        let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut head(&[]), false);
+        let mut rewriter = html::HtmlRewriter::new(&rules, &page, head, None);
+        let mut out = Vec::new();
+        rewriter.write(link.as_bytes(), &mut out);
+        rewriter.end(&mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), written);
+    }
+}
+
+#[test]
+fn a_module_preload_needs_no_nonce_where_strict_dynamic_counts() {
+    let policy = "script-src 'nonce-abc' 'strict-dynamic'";
+    for (link, is_moved) in [
+        ("<link rel=modulepreload href=https://cdn.test/a.mjs>", true),
+        (
+            "<link rel=preload as=script href=https://cdn.test/a.mjs>",
+            false,
+        ),
+        (
+            "<link rel=preload as=script nonce=abc href=https://cdn.test/a.mjs>",
+            true,
+        ),
+        (
+            "<script type=module src=https://cdn.test/a.mjs></script>",
+            false,
+        ),
+    ] {
+        let (rules, page) = (rules(), url("https://www.site.test/"));
+        let mut fields = head(&[("content-security-policy", policy)]);
+        let head = PageHead::rewrite(&rules, &page, StatusCode::OK, &mut fields, false);
+        let mut rewriter = html::HtmlRewriter::new(&rules, &page, head, None);
+        let mut out = Vec::new();
+        rewriter.write(link.as_bytes(), &mut out);
+        rewriter.end(&mut out);
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(
+            out.contains("/.spdy/1/-/s/cdn.test/a.mjs"),
+            is_moved,
+            "{out}"
+        );
+    }
+}

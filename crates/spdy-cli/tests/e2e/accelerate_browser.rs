@@ -33,6 +33,10 @@ fn filled(text: &str, places: &Places) -> String {
         text = text.replace(word, &places.origin(name));
     }
     text.replace("{pinned-css}", &sha384(pinned_sheet(places).as_bytes()))
+        .replace(
+            "{own-pinned-css}",
+            &sha256(own_pinned_sheet(places).as_bytes()),
+        )
         .replace("{pinned-js}", &sha256(PINNED_SCRIPT.as_bytes()))
 }
 
@@ -50,6 +54,12 @@ fn pinned_sheet(places: &Places) -> String {
     format!(".pinned {{ background: url(\"{fonts}/texture.png\") }}\n")
 }
 
+/// The same at the site itself, where the sheet has no other URL to be served rewritten at.
+fn own_pinned_sheet(places: &Places) -> String {
+    let cdn = places.origin(CDN);
+    format!(".pinned {{ list-style: square url(\"{cdn}/img/pinned.png\"); text-indent: 7px }}\n")
+}
+
 const PINNED_SCRIPT: &str = "window.pinned = true;\n";
 
 const PAGE: &str = r#"<!doctype html>
@@ -61,6 +71,7 @@ const PAGE: &str = r#"<!doctype html>
 <link rel="stylesheet" href="{cdn}/css/main.css?v=1&amp;w=2">
 <link rel="stylesheet" href="{cdn}/css/pinned.css" integrity="{pinned-css}" crossorigin="anonymous">
 <link rel="stylesheet" href="/own.css">
+<link rel="stylesheet" href="/own-pinned.css" integrity="{own-pinned-css}">
 <style nonce="abc">.inline { background: url({cdn}/img/inline.png) }</style>
 <script type="importmap" nonce="abc">{"imports": {"lib": "{cdn}/js/lib.mjs"}}</script>
 <link rel="modulepreload" href="{cdn}/js/main.mjs">
@@ -68,7 +79,8 @@ const PAGE: &str = r#"<!doctype html>
 <script nonce="abc" src="{cdn}/js/classic.js"></script>
 <script nonce="abc" src="{cdn}/js/pinned.js" integrity="{pinned-js}" crossorigin="anonymous"></script>
 </head><body>
-<p class="inline main imported pinned">Four domains</p>
+<p class="inline main imported">Four domains</p>
+<p class="pinned">Pinned</p>
 <p style="background-image: url('{cdn}/img/attribute.png')">A style of its own</p>
 <img id="dense" alt="" src="{cdn}/img/one.png" srcset="{cdn}/img/one.png 1x, {cdn}/img/two.png 2x">
 <img id="sized" alt="" sizes="(max-width: 600px) 50px, 400px" src="{cdn}/img/small.png" srcset="{cdn}/img/small.png 50w, {cdn}/img/comma,in,name.png 400w">
@@ -108,6 +120,7 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
                 places,
             ),
         ),
+        (SITE, "/own-pinned.css") => ("text/css", own_pinned_sheet(places)),
         (CDN, "/css/main.css") => (
             "text/css",
             filled(
@@ -156,7 +169,9 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
         _ => "Set-Cookie: of-third=tracker; Path=/; Secure; SameSite=None\r\n",
     };
     let fields = match (asked.host, path) {
-        (SITE, "/own.png" | "/own.css") => "Cache-Control: max-age=600\r\n".to_owned(),
+        (SITE, "/own.png" | "/own.css" | "/own-pinned.css") => {
+            "Cache-Control: max-age=600\r\n".to_owned()
+        }
         (SITE, page) => {
             let policy = filled(policy(page.trim_start_matches('/')), places);
             format!("{cookie}Cache-Control: max-age=60\r\nContent-Security-Policy: {policy}\r\n")
@@ -238,6 +253,8 @@ fn look(browser: &mut Chromium, flavour: &str) -> (Seen, Vec<Fetched>) {
                 modules: window.modules, classic: window.classic, pinned: window.pinned,
                 sheets: document.styleSheets.length,
                 imported: style('.imported', 'outlineColor'),
+                indented: style('.pinned', 'textIndent'),
+                pinnedBackground: style('.pinned', 'backgroundImage').length > 4,
                 readable: canvas.getImageData(0, 0, 1, 1).data[0],
                 violations: window.violations,
                 cookies: document.cookie,
@@ -272,7 +289,8 @@ fn unmoved(text: &str) -> String {
         out.push_str(&format!("https://{}/", place.replace('~', ":")));
         rest = path;
     }
-    out + rest
+    // A sheet of the site's own that a page pins is asked for so.
+    (out + rest).replace("?spdy=off", "")
 }
 
 fn unmoved_body(body: Vec<u8>) -> String {
@@ -316,8 +334,29 @@ fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_conne
     for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
         let (seen, fetched) = look(&mut browser, flavour);
         assert_eq!(seen.works, straight.works, "{flavour}");
-        compare(flavour, &seen, straight, &origins.places);
+        let mut pinned = fetched.iter();
+        let pinned = pinned.rfind(|one| one.url.ends_with("/css/pinned.css"));
+        let pinned = pinned.and_then(|one| one.body.clone().ok());
+        let pinned = sha384(&pinned.expect("the pinned sheet"));
+        compare(flavour, &seen, straight, &origins.places, &pinned);
         one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
+    }
+    // Each thing was fetched once, by the page's wish or ahead of it, however it is loaded.
+    let mut often = BTreeMap::<_, u32>::new();
+    for asked in &origins.asked()[before..] {
+        *often.entry((asked.host, asked.target.clone())).or_default() += 1;
+    }
+    for script in ["main", "part", "deep/deep", "lib"] {
+        let target = format!("/js/{script}.mjs");
+        assert_eq!(often[&(CDN, target)], 1, "{script}: {often:?}");
+    }
+    for target in [
+        "/js/pinned.js",
+        "/js/classic.js",
+        "/img/open.png",
+        "/img/one.png",
+    ] {
+        assert_eq!(often[&(CDN, target.to_owned())], 1, "{often:?}");
     }
     let cookies = browser.cookies();
     let third = (FRAMES.to_owned(), "of-third".to_owned());
@@ -341,7 +380,7 @@ fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_conne
 }
 
 /// The same was fetched, but for what must be said otherwise where it is.
-fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places) {
+fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places, pinned: &str) {
     let urls = |seen: &Seen| seen.fetched.keys().cloned().collect::<BTreeSet<_>>();
     let (ours, theirs) = (urls(seen), urls(straight));
     let more: Vec<_> = ours.difference(&theirs).collect();
@@ -355,7 +394,7 @@ fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places) {
         if url.ends_with(flavour) {
             let [ours, theirs] =
                 [bodies, &straight.fetched[url]].map(|one| one.first().expect("one"));
-            page(flavour, ours, theirs, places);
+            page(flavour, ours, theirs, places, pinned);
             continue;
         }
         // From the root is from the sheet's own root, wherever the sheet is.
@@ -365,9 +404,9 @@ fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places) {
     }
 }
 
-/// The page says what it said, but for the hint to connect where nobody goes any more, and for the import map, which tells modules
-/// that name the other host where that is now.
-fn page(flavour: &str, ours: &str, theirs: &str, places: &Places) {
+/// The page says what it said, but for the hint to connect where nobody goes any more, for the import map, which tells modules that
+/// name the other host where that is now, and for the hash of the sheet whose bytes were rewritten.
+fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &str) {
     let cdn = places.origin(CDN);
     let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
     let all = format!("{{\"imports\":{{\"{cdn}/\":\"{cdn}/\",{map}}}}}");
@@ -381,6 +420,8 @@ fn page(flavour: &str, ours: &str, theirs: &str, places: &Places) {
         &format!("{{\"imports\": {{\"lib\": \"{cdn}/js/lib.mjs\"}}}}"),
         &map,
     );
+    let was_pinned = sha384(pinned_sheet(places).as_bytes());
+    let theirs = theirs.replace(&was_pinned, pinned);
     for (one, other) in ours.lines().zip(theirs.lines()) {
         assert_eq!(one, other, "{flavour}");
     }
@@ -405,9 +446,14 @@ fn one_connection(flavour: &str, fetched: &[Fetched], port: u16, places: &Places
     let mut wanted = BTreeSet::from([
         format!("{frames}/frame.html"),
         format!("{frames}/in-frame.png"),
-        // What it becomes when it is moved is not known, so nothing else can be pinned.
-        format!("{cdn}/css/pinned.css"),
+        // A pinned sheet of the site's own is as it was, and so is what it names.
+        format!("{cdn}/img/pinned.png"),
     ]);
+    if flavour == POLICIES[0] {
+        // Nobody had fetched it before, so what to pin when it is moved was not known.
+        wanted.insert(format!("{cdn}/css/pinned.css"));
+        wanted.insert(format!("{}/texture.png", places.origin(FONTS)));
+    }
     if flavour == "nonce" {
         // No import map tells of it, for the policy allows a folder of the host.
         wanted.insert(format!("{cdn}/js/far.mjs"));

@@ -229,7 +229,7 @@ impl Sight<'_> {
         if work.passes() {
             return None;
         }
-        let mut rewriter = Rewriter::new(work, &wanted, &headers);
+        let mut rewriter = Rewriter::new(work, &wanted, &headers, None);
         let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
         let mut references = rewriter.take_references();
         text.extend_from_slice(&rewriter.finish().ok()?.0);
