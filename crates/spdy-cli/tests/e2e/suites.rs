@@ -116,7 +116,13 @@ fn the_cache_does_what_http_cache_tests_requires() {
 /// Before an origin that takes longer to answer than h2spec to send its next frame: several of its tests break a rule in the
 /// second frame, and take an answer to the first, which may well come before that, for a failure.
 fn before_h2spec(listen: &str) -> Accelerator {
-    let origin = EchoOrigin::start("no-store", Duration::from_millis(100));
+    before(
+        &EchoOrigin::start("no-store", Duration::from_millis(100)),
+        listen,
+    )
+}
+
+fn before(origin: &EchoOrigin, listen: &str) -> Accelerator {
     let port = origin.address.port();
     Accelerator::start(&format!(
         r#"
@@ -170,4 +176,27 @@ fn h2spec_finds_nothing_without_tls() {
         "#;
     let accelerator = before_h2spec(listen);
     h2spec(accelerator.plain().port(), &[]).unwrap_or_else(|said| panic!("{said}"));
+}
+
+/// As it is with nothing configured, and its own authority believed.
+#[test]
+fn sslyze_finds_tls_as_mozilla_wants_it() {
+    if !wanted() {
+        return;
+    }
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sslyze/bin/sslyze");
+    require("sslyze", program.is_file());
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let accelerator = before(&origin, r#"tls = ["127.0.0.1:0"]"#);
+    let output = Command::new(program)
+        .arg("--mozilla_config=intermediate")
+        .arg("--certinfo_ca_file")
+        .arg(accelerator.authority())
+        .arg(format!("localhost:{}", accelerator.tls().port()))
+        .output()
+        .expect("sslyze can be started");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found = said.find("COMPLIANCE AGAINST").unwrap_or_default();
+    let is_compliant = output.status.success() && said.contains("OK - Compliant.");
+    assert!(is_compliant, "{}", &said[found..]);
 }

@@ -1,6 +1,7 @@
 //! `spdy accelerate` on free ports of loopback.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use super::program::{From, Running, address_after, spdy};
 
@@ -9,7 +10,7 @@ pub(crate) struct Accelerator {
     running: Running,
     /// Where it takes connections, each with whether by TLS.
     doors: Vec<(SocketAddr, bool)>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Accelerator {
@@ -19,7 +20,10 @@ impl Accelerator {
         let path = folder.path().join("site.toml");
         std::fs::write(&path, config).expect("the folder of a test can be written to");
         let mut command = spdy(&["accelerate"]);
-        command.arg(&path);
+        command
+            .arg(&path)
+            .arg("--write-ca")
+            .arg(folder.path().join("ca.pem"));
         let mut doors = Vec::new();
         let (running, doors) = Running::start(command, From::Stderr, |line| {
             let plain = address_after(line, "http://").map(|address| (address, false));
@@ -31,7 +35,7 @@ impl Accelerator {
         Self {
             running,
             doors,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -53,5 +57,10 @@ impl Accelerator {
     fn door(&self, tls: bool) -> SocketAddr {
         let found = self.doors.iter().find(|(_, secure)| *secure == tls);
         found.expect("the configuration has such a listener").0
+    }
+
+    /// The authority that signed its certificate, PEM.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
     }
 }
