@@ -1,5 +1,10 @@
-//! The body of a request, which remembers whether its client failed to send it: what then goes wrong is not the origin's fault.
+//! The body of a request: its beginning is waited for before an origin is asked, and it remembers whether its client failed to
+//! send it.
+//!
+//! A client that sends slowly would else hold one of the few connections to the origin for as long as it likes, and many of them
+//! all; and what goes wrong with a body that its client leaves off is not the origin's fault.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +13,64 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+
+/// So much of a body is there before an origin is asked, bytes, or all of it.
+pub(crate) const BEGINNING: usize = 16 * 1024;
+
+/// `body`, once its beginning has come.
+///
+/// # Errors
+///
+/// Its client left off.
+pub(crate) async fn begun(mut body: Body) -> Result<Body, BoxError> {
+    let (mut pieces, mut len) = (VecDeque::new(), 0);
+    while len < BEGINNING {
+        match std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+            Some(Ok(frame)) => {
+                // Trailers are not passed on.
+                let data = frame.into_data().unwrap_or_default();
+                len += data.len();
+                pieces.push_back(data);
+            }
+            Some(Err(error)) => return Err(error),
+            None => return Ok(Body::full(pieces.make_contiguous().concat())),
+        }
+    }
+    Ok(Body::wrap(Begun { pieces, rest: body }))
+}
+
+/// A body of which the first pieces are here.
+struct Begun {
+    pieces: VecDeque<Bytes>,
+    rest: Body,
+}
+
+impl http_body::Body for Begun {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match self.pieces.pop_front() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            None => Pin::new(&mut self.rest).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty() && self.rest.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let here: usize = self.pieces.iter().map(Bytes::len).sum();
+        match self.rest.size_hint().exact() {
+            Some(rest) => SizeHint::with_exact(rest + here as u64),
+            None => SizeHint::default(),
+        }
+    }
+}
 
 /// Whether a body ended before its end.
 #[derive(Clone, Debug, Default)]

@@ -29,7 +29,7 @@ use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
 
 use crate::ahead::MAX_AHEAD;
-use crate::client_body::watched;
+use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
@@ -85,9 +85,14 @@ impl Fetch {
             // Others will want the whole of it.
             strip_conditions(&mut headers);
         }
-        if body.is_end_stream() {
-            // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
-            headers.remove(header::CONTENT_LENGTH);
+        let Ok(body) = begun(body).await else {
+            return Self::cut_short();
+        };
+        // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
+        match body.size_hint().exact() {
+            Some(0) => _ = headers.remove(header::CONTENT_LENGTH),
+            Some(len) => _ = headers.insert(header::CONTENT_LENGTH, len.into()),
+            None => {}
         }
         let (body, broken) = watched(body);
         let mut body = Some(body);
@@ -115,11 +120,7 @@ impl Fetch {
                     counters.count(Family::Origins, class_of(response.status()));
                     response.into_parts()
                 }
-                Err(_) if broken.get() => {
-                    let text = "the request ended before its end, or cannot be read\n";
-                    let response = respond::plain(StatusCode::BAD_REQUEST, text);
-                    return Got::answer(response, Outcome::REFUSED);
-                }
+                Err(_) if broken.get() => return Self::cut_short(),
                 Err(error) => {
                     counters.count(Family::Origins, error.name());
                     return self.failed(&error);
@@ -166,6 +167,13 @@ impl Fetch {
             }
             return self.answered(&at, head, body, times);
         }
+    }
+
+    /// What the client sends is no request.
+    fn cut_short() -> Got {
+        let text = "the request ended before its end, or cannot be read\n";
+        let response = respond::plain(StatusCode::BAD_REQUEST, text);
+        Got::answer(response, Outcome::REFUSED)
     }
 
     /// What a 304 makes of what is kept, if it was asked about that.

@@ -28,6 +28,7 @@ mod push;
 mod real_time;
 mod record;
 mod reports;
+mod slow_clients;
 mod smuggling;
 mod suites;
 mod support;
