@@ -323,3 +323,15 @@ fn a_client_with_a_cache_of_its_own_is_refused_before_an_accelerator() {
     let told = Plan::parse(text).unwrap_err().to_string();
     assert!(told.contains("accelerator and cache"), "{told}");
 }
+
+/// What `//host/` means hangs on how the page came: over TLS the host is asked in TLS, though it was recorded without.
+#[test]
+fn what_names_no_scheme_is_moved_whichever_the_load_has() {
+    let html = "<!DOCTYPE html><img src=//cdn.other.test/a.png>";
+    let page = Page::new(page(html, vec![image("http://cdn.other.test/a.png")]));
+    for (protocol, letter) in [(RaceProtocol::Http, 'p'), (RaceProtocol::Spdy, 's')] {
+        let load = load(&page, protocol, &through(Accelerator::Cold));
+        let moved = format!("http://www.page.test/.spdy/1/-/{letter}/cdn.other.test/a.png");
+        assert_eq!(load.waterfall[1].url, moved);
+    }
+}

@@ -169,7 +169,7 @@ fn hour(replica: &Replica) -> SystemTime {
         .unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
 }
 
-/// Puts the replica's hosts behind the accelerator, each at the ports that its URLs say, in TLS where they say so.
+/// Puts the replica's hosts behind the accelerator, each in plain text and in TLS, and at the ports that its URLs say.
 fn serve_origins(
     page: &Page,
     options: &Options,
@@ -196,6 +196,8 @@ fn serve_origins(
     let [plain, secure] = [false, true].map(acceptor);
     for (host, address) in page.hosts(RaceProtocol::Https, &Options::default()) {
         network.name(&host, vec![address]);
+        network.listen(SocketAddr::new(address, 80), plain.clone());
+        network.listen(SocketAddr::new(address, 443), secure.clone());
         for exchange in &page.replica().exchanges {
             if exchange.url.host_str() != Some(host.as_str()) {
                 continue;
@@ -204,7 +206,7 @@ fn serve_origins(
                 "https" => &secure,
                 _ => &plain,
             };
-            if let Some(port) = exchange.url.port_or_known_default() {
+            if let Some(port) = exchange.url.port() {
                 network.listen(SocketAddr::new(address, port), acceptor.clone());
             }
         }

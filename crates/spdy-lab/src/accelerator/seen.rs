@@ -21,7 +21,7 @@ use spdy_proxy::transform::{self, Rewriter};
 use spdy_proxy::wanted::Wanted;
 use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
-use url::Url;
+use url::{Position, Url};
 
 use crate::accelerator::site;
 use crate::browser::Page;
@@ -85,7 +85,7 @@ impl Through {
     }
 }
 
-/// What a text names, by URL without fragment: the target that it is moved to.
+/// What a text names, by [place]: the target that it is moved to.
 type Named = BTreeMap<String, String>;
 
 impl Seen {
@@ -134,7 +134,7 @@ impl Seen {
                 _ if sight.is_own(&exchange.url) => Some(head::target(&exchange.url)),
                 (None, Some(parent)) => {
                     let named = texts[parent].as_ref();
-                    named.and_then(|named| named.get(plain(&exchange.url).as_str()).cloned())
+                    named.and_then(|named| named.get(place(&exchange.url)).cloned())
                 }
                 (None, None) => None,
             };
@@ -285,15 +285,14 @@ fn decoded(exchange: &Exchange) -> Option<Bytes> {
 fn named(references: Vec<Reference>) -> Named {
     let moved = references.into_iter().filter_map(|reference| {
         let url = Url::parse(&reference.url).ok()?;
-        Some((plain(&url).into(), reference.outcome.ok()?))
+        Some((place(&url).to_owned(), reference.outcome.ok()?))
     });
     moved.collect()
 }
 
-fn plain(url: &Url) -> Url {
-    let mut url = url.clone();
-    url.set_fragment(None);
-    url
+/// Host, port and target of `url`: a load may have another scheme than the recording.
+fn place(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterQuery]
 }
 
 /// Leads offsets in texts that were rewritten to where the same reference stands now: as the new text has it, or in proportion

@@ -68,10 +68,11 @@ pub(super) fn sites(replica: &Replica, names: &[String], secure: bool) -> Result
     Sites::compile(&config, SECRET).map_err(|error| error.to_string())
 }
 
-/// Every host that is not the site's, by each scheme and port that it was asked by, with all kinds of resources.
+/// Every host that is not the site's, with all kinds of resources: over both schemes, since what `//host/` means hangs on the page's,
+/// or at the port that a URL names over its scheme.
 fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     let urls = replica.exchanges.iter().map(|exchange| &exchange.url);
-    let others: BTreeSet<(String, Scheme)> = urls.filter_map(|url| other(url, names)).collect();
+    let others: BTreeSet<(String, Scheme)> = urls.flat_map(|url| other(url, names)).collect();
     let listed = |(host, scheme): (String, Scheme)| HostConfig {
         scheme,
         ..HostConfig::everything(&host)
@@ -79,20 +80,23 @@ fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
     others.into_iter().map(listed).collect()
 }
 
-fn other(url: &Url, names: &[String]) -> Option<(String, Scheme)> {
+fn other(url: &Url, names: &[String]) -> Vec<(String, Scheme)> {
     let Some(Host::Domain(host)) = url.host() else {
-        return None; // addresses are never moved
+        return Vec::new(); // addresses are never moved
     };
     let scheme = match url.scheme() {
         "http" => Scheme::Http,
         "https" => Scheme::Https,
-        _ => return None,
+        _ => return Vec::new(),
     };
     let host = host.trim_end_matches('.');
     let is_own = names.iter().any(|name| name == host);
-    let listed = match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
-    (!is_own).then_some((listed, scheme))
+    match url.port() {
+        _ if is_own => Vec::new(),
+        Some(port) => vec![(format!("{host}:{port}"), scheme)],
+        None => vec![
+            (host.to_owned(), Scheme::Http),
+            (host.to_owned(), Scheme::Https),
+        ],
+    }
 }
