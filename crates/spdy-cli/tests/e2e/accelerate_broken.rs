@@ -10,6 +10,7 @@ use crate::support::origins::{Asked, Origins, Step, whole};
 use crate::support::raw_client::Got;
 
 const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.test";
 const MIB: usize = 1 << 20;
 
 /// How much more memory the program may have after all of it, bytes: one text as long as any may be (64 MiB), one answer that might
@@ -166,10 +167,14 @@ fn answer(asked: &Asked) -> Vec<Step> {
 }
 
 fn scene() -> (Origins, Accelerated) {
-    let origins = Origins::start(&[(SITE, "http")], |asked, _| answer(asked));
+    let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, _| answer(asked));
+    let cdn = origins.places.address(CDN).port();
     let setting = Setting {
-        upstream: "head_timeout_s = 1\nbody_timeout_s = 1\nfailures = 0",
-        site: "[[site.rewrite.hosts]]\nhost = 'cdn.test'\n",
+        upstream: &format!(
+            "head_timeout_s = 1\nbody_timeout_s = 1\nfailures = 0\nallow_addresses = ['127.0.0.2/32']\n\
+             allow_ports = [{cdn}]"
+        ),
+        site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{cdn}'\nscheme = 'http'\n"),
         ..Setting::default()
     };
     let program = Accelerated::start(&origins, &setting);
@@ -245,9 +250,19 @@ fn half_an_answer_is_never_given_for_the_whole_and_never_kept() {
         ("/no-gzip.html", &[200, 502]),
         ("/wrong-sum.css", &[200, 502]),
     ];
+    // The site's own, and the same of another host; only pages are nothing that is moved.
+    let port = origins.places.address(CDN).port();
+    let hosts = [
+        (SITE, String::new()),
+        (CDN, format!("/.spdy/1/-/p/{CDN}~{port}")),
+    ];
     // All at once: nobody waits for another's silence.
     thread::scope(|scope| {
-        for (target, statuses) in cases {
+        let of_hosts = hosts.iter().flat_map(|host| cases.map(|case| (host, case)));
+        for ((host, prefix), (target, statuses)) in of_hosts {
+            if *host == CDN && (target.ends_with("page") || target.ends_with("html")) {
+                continue;
+            }
             let (origins, program) = (&origins, &program);
             scope.spawn(move || {
                 for round in 0..2 {
@@ -255,18 +270,22 @@ fn half_an_answer_is_never_given_for_the_whole_and_never_kept() {
                         origins
                             .asked()
                             .iter()
-                            .filter(|asked| asked.target == target)
+                            .filter(|asked| asked.host == *host && asked.target == target)
                             .count()
                     };
                     let before = asked();
-                    let got = program.get(SITE, target, "");
-                    tells(target, &got, statuses);
+                    let got = program.get(SITE, &format!("{prefix}{target}"), "");
+                    tells(&format!("{host}{target}"), &got, statuses);
                     assert!(
                         asked() > before,
-                        "{target}: round {round} was answered from what was kept: {}",
+                        "{host}{target}: round {round} was answered from what was kept: {}",
                         got.head
                     );
-                    assert!(!got.text().contains("wrong"), "{target}: {}", got.text());
+                    assert!(
+                        !got.text().contains("wrong"),
+                        "{host}{target}: {}",
+                        got.text()
+                    );
                 }
             });
         }
