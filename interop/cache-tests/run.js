@@ -9,28 +9,31 @@ import { getResults, runTests } from 'http-cache-tests/client/runner.mjs'
 import suites from 'http-cache-tests/tests/index.mjs'
 
 import { correct, corrected } from './corrections.js'
+import more from './more.js'
 
 const [base, only] = process.argv.slice(2)
 const print = console.log
 // The suite tells of its exchanges on stdout.
 console.log = console.error
 
-for (const suite of suites) {
+const all = [...suites, more]
+for (const suite of all) {
   suite.tests = suite.tests.filter(test => !test.browser_only && (only === undefined || test.id === only))
   for (const test of suite.tests) {
     correct(test)
     test.dump = only !== undefined
   }
 }
-await runTests(suites, fetch, false, base)
+await runTests(all, fetch, false, base)
 const outcomes = getResults()
-for (const suite of suites) {
+for (const suite of all) {
   for (const test of suite.tests) {
     const outcome = outcomes[test.id]
     print(JSON.stringify({
       id: test.id,
       kind: test.kind ?? 'required',
       corrected: corrected.has(test.id),
+      ours: suite === more,
       passed: outcome === true,
       why: outcome === true ? null : outcome.join(': ')
     }))
