@@ -243,7 +243,6 @@ fn look(browser: &mut Chromium, flavour: &str) -> (Seen, Vec<Fetched>) {
     let works = browser.ask(
         "(async () => {
             await document.fonts.ready;
-            while (window.modules === undefined) await new Promise(done => setTimeout(done, 10));
             const style = (selector, name) => getComputedStyle(document.querySelector(selector))[name];
             const canvas = document.createElement('canvas').getContext('2d');
             canvas.drawImage(document.getElementById('open'), 0, 0);
