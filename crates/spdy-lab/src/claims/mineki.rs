@@ -8,6 +8,7 @@ use std::time::Duration;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 use spdy_netem::queue::QueueLimit;
+use spdy_page::head;
 use spdy_page::replica::Replica;
 
 use crate::accelerator::choice::Accelerator;
@@ -36,6 +37,17 @@ pub(crate) fn page() -> Replica {
         name: "mineki".to_owned(),
         ..page_on(7)
     }
+}
+
+/// The same, every answer of which says that it is good for a day.
+pub(crate) fn fresh_page() -> Replica {
+    let mut page = page();
+    "mineki-fresh".clone_into(&mut page.name);
+    for exchange in &mut page.exchanges {
+        let (head, good) = (&exchange.response_head, Some("max-age=86400"));
+        exchange.response_head = head::with_field(head, "Cache-Control", good);
+    }
+    page
 }
 
 /// His machines: CentOS 5.8 with Linux 2.6.18, Apache 2.2.

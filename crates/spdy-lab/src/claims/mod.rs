@@ -39,7 +39,7 @@ pub use claim::{Claim, Expected, Measured, Paper, Point, Side, Trend, Unit};
 pub use corpus::{Corpus, CorpusError};
 pub use finding::{Finding, Shift};
 pub use markdown::markdown;
-pub(crate) use mineki::page as mineki_page;
+pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
 pub use verdict::Verdict;
 
 /// Every claim, paper by paper.

@@ -26,6 +26,7 @@ pub fn page(name: &str) -> Option<Replica> {
         "flags" => Some(builtin::flags()),
         "portal" => Some(builtin::portal()),
         "mineki" => Some(claims::mineki_page()),
+        "mineki-fresh" => Some(claims::mineki_fresh_page()),
         _ => lulic_pages::page(name),
     }
 }
