@@ -18,6 +18,7 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::freshness::Times;
+use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::{Failure, on_error};
 use spdy_cache::storable::{Uncacheable, may_store};
 use spdy_cache::store::Object;
@@ -244,6 +245,11 @@ impl Fetch {
     /// The origin's head came.
     fn answered(mut self, at: &Wanted, mut head: response::Parts, body: Body, times: Times) -> Got {
         fields::strip_connection(&mut head.headers);
+        if self.wanted.moved.is_none() && !is_safe(&self.wanted.ask.method) {
+            self.proxy.doubt_after(&self.wanted, &head);
+            // This answer is younger than what it purged.
+            self.since = self.proxy.purges.now();
+        }
         if let Some(got) = self.validated(&head, times) {
             return got;
         }

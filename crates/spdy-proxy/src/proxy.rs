@@ -22,7 +22,6 @@ use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::{CacheStatus, Forward};
-use spdy_cache::invalidate::invalidated_by;
 use spdy_cache::key::Key;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::policy::{Policy, SetCookie};
@@ -425,12 +424,6 @@ impl Proxy {
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        let (method, uri, site) = (
-            wanted.ask.method.clone(),
-            wanted.ask.uri.clone(),
-            wanted.site.clone(),
-        );
-        let public = wanted.url().and_then(|url| url.as_str().parse().ok());
         let fetch = Fetch {
             proxy: self.clone(),
             since: self.purges.now(),
@@ -440,18 +433,10 @@ impl Proxy {
             forward: forward.unwrap_or(Forward::Bypass),
             is_wanted_now: true,
         };
-        let response = match fetch.run(body).await {
+        match fetch.run(body).await {
             Got::Answer(response) => *response,
             Got::Nothing => unreachable!("who waits gets an answer"),
-        };
-        // It may name others by the site's name or by the origin's.
-        for uri in std::iter::once(uri).chain(public) {
-            let (status, headers) = (response.status(), response.headers());
-            for uri in invalidated_by(&method, &uri, status, headers) {
-                self.doubt(&site, &uri);
-            }
         }
-        response
     }
 
     /// The site that `asked` is for.

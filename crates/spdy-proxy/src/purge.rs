@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::Uri;
+use http::{Uri, response};
+use spdy_cache::invalidate::invalidated_by;
 use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::store::Purge;
 use spdy_cache::tags::Tag;
@@ -11,6 +12,7 @@ use spdy_cache::tags::Tag;
 use crate::admin;
 use crate::proxy::Proxy;
 use crate::sites::{Site, Sites};
+use crate::wanted::Wanted;
 
 /// How many objects a purge meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -77,8 +79,20 @@ impl Proxy {
         self.memory.purge(scope, how)
     }
 
+    /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
+    pub(crate) fn doubt_after(&self, wanted: &Wanted, head: &response::Parts) {
+        let method = &wanted.ask.method;
+        let public = wanted.url().and_then(|url| url.as_str().parse().ok());
+        // It may name others by the site's name or by the origin's.
+        for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
+            for uri in invalidated_by(method, &uri, head.status, &head.headers) {
+                self.doubt(&wanted.site, &uri);
+            }
+        }
+    }
+
     /// Nothing that is kept of `uri`, of the site's own, is used any more.
-    pub(crate) fn doubt(&self, site: &Site, uri: &Uri) {
+    fn doubt(&self, site: &Site, uri: &Uri) {
         let (scheme, _, port) = site.origin();
         for host in site.asked_hosts() {
             let parts = Parts {
