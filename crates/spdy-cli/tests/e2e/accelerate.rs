@@ -1,5 +1,6 @@
 //! `spdy accelerate` as an operator meets it: its configuration, its log, its door, and being asked to read anew.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -178,6 +179,25 @@ fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
     )
 }
 
+/// What is told beside what `spdy serve` tells is what `docs/metrics.md` says.
+fn assert_is_documented(metrics: &str) {
+    let (_, page) = include_str!("../../../../docs/metrics.md")
+        .split_once("`spdy accelerate` tells")
+        .expect("it has a table");
+    let documented: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.trim_end_matches("_total"))
+        .collect();
+    let told: BTreeSet<&str> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, _)| name)
+        .filter(|name| name.starts_with("spdy_accelerator_") || name.starts_with("spdy_cache_"))
+        .collect();
+    assert_eq!(documented, told);
+}
+
 const TOKEN: &str = "a token of the operator";
 
 #[cfg(unix)]
@@ -190,13 +210,18 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     let origin = Served::start(&site, &[]);
     let token = folder.path().join("token");
     std::fs::write(&token, format!("{TOKEN}\n")).expect("likewise");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, [b's'; 32]).expect("likewise");
     let config = folder.path().join("site.toml");
     let write = |names: &str| {
         let text = format!(
-            "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
+            "secret_file = '{}'\n[cache]\ndisk = '{}'\n\
+             [listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
              [dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
              [[dns.zone.names]]\nname = 'ns'\naddresses = ['127.0.0.1']\n\
              [[site]]\nnames = [{names}]\norigin = 'http://{}'\n",
+            secret.display(),
+            folder.path().join("kept").display(),
             token.display(),
             origin.plain
         );
@@ -238,6 +263,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
             && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n"),
         "{metrics}"
     );
+    assert_is_documented(&metrics);
     let all = r#"{"site": "www.site.test"}"#;
     for wrong in ["", "a token of the operatoR", "a token of the operator."] {
         let refused = purge(door, wrong, all);
