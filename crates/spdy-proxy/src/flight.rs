@@ -56,7 +56,6 @@ pub struct Leader<K: Ord, T> {
     key: K,
     number: u64,
     tell: watch::Sender<Told<T>>,
-    has_landed: bool,
 }
 
 /// Who waits for a leader.
@@ -123,7 +122,6 @@ impl<K: Ord + Clone, T> Flights<K, T> {
             key,
             number,
             tell,
-            has_landed: false,
         })
     }
 }
@@ -131,7 +129,6 @@ impl<K: Ord + Clone, T> Flights<K, T> {
 impl<K: Ord, T> Leader<K, T> {
     /// Everyone may have `shared`: those who wait, and who comes before this is dropped.
     pub fn land(&mut self, shared: Arc<T>) {
-        self.has_landed = true;
         self.tell.send_replace(Told::Shared(shared));
     }
 }
