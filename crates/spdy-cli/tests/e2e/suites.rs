@@ -71,17 +71,30 @@ fn the_cache_does_what_http_cache_tests_requires() {
         failures = 0
         "#
     ));
-    let output = Command::new("node")
-        .arg(folder.join("run.js"))
-        .arg(format!("http://{}", accelerator.plain()))
-        .output()
-        .expect("node can be started");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let outcomes: Vec<Outcome> = String::from_utf8_lossy(&output.stdout)
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("a line of run.js"))
-        .collect();
+    let run = |more: &[&str]| -> Vec<Outcome> {
+        let output = Command::new("node")
+            .arg(folder.join("run.js"))
+            .arg(format!("http://{}", accelerator.plain()))
+            .args(more)
+            .output()
+            .expect("node can be started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of run.js"))
+            .collect()
+    };
+    let mut outcomes = run(&[]);
+    // A PUT that tells the origin what to answer, and meets a connection that another test has just had ended, is lost: it
+    // may have arrived, so nobody sends it again. That says nothing of the cache.
+    for outcome in &mut outcomes {
+        let why = outcome.why.as_deref().unwrap_or_default();
+        if why.starts_with("Setup: PUT config") {
+            let again = run(&[&outcome.id]).into_iter().next();
+            *outcome = again.expect("the test is there");
+        }
+    }
 
     let exceptions = std::fs::read(folder.join("exceptions.json")).expect("it is there");
     let exceptions: BTreeMap<String, String> =
