@@ -216,7 +216,8 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
                 && page.place().drops_connect(&href)
             {
                 page.report.drop_connect(href);
-                element.remove();
+                // Not nothing: `<` before it and `img` after it would become a tag.
+                element.replace("<!---->", ContentType::Html);
             }
             return;
         }
@@ -303,8 +304,12 @@ fn fetched(
     }
 }
 
-/// The source of a reference to a sheet of the site's own, with the mark that leaves the sheet as it is.
+/// The source of a reference to a sheet of the site's own, with the mark that leaves the sheet as it is; `None` if
+/// it would be left so anyway.
 fn marked(page: &Page, source: &str) -> Option<String> {
+    if page.rules.move_nothing() {
+        return None;
+    }
     let text = page.meant(source)?;
     let text = text.trim();
     let url = page.place().base.join(text).ok()?;

@@ -114,9 +114,12 @@ pub fn pinned(metadata: &str, original: &Digests, served: &Digests) -> Pinned {
 /// The last member of a query by which a thing of the site's own is asked for as its origin has it.
 const AS_IT_CAME: &str = "spdy=off";
 
-/// `url`, a reference as it is written, with the mark that asks for the thing as its origin has it.
+/// `url`, a reference as it is written, with the mark that asks for the thing as its origin has it; once is enough.
 pub fn as_it_came(url: &str) -> String {
     let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
+    if without_mark(url).is_some() {
+        return format!("{url}{fragment}");
+    }
     let separator = if url.contains('?') { '&' } else { '?' };
     format!("{url}{separator}{AS_IT_CAME}{fragment}")
 }
@@ -171,8 +174,11 @@ mod tests {
         ] {
             assert_eq!(as_it_came(plain), marked);
             assert_eq!(without_mark(marked), Some(plain));
+            assert_eq!(as_it_came(marked), marked, "it was marked again");
         }
-        assert_eq!(as_it_came("/a.css#x?y"), "/a.css?spdy=off#x?y");
+        for fragment in ["/a.css#x?y", "/a.css?spdy=off#x?y"] {
+            assert_eq!(as_it_came(fragment), "/a.css?spdy=off#x?y");
+        }
         for other in ["/a.css", "/spdy=off", "/a?xspdy=off", "/a?spdy=off&v=1"] {
             assert_eq!(without_mark(other), None, "{other}");
         }

@@ -219,6 +219,11 @@ impl Rules {
         self.pages_left.iter().any(|folder| is_in(path, folder))
     }
 
+    /// Whether there is nothing that a page or a sheet of the site could name and these rules would move.
+    pub fn move_nothing(&self) -> bool {
+        self.entries.is_empty() && !self.discover
+    }
+
     /// Whether `host` is the site's, or merged with it.
     pub fn is_own(&self, host: &str) -> bool {
         host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))

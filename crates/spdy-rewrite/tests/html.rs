@@ -280,11 +280,15 @@ fn sheets_and_preloads_are_moved_alike() {
 fn hints_to_connect_go_only_where_everything_is_moved() {
     becomes(
         "<link rel=preconnect href=https://cdn.test crossorigin><p>",
-        "<p>",
+        "<!----><p>",
     );
     becomes(
         "<link rel='dns-prefetch preconnect' href=//cdn.test><p>",
-        "<p>",
+        "<!----><p>",
+    );
+    becomes(
+        "<<link rel=preconnect href=https://cdn.test>img src=https://cdn.test/a>",
+        "<<!---->img src=https://cdn.test/a>",
     );
     stays("<link rel=preconnect href=https://folder.test>");
     stays("<link rel=preconnect href=https://a.wild.test>");

@@ -30,11 +30,14 @@ fn rewritten(rules: &Arc<Rules>, pieces: &[&[u8]]) -> Vec<u8> {
 
 /// Pages full of what matters here, and of what browsers put up with.
 fn any_page() -> impl Strategy<Value = Vec<u8>> {
-    const PIECES: [&str; 26] = [
+    const PIECES: [&str; 29] = [
         "<img src=https://cdn.test/a.png>",
         "<img srcset='https://cdn.test/a,b.png 1x, //cdn.test/c.png 2x'",
         "<link rel=preconnect href=https://cdn.test>",
         "<link rel=stylesheet href='https://cdn.test/a.css?x=1&amp;y=2'>",
+        "<link rel=stylesheet integrity=sha256-AA href=/own.css>",
+        "<",
+        "img src=//cdn.test/a.png>",
         "<script type=module src=https://cdn.test/m.js>",
         "<script type=importmap>{\"imports\":{\"a\":\"https://cdn.test/a.js\"}}",
         "</script>",

@@ -413,7 +413,7 @@ fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &str) 
     // The second page's policy allows folders of the host: the map may not speak of all of it, and the page may need the rest.
     let (map, connect_left) = match flavour {
         "nonce" => (format!("{{\"imports\":{{{map}}}}}"), &connect[..]),
-        _ => (all, ""),
+        _ => (all, "<!---->"),
     };
     let theirs = theirs.replace(&connect, connect_left).replace(
         &format!("{{\"imports\": {{\"lib\": \"{cdn}/js/lib.mjs\"}}}}"),
