@@ -263,14 +263,17 @@ fn added(rules: &Rules, directive: &str) -> Option<String> {
     if kinds.is_empty() {
         return None;
     }
-    let sources: Vec<Source> = words.filter_map(Source::parse).collect();
+    let words: Vec<&str> = words.collect();
+    let sources: Vec<Source> = words.iter().copied().filter_map(Source::parse).collect();
     let site = rules.site();
     let mut out = String::new();
     let mut said = Vec::new();
     for source in &sources {
         for addition in additions(rules, source, kinds) {
-            let is_there = Url::parse(&addition)
-                .is_ok_and(|url| sources.iter().any(|source| source.matches(site, &url)));
+            // Not every path is one that a URL can have (`/../`), so it may be there and match nothing.
+            let is_there = words.contains(&addition.as_str())
+                || Url::parse(&addition)
+                    .is_ok_and(|url| sources.iter().any(|source| source.matches(site, &url)));
             if !is_there && !said.contains(&addition) {
                 out.push(' ');
                 out.push_str(&addition);

@@ -39,8 +39,12 @@ pub(crate) enum Port {
 }
 
 impl Source {
-    /// The source of that text; keywords other than `'self'`, nonces and hashes speak of no URL.
+    /// The source of that text; keywords other than `'self'`, nonces and hashes speak of no URL, and neither does what
+    /// has characters that no source has (CSP §2.3.1).
     pub(crate) fn parse(text: &str) -> Option<Self> {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
         if text.eq_ignore_ascii_case("'self'") {
             return Some(Self::Site);
         }

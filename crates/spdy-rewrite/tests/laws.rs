@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use proptest::prelude::*;
+use spdy_rewrite::csp;
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_head::PageHead;
@@ -103,6 +104,46 @@ fn any_url() -> impl Strategy<Value = String> {
     (scheme, host, path).prop_map(|(scheme, host, path)| format!("{scheme}://{host}{path}"))
 }
 
+fn any_policy() -> impl Strategy<Value = String> {
+    let name = proptest::sample::select(vec![
+        "img-src",
+        "script-src",
+        "default-src",
+        "Font-Src",
+        "report-uri",
+    ]);
+    let scheme = proptest::sample::select(vec!["", "https://", "http://", "wss://", "HTTPS://"]);
+    let host = proptest::sample::select(vec![
+        "cdn.test",
+        "CDN.test",
+        "*.wild.test",
+        "a.wild.test",
+        "port.test:8443",
+        "port.test:*",
+        "plain.test",
+        "shared.test",
+        "open.test",
+        "open.test:443",
+        "a.-src",
+        "open.test:",
+        "*",
+        "127.1",
+        "www.site.test",
+        "'self'",
+        "open.test\u{1}",
+        "data:",
+    ]);
+    let source = (
+        scheme,
+        host,
+        "(/([!-~]|%[0-9a-f]{2}|\\.\\.|\u{1}|\u{e4}){0,6}){0,3}",
+    )
+        .prop_map(|(scheme, host, path)| format!("{scheme}{host}{path}"));
+    let directive = (name, proptest::collection::vec(source, 0..4))
+        .prop_map(|(name, sources)| format!("{name} {}", sources.join(" ")));
+    proptest::collection::vec(directive, 1..4).prop_map(|directives| directives.join("; "))
+}
+
 fn any_kind() -> impl Strategy<Value = Kind> {
     proptest::sample::select(&Kind::ALL[..])
 }
@@ -166,6 +207,15 @@ proptest! {
         let once = rewritten(&rules, &[&page]);
         let twice = rewritten(&rules, &[&once]);
         prop_assert_eq!(String::from_utf8_lossy(&twice), String::from_utf8_lossy(&once));
+    }
+
+    /// Nor is a policy, however odd its sources.
+    #[test]
+    fn a_policy_is_not_rewritten_twice(policy in any_policy()) {
+        let rules = discovering();
+        if let Some(once) = csp::rewrite(&rules, &policy) {
+            prop_assert_eq!(csp::rewrite(&rules, &once), None, "{}", once);
+        }
     }
 
     /// A page that names nobody else's host is the same bytes.
