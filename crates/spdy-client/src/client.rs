@@ -197,6 +197,7 @@ impl Client {
             config.http1_connections,
             config.idle_timeout,
         )
+        .idling_over_http1(config.http1_idle_timeout.unwrap_or(config.idle_timeout))
         .speaking_plain(config.spoken_plain())
         .knowing(config.known_hosts.clone());
         let state = State {
@@ -322,6 +323,12 @@ impl Inner {
         let mut state = self.lock();
         if state.is_closed {
             return Err(Error::Closed);
+        }
+        if state.pool.waiting(origin) >= self.config.queue {
+            return Err(Error::Full {
+                origin: origin.clone(),
+                why: "too many wait for one",
+            });
         }
         let id = state.next_request;
         state.next_request += 1;

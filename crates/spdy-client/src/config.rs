@@ -37,6 +37,15 @@ pub struct Config {
     pub retries: u32,
     /// A connection that was idle for longer is not used again: the server may be closing it.
     pub idle_timeout: Duration,
+    /// The same of HTTP/1.1, where a request that meets a connection's end on its way may be lost: this long where the
+    /// server does not say; where it does (`Keep-Alive: timeout`), somewhat less than that, and never longer than
+    /// `idle_timeout`. `None`, the default: as `idle_timeout`, whatever servers say.
+    pub http1_idle_timeout: Option<Duration>,
+    /// How long a request waits for a place on a connection while all that stand are busy; `None`: as long as it takes.
+    /// Waiting for a connection to be opened is `connect_timeout`'s.
+    pub queue_timeout: Option<Duration>,
+    /// Requests that may wait so for one origin; one more fails at once. Default: no limit.
+    pub queue: usize,
     /// Whether an https origin may use a connection that stands for another, if that has the same address
     /// and port, speaks SPDY, HTTP/2 or HTTP/3, and its certificate is believed for the origin's name as well, pins
     /// included (IP pooling). An origin whose request is answered with 421 there, or reset, gets its own.
@@ -83,6 +92,9 @@ impl Default for Config {
             body_timeout: Some(Duration::from_secs(60)),
             retries: 2,
             idle_timeout: Duration::from_secs(60),
+            http1_idle_timeout: None,
+            queue_timeout: None,
+            queue: usize::MAX,
             ip_pooling: false,
             dns_ttl: Duration::from_secs(60),
             address_stagger: Duration::from_millis(250),

@@ -46,6 +46,14 @@ pub enum Error {
         /// How long.
         after: Duration,
     },
+    /// Its connections were all busy, and so many others or so long waited for them: the server did nothing wrong.
+    #[error("no free connection to {origin}: {why}")]
+    Full {
+        /// To whom.
+        origin: Origin,
+        /// The limit that was met.
+        why: &'static str,
+    },
     /// The exchange broke.
     #[error("{origin}: {source}")]
     Exchange {
@@ -65,7 +73,10 @@ impl Error {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Uri(_) | Self::NoTls(_) | Self::NoPlainQuic(_) | Self::Closed => false,
-            Self::Resolve { .. } | Self::Connect { .. } | Self::TimedOut { .. } => true,
+            Self::Resolve { .. }
+            | Self::Connect { .. }
+            | Self::TimedOut { .. }
+            | Self::Full { .. } => true,
             Self::Exchange { source, .. } => source.retry != Retry::Never,
         }
     }
@@ -78,6 +89,7 @@ impl From<Error> for io::Error {
             Error::Resolve { .. } => io::ErrorKind::NotFound,
             Error::Connect { .. } => io::ErrorKind::ConnectionRefused,
             Error::TimedOut { .. } => io::ErrorKind::TimedOut,
+            Error::Full { .. } => io::ErrorKind::ResourceBusy,
             Error::Exchange { .. } => io::ErrorKind::ConnectionAborted,
             Error::Closed => io::ErrorKind::NotConnected,
         };

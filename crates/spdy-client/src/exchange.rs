@@ -1,6 +1,7 @@
-//! What belongs to one exchange: its place on a connection, and a body that gives the place back.
+//! What belongs to one exchange: its place on a connection, a body that gives the place back, and the request's for another try.
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +14,80 @@ use spdy_clock::Instant;
 use crate::client::Lease;
 use crate::error::Error;
 use crate::origin::Origin;
+
+/// The body of a request once more, for sending it again.
+pub(crate) enum Spare {
+    /// It is in memory.
+    Copy(Body),
+    /// It comes from somewhere, once: it is here again when whoever was to send it let go of it unread.
+    Lent(Arc<Mutex<Option<Body>>>),
+}
+
+impl Spare {
+    /// What is to be sent of `body`, and the spare of it.
+    pub(crate) fn of(body: Body) -> (Body, Self) {
+        match body.try_clone() {
+            Some(copy) => (body, Self::Copy(copy)),
+            None => {
+                let back = Arc::default();
+                let lent = Lent {
+                    body: Some(body),
+                    is_read: false,
+                    back: Arc::clone(&back),
+                };
+                (Body::wrap(lent), Self::Lent(back))
+            }
+        }
+    }
+
+    /// The body, if all of it can be had.
+    pub(crate) fn take(self) -> Option<Body> {
+        match self {
+            Self::Copy(body) => Some(body),
+            Self::Lent(back) => back.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        }
+    }
+}
+
+/// A body that comes back if nobody began to read it.
+struct Lent {
+    /// There until it is dropped.
+    body: Option<Body>,
+    is_read: bool,
+    back: Arc<Mutex<Option<Body>>>,
+}
+
+impl http_body::Body for Lent {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.is_read = true;
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if !self.is_read {
+            *self.back.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take();
+        }
+    }
+}
 
 /// A response's body: it frees its connection at its end, and fails when nothing comes for too long.
 pub(crate) struct LeasedBody {

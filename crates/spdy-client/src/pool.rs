@@ -97,6 +97,8 @@ enum State {
         ceiling: usize,
         open: usize,
         idle_since: Instant,
+        /// How long it may be idle, and still be used.
+        idle_timeout: Duration,
     },
     /// Takes nothing new.
     Draining,
@@ -118,6 +120,7 @@ pub struct Pool {
     known_hosts: BTreeMap<String, Protocol>,
     http1_connections: usize,
     idle_timeout: Duration,
+    http1_idle_timeout: Duration,
     hosts: BTreeMap<Origin, Host>,
     connections: BTreeMap<ConnectionId, Connection>,
     queued: BTreeMap<RequestId, (Origin, u8)>,
@@ -136,6 +139,7 @@ impl Pool {
             known_hosts: BTreeMap::new(),
             http1_connections: http1_connections.max(1),
             idle_timeout,
+            http1_idle_timeout: idle_timeout,
             hosts: BTreeMap::new(),
             connections: BTreeMap::new(),
             queued: BTreeMap::new(),
@@ -156,6 +160,14 @@ impl Pool {
     #[must_use]
     pub fn knowing(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
         self.known_hosts = hosts;
+        self
+    }
+
+    /// The same pool, which uses a connection of HTTP/1.1 no more once it was idle for longer than `timeout`, unless
+    /// [`set_idle_timeout`](Self::set_idle_timeout) says otherwise of that one.
+    #[must_use]
+    pub fn idling_over_http1(mut self, timeout: Duration) -> Self {
+        self.http1_idle_timeout = timeout;
         self
     }
 
@@ -206,6 +218,10 @@ impl Pool {
             ceiling: usize::MAX,
             open: 0,
             idle_since: now,
+            idle_timeout: match protocol.is_multiplexed() {
+                true => self.idle_timeout,
+                false => self.http1_idle_timeout,
+            },
         };
         let origin = connection.origin.clone();
         if let Some(host) = self.hosts.get_mut(&origin) {
@@ -253,6 +269,30 @@ impl Pool {
         {
             *limit = new;
         }
+    }
+
+    /// A connection may be idle for `timeout`, and is not used again after that; never longer than any other.
+    pub fn set_idle_timeout(&mut self, id: ConnectionId, timeout: Duration) {
+        if let Some(Connection {
+            state: State::Up { idle_timeout, .. },
+            ..
+        }) = self.connections.get_mut(&id)
+        {
+            *idle_timeout = timeout.min(self.idle_timeout);
+        }
+    }
+
+    /// Requests that wait for `origin`.
+    #[must_use]
+    pub fn waiting(&self, origin: &Origin) -> usize {
+        self.hosts.get(origin).map_or(0, |host| host.queue.len())
+    }
+
+    /// Whether a connection of `origin` stands: who waits then waits for others' exchanges to end.
+    #[must_use]
+    pub fn stands(&self, origin: &Origin) -> bool {
+        let is_up = |id| matches!(self.connections[&id].state, State::Up { .. });
+        self.connections_of(origin).any(is_up)
     }
 
     /// The server refused an exchange as one too many, before [`Self::ended`] is told of it. From now on
@@ -480,15 +520,16 @@ impl Pool {
                         ceiling,
                         open,
                         idle_since,
-                    } if open < limit.min(ceiling) => Some((idle_since, open, *id)),
+                        idle_timeout,
+                    } if open < limit.min(ceiling) => Some((idle_since, open, *id, idle_timeout)),
                     _ => None,
                 });
-            let Some((idle_since, open, id)) =
-                room.max_by_key(|(since, _, id)| (*since, u64::MAX - *id))
+            let Some((idle_since, open, id, idle_timeout)) =
+                room.max_by_key(|(since, _, id, _)| (*since, u64::MAX - *id))
             else {
                 return;
             };
-            if open == 0 && now.saturating_since(idle_since) > self.idle_timeout {
+            if open == 0 && now.saturating_since(idle_since) > idle_timeout {
                 self.forget(id);
                 self.actions.push_back(Action::Close { connection: id });
                 continue;

@@ -85,9 +85,10 @@ impl Broken {
 /// `body`, and what tells whether it broke.
 pub(crate) fn watched(body: Body) -> (Body, Broken) {
     let broken = Broken::default();
-    let watched = match body.is_end_stream() {
-        true => body,
-        false => Body::wrap(ClientBody {
+    let watched = match body.try_clone() {
+        // All of it is here: nothing of it can break, and it can be sent again.
+        Some(body) => body,
+        None => Body::wrap(ClientBody {
             body,
             broken: broken.clone(),
         }),

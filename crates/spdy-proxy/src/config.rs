@@ -124,6 +124,12 @@ pub struct CacheConfig {
     /// Answers to requests with cookies are kept although they do not say that everyone may have them (`public`, `s-maxage`).
     /// Default no: origins forget to say that an answer is for one visitor.
     pub after_cookies: bool,
+    /// How long a body that is to be kept may take to come. Past it, it is not kept: who reads it gets the rest at the origin's
+    /// pace, and where nobody does it is given up. Default 600.
+    pub fetch_timeout_s: u64,
+    /// Requests a second of one client (an IPv4 address, a /56 of IPv6) that what is kept does not answer, so that an origin is
+    /// asked; five seconds' worth at once. Default 500; 0: no limit, as behind a balancer that hides its clients.
+    pub misses_per_second: u32,
     /// Clients may have what is fresh fetched again, by `Cache-Control: no-cache`. Default no: a reload would then reach the
     /// origin.
     pub obey_reload: bool,
@@ -137,6 +143,8 @@ impl Default for CacheConfig {
             disk: None,
             disk_mib: 4096,
             after_cookies: false,
+            fetch_timeout_s: 600,
+            misses_per_second: 500,
             obey_reload: false,
         }
     }
@@ -156,6 +164,16 @@ pub struct UpstreamConfig {
     pub retries: u32,
     /// HTTP/1.1 connections to one origin at a time. Default 16.
     pub connections: usize,
+    /// How long one of them may be idle and be used again, where the origin does not say (`Keep-Alive: timeout`). Default 4: many
+    /// origins close theirs after 5, and a request that meets that on its way may be lost.
+    pub idle_timeout_s: u64,
+    /// Requests with long bodies on their way to one origin at a time: they hold a connection for as long as their clients send.
+    /// Default three quarters of `connections`.
+    pub uploads: Option<usize>,
+    /// How long a request waits while all connections, or all places of long bodies, are taken. Default 10.
+    pub queue_timeout_s: u64,
+    /// Requests that may wait so for one origin; one more is told at once to come back. Default 1024.
+    pub queue: usize,
     /// Failures in a row after which an origin is left alone. Default 5; 0: never.
     pub failures: u32,
     /// For how long. Default 5.
@@ -178,6 +196,10 @@ impl Default for UpstreamConfig {
             body_timeout_s: 30,
             retries: 1,
             connections: 16,
+            idle_timeout_s: 4,
+            uploads: None,
+            queue_timeout_s: 10,
+            queue: 1024,
             failures: 5,
             rest_s: 5,
             allow_addresses: Vec::new(),
@@ -193,6 +215,19 @@ impl UpstreamConfig {
     #[must_use]
     pub fn rest(&self) -> Duration {
         Duration::from_secs(self.rest_s)
+    }
+
+    /// How long a request waits for its turn.
+    #[must_use]
+    pub fn queue_timeout(&self) -> Duration {
+        Duration::from_secs(self.queue_timeout_s)
+    }
+
+    /// Long bodies on their way to one origin at a time.
+    #[must_use]
+    pub fn uploads(&self) -> usize {
+        let usual = (self.connections * 3 / 4).max(1);
+        self.uploads.unwrap_or(usual)
     }
 }
 
@@ -337,6 +372,14 @@ impl Config {
             // Rules are told apart by the secret as well: under another, nothing of before is found.
             let want = "a secret_file beside it, so that what is kept is found again";
             return value("cache.disk", want, &self.cache.disk);
+        }
+        let upstream = &self.upstream;
+        if upstream.queue == 0 {
+            return value("upstream.queue", "at least 1", &upstream.queue);
+        }
+        if !(1..=upstream.connections).contains(&upstream.uploads()) {
+            let want = "at least 1, and no more than upstream.connections";
+            return value("upstream.uploads", want, &upstream.uploads());
         }
         let mut names = std::collections::BTreeSet::new();
         for site in &self.site {

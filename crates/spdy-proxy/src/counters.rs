@@ -18,17 +18,20 @@ pub enum Family {
     References,
     /// What was sent or fetched before it was asked for.
     Ahead,
+    /// What met a limit of ours, by the key that sets it.
+    Limits,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Answers,
         Self::Refused,
         Self::Origins,
         Self::Pages,
         Self::References,
         Self::Ahead,
+        Self::Limits,
     ];
 
     /// Its name in metrics, the name of its label, and what it says.
@@ -60,6 +63,11 @@ impl Family {
                 "accelerator_ahead",
                 "what",
                 "What was sent or fetched before it was asked for",
+            ),
+            Self::Limits => (
+                "accelerator_limits",
+                "limit",
+                "Requests and answers that met a limit",
             ),
         }
     }
@@ -117,6 +125,8 @@ impl Outcome {
     pub const UNREACHABLE: Self = Self("unreachable");
     /// The client wanted nothing that had to be fetched.
     pub const NOT_KEPT: Self = Self("not-kept");
+    /// The client had origins asked too often.
+    pub const LIMITED: Self = Self("limited");
     /// Nobody's site.
     pub const MISDIRECTED: Self = Self("misdirected");
 }

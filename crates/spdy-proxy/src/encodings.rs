@@ -117,21 +117,8 @@ impl Encodings {
 
 #[cfg(test)]
 mod tests {
-    use spdy_cache::key::Parts;
-
     use super::*;
-
-    fn key(target: &str) -> Key {
-        let parts = Parts {
-            site: "https://site.test",
-            scheme: "https",
-            host: "site.test",
-            port: 443,
-            target,
-            rules: "",
-        };
-        Key::new(&parts).expect("no zero bytes")
-    }
+    use crate::test_key::key;
 
     #[test]
     fn what_is_made_is_made_once_for_a_body_and_anew_for_another() {

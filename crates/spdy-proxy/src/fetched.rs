@@ -12,8 +12,9 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
-use http::{HeaderMap, Method, Request, Response, StatusCode, header, response};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
@@ -87,7 +88,7 @@ impl Fetch {
             strip_conditions(&mut headers);
         }
         let Ok(body) = begun(body).await else {
-            return Self::cut_short();
+            return Got::Answer(Box::new(Self::cut_short()));
         };
         // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
         match body.size_hint().exact() {
@@ -121,9 +122,12 @@ impl Fetch {
                     counters.count(Family::Origins, class_of(response.status()));
                     response.into_parts()
                 }
-                Err(_) if broken.get() => return Self::cut_short(),
+                Err(_) if broken.get() => return Got::Answer(Box::new(Self::cut_short())),
                 Err(error) => {
-                    counters.count(Family::Origins, error.name());
+                    match error.limit() {
+                        Some(limit) => counters.count(Family::Limits, limit),
+                        None => counters.count(Family::Origins, error.name()),
+                    }
                     return self.failed(&error);
                 }
             };
@@ -171,10 +175,10 @@ impl Fetch {
     }
 
     /// What the client sends is no request.
-    fn cut_short() -> Got {
+    pub(crate) fn cut_short() -> Response<Body> {
         let text = "the request ended before its end, or cannot be read\n";
         let response = respond::plain(StatusCode::BAD_REQUEST, text);
-        Got::answer(response, Outcome::REFUSED)
+        respond::marked(response, Outcome::REFUSED)
     }
 
     /// What a 304 makes of what is kept, if it was asked about that.
@@ -213,12 +217,16 @@ impl Fetch {
             return stale;
         }
         let text = match error.status() {
+            _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
             StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
             StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
             _ => "the origin cannot be asked\n",
         };
         let mut response = respond::plain(error.status(), text);
         let headers = response.headers_mut();
+        if error.limit().is_some() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
         headers.insert(PROXY_STATUS, error.proxy_status());
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
         Got::answer(response, Outcome::UNREACHABLE)
@@ -499,8 +507,28 @@ struct Pump {
 
 impl Pump {
     async fn run(mut self, mut body: Body) {
+        let runtime = &self.proxy.runtime;
+        let deadline = runtime.now() + self.proxy.fetch_timeout;
+        let is_kept = self.stored.is_some();
+        let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
         loop {
-            let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+            let frame = std::future::poll_fn(|cx| {
+                if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
+                    return Poll::Ready(Some(frame));
+                }
+                match &mut patience {
+                    Some(patience) => patience.as_mut().poll(cx).map(|()| None),
+                    None => Poll::Pending,
+                }
+            });
+            let Some(frame) = frame.await else {
+                patience = None;
+                self.proxy.counters.count(Family::Limits, "fetch_timeout_s");
+                if self.writer.pass_on().is_err() {
+                    return;
+                }
+                continue;
+            };
             let mut piece = match frame {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => data,

@@ -40,5 +40,9 @@ mod client_body;
 mod disk_index;
 mod fetched;
 mod fields;
+mod miss_rate;
 mod respond;
 mod sheets;
+#[cfg(test)]
+mod test_key;
+mod uploads;

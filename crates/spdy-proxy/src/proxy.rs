@@ -15,9 +15,9 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use http::{Method, Request, Response, StatusCode, header, request};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::body::Body as KeptBody;
@@ -30,6 +30,7 @@ use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 use spdy_net::calendar::Calendar;
 
+use crate::client_body::begun;
 use crate::companions::Companions;
 use crate::config::{CacheConfig, LearnConfig};
 use crate::counters::{Counters, Family, Outcome};
@@ -38,6 +39,7 @@ use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
 use crate::memory::Memory;
+use crate::miss_rate::MissRate;
 use crate::purge::Purges;
 use crate::recording::Recording;
 use crate::respond::{self, Judged};
@@ -87,6 +89,8 @@ pub struct Proxy {
     of_site: Policy,
     of_others: Policy,
     pub(crate) object_bytes: usize,
+    pub(crate) fetch_timeout: Duration,
+    misses: MissRate,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
 }
@@ -132,6 +136,8 @@ impl Proxy {
                 ..Policy::third_party()
             }),
             object_bytes: config.object_mib << 20,
+            fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
+            misses: MissRate::new(config.misses_per_second),
             runtime,
             calendar,
         })
@@ -209,7 +215,10 @@ impl Proxy {
         let authority = authority.as_deref().unwrap_or_default();
         let target = asked.uri.clone();
         match Wanted::read(site, authority, from, asked) {
-            Ok(wanted) => self.want(wanted, body).await,
+            Ok(mut wanted) => {
+                wanted.from = from;
+                self.want(wanted, body).await
+            }
             Err(why) => {
                 tracing::debug!(%why, %target, "refused");
                 self.counters.count(Family::Refused, why.name());
@@ -221,10 +230,18 @@ impl Proxy {
     /// The answer to what is wanted.
     async fn want(self: &Arc<Self>, mut wanted: Wanted, body: Body) -> Response<Body> {
         let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
+        let mut body = body;
         if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
-            // What comes of the content is not to be had by the target alone.
-            wanted.has_content = true;
-            return self.pass(wanted, body, None).await;
+            // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
+            body = match begun(body).await {
+                Ok(body) => body,
+                Err(_) => return Fetch::cut_short(),
+            };
+            if !http_body::Body::is_end_stream(&body) {
+                // What comes of the content is not to be had by the target alone.
+                wanted.has_content = true;
+                return self.pass(wanted, body, None).await;
+            }
         }
         let policy = self.policy(wanted.whose());
         let mut kept = self.memory.find(&wanted.key);
@@ -402,6 +419,9 @@ impl Proxy {
         leader: Option<Lead>,
         forward: Forward,
     ) -> Response<Body> {
+        if let Some(refused) = self.too_often(&wanted) {
+            return refused;
+        }
         let fetch = Fetch {
             proxy: self.clone(),
             since: self.purges.now(),
@@ -424,6 +444,9 @@ impl Proxy {
         body: Body,
         forward: Option<Forward>,
     ) -> Response<Body> {
+        if let Some(refused) = self.too_often(&wanted) {
+            return refused;
+        }
         let fetch = Fetch {
             proxy: self.clone(),
             since: self.purges.now(),
@@ -437,6 +460,20 @@ impl Proxy {
             Got::Answer(response) => *response,
             Got::Nothing => unreachable!("who waits gets an answer"),
         }
+    }
+
+    /// What a client is told that has origins asked too often.
+    fn too_often(&self, wanted: &Wanted) -> Option<Response<Body>> {
+        let from = wanted.from?;
+        if self.misses.admits(from, self.runtime.now()) {
+            return None;
+        }
+        self.counters.count(Family::Limits, "misses_per_second");
+        let text = "too many requests that nothing is kept for; try again soon\n";
+        let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
+        let soon = HeaderValue::from_static("1");
+        response.headers_mut().insert(header::RETRY_AFTER, soon);
+        Some(respond::marked(response, Outcome::LIMITED))
     }
 
     /// The site that `asked` is for.

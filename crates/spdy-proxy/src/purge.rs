@@ -197,18 +197,7 @@ impl Proxy {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn key(target: &str) -> Key {
-        let parts = Parts {
-            site: "https://site.test",
-            scheme: "https",
-            host: "site.test",
-            port: 443,
-            target,
-            rules: "",
-        };
-        Key::new(&parts).expect("no zero bytes")
-    }
+    use crate::test_key::key;
 
     #[test]
     fn what_was_purged_while_it_was_fetched_is_not_put_back() {

@@ -179,6 +179,21 @@ impl Writer {
         .await
     }
 
+    /// It is not kept any longer, however short it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Unread`]: nobody reads it.
+    pub fn pass_on(&mut self) -> Result<(), Unread> {
+        let mut shared = lock(&self.shared);
+        shared.limit = None;
+        shared.trim();
+        match shared.readers.is_empty() {
+            true => Err(Unread),
+            false => Ok(()),
+        }
+    }
+
     /// All of it came. Gives the pieces, if they were kept.
     #[must_use]
     pub fn finish(self) -> Option<Vec<Bytes>> {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::{Either, select};
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
@@ -20,6 +21,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config::UpstreamConfig;
+use crate::uploads::{Uploads, seated};
 
 /// Origins whose failures are remembered.
 const REMEMBERED: usize = 1024;
@@ -39,6 +41,9 @@ pub enum UpstreamError {
     /// It failed so often that it is left alone.
     #[error("{0} failed too often, and is left alone for a while")]
     Resting(Origin),
+    /// So many long bodies are on their way to it that one more found no seat in time.
+    #[error("as many long requests as may be are on their way to {0}")]
+    Uploads(Origin),
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
     TwoLengths(Origin),
@@ -53,8 +58,20 @@ impl UpstreamError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Resting(_) | Self::Uploads(_) | Self::Client(Error::Full { .. }) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::Client(_) | Self::TwoLengths(_) => StatusCode::BAD_GATEWAY,
-            Self::Resting(_) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// The limit of ours that was met, if no origin did anything wrong: the key that sets it.
+    #[must_use]
+    pub fn limit(&self) -> Option<&'static str> {
+        match self {
+            Self::Uploads(_) => Some("uploads"),
+            Self::Client(Error::Full { .. }) => Some("queue"),
+            Self::Resting(_) | Self::TwoLengths(_) | Self::Client(_) => None,
         }
     }
 
@@ -63,6 +80,8 @@ impl UpstreamError {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Resting(_) => "resting",
+            Self::Uploads(_) => "uploads",
+            Self::Client(Error::Full { .. }) => "queue",
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
             Self::Client(Error::TimedOut { .. }) => "time-out",
@@ -75,6 +94,9 @@ impl UpstreamError {
     pub fn proxy_status(&self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Resting(_) => "spdy; error=destination_unavailable",
+            Self::Uploads(_) | Self::Client(Error::Full { .. }) => {
+                "spdy; error=connection_limit_reached"
+            }
             Self::TwoLengths(_) => "spdy; error=http_protocol_error",
             Self::Client(Error::Resolve { .. }) => "spdy; error=dns_error",
             Self::Client(Error::Connect { .. }) => "spdy; error=connection_refused",
@@ -102,6 +124,8 @@ pub struct Upstream {
     others: Client,
     runtime: SharedRuntime,
     health: Mutex<BTreeMap<Origin, Health>>,
+    uploads: Uploads,
+    queue_timeout: Duration,
     failures: u32,
     rest: Duration,
 }
@@ -127,6 +151,9 @@ impl Upstream {
                 head_timeout: Some(Duration::from_secs(config.head_timeout_s)),
                 body_timeout: Some(Duration::from_secs(config.body_timeout_s)),
                 retries: config.retries,
+                http1_idle_timeout: Some(Duration::from_secs(config.idle_timeout_s)),
+                queue_timeout: Some(config.queue_timeout()),
+                queue: config.queue,
                 resolve,
                 ..ClientConfig::default()
             };
@@ -140,6 +167,8 @@ impl Upstream {
             others: client(guarded, of_others),
             runtime: runtime.clone(),
             health: Mutex::default(),
+            uploads: Uploads::new(config.uploads()),
+            queue_timeout: config.queue_timeout(),
             failures: config.failures,
             rest: config.rest(),
         }
@@ -164,6 +193,7 @@ impl Upstream {
             Whose::Site => &self.site,
             Whose::Others => &self.others,
         };
+        let request = self.seated(&origin, request).await?;
         let answered = client.send(request, priority).await;
         self.learn(origin.clone(), answered.as_ref().err());
         let response = answered?;
@@ -172,6 +202,23 @@ impl Upstream {
             return Err(UpstreamError::TwoLengths(origin));
         }
         Ok(response)
+    }
+
+    /// `request`, with a seat if its body is not all here.
+    async fn seated(
+        &self,
+        origin: &Origin,
+        request: Request<Body>,
+    ) -> Result<Request<Body>, UpstreamError> {
+        if request.body().try_clone().is_some() {
+            return Ok(request);
+        }
+        let deadline = self.runtime.now() + self.queue_timeout;
+        let seat = Box::pin(self.uploads.seat(origin));
+        match select(seat, self.runtime.sleep_until(deadline)).await {
+            Either::Left((seat, _)) => Ok(request.map(|body| seated(body, seat))),
+            Either::Right(_) => Err(UpstreamError::Uploads(origin.clone())),
+        }
     }
 
     /// Ends all connections in order.

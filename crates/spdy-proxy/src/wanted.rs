@@ -41,6 +41,8 @@ pub struct Wanted {
     pub key: Key,
     /// The request for the origin, with the client's conditions and ranges. Its URI is absolute.
     pub ask: request::Parts,
+    /// Whose it is to answer for the work it makes: the client's address. Nothing for what is fetched ahead.
+    pub from: Option<IpAddr>,
     /// How it came, or what it is fetched ahead of; nothing where nobody tells.
     pub arrival: Option<Arrival>,
     /// What the client takes.
@@ -172,6 +174,7 @@ impl Wanted {
             moved: None,
             key: Key::new(&key).map_err(|_| unusable())?,
             ask,
+            from: None,
             arrival,
             coding,
             has_content: false,
@@ -208,6 +211,7 @@ impl Wanted {
             moved: Some((moved, upstream.load)),
             key,
             ask,
+            from: None,
             arrival,
             coding: Coding::accepted(&said),
             has_content: false,

@@ -10,39 +10,49 @@ use crate::support::echo_origin::{Asked, EchoOrigin};
 /// More than the connections that there may be to an origin.
 const UPLOADS: usize = 40;
 
-/// An origin is asked once a request is there, or the beginning of a long one: half of one holds no connection to it.
+/// An origin is asked once a request is there, or the beginning of a long one: half of a short one holds no connection to it, and
+/// halves of long ones hold some and leave the rest to others.
 #[test]
-fn uploads_that_never_end_hold_no_connection_to_the_origin() {
-    let origin = EchoOrigin::start("no-store", Duration::ZERO);
-    let accelerator = Accelerator::start(&format!(
-        r#"
-        [listen]
-        tls = []
-        plain = ["127.0.0.1:0"]
-        [[site]]
-        names = ["site.test"]
-        origin = "http://{}"
-        [upstream]
-        connections = 4
-        "#,
-        origin.address
-    ));
-    let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
-    let half = b"POST /half HTTP/1.1\r\nHost: site.test\r\nContent-Length: 9\r\n\r\nhalf";
-    let uploads: Vec<_> = (0..UPLOADS)
-        .map(|_| {
-            let mut upload = connect();
-            upload.write_all(half).expect("it reads");
-            upload
-        })
-        .collect();
+fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
+    for (length, sent) in [(9, 4), (1_000_000, 20_000)] {
+        let origin = EchoOrigin::start("no-store", Duration::ZERO);
+        let accelerator = Accelerator::start(&format!(
+            r#"
+            [listen]
+            tls = []
+            plain = ["127.0.0.1:0"]
+            [[site]]
+            names = ["site.test"]
+            origin = "http://{}"
+            [upstream]
+            connections = 4
+            "#,
+            origin.address
+        ));
+        let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
+        let head =
+            format!("POST /half HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n");
+        let half = [head.as_bytes(), &vec![b'x'; sent]].concat();
+        let uploads: Vec<_> = (0..UPLOADS)
+            .map(|_| {
+                let mut upload = connect();
+                upload.write_all(&half).expect("it reads");
+                upload
+            })
+            .collect();
 
-    let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    let mut client = connect();
-    client.write_all(whole).expect("it reads");
-    let mut got = String::new();
-    client.read_to_string(&mut got).expect("it answers");
-    assert!(got.starts_with("HTTP/1.1 200"), "{got}");
-    let asked: Vec<_> = origin.asked().iter().map(Asked::target).collect();
-    assert_eq!(asked, ["/whole"], "with {} halves open", uploads.len());
+        // More than once: some of the halves may not have come so far at first.
+        let targets: Vec<_> = (0..10).map(|at| format!("/whole-{at}")).collect();
+        for target in &targets {
+            let whole =
+                format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
+            let mut client = connect();
+            client.write_all(whole.as_bytes()).expect("it reads");
+            let mut got = String::new();
+            client.read_to_string(&mut got).expect("it answers");
+            assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+        }
+        let asked: Vec<_> = origin.asked().iter().map(Asked::target).collect();
+        assert_eq!(asked, targets, "with {} halves open", uploads.len());
+    }
 }

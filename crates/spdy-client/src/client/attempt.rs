@@ -1,9 +1,11 @@
 //! One request on its way: sent, sent again where it may be, and its answer told from where it came.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::client::Pushed;
 use spdy_frame::priority::Priority;
@@ -13,10 +15,13 @@ use spdy_net::error::{ExchangeError, Retry};
 use super::{Inner, Lease, Live, Queued};
 use crate::connect::Phases;
 use crate::error::Error;
-use crate::exchange::{LeasedBody, Patience};
+use crate::exchange::{LeasedBody, Patience, Spare};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;
+
+/// So much before a server says it closes a connection it is not used any more.
+const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Methods that may be sent twice (RFC 9110 §9.2.2).
 fn is_idempotent(method: &Method) -> bool {
@@ -29,6 +34,16 @@ fn is_idempotent(method: &Method) -> bool {
         Method::TRACE,
     ]
     .contains(method)
+}
+
+/// How long a connection may be idle and be used again, by what its server says of when it closes it (RFC 2068 §19.7.1.1): a second
+/// less, or half where that is less, since a request is under way for a while.
+fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
+    let told = headers.get("keep-alive")?.to_str().ok()?;
+    let mut parameters = told.split(',').filter_map(|one| one.split_once('='));
+    let (_, timeout) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
+    let timeout = Duration::from_secs(timeout.trim().trim_matches('"').parse().ok()?);
+    Some(timeout - KEEP_ALIVE_MARGIN.min(timeout / 2))
 }
 
 fn is_misdirected(response: &Response<Body>) -> bool {
@@ -55,13 +70,11 @@ impl Inner {
         let (head, mut body) = request.into_parts();
         let mut attempts_left = self.config.retries;
         loop {
-            let lease = match (&mut queued.lease).await {
-                Ok(lease) => lease?,
-                Err(_) => return Err(Error::Closed),
-            };
-            let spare = body.try_clone();
-            let request = Request::from_parts(head.clone(), body);
+            let lease = self.place(&origin, &mut queued).await?;
+            let (sent, spare) = Spare::of(body);
+            let request = Request::from_parts(head.clone(), sent);
             let (id, is_guest) = (lease.id, *lease.opened_for != origin);
+            let is_used = lease.phases.connect.is_none();
             let answer = self.attempt(&origin, request, priority, lease).await;
             if is_guest && is_turned_away(&answer) {
                 let mut state = self.lock();
@@ -72,17 +85,26 @@ impl Inner {
                 }
                 self.settle(state);
             }
-            let (error, spare) = match (answer, spare) {
+            let error = match answer {
                 // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
-                (Ok(response), Some(spare)) if is_guest && is_misdirected(&response) => {
-                    tracing::debug!(uri = %head.uri, "asking again on a connection of its own");
-                    body = spare;
-                    queued = self.enqueue(&origin, priority)?;
-                    continue;
-                }
-                (Ok(response), _) => return Ok(response),
-                (Err(error), spare) => (error, spare),
+                Ok(response) if is_guest && is_misdirected(&response) => match spare.take() {
+                    Some(spare) => {
+                        tracing::debug!(uri = %head.uri, "asking again on a connection of its own");
+                        body = spare;
+                        queued = self.enqueue(&origin, priority)?;
+                        continue;
+                    }
+                    None => return Ok(response),
+                },
+                Ok(response) => return Ok(response),
+                Err(error) => error,
             };
+            // The server had hung up before any of it was sent, and one connection that might have is gone now: there are only
+            // so many, so this is none of the attempts that are counted.
+            let is_unsent = matches!(
+                &error,
+                Error::Exchange { source, .. } if is_used && source.retry == Retry::Always && !source.refused
+            );
             let again = match &error {
                 Error::Exchange {
                     source: ExchangeError { retry, .. },
@@ -94,13 +116,36 @@ impl Inner {
                 },
                 _ => false,
             };
-            body = match spare {
-                Some(spare) if again && attempts_left > 0 => spare,
+            body = match spare.take() {
+                Some(spare) if again && (is_unsent || attempts_left > 0) => spare,
                 _ => return Err(error),
             };
-            attempts_left -= 1;
+            if !is_unsent {
+                attempts_left -= 1;
+            }
             tracing::debug!(%error, uri = %head.uri, attempts_left, "sending again");
             queued = self.enqueue(&origin, priority)?;
+        }
+    }
+
+    /// A place on a connection, once there is one.
+    async fn place(&self, origin: &Origin, queued: &mut Queued) -> Result<Lease, Error> {
+        let given = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
+        let Some(after) = self.config.queue_timeout else {
+            return given((&mut queued.lease).await);
+        };
+        if let Some(lease) = (&mut queued.lease).now_or_never() {
+            return given(lease);
+        }
+        let patience = self.runtime.sleep_until(self.runtime.now() + after);
+        match select(&mut queued.lease, patience).await {
+            Either::Left((lease, _)) => given(lease),
+            Either::Right(_) if self.lock().pool.stands(origin) => Err(Error::Full {
+                origin: origin.clone(),
+                why: "they stay busy",
+            }),
+            // None stands, and how long opening one may take is said elsewhere.
+            Either::Right(((), lease)) => given(lease.await),
         }
     }
 
@@ -148,6 +193,12 @@ impl Inner {
         let (mut head, body) = answer.map_err(failed)?.into_parts();
         {
             let mut state = self.lock();
+            if self.config.http1_idle_timeout.is_some()
+                && !lease.route.protocol.is_multiplexed()
+                && let Some(timeout) = keep_alive(&head.headers)
+            {
+                state.pool.set_idle_timeout(lease.id, timeout);
+            }
             state.stats.response_header_bytes += response_head_bytes(&head) as u64;
             if head.extensions.get::<Pushed>().is_some() {
                 // It was answered without being sent.

@@ -1,0 +1,182 @@
+//! How often one client may make origins work: so many requests a second that what is kept does not answer.
+//!
+//! ```text
+//! address -> tokens, filled at `per_second`, saved for five seconds      a table of bounded length
+//! ```
+//!
+//! Who asks for what nobody has asked for, a query string more each time, would else have every origin asked at the rate at which
+//! he can write. Whom a limit is for is an IPv4 address, or the /56 of an IPv6 one: what one house gets. When the table is full,
+//! those that have saved all they may are forgotten, which changes nothing for them; who then still finds no room shares one
+//! budget with all others who do not.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+/// Seconds for which tokens are saved up.
+const BURST_SECONDS: u64 = 5;
+/// Clients that are told apart.
+const CLIENTS: usize = 64 * 1024;
+/// The table is not gone through more often.
+const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
+/// Bits of an IPv6 address that are one client's.
+const V6_BITS: u32 = 56;
+
+/// The budgets of all clients.
+#[derive(Debug)]
+pub(crate) struct MissRate {
+    per_second: u64,
+    clients: usize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Those who found no room are under `None`.
+    budgets: BTreeMap<Option<IpAddr>, Budget>,
+    swept: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// Thousandths of a request.
+    tokens: u64,
+    filled: Instant,
+}
+
+impl MissRate {
+    /// `per_second` requests of each client; 0 is no limit.
+    pub(crate) fn new(per_second: u32) -> Self {
+        Self {
+            per_second: per_second.into(),
+            clients: CLIENTS,
+            table: Mutex::default(),
+        }
+    }
+
+    /// Whether `client` may have an origin asked `now`, which is charged then.
+    pub(crate) fn admits(&self, client: IpAddr, now: Instant) -> bool {
+        if self.per_second == 0 {
+            return true;
+        }
+        let full = self.per_second * BURST_SECONDS * 1000;
+        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = Some(source(client));
+        if !table.budgets.contains_key(&source) && table.budgets.len() >= self.clients {
+            let is_due = |swept: Instant| now.saturating_since(swept) >= BETWEEN_SWEEPS;
+            if table.swept.is_none_or(is_due) {
+                table.swept = Some(now);
+                table.budgets.retain(|_, budget| {
+                    budget.fill(now, self.per_second, full);
+                    budget.tokens < full
+                });
+            }
+            if table.budgets.len() >= self.clients {
+                source = None;
+            }
+        }
+        let budget = table.budgets.entry(source).or_insert(Budget {
+            tokens: full,
+            filled: now,
+        });
+        budget.fill(now, self.per_second, full);
+        match budget.tokens.checked_sub(1000) {
+            Some(left) => {
+                budget.tokens = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+impl Budget {
+    fn fill(&mut self, now: Instant, per_second: u64, full: u64) {
+        // Whole milliseconds are paid for; what is left of one stays due.
+        let waited = now.saturating_since(self.filled).as_millis();
+        let waited = u64::try_from(waited).unwrap_or(u64::MAX);
+        self.filled += Duration::from_millis(waited);
+        let earned = waited.saturating_mul(per_second);
+        self.tokens = self.tokens.saturating_add(earned).min(full);
+    }
+}
+
+/// Whom `address` counts for.
+fn source(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let kept = u128::MAX << (128 - V6_BITS);
+            Ipv6Addr::from(u128::from(address) & kept).into()
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: Instant = Instant::ZERO;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    /// How many of 1000 are admitted.
+    fn admitted(rate: &MissRate, from: &str, now: Instant) -> usize {
+        let from = address(from);
+        (0..1000).filter(|_| rate.admits(from, now)).count()
+    }
+
+    #[test]
+    fn a_client_has_five_seconds_worth_at_once_and_then_so_many_a_second() {
+        let rate = MissRate::new(10);
+        assert_eq!(admitted(&rate, "192.0.2.1", T0), 50);
+        assert_eq!(admitted(&rate, "192.0.2.2", T0), 50, "another has his own");
+        let second = T0 + Duration::from_secs(1);
+        assert_eq!(admitted(&rate, "192.0.2.1", second), 10);
+        let day = T0 + Duration::from_secs(86_400);
+        assert_eq!(admitted(&rate, "192.0.2.1", day), 50, "no more is saved");
+        // Who asks more often than milliseconds pass loses nothing by it.
+        let mut now = day;
+        let mut got = 0;
+        for _ in 0..10_000 {
+            now += Duration::from_micros(100);
+            got += usize::from(rate.admits(address("192.0.2.1"), now));
+        }
+        assert_eq!(got, 10);
+        assert_eq!(admitted(&MissRate::new(0), "192.0.2.1", T0), 1000);
+    }
+
+    #[test]
+    fn a_house_of_ipv6_is_one_client() {
+        let rate = MissRate::new(10);
+        assert_eq!(admitted(&rate, "2001:db8:0:100::1", T0), 50);
+        assert_eq!(admitted(&rate, "2001:db8:0:1ff::2", T0), 0);
+        assert_eq!(admitted(&rate, "2001:db8:0:200::1", T0), 50);
+        assert_eq!(admitted(&rate, "::ffff:192.0.2.1", T0), 50);
+        assert_eq!(admitted(&rate, "192.0.2.1", T0), 0);
+    }
+
+    #[test]
+    fn the_table_does_not_grow_past_its_limit_and_who_finds_no_room_shares_a_budget() {
+        let rate = MissRate {
+            clients: 3,
+            ..MissRate::new(10)
+        };
+        for client in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
+            assert_eq!(admitted(&rate, client, T0), 50);
+        }
+        assert_eq!(admitted(&rate, "192.0.2.4", T0), 50);
+        assert_eq!(admitted(&rate, "192.0.2.5", T0), 0, "the same budget");
+        assert_eq!(rate.table.lock().unwrap().budgets.len(), 3 + 1);
+        // When the others have saved all again there is room.
+        let later = T0 + Duration::from_secs(5);
+        assert_eq!(admitted(&rate, "192.0.2.5", later), 50);
+        assert_eq!(admitted(&rate, "192.0.2.4", later), 50);
+        assert_eq!(rate.table.lock().unwrap().budgets.len(), 2);
+    }
+}

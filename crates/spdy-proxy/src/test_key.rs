@@ -1,0 +1,16 @@
+//! A key of the site's own, for tests that stand under their code.
+
+use spdy_cache::key::{Key, Parts};
+
+/// The key of `target`.
+pub(crate) fn key(target: &str) -> Key {
+    let parts = Parts {
+        site: "https://site.test",
+        scheme: "https",
+        host: "site.test",
+        port: 443,
+        target,
+        rules: "",
+    };
+    Key::new(&parts).expect("no zero bytes")
+}
