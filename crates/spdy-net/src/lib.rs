@@ -27,6 +27,7 @@ pub mod certificates;
 pub mod connection;
 pub mod early_hints;
 pub mod error;
+mod growing_records;
 pub mod handler;
 mod head_clock;
 mod http1;

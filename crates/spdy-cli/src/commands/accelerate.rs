@@ -151,7 +151,8 @@ async fn accelerate(
     let authority = accelerate_setup::authority(config, printer)?;
     let identity = accelerate_setup::identity(config, &sites, &authority)?;
     let identities = Identities::new(&[], &identity, &TlsOptions::default())?;
-    let tls = ServerTls::of(&identities, &protocols, &TlsOptions::default())?;
+    let tls =
+        ServerTls::of(&identities, &protocols, &TlsOptions::default())?.with_growing_records();
     let (hits, counted) = (LimitHits::default(), Metrics::new());
     let options = ServerOptions {
         http2_push: config.learn.push,

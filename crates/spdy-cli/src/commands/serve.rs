@@ -400,7 +400,8 @@ fn server_tls(
         max: choice.tls_max,
         ..TlsOptions::default()
     };
-    Ok(ServerTls::new(&identity, &args.protocols, &options)?)
+    let tls = ServerTls::new(&identity, &args.protocols, &options)?;
+    Ok(tls.with_growing_records())
 }
 
 /// Says where it listens and what is served.

@@ -10,6 +10,7 @@ use spdy_net::calendar::Calendar;
 use spdy_net::latch::Latch;
 use spdy_net::quic::QuicEndpoint;
 use spdy_net::serve::{serve_connection, serve_quic};
+use spdy_net::tls::ServerTls;
 use spdy_netem::path::PathConfig;
 use spdy_page::head::Head;
 use spdy_page::replica::Replica;
@@ -75,6 +76,7 @@ pub(crate) fn load(
         }
     };
     let mut serve = ends::server(protocol, protocol.spoken(), options);
+    serve.tls = serve.tls.map(ServerTls::with_growing_records);
     serve.options.http2_push = options.push != Push::No;
     serve.options.quic = ends::quic(&network.server_tcp, seed);
     let stage = Stage {

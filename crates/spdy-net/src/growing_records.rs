@@ -1,0 +1,127 @@
+//! TLS records that grow as a server sends, so that what comes first can be read first.
+//!
+//! A client can decrypt a record when it has all of it. With records of 16 KiB from the first byte, the head of a
+//! page waits for twelve packets, of which an initial window of ten or three brings the last a round trip later.
+//! With these each flight ends near the end of a record:
+//!
+//! ```text
+//!   record   1  2    3       4           5  ...           12
+//!   packets  ▮  ▮▮   ▮▮▮     ▮▮▮▮        ▮▮▮▮▮  ...       ▮▮▮▮▮▮▮▮▮▮▮▮ 16 KiB, and so from here on
+//!            └────── one initial window ─┘
+//! ```
+//!
+//! That is five records more for the first 92 KB of a connection: 110 bytes of TLS 1.3, and no system call, for records
+//! that are written together leave together. What a connection sends after it was idle is not begun anew.
+
+use std::io::{self, IoSlice, Write};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::server::TlsStream;
+
+use crate::network::BoxIo;
+
+/// Bytes of a record that fill one packet of 1,500 bytes: IPv6, TCP with timestamps, and what TLS 1.2 adds (29) go off.
+const PACKET_BYTES: usize = 1_500 - 40 - 32 - 29;
+/// Bytes of the longest record (RFC 8446 §5.1).
+const FULL_BYTES: usize = 1 << 14;
+/// Bytes of many small writes that are joined at a time.
+const JOINED_BYTES: usize = FULL_BYTES;
+
+/// A server's TLS connection whose records grow.
+pub(crate) struct GrowingRecords {
+    tls: TlsStream<BoxIo>,
+    /// Bytes of the next record, if there are as many.
+    next: usize,
+}
+
+impl GrowingRecords {
+    pub(crate) fn new(tls: TlsStream<BoxIo>) -> Self {
+        let next = PACKET_BYTES;
+        Self { tls, next }
+    }
+
+    fn is_grown(&self) -> bool {
+        self.next == FULL_BYTES
+    }
+
+    /// A record of that many bytes was made: if it was as long as it might be, the next may be a packet longer.
+    fn made(&mut self, bytes: usize) {
+        if bytes == self.next {
+            self.next = FULL_BYTES.min(self.next + PACKET_BYTES);
+        }
+    }
+}
+
+impl AsyncRead for GrowingRecords {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tls).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for GrowingRecords {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let mut taken = 0;
+        // All but the last wait inside the session; the last takes them along.
+        while !this.is_grown() && buf.len() - taken > this.next {
+            let piece = &buf[taken..][..this.next];
+            let made = this.tls.get_mut().1.writer().write(piece)?;
+            taken += made;
+            this.made(made);
+            if made < piece.len() {
+                break; // it holds no more
+            }
+        }
+        let rest = &buf[taken..];
+        let last = match this.is_grown() {
+            true => rest,
+            false => &rest[..rest.len().min(this.next)],
+        };
+        match Pin::new(&mut this.tls).poll_write(cx, last) {
+            Poll::Ready(Ok(made)) => {
+                this.made(made);
+                Poll::Ready(Ok(taken + made))
+            }
+            Poll::Pending if taken > 0 => Poll::Ready(Ok(taken)),
+            other => other,
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_grown() {
+            return Pin::new(&mut self.get_mut().tls).poll_write_vectored(cx, bufs);
+        }
+        let mut joined = Vec::new();
+        for buf in bufs {
+            let room = JOINED_BYTES - joined.len();
+            joined.extend_from_slice(&buf[..buf.len().min(room)]);
+        }
+        self.poll_write(cx, &joined)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tls).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().tls).poll_shutdown(cx)
+    }
+}
