@@ -174,7 +174,7 @@ impl Policies {
                 // Browsers read a policy in bytes that are no text; we do not, so nothing is moved under it.
                 let Ok(text) = value.to_str() else {
                     if is_enforced {
-                        policies.original.push(Policy::parse("default-src 'none'"));
+                        policies.add_unreadable();
                     }
                     values.push(value.clone());
                     continue;
@@ -205,6 +205,11 @@ impl Policies {
         self.original.extend(text.split(',').map(Policy::parse));
         self.rewritten.extend(now.split(',').map(Policy::parse));
         rewritten
+    }
+
+    /// Adds one that we do not read, and browsers do: nothing is moved under it.
+    pub fn add_unreadable(&mut self) {
+        self.original.push(Policy::parse("default-src 'none'"));
     }
 
     /// Whether they allowed `url` as `kind` as they came.

@@ -19,7 +19,9 @@ const HTML: &str = "http://www.w3.org/1999/xhtml";
 /// Rewrites the attributes of `element`, and says what its text is.
 pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     let tag = element.tag_name();
-    let reason = if element.has_attribute(OPT_OUT) {
+    let reason = if is_malformed(element) {
+        Some(Reason::MalformedTag)
+    } else if element.has_attribute(OPT_OUT) {
         Some(Reason::OptOut)
     } else if with_cookies(element)
         || page.media_with_cookies && matches!(tag.as_str(), "source" | "track")
@@ -38,7 +40,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
                 }
             }
         }
-        "meta" => meta(page, element),
+        "meta" => meta(page, element, reason.as_ref()),
         // In SVG it is no link, and no void element either: to remove it would be to remove all that follows.
         "link" if element.namespace_uri() == HTML => link(page, element, reason.as_ref()),
         "script" => script(page, element, reason.as_ref()),
@@ -88,11 +90,23 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     url(page, element, "background", Kind::Image, reason.as_ref());
     lazy(page, element, &tag, reason.as_ref());
     if let Some(source) = element.get_attribute("style")
-        && reason != Some(Reason::OptOut)
+        && !is_left(reason.as_ref())
         && let Some(written) = page.judge_style(&source)
     {
         write(element, "style", &written);
     }
+}
+
+/// Whether it would be another tag once it is written anew: `=` after a blank is read as the value of what stands before,
+/// after a slash as the begin of a name.
+fn is_malformed(element: &Element<'_, '_>) -> bool {
+    let mut attributes = element.attributes().iter();
+    attributes.any(|attribute| attribute.name().starts_with('='))
+}
+
+/// Whether the element stays as it is, whatever it names.
+fn is_left(reason: Option<&Reason>) -> bool {
+    matches!(reason, Some(Reason::OptOut | Reason::MalformedTag))
 }
 
 fn with_cookies(element: &Element<'_, '_>) -> bool {
@@ -174,7 +188,7 @@ fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Optio
     }
 }
 
-fn meta(page: &mut Page, element: &mut Element<'_, '_>) {
+fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
     let is_policy = element
         .get_attribute("http-equiv")
         .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-security-policy"));
@@ -182,6 +196,10 @@ fn meta(page: &mut Page, element: &mut Element<'_, '_>) {
     let Some(text) = content.as_deref().and_then(|content| page.meant(content)) else {
         return;
     };
+    if reason == Some(&Reason::MalformedTag) {
+        page.policies.add_unreadable();
+        return;
+    }
     let rules = page.rules.clone();
     if let Some(written) = page.policies.add(&rules, &text) {
         let written = page.spelled(&written);
@@ -191,7 +209,7 @@ fn meta(page: &mut Page, element: &mut Element<'_, '_>) {
 
 fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
     // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
-    if element.namespace_uri() == HTML && reason != Some(&Reason::OptOut) {
+    if element.namespace_uri() == HTML && !is_left(reason) {
         page.held.open(Embedded::Style);
     } else {
         page.held.close();
@@ -209,9 +227,7 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
             Kind::Script
         }
         LinkUse::Connect => {
-            if let Some(href) = element
-                .get_attribute("href")
-                .filter(|_| reason != Some(&Reason::OptOut))
+            if let Some(href) = element.get_attribute("href").filter(|_| !is_left(reason))
                 && let Some(href) = page.meant(&href).map(Cow::into_owned)
                 && page.place().drops_connect(&href)
             {
@@ -239,7 +255,7 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
     match kind.as_str() {
         "importmap" => {
             page.has_import_map = true;
-            if reason != Some(&Reason::OptOut) && !element.has_attribute("src") {
+            if !is_left(reason) && !element.has_attribute("src") {
                 page.held.open(Embedded::ImportMap);
             }
         }
@@ -284,6 +300,7 @@ fn fetched(
         .as_deref()
         .filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
     if pinned.is_some()
+        && reason != Some(&Reason::MalformedTag)
         && let Some(marked) = marked(page, &source)
     {
         // Told of as it will be asked for; it stays where it is, for it is the site's own.
@@ -341,7 +358,7 @@ fn known(page: &Page, source: &str, metadata: &str) -> Pinned {
 /// If the page has one further down, browsers that take several merge both; the others would have refused the
 /// page's own, which comes after a module.
 fn import_map_before(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
-    if page.has_import_map || reason == Some(&Reason::OptOut) {
+    if page.has_import_map || is_left(reason) {
         return;
     }
     page.has_import_map = true;

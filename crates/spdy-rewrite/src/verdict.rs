@@ -48,6 +48,9 @@ pub enum Reason {
     /// The element says `data-no-spdy`.
     #[error("the element says data-no-spdy")]
     OptOut,
+    /// An attribute's name begins with `=` (`<img a/=b>`), so that the tag would be read otherwise if it were written anew.
+    #[error("the tag is malformed")]
+    MalformedTag,
     /// The load sends cookies, and a moved request has none.
     #[error("the load wants credentials")]
     Credentials,
@@ -87,6 +90,7 @@ impl Reason {
             Self::Refused(refusal) => refusal.name(),
             Self::Document => "document",
             Self::OptOut => "opt-out",
+            Self::MalformedTag => "malformed-tag",
             Self::Credentials => "credentials",
             Self::Policy => "policy",
             Self::Integrity => "integrity",

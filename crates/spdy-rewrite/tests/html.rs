@@ -611,3 +611,18 @@ fn references_are_told_as_the_page_streams_by() {
     assert_eq!(rewriter.take_references().len(), 1);
     assert_eq!(rewriter.end(&mut out).moved, 2);
 }
+
+#[test]
+fn a_tag_that_would_be_read_otherwise_if_it_were_written_anew_stays() {
+    // Browsers see one tag, with an attribute named `=`; with a blank for the slash the value would be markup.
+    stays("<img src=https://cdn.test/a.png alt/=='><script src=//cdn.test/evil.js></script>'>");
+    stays("<link rel=preconnect href=https://cdn.test x/=y><p style='' x/=y>");
+    stays("<style x/=y>@import 'https://cdn.test/a.css';</style>");
+    stays(
+        "<meta http-equiv=content-security-policy content='img-src https://cdn.test' x/=y><img src=https://cdn.test/a.png>",
+    );
+    becomes(
+        "<img src=https://cdn.test/a.png alt= =y>",
+        "<img src=\"{cdn}/a.png\" alt= =y>",
+    );
+}

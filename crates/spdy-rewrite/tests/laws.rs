@@ -31,7 +31,7 @@ fn rewritten(rules: &Arc<Rules>, pieces: &[&[u8]]) -> Vec<u8> {
 
 /// Pages full of what matters here, and of what browsers put up with.
 fn any_page() -> impl Strategy<Value = Vec<u8>> {
-    const PIECES: [&str; 29] = [
+    const PIECES: [&str; 31] = [
         "<img src=https://cdn.test/a.png>",
         "<img srcset='https://cdn.test/a,b.png 1x, //cdn.test/c.png 2x'",
         "<link rel=preconnect href=https://cdn.test>",
@@ -39,6 +39,8 @@ fn any_page() -> impl Strategy<Value = Vec<u8>> {
         "<link rel=stylesheet integrity=sha256-AA href=/own.css>",
         "<",
         "img src=//cdn.test/a.png>",
+        "<img src=//cdn.test/a.png a/='><i'",
+        "<i data-src='//cdn.test/a.png' a/='>",
         "<script type=module src=https://cdn.test/m.js>",
         "<script type=importmap>{\"imports\":{\"a\":\"https://cdn.test/a.js\"}}",
         "</script>",
