@@ -34,6 +34,7 @@ use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
 use crate::accelerator::choice::Accelerator;
+use crate::accelerator::site::Operator;
 use crate::accelerator::{self, Seen};
 use crate::ends;
 use crate::measure::Load;
@@ -57,6 +58,8 @@ pub struct Page {
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
+    /// What an accelerator before it is told; without it, to move everything.
+    operator: Option<Operator>,
     /// What a browser sees through an accelerator, in plain text and in TLS; each made when the first load wants it.
     seen: [OnceLock<Result<Box<Seen>, String>>; 2],
 }
@@ -102,8 +105,24 @@ impl Page {
             pushing: Default::default(),
             by_request,
             hints: Vec::new(),
+            operator: None,
             seen: Default::default(),
         }
+    }
+
+    /// The same behind accelerators that move what `operator` says.
+    #[must_use]
+    pub fn accelerated_by(self, operator: Operator) -> Self {
+        Self {
+            operator: Some(operator),
+            seen: Default::default(),
+            ..self
+        }
+    }
+
+    /// What accelerators before it are told, if not to move everything.
+    pub(crate) fn operator(&self) -> Option<&Operator> {
+        self.operator.as_ref()
     }
 
     /// The same with these nodes hinted at; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
@@ -234,9 +253,13 @@ impl Page {
 
     /// Every exchange that asks for the same as `exchange`, itself among them.
     pub(crate) fn answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = &Exchange> {
-        self.by_request[&key_of(exchange)]
-            .iter()
-            .map(|&index| &self.replica.exchanges[index])
+        let indexes = self.indexes_of_answers_to(exchange);
+        indexes.map(|index| &self.replica.exchanges[index])
+    }
+
+    /// Likewise, by index.
+    pub(crate) fn indexes_of_answers_to(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
+        self.by_request[&key_of(exchange)].iter().copied()
     }
 
     /// The ports that the page's URLs lead to, once their scheme is `https` (if `secure`) or `http`.

@@ -62,7 +62,7 @@ impl FromStr for Deployment {
 }
 
 /// Whether two hosts have one registrable domain, or are the same.
-fn is_same_site(one: &str, other: &str) -> bool {
+pub(crate) fn is_same_site(one: &str, other: &str) -> bool {
     // In URLs an address of IPv6 has brackets, elsewhere it has none.
     let [one, other] = [one, other].map(|host| host.trim_matches(['[', ']']));
     let site = |host: &str| {

@@ -31,16 +31,25 @@ impl<'a> Expected<'a> {
         }
     }
 
-    /// `text`, and the status of `exchange`. What failed at the origin is answered with the status alone, or a word of the
-    /// accelerator's own, where nobody is to have the origin's.
-    pub(crate) fn text(exchange: &Exchange, text: &'a [u8]) -> Self {
-        let status = exchange.status();
-        let has_body = head::has_body(&exchange.method, status.unwrap_or(200));
+    /// As [`of`](Self::of) behind an accelerator: `answers` with their texts, `want_bytes` of them that of the exchange itself. What
+    /// failed at the origin is answered with the status alone, or a word of the accelerator's own, where nobody is to have the
+    /// origin's.
+    pub(crate) fn texts(
+        answers: impl Iterator<Item = (&'a Exchange, &'a [u8])>,
+        want_bytes: usize,
+    ) -> Self {
+        let answer = |(exchange, text): (&'a Exchange, &'a [u8])| {
+            let status = exchange.status();
+            let has_body = head::has_body(&exchange.method, status.unwrap_or(200));
+            (status, if has_body { text } else { &[] })
+        };
+        let possible: Vec<(Option<u16>, &[u8])> = answers.map(answer).collect();
+        let has_failed = possible.iter().any(|(status, _)| *status >= Some(400));
         Self {
-            possible: vec![(status, if has_body { text } else { &[] })],
+            possible,
             arrived: 0,
-            want_bytes: text.len(),
-            any_from: status.filter(|status| *status >= 400).map(|_| 400),
+            want_bytes,
+            any_from: has_failed.then_some(400),
         }
     }
 

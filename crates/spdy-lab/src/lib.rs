@@ -10,6 +10,7 @@
 //! `docs/lab.md` tells how we measure, and what was left out.
 
 pub mod accelerator;
+pub mod audit;
 pub mod browser;
 pub mod cache;
 #[cfg(target_os = "linux")]

@@ -292,7 +292,9 @@ impl<'a> Tab<'a> {
         let number = self.page.graph().nodes[node].exchange;
         let whole = self.through.and_then(|through| through.body(number));
         let text = whole.and_then(|whole| whole.text.as_ref());
-        let (Some(whole), Some(text), Some(coding)) = (whole, text, Coding::of(headers)) else {
+        let (Some(through), Some(whole), Some(text), Some(coding)) =
+            (self.through, whole, text, Coding::of(headers))
+        else {
             let answers = self.page.answers_to(exchange);
             return (None, Expected::of(answers, exchange));
         };
@@ -302,7 +304,13 @@ impl<'a> Tab<'a> {
         };
         let expected = match whole.is_replaced {
             true => Expected::anything(),
-            false => Expected::text(exchange, text),
+            false => {
+                let text_of = |index| through.body(index)?.text.as_deref();
+                let exchanges = &self.page.replica().exchanges;
+                let answers = self.page.indexes_of_answers_to(exchange);
+                let texts = answers.filter_map(|at| Some((&exchanges[at], text_of(at)?)));
+                Expected::texts(texts, text.len())
+            }
         };
         (Some(plain), expected)
     }

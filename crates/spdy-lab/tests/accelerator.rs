@@ -335,3 +335,41 @@ fn what_names_no_scheme_is_moved_whichever_the_load_has() {
         assert_eq!(load.waterfall[1].url, moved);
     }
 }
+
+/// As Chromium records it: the second request of a page for the same image asks whether the first answer is still good.
+#[test]
+fn what_a_page_asks_for_twice_may_come_as_either_answer() {
+    let (image, mut again) = (
+        image("http://img.test/a.png"),
+        image("http://img.test/a.png"),
+    );
+    again.response_head = Bytes::from_static(b"HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n");
+    again.body = Bytes::new();
+    let html = "<img src=//img.test/a.png>";
+    let page = Page::new(page(html, vec![image, again]));
+    for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+        load(&page, RaceProtocol::Spdy, &through(accelerator));
+    }
+}
+
+/// A browser says of a request whether it goes to another site, and a moved one does not.
+#[test]
+fn what_was_recorded_of_another_site_is_asked_for_as_the_sites_own() {
+    let of_browser = |mut exchange: Exchange, fields: &[(&str, &str)]| {
+        for (name, value) in fields {
+            exchange.request_head = head::with_field(&exchange.request_head, name, Some(value));
+        }
+        exchange
+    };
+    let fields = [
+        ("Sec-Fetch-Dest", "image"),
+        ("Sec-Fetch-Mode", "no-cors"),
+        ("Sec-Fetch-Site", "cross-site"),
+    ];
+    let image = of_browser(image("http://img.test/a.png"), &fields);
+    let page = Page::new(page("<img src=//img.test/a.png>", vec![image]));
+    for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+        let load = load(&page, RaceProtocol::Spdy, &through(accelerator));
+        assert_eq!((hosts(&load).len(), load.connections), (1, 1));
+    }
+}

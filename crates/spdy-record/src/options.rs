@@ -55,6 +55,14 @@ pub struct Resolve {
     address: IpAddr,
 }
 
+impl Resolve {
+    /// Host or pattern, port, and address.
+    #[must_use]
+    pub fn parts(&self) -> (&str, u16, IpAddr) {
+        (&self.host, self.port, self.address)
+    }
+}
+
 /// What is no [`Resolve`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is not HOST:PORT:ADDRESS")]

@@ -1,7 +1,7 @@
 //! `spdy accelerate`: a caching reverse proxy that folds a page's hosts into one session.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -34,6 +34,8 @@ use spdy_proxy::upstream::Upstream;
 use spdy_proxy::visit::Visit;
 use url::Url;
 
+#[cfg(unix)]
+use crate::commands::accelerate_audit;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
@@ -43,7 +45,11 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// What `spdy accelerate` is asked.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// The configuration, TOML
     #[arg(value_name = "CONFIG", required_unless_present = "origin")]
     config: Option<PathBuf>,
@@ -80,10 +86,25 @@ pub(crate) struct Args {
     limits: Limits,
 }
 
+/// What else is asked of an accelerator than to run.
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Say what an accelerator would do for a page: what moves, what stays and why, and what that saves
+    ///
+    /// Every resource of the page goes through the rules and the rewriter that ship. The page is then loaded in virtual time: by a client
+    /// that asks every host itself, through an accelerator that was just started, and through one that has the page. A URL is loaded by
+    /// Chromium, if there is one, else its text and what that names are fetched; which of the two it was is told. Without
+    /// --config all is listed that listing moves. The exit code is 1 if a load did not get all of its page.
+    #[cfg(unix)]
+    #[command(after_help = accelerate_audit::EXAMPLES)]
+    Audit(accelerate_audit::Args),
+}
+
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy accelerate --origin https://www.example.com --tls 127.0.0.1:8443 --write-ca ca.pem"
     "spdy accelerate site.toml --check"
     "spdy accelerate site.toml --verbose --json"
+    "spdy accelerate audit https://www.example.com/"
 };
 
 /// The line of `--json`.
@@ -97,6 +118,11 @@ struct Ready<'a> {
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    match &args.command {
+        #[cfg(unix)]
+        Some(Command::Audit(args)) => return accelerate_audit::run(args, printer),
+        None => {}
+    }
     let config = read(args)?;
     let secret = accelerate_setup::secret(&config)?;
     let sites = accelerate_setup::compile(&config, &secret)?;
@@ -112,14 +138,18 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The configuration at `path`.
+pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    let config = Config::read(&text);
+    Ok(config.map_err(|error| Usage(format!("{}: {error}", path.display())))?)
+}
+
 /// The configuration, with what the command line says instead.
 fn read(args: &Args) -> anyhow::Result<Config> {
     let mut config = match (&args.config, &args.origin) {
-        (Some(path), _) => {
-            let text = std::fs::read_to_string(path);
-            let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-            Config::read(&text).map_err(|error| Usage(format!("{}: {error}", path.display())))?
-        }
+        (Some(path), _) => read_config(path)?,
         (None, Some(origin)) => {
             Config::of_origin(origin).map_err(|error| Usage(error.to_string()))?
         }

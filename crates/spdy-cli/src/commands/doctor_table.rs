@@ -155,7 +155,7 @@ fn describe(finding: &Finding, examination: &Examination) -> String {
 }
 
 /// A URL without its scheme, its middle left out if it is long.
-fn short(url: &str) -> String {
+pub(super) fn short(url: &str) -> String {
     let url = url.split_once("://").map_or(url, |(_, rest)| rest);
     let chars: Vec<char> = url.chars().collect();
     if chars.len() <= URL_CHARS {

@@ -1,12 +1,20 @@
 //! A file for each command: its arguments, and what it does with them.
 
 pub(crate) mod accelerate;
+#[cfg(unix)]
+mod accelerate_audit;
+#[cfg(unix)]
+mod accelerate_audit_page;
+#[cfg(unix)]
+mod accelerate_audit_view;
 mod accelerate_metrics;
 mod accelerate_setup;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;
 mod count;
+#[cfg(unix)]
+mod crawl;
 pub(crate) mod doctor;
 mod doctor_table;
 pub(crate) mod fetch;

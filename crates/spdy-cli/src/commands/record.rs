@@ -49,7 +49,7 @@ pub(crate) struct Args {
 /// Which browser, and what it believes.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Browser")]
-struct BrowserArgs {
+pub(crate) struct BrowserArgs {
     /// Chromium or Chrome [default: the first of their names in PATH]
     #[arg(long, value_name = "PATH")]
     browser: Option<PathBuf>,
@@ -65,6 +65,29 @@ struct BrowserArgs {
     /// Believe any certificate
     #[arg(short = 'k', long)]
     insecure: bool,
+}
+
+impl BrowserArgs {
+    /// How a page is recorded, by what was said of the browser.
+    pub(super) fn options(&self) -> RecordOptions {
+        RecordOptions {
+            browser: self.browser.clone(),
+            browser_arguments: self.browser_arg.clone(),
+            resolve: self.resolve.clone(),
+            insecure: self.insecure,
+            ..RecordOptions::default()
+        }
+    }
+
+    /// Whether any certificate is believed.
+    pub(super) fn insecure(&self) -> bool {
+        self.insecure
+    }
+
+    /// Addresses that names are to have.
+    pub(super) fn resolve(&self) -> &[Resolve] {
+        &self.resolve
+    }
 }
 
 /// When a page is done, and what its scripts see.
@@ -115,14 +138,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     let options = RecordOptions {
-        browser: args.browser.browser.clone(),
-        browser_arguments: args.browser.browser_arg.clone(),
         timeout: args.page.timeout,
         settle: args.page.settle,
-        resolve: args.browser.resolve.clone(),
-        insecure: args.browser.insecure,
         pin: args.page.pin,
-        ..RecordOptions::default()
+        ..args.browser.options()
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -246,7 +265,7 @@ async fn record_page(
     })
 }
 
-async fn record_once(
+pub(super) async fn record_once(
     url: &Url,
     options: &RecordOptions,
     bar: &ProgressBar,

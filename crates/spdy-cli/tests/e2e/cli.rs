@@ -42,6 +42,7 @@ fn help_is_as_it_was() {
     for command in [
         "",
         "accelerate",
+        "accelerate audit",
         "race",
         "doctor",
         "serve",

@@ -6,6 +6,8 @@
 
 mod accelerate;
 mod accelerate_abuse;
+#[cfg(unix)]
+mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
 mod bench;

@@ -11,16 +11,19 @@
 //! cache did not win. The resolver stands at the end of the access link for both.
 //!
 //! - `choice.rs`: whether there is one, and what it has.
-//! - `site.rs`: its configuration for a page: the page's own name is the site, every other host is listed with all kinds.
+//! - `site.rs`: its configuration for a page: the page's own name is the site; what is moved an operator wrote, else every other host
+//!   is listed with all kinds.
 //! - `seen.rs`: the page as a browser sees it: its text rewritten by the code that ships, resources asked for where that text
 //!   has them. What a script asks for by a URL of its own making stays at its own host: scripts are never rewritten.
+//! - `fate.rs`: what thereby becomes of each resource, and why.
 //! - `node.rs`: origins and accelerator in virtual time, and the load.
 
 pub mod choice;
+pub mod fate;
+pub mod site;
 
 mod node;
 mod seen;
-mod site;
 
 pub(crate) use node::load;
 pub(crate) use seen::{Seen, Through};

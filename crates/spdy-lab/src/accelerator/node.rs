@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
@@ -12,8 +11,6 @@ use spdy_net::quic::QuicEndpoint;
 use spdy_net::serve::{serve_connection, serve_quic};
 use spdy_net::tls::ServerTls;
 use spdy_netem::path::PathConfig;
-use spdy_page::head::Head;
-use spdy_page::replica::Replica;
 use spdy_proxy::config::{CacheConfig, LearnConfig, UpstreamConfig};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::upstream::Upstream;
@@ -126,7 +123,7 @@ fn accelerator(
     seed: u64,
 ) -> Arc<Proxy> {
     let shared = SharedRuntime::new(runtime.clone());
-    let calendar = Calendar::FromOrigin(hour(page.replica()));
+    let calendar = Calendar::FromOrigin(site::hour(page.replica()));
     let behind = NetworkConfig {
         path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
         client_tcp: network.server_tcp,
@@ -150,7 +147,9 @@ fn accelerator(
         early_hints: options.hints,
         prefetch: options.prefetch,
     };
-    let cache = CacheConfig::default();
+    let cache = page
+        .operator()
+        .map_or_else(CacheConfig::default, |it| it.cache.clone());
     Proxy::new(
         seen.sites.clone(),
         upstream,
@@ -159,16 +158,6 @@ fn accelerator(
         shared,
         calendar,
     )
-}
-
-/// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
-fn hour(replica: &Replica) -> SystemTime {
-    let head = Head::parse(&replica.document().response_head);
-    let answered = || httpdate::parse_http_date(head?.value("date")?).ok();
-    let recorded = replica.recorded.map(SystemTime::from);
-    recorded
-        .or_else(answered)
-        .unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
 }
 
 /// Puts the replica's hosts behind the accelerator, each in plain text and in TLS, and at the ports that its URLs say.

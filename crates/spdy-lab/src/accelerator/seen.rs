@@ -12,18 +12,24 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use spdy_cache::freshness::Times;
+use spdy_cache::policy::{Policy, SetCookie};
+use spdy_cache::storable::may_store;
 use spdy_page::coding;
-use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_proxy::sites::{Site, Sites};
 use spdy_proxy::transform::{self, Rewriter};
-use spdy_proxy::wanted::Wanted;
+use spdy_proxy::wanted::{Refused, Wanted};
+use spdy_rewrite::hygiene::{self, Answer};
 use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::verdict::Reason;
 use url::{Position, Url};
 
-use crate::accelerator::site;
+use crate::accelerator::fate::{self, Fate, Left};
+use crate::accelerator::site::{self, Operator, hour};
 use crate::browser::Page;
 use crate::recorded_request::request_of;
 
@@ -42,6 +48,10 @@ pub(crate) struct Seen {
     /// The names that lead to the accelerator.
     pub(crate) names: Vec<String>,
     pub(crate) sites: Sites,
+    /// What becomes of each node of the page.
+    pub(crate) fates: Vec<Fate>,
+    /// Of each node, for how many seconds the accelerator may give its answer to everyone; `None` if it may keep none of it.
+    pub(crate) kept: Vec<Option<u64>>,
 }
 
 /// What comes through the accelerator, and what it is.
@@ -85,8 +95,8 @@ impl Through {
     }
 }
 
-/// What a text names, by [place]: the target that it is moved to.
-type Named = BTreeMap<String, String>;
+/// What a text names, by [place]: the target that it is moved to, or why it stays.
+type Named = BTreeMap<String, Result<String, Left>>;
 
 impl Seen {
     /// `page` through an accelerator whose clients come in TLS if `secure`.
@@ -96,14 +106,15 @@ impl Seen {
     /// Why there can be none before it.
     pub(crate) fn of(page: &Page, secure: bool) -> Result<Self, String> {
         let (original, graph) = (page.replica(), page.graph());
-        let names = site::names(original, graph)?;
-        let sites = site::sites(original, &names, secure)?;
+        let names = site::names(original, graph, page.operator())?;
+        let sites = site::sites(original, &names, secure, page.operator())?;
         let site = sites.find(&names[0]).expect("its own name").clone();
         let sight = Sight {
             original,
             site,
             names: names.iter().cloned().collect(),
             secure,
+            operator: page.operator(),
         };
         let mut replica = original.clone();
         let mut seen_graph = graph.clone();
@@ -111,12 +122,15 @@ impl Seen {
         let mut redirects: Vec<Option<Redirected>> = vec![None; graph.nodes.len()];
         let mut bodies: Vec<Option<Whole>> = Vec::new();
         bodies.resize_with(replica.exchanges.len(), || None);
+        let mut fates: Vec<Fate> = Vec::with_capacity(graph.nodes.len());
+        let mut kept = vec![None; graph.nodes.len()];
         for (number, node) in graph.nodes.iter().enumerate() {
             let exchange = &original.exchanges[node.exchange];
             let parent = node.parent();
             let redirected = parent.and_then(|parent| redirects[parent]);
             if redirected == Some(Redirected::Refused) {
                 seen_graph.nodes[number].trigger = NOWHERE;
+                fates.push(Fate::Left(Left::NamedByLeft));
                 continue;
             }
             let followed = parent.filter(|_| redirected == Some(Redirected::Followed));
@@ -134,19 +148,36 @@ impl Seen {
                 _ if sight.is_own(&exchange.url) => Some(head::target(&exchange.url)),
                 (None, Some(parent)) => {
                     let named = texts[parent].as_ref();
-                    named.and_then(|named| named.get(place(&exchange.url)).cloned())
+                    let named = named.and_then(|named| named.get(place(&exchange.url)));
+                    named.and_then(|named| named.clone().ok())
                 }
                 (None, None) => None,
             };
-            let Some(target) = target else { continue };
+            let Some(target) = target else {
+                let above = parent.map(|parent| (&graph.nodes[parent], &fates[parent]));
+                let named = parent.and_then(|parent| texts[parent].as_ref());
+                fates.push(sight.left(exchange, node, above, named));
+                continue;
+            };
             let is_own = sight.is_own(&exchange.url) && followed.is_none();
+            // Under the site's name a browser calls it what it then is.
+            let exchange = &match is_own {
+                true => exchange.clone(),
+                false => of_one_origin(exchange),
+            };
             redirects[number] =
                 (node.is_redirect && !is_own).then(|| sight.redirected(exchange, &target));
+            fates.push(match is_own {
+                true => Fate::Own,
+                false => sight.moved(exchange, &target, redirects[number]),
+            });
+            kept[number] = sight.kept(exchange, &target);
             let rewritten = sight.rewrite(exchange, &target);
             let changed = &mut replica.exchanges[node.exchange];
             if !is_own {
                 changed.url = sight.on_site(&target)?;
                 changed.address = None;
+                changed.request_head = exchange.request_head.clone();
             }
             let whole = match rewritten {
                 Some((text, references)) => {
@@ -184,6 +215,8 @@ impl Seen {
             through: Through { bodies, nodes },
             names,
             sites,
+            fates,
+            kept,
         })
     }
 }
@@ -203,6 +236,7 @@ struct Sight<'a> {
     site: Arc<Site>,
     names: BTreeSet<String>,
     secure: bool,
+    operator: Option<&'a Operator>,
 }
 
 impl Sight<'_> {
@@ -251,10 +285,120 @@ impl Sight<'_> {
         }
     }
 
+    /// Why `exchange` stays where it is, which `above` leads to: the node, and what becomes of that; `named` is what its text names,
+    /// if it is rewritten.
+    fn left(
+        &self,
+        exchange: &Exchange,
+        node: &Node,
+        above: Option<(&Node, &Fate)>,
+        named: Option<&Named>,
+    ) -> Fate {
+        let rule = |reason| Left::Rule {
+            reason,
+            named: None,
+        };
+        if self
+            .site
+            .rules
+            .is_own(exchange.url.host_str().unwrap_or_default())
+        {
+            return Fate::Own;
+        }
+        let told = named.and_then(|named| named.get(place(&exchange.url)));
+        let why = match (told, above) {
+            (Some(Err(why)), _) => why.clone(),
+            _ if node.kind == Kind::Document => rule(Reason::Document),
+            (_, Some((above, Fate::Left(_)))) if names_things(above) => Left::NamedByLeft,
+            (_, Some((above, _))) if names_things(above) && named.is_none() => Left::TextPassed,
+            (_, Some((above, Fate::Left(why)))) if above.is_redirect => why.clone(),
+            _ => Left::Unnamed,
+        };
+        Fate::Left(why)
+    }
+
+    /// What becomes of `exchange`, which was moved to `target`, by its answer.
+    fn moved(&self, exchange: &Exchange, target: &str, redirected: Option<Redirected>) -> Fate {
+        match redirected {
+            Some(Redirected::Followed) => return Fate::Moved,
+            Some(Redirected::Direct) => return Fate::Left(Left::Direct),
+            Some(Redirected::Refused) | None => {}
+        }
+        let answer = response_of(exchange);
+        let wanted = match self.read(exchange, target) {
+            Some(Ok(wanted)) => wanted,
+            Some(Err(Refused::Rule(refusal))) => return Fate::Left(Left::Refused(refusal)),
+            Some(Err(_)) | None => return Fate::Left(Left::Direct),
+        };
+        let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
+            return Fate::Moved;
+        };
+        match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
+            Answer::Serve(_) | Answer::Bare(_) => Fate::Moved,
+            Answer::Direct(_) => Fate::Left(Left::Direct),
+            Answer::Refuse(refusal) => Fate::Left(Left::Refused(refusal)),
+        }
+    }
+
+    /// For how many seconds the answer that was recorded may be given to everyone who asks for `target`.
+    fn kept(&self, exchange: &Exchange, target: &str) -> Option<u64> {
+        let wanted = self.wanted(exchange, target)?;
+        let (status, headers) = response_of(exchange)?;
+        let mut answer = http::Response::new(()).into_parts().0;
+        (answer.status, answer.headers) = (status, headers);
+        let now = hour(self.original);
+        let policy = self.policy(&wanted);
+        let times = Times {
+            requested: now,
+            received: now,
+        };
+        let stored = may_store(&policy, &wanted.ask, &answer, times).ok()?;
+        u64::try_from(stored.ttl(now)).ok()
+    }
+
+    /// The policy that the accelerator has for such a thing.
+    fn policy(&self, wanted: &Wanted) -> Policy {
+        match wanted.moved {
+            Some(_) => Policy {
+                set_cookie: SetCookie::Strip,
+                ..Policy::third_party()
+            },
+            None => Policy {
+                store_after_cookie: self.operator.is_some_and(|it| it.cache.after_cookies),
+                ..Policy::site()
+            },
+        }
+    }
+
     fn wanted(&self, exchange: &Exchange, target: &str) -> Option<Wanted> {
+        self.read(exchange, target)?.ok()
+    }
+
+    /// The request for `target` as the accelerator reads it; `None` if it makes no request.
+    fn read(&self, exchange: &Exchange, target: &str) -> Option<Result<Wanted, Refused>> {
         let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
         asked.uri = target.parse().ok()?;
-        Wanted::read(&self.site, &self.site.name, None, asked).ok()
+        Some(Wanted::read(&self.site, &self.site.name, None, asked))
+    }
+}
+
+/// Whether other resources stand in the text of `node`.
+fn names_things(node: &Node) -> bool {
+    matches!(node.kind, Kind::Document | Kind::Stylesheet) && !node.is_redirect
+}
+
+/// `exchange` as a browser asks for it that finds it under the page's own origin.
+fn of_one_origin(exchange: &Exchange) -> Exchange {
+    let field = "sec-fetch-site";
+    let recorded = Head::parse(&exchange.request_head);
+    let says = recorded.is_some_and(|head| head.value(field).is_some());
+    let request_head = match says {
+        true => head::with_field(&exchange.request_head, field, Some("same-origin")),
+        false => exchange.request_head.clone(),
+    };
+    Exchange {
+        request_head,
+        ..exchange.clone()
     }
 }
 
@@ -283,11 +427,27 @@ fn decoded(exchange: &Exchange) -> Option<Bytes> {
 }
 
 fn named(references: Vec<Reference>) -> Named {
-    let moved = references.into_iter().filter_map(|reference| {
-        let url = Url::parse(&reference.url).ok()?;
-        Some((place(&url).to_owned(), reference.outcome.ok()?))
-    });
-    moved.collect()
+    let mut named = Named::new();
+    for reference in references {
+        let Ok(url) = Url::parse(&reference.url) else {
+            continue;
+        };
+        let place = place(&url).to_owned();
+        let kind = reference.kind;
+        let outcome = reference.outcome.map_err(|reason| {
+            let named = Some(Box::new(fate::Named { url, kind }));
+            Left::Rule { reason, named }
+        });
+        // What stands twice in a text is asked for where it can be had.
+        let told = named.entry(place);
+        told.and_modify(|told| {
+            if told.is_err() {
+                told.clone_from(&outcome);
+            }
+        })
+        .or_insert(outcome);
+    }
+    named
 }
 
 /// Host, port and target of `url`: a load may have another scheme than the recording.
@@ -305,7 +465,7 @@ fn move_offsets(
 ) {
     let anew = PageGraph::of(replica);
     let exchange_of: Vec<usize> = graph.nodes.iter().map(|node| node.exchange).collect();
-    let places: BTreeMap<usize, &spdy_page::graph::Node> = anew
+    let places: BTreeMap<usize, &Node> = anew
         .nodes
         .iter()
         .map(|node| (node.exchange, node))

@@ -1,23 +1,53 @@
-//! The accelerator's configuration for one page: as an operator would write it who wants all of the page moved.
+//! The accelerator's configuration for one page: as its operator wrote it, else as one would write it who wants all of the page
+//! moved.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::SystemTime;
 
 use spdy_page::graph::PageGraph;
+use spdy_page::head::Head;
 use spdy_page::replica::Replica;
-use spdy_proxy::config::{Config, Listen, SiteConfig};
+use spdy_proxy::config::{CacheConfig, Config, Listen, SiteConfig};
 use spdy_proxy::sites::Sites;
 use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use url::{Host, Url};
 
-/// What capabilities are made with. Every host is listed, so none is ever made.
+use crate::tls;
+
+/// What capabilities are made with: they are as long as any others.
 const SECRET: &[u8; 32] = b"a secret of nobody, in the lab's";
 
 /// Where the accelerator stands, in the half of the block for benchmarks that no server is given.
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1));
 
-/// The names that are the site's: the host of the page's document, and of whatever redirects led to it.
-pub(super) fn names(replica: &Replica, graph: &PageGraph) -> Result<Vec<String>, String> {
+/// What an operator wrote of the site that a page is of.
+#[derive(Clone, Debug, Default)]
+pub struct Operator {
+    /// Names of the site beside those that lead to the page.
+    pub names: Vec<String>,
+    /// What is moved.
+    pub rewrite: Rewrite,
+    /// What is kept.
+    pub cache: CacheConfig,
+}
+
+/// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
+pub(super) fn hour(replica: &Replica) -> SystemTime {
+    let head = Head::parse(&replica.document().response_head);
+    let answered = || httpdate::parse_http_date(head?.value("date")?).ok();
+    let recorded = replica.recorded.map(SystemTime::from);
+    recorded
+        .or_else(answered)
+        .unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
+}
+
+/// The names that are the site's: the host of the page's document, of whatever redirects led to it, and those that its operator wrote.
+pub(super) fn names(
+    replica: &Replica,
+    graph: &PageGraph,
+    operator: Option<&Operator>,
+) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut node = graph.document(replica);
     while let Some(at) = node {
@@ -31,11 +61,25 @@ pub(super) fn names(replica: &Replica, graph: &PageGraph) -> Result<Vec<String>,
         }
         node = graph.nodes[at].parent();
     }
+    for name in operator.iter().flat_map(|operator| &operator.names) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
     Ok(names)
 }
 
 /// The sites of an accelerator for `replica`, whose clients come in TLS if `secure`.
-pub(super) fn sites(replica: &Replica, names: &[String], secure: bool) -> Result<Sites, String> {
+pub(super) fn sites(
+    replica: &Replica,
+    names: &[String],
+    secure: bool,
+    operator: Option<&Operator>,
+) -> Result<Sites, String> {
+    let all_moved = || Rewrite {
+        hosts: others(replica, names),
+        ..Rewrite::default()
+    };
     let own = &replica.document().url;
     let port = own.port().unwrap_or(if secure { 443 } else { 80 });
     let door = vec![SocketAddr::new(ADDRESS, port)];
@@ -58,10 +102,7 @@ pub(super) fn sites(replica: &Replica, names: &[String], secure: bool) -> Result
             origin,
             address: None,
             keep_host: true,
-            rewrite: Rewrite {
-                hosts: others(replica, names),
-                ..Rewrite::default()
-            },
+            rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
         }],
         ..Config::default()
     };

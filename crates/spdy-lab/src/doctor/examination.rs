@@ -83,7 +83,7 @@ pub struct Times {
 }
 
 impl Times {
-    fn of(loads: &[Load]) -> Self {
+    pub(crate) fn of(loads: &[Load]) -> Self {
         let middle = |value: fn(&Load) -> f64| median(loads.iter().map(value)).unwrap_or_default();
         Self {
             load_ms: middle(|load| load.load_ms),

@@ -1,0 +1,180 @@
+//! `spdy accelerate audit`: what an accelerator would do for a page, and what that would save.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy_lab::accelerator::choice::Accelerator;
+use spdy_lab::accelerator::site::Operator;
+use spdy_lab::audit::case::{Audit, Case};
+use spdy_lab::cache::Cache;
+use spdy_lab::options::RaceProtocol;
+use spdy_lab::stats::LEAST_RUNS;
+use spdy_page::replica::Replica;
+use spdy_proxy::config::{Config, LearnConfig};
+
+use crate::commands::accelerate_audit_page::{LiveArgs, Source, page};
+use crate::commands::load_choices::Choices;
+use crate::commands::race::networks;
+use crate::commands::{Outcome, Usage, accelerate_audit_view};
+use crate::help::examples;
+use crate::printer::{Printer, WARN};
+
+/// What `spdy accelerate audit` is asked.
+#[derive(Debug, clap::Args)]
+// The audit chooses the accelerator of each load itself.
+#[command(mut_arg("accelerator", |arg| arg.hide(true)), mut_arg("cache", |arg| arg.hide(true)))]
+pub(crate) struct Args {
+    /// The page: a URL, a shipped name (flags, portal), a replica, a .har or a .warc file
+    #[arg(value_name = "URL|REPLICA")]
+    page: String,
+
+    /// Judge by this configuration; else by one that lists every host whose listing moves something, and that is printed
+    #[arg(long, value_name = "CONFIG")]
+    config: Option<PathBuf>,
+
+    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
+    #[arg(
+        short,
+        long = "network",
+        value_name = "NAME|SPEC",
+        default_value = "dsl,3g,lte,fibre"
+    )]
+    networks: Vec<String>,
+
+    /// How clients load the page, with whoever they ask: http, https, spdy, h2 or h3
+    #[arg(short, long, value_name = "NAME", default_value = "spdy")]
+    protocol: RaceProtocol,
+
+    /// Loads of each kind; more than one tells more only where there is chance (loss, jitter)
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
+
+    /// Seed of the first run; the second has the next number
+    #[arg(short, long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Resources that are shown of those that stay
+    #[arg(short, long, value_name = "N", default_value_t = 20)]
+    most: usize,
+
+    /// Print everything as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    live: LiveArgs,
+
+    #[command(flatten)]
+    choices: Choices,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy accelerate audit https://www.example.com/"
+    "spdy accelerate audit portal --network dsl --backhaul 20ms"
+    "spdy accelerate audit page.har --config site.toml --protocol h2"
+    "spdy accelerate audit page.warc.gz --json"
+};
+
+/// The object of `--json`.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    source: Source,
+    remarks: &'a [String],
+    #[serde(flatten)]
+    audit: &'a Audit,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let options = args.choices.options()?;
+    if options.accelerator != Accelerator::Off || options.cache != Cache::Cold {
+        let why = "an audit loads a page without the accelerator and through one that is cold and warm, with an empty cache: \
+                   --accelerator and --cache are not for it";
+        return Err(Usage(why.to_owned()).into());
+    }
+    let config = args.config.as_deref().map(super::accelerate::read_config);
+    let config = config.transpose()?;
+    let networks = networks(&args.networks)?;
+    for network in &networks {
+        if network.profile.path.has_chance() && (args.runs as usize) < LEAST_RUNS {
+            printer.note(format_args!(
+                "{WARN}chance{WARN:#}: {} loses or delays packets by chance; --runs 9 tells more",
+                network.name
+            ));
+        }
+    }
+    let page = page(&args.page, &args.live, printer)?;
+    let operator = config
+        .as_ref()
+        .map(|config| operator(config, &page.replica))
+        .transpose()?;
+    let case = Case {
+        replica: page.replica,
+        networks,
+        protocol: args.protocol,
+        options,
+        operator,
+        learn: config.map_or_else(LearnConfig::default, |config| config.learn),
+        runs: args.runs,
+        seed: args.seed,
+    };
+    let audit = audit(&case, args, printer)?;
+    if args.json {
+        printer.json(&Told {
+            source: page.source,
+            remarks: &page.remarks,
+            audit: &audit,
+        })?;
+    } else {
+        let text = accelerate_audit_view::render(&audit, page.source, args.most);
+        printer.line(text)?;
+    }
+    for failure in &audit.failures {
+        let (load, network, why, more) =
+            (failure.load, &failure.network, &failure.why, failure.more);
+        printer.note(format_args!(
+            "{WARN}not whole{WARN:#}, {load} over {network}: {why} (and {more} more); the times are of what came"
+        ));
+    }
+    Ok(match audit.failures.is_empty() {
+        true => Outcome::Done,
+        false => Outcome::Failed,
+    })
+}
+
+/// What the configuration says of the site that the page is of.
+fn operator(config: &Config, replica: &Replica) -> anyhow::Result<Operator> {
+    let host = replica.document().url.host_str().unwrap_or_default();
+    let mut sites = config.site.iter();
+    let site = sites.find(|site| site.names.iter().any(|name| name == host));
+    let Some(site) = site else {
+        let names = config.site.iter().flat_map(|site| &site.names);
+        let names: Vec<_> = names.map(String::as_str).collect();
+        let names = names.join(", ");
+        return Err(Usage(format!(
+            "the page is of {host}, and the configuration is for {names}"
+        ))
+        .into());
+    };
+    Ok(Operator {
+        names: site.names.clone(),
+        rewrite: site.rewrite.clone(),
+        cache: config.cache.clone(),
+    })
+}
+
+fn audit(case: &Case, args: &Args, printer: &Printer) -> anyhow::Result<Audit> {
+    let mut bar = None;
+    let audit = case.audit(args.choices.threads(), |_, total| {
+        let bar = bar.get_or_insert_with(|| printer.progress(total as u64, "loading"));
+        bar.inc(1);
+        ControlFlow::Continue(())
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let audit = audit.map_err(anyhow::Error::msg);
+    let audit = audit.with_context(|| format!("cannot audit {}", args.page))?;
+    Ok(audit.expect("nobody broke it off"))
+}

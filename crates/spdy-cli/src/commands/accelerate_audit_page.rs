@@ -1,0 +1,141 @@
+//! The page of an audit: a replica, or a live page as a browser records it, or as it can be fetched without one.
+
+use serde::Serialize;
+use spdy_client::config::Config;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_net::verify::Trust;
+use spdy_page::open::{ImportOptions, Opened};
+use spdy_page::replica::Replica;
+use spdy_record::error::RecordError;
+use url::Url;
+
+use crate::commands::Usage;
+use crate::commands::crawl::{Crawled, crawl};
+use crate::commands::race::open_replica;
+use crate::commands::record::{BrowserArgs, record_once};
+use crate::commands::signals::Signals;
+use crate::printer::{DIM, Printer, WARN};
+
+/// How a live page is had.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Live page")]
+pub(crate) struct LiveArgs {
+    /// Fetch the page and what its text names, as where there is no browser: what scripts ask for and frames are then missing
+    #[arg(long, conflicts_with_all = ["browser", "browser_arg"])]
+    no_browser: bool,
+
+    #[command(flatten)]
+    browser: BrowserArgs,
+}
+
+/// Where a page came from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Source {
+    /// A replica, or a recording of another form.
+    Replica,
+    /// A browser loaded it just now.
+    Browser,
+    /// Its text and what that names were fetched just now.
+    Fetched,
+}
+
+/// A page that is audited.
+pub(super) struct Page {
+    pub(super) replica: Replica,
+    pub(super) source: Source,
+    /// What is not as it was, a sentence each.
+    pub(super) remarks: Vec<String>,
+}
+
+/// The page that `asked` names.
+pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<Page> {
+    let url = Url::parse(asked).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some(url) = url else {
+        let opened = open_replica(asked, &ImportOptions::default())?;
+        return Ok(recorded(opened, Source::Replica, asked, printer));
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        if !live.no_browser {
+            let options = live.browser.options();
+            let bar = printer.progress(1, "recording");
+            let mut signals = Signals::listen()?;
+            let opened = record_once(&url, &options, &bar, &mut signals).await;
+            bar.finish_and_clear();
+            match opened {
+                Ok(opened) => return Ok(recorded(opened, Source::Browser, asked, printer)),
+                Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
+                    "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts ask for and frames are missing",
+                    tried.join(", ")
+                )),
+                Err(error) => {
+                    let error = anyhow::Error::new(error);
+                    return Err(error.context(format!("cannot record {url}")));
+                }
+            }
+        }
+        let bar = printer.progress(1, "fetching");
+        let crawled = crawl(&url, client(live)?, |done, known| {
+            bar.set_length(known as u64);
+            bar.set_position(done as u64);
+        });
+        let crawled = crawled.await;
+        bar.finish_and_clear();
+        let Crawled { replica, remarks } = crawled?;
+        for remark in &remarks {
+            printer.note(format_args!("{WARN}{url}{WARN:#}: {remark}"));
+        }
+        Ok(Page {
+            replica,
+            source: Source::Fetched,
+            remarks,
+        })
+    })
+}
+
+fn recorded(opened: Opened, source: Source, asked: &str, printer: &Printer) -> Page {
+    let Opened { replica, notes } = opened;
+    if !notes.skipped.is_empty() {
+        printer.note(format_args!("{WARN}{asked}{WARN:#}: {notes}"));
+    }
+    if notes.filler_bodies > 0 {
+        printer.note(format_args!(
+            "{DIM}{asked}: {} bodies are filler, and what they name is not known{DIM:#}",
+            notes.filler_bodies
+        ));
+    }
+    Page {
+        replica,
+        source,
+        remarks: notes.remarks,
+    }
+}
+
+/// The client that fetches in place of a browser.
+fn client(live: &LiveArgs) -> anyhow::Result<Config> {
+    let trust = Trust {
+        insecure: live.browser.insecure(),
+        ..Trust::default()
+    };
+    let mut resolve = Vec::new();
+    for entry in live.browser.resolve() {
+        let (host, port, address) = entry.parts();
+        if host.contains('*') {
+            let why = format!("--resolve {host}: patterns are for browsers; want a name");
+            return Err(Usage(why).into());
+        }
+        resolve.push((host.to_owned(), Some(port), address));
+    }
+    Ok(Config {
+        protocols: vec![Protocol::Http2, Protocol::Http1],
+        plain_protocol: Some(Protocol::Http1),
+        tls: Some(ClientTls::new(&trust, &TlsOptions::default())?),
+        resolve,
+        ..Config::default()
+    })
+}

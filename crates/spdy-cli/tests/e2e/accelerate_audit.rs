@@ -1,0 +1,194 @@
+//! `spdy accelerate audit`: of recordings, of live pages with and without a browser, and whether what it advises is taken.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{Served, ended_with, spdy};
+use crate::support::raw_origin::RawOrigin;
+
+fn audit(code: i32, arguments: &[&str]) -> (String, String) {
+    let mut command = spdy(&["accelerate", "audit"]);
+    let output = ended_with(code, command.args(arguments));
+    let text = |bytes| String::from_utf8(bytes).expect("text is UTF-8");
+    (text(output.stdout), text(output.stderr))
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let (said, _) = audit(0, &[arguments, &["--json"]].concat());
+    serde_json::from_str(&said).expect("it prints JSON")
+}
+
+/// The entries that `said` ends with, as they are to be copied.
+fn advised(said: &str) -> String {
+    let begin = said.find("[[site.rewrite.hosts]]").expect("an entry");
+    let lines = said[begin..].lines();
+    let lines = lines.take_while(|line| !line.starts_with("A script"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("the path is UTF-8")
+}
+
+#[test]
+fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
+    let (said, _) = audit(0, &["portal", "--network", "dsl"]);
+    assert_eq!(
+        (said.clone(), String::new()),
+        audit(0, &["portal", "--network", "dsl"])
+    );
+    for told in [
+        "portal, as it was recorded: 44 resources of 7 hosts",
+        "36 resources move, 0 stay and 8 are the site's own; a client then asks 1 of the 7 hosts",
+        "img.portal.test, thumbs.portal.test are of the same site",
+    ] {
+        assert!(said.contains(told), "{told:?} is not in\n{said}");
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("site.toml");
+    let site = "[[site]]\nnames = ['www.portal.test']\norigin = 'http://origin.portal.test'\n";
+    let write = |entries: &str| {
+        fs::write(&file, format!("{site}{entries}")).expect("the folder can be written to");
+    };
+    write(&advised(&said));
+    ended_with(0, &mut spdy(&["accelerate", "--check", path(&file)]));
+    let by_config = ["portal", "--network", "dsl", "--config", path(&file)];
+    let told = json(&by_config);
+    assert_eq!(told["is_configured"], true);
+    assert_eq!(told["advice"]["hosts"], Value::Array(Vec::new()));
+    assert!(
+        told["resources"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|it| it["becomes"] != "left")
+    );
+
+    // Without them nothing moves, and what would is told with what it would save.
+    write("");
+    let (bare, _) = audit(0, &by_config);
+    assert!(bare.contains("0 resources move, 36 stay"), "{bare}");
+    assert!(
+        bare.contains("as advised ms") && bare.contains("not-listed"),
+        "{bare}"
+    );
+    assert_eq!(advised(&bare), advised(&said));
+}
+
+#[test]
+fn what_an_audit_cannot_do_is_told_with_what_was_wanted() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("site.toml");
+    let site = "[[site]]\nnames = ['other.test']\norigin = 'http://origin.test'\n";
+    fs::write(&file, site).expect("the folder can be written to");
+    for (wrong, told) in [
+        (&["nowhere"][..], "nowhere"),
+        (&["portal", "--accelerator", "warm"], "--accelerator"),
+        (&["portal", "--cache", "warm"], "--cache"),
+        (
+            &["portal", "--config", path(&file)],
+            "the page is of www.portal.test, and the configuration is for other.test",
+        ),
+    ] {
+        let (_, said) = audit(2, wrong);
+        assert!(said.contains(told), "{wrong:?}: {said}");
+    }
+    let refused = ["http://127.0.0.1:1/", "--no-browser"];
+    let (_, said) = audit(1, &refused);
+    assert!(said.contains("cannot fetch http://127.0.0.1:1/"), "{said}");
+}
+
+#[test]
+fn a_live_page_is_fetched_as_its_text_names_it_where_no_browser_is_wanted() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let served = |files: &[(&str, String)]| {
+        let folder = tempfile::tempdir_in(folder.path()).expect("a folder can be made");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("the folder can be written to");
+        }
+        // What is served is read at the beginning.
+        Served::start(folder.path(), &[])
+    };
+    let text = |text: &str| text.to_owned();
+    let others = served(&[
+        ("b.css", text("p { background: url(c.png) }")),
+        ("c.png", text("a picture")),
+        ("s.js", text("fetch('/d.json')")),
+    ]);
+    let far = |name: &str| format!("http://far.test:{}/{name}", others.plain.port());
+    let html = format!(
+        "<link rel=stylesheet href={}><img src=/a.png><iframe src={}></iframe><script src={}></script>",
+        far("b.css"),
+        far("frame.html"),
+        far("s.js")
+    );
+    let site = served(&[("index.html", html), ("a.png", text("another"))]);
+    let page = format!("http://www.site.test:{}/", site.plain.port());
+    let resolve = [("www.site.test", site.plain), ("far.test", others.plain)]
+        .map(|(host, at)| format!("{host}:{}:{}", at.port(), at.ip()));
+    let told = json(&[
+        &page,
+        "--no-browser",
+        "--network",
+        "cable",
+        "--resolve",
+        &resolve[0],
+        "--resolve",
+        &resolve[1],
+    ]);
+    assert_eq!(told["source"], "fetched");
+    let resources = told["resources"].as_array().expect("a list");
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let mut found: Vec<_> = resources
+        .iter()
+        .map(|it| (text(&it["url"]), text(&it["becomes"])))
+        .collect();
+    found.sort();
+    let own = |name: &str| (format!("{page}{name}"), "own".to_owned());
+    let moved = |name: &str| (far(name), "moved".to_owned());
+    assert_eq!(
+        found,
+        [
+            moved("b.css"),
+            moved("c.png"),
+            moved("s.js"),
+            own(""),
+            own("a.png")
+        ]
+    );
+    let pattern = "*.test:80:127.0.0.1";
+    let (_, said) = audit(2, &[&page, "--no-browser", "--resolve", pattern]);
+    assert!(said.contains("patterns are for browsers"), "{said}");
+}
+
+#[test]
+fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origin = RawOrigin::start();
+    let mut command = spdy(&["accelerate", "audit", &origin.url(), "--json", "--insecure"]);
+    for resolve in origin.resolve() {
+        command.args(["--resolve", &resolve]);
+    }
+    let said = ended_with(0, command.args(["--network", "cable"]));
+    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    assert_eq!(told["source"], "browser");
+    assert_eq!(told["hosts"].as_array().expect("a list").len(), 4);
+    let resources = told["resources"].as_array().expect("a list");
+    let sent: std::collections::BTreeSet<_> = origin
+        .sent()
+        .into_iter()
+        .map(|it| it.url.to_string())
+        .collect();
+    let found: std::collections::BTreeSet<_> = resources
+        .iter()
+        .filter_map(|it| it["url"].as_str())
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(found, sent);
+}

@@ -1,0 +1,69 @@
+//! What an accelerator makes of each resource of a page: the site's own, moved, or left and why.
+
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::verdict::Reason;
+use url::Url;
+
+/// What becomes of a resource.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Fate {
+    /// It is asked for under a name of the site, with or without an accelerator.
+    Own,
+    /// It comes through the accelerator, under the site's name.
+    Moved,
+    /// The client asks for it where it always was.
+    Left(Left),
+}
+
+/// Why a resource stays where it is.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum Left {
+    /// What the rewriter says of the reference.
+    #[error("{reason}")]
+    Rule {
+        /// Its reason.
+        reason: Reason,
+        /// How the text names it; `None` for frames.
+        named: Option<Box<Named>>,
+    },
+    /// No text names it: a script asks for it by a URL of its own making.
+    #[error("no text names it: a script asks for it")]
+    Unnamed,
+    /// What names it stays where it is, and so nobody reads it on its way.
+    #[error("what names it stays where it is")]
+    NamedByLeft,
+    /// The page or sheet that names it is passed on as it is.
+    #[error("the text that names it is passed on as it is")]
+    TextPassed,
+    /// It was moved, and the client is sent to the host itself: its answer, or where it redirects to, is not to be had here.
+    #[error("the client is sent to the host itself")]
+    Direct,
+    /// It was moved, and its answer is refused: the page would miss it.
+    #[error("moved, it would be refused: {0}")]
+    Refused(Refusal),
+}
+
+/// A reference, as it is meant where it stands.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Named {
+    /// What it leads to; a scheme that it does not write is that of the page as clients have it.
+    pub url: Url,
+    /// What it is used as.
+    pub kind: Kind,
+}
+
+impl Left {
+    /// The name for tables and JSON: that of the rewriter's reason where there is one.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Rule { reason, .. } => reason.name(),
+            Self::Unnamed => "unnamed",
+            Self::NamedByLeft => "named-by-left",
+            Self::TextPassed => "text-passed",
+            Self::Direct => "direct",
+            Self::Refused(_) => "refused",
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Which lines of a configuration would move what stays because nobody listed it.
+//!
+//! A sheet that is moved is read, and names more: so what is found is listed, and the page looked at again, until nothing new is
+//! found. What the operator denies is not advised, nor what no listing would move.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use spdy_page::graph::PageGraph;
+use spdy_page::replica::Replica;
+use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::verdict::Reason;
+use url::Url;
+
+use crate::accelerator::fate::{Fate, Left, Named};
+use crate::accelerator::site::Operator;
+use crate::browser::Page;
+use crate::deployment::is_same_site;
+
+/// How often a page is looked at anew for what the last look brought up. Sheets that name sheets are seldom deeper.
+const MOST_LOOKS: usize = 16;
+
+/// Hosts that give anybody's scripts to everybody. Of these a script is moved one by one, or a page that lets itself be told
+/// what to load could be told to load any.
+const SHARED: [&str; 12] = [
+    "ajax.aspnetcdn.com",
+    "ajax.googleapis.com",
+    "cdn.jsdelivr.net",
+    "cdn.skypack.dev",
+    "cdnjs.cloudflare.com",
+    "code.jquery.com",
+    "esm.run",
+    "esm.sh",
+    "ga.jspm.io",
+    "maxcdn.bootstrapcdn.com",
+    "stackpath.bootstrapcdn.com",
+    "unpkg.com",
+];
+
+/// What would move more.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Advice {
+    /// Other hosts of the page's own site: on the site's address and certificate nothing of them need be moved.
+    pub own_hosts: Vec<String>,
+    /// Entries to add, or to have in place of those for the same host and path.
+    pub hosts: Vec<Advised>,
+}
+
+/// An entry of the list of hosts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Advised {
+    /// The entry.
+    #[serde(flatten)]
+    pub entry: HostConfig,
+    /// Whether it takes the place of one that is there.
+    pub replaces: bool,
+    /// Resources that would move by it and do not now.
+    pub resources: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// A host as a list names it.
+type Place = (String, Scheme);
+
+impl Advice {
+    /// For `replica` behind an accelerator of `operator`, whose clients come in TLS if `secure`; and an operator who
+    /// listed even what stays for another reason, which is what is then told of it.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be no accelerator before it.
+    pub fn of(
+        replica: &Replica,
+        graph: &PageGraph,
+        operator: &Operator,
+        secure: bool,
+    ) -> Result<(Self, Operator), String> {
+        let mut all = operator.clone();
+        let mut wishes: Vec<(usize, Place, Kind)> = Vec::new();
+        let mut looked_at = behind(replica, graph, &all);
+        for _ in 0..MOST_LOOKS {
+            let found = unlisted(&looked_at, secure)?;
+            if found.is_empty() {
+                break;
+            }
+            for (node, named) in found {
+                if let Some(place) = place(&named.url) {
+                    list(&mut all.rewrite, &place, named.kind);
+                    wishes.push((node, place, named.kind));
+                }
+            }
+            looked_at = behind(replica, graph, &all);
+        }
+        let fates = &looked_at.seen(secure).map_err(Clone::clone)?.fates;
+        // What stays for another reason, listed or not, is no reason to list.
+        wishes.retain(|(node, ..)| fates[*node] == Fate::Moved);
+        let mut taken = operator.clone();
+        for (_, place, kind) in &wishes {
+            list(&mut taken.rewrite, place, *kind);
+        }
+        let before = &operator.rewrite.hosts;
+        let changed = taken.rewrite.hosts.iter().filter(|it| !before.contains(it));
+        let hosts = changed.map(|entry| {
+            let of_entry = wishes.iter().filter(|(_, place, _)| is_for(entry, place));
+            let nodes: BTreeSet<usize> = of_entry.map(|(node, ..)| *node).collect();
+            let body = |node: &usize| {
+                let exchange = graph.nodes[*node].exchange;
+                replica.exchanges[exchange].body.len() as u64
+            };
+            let is_same = |it: &&HostConfig| {
+                (&it.host, it.scheme, &it.path) == (&entry.host, entry.scheme, &entry.path)
+            };
+            Advised {
+                entry: entry.clone(),
+                replaces: before.iter().any(|it| is_same(&it)),
+                resources: nodes.len(),
+                bytes: nodes.iter().map(body).sum(),
+            }
+        });
+        let advice = Self {
+            own_hosts: own_hosts(replica, graph, fates),
+            hosts: hosts.collect(),
+        };
+        Ok((advice, all))
+    }
+
+    /// Whether there is nothing to list.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+}
+
+fn behind(replica: &Replica, graph: &PageGraph, operator: &Operator) -> Page {
+    Page::with_graph(replica.clone(), graph.clone()).accelerated_by(operator.clone())
+}
+
+/// What stays because nobody listed it, by node.
+fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Named)>, String> {
+    let seen = page.seen(secure).map_err(Clone::clone)?;
+    let of_fate = |(node, fate): (usize, &Fate)| match fate {
+        Fate::Left(Left::Rule {
+            reason: Reason::Refused(refusal),
+            named: Some(named),
+        }) if is_unlisted(refusal) => Some((node, Named::clone(named))),
+        _ => None,
+    };
+    Ok(seen.fates.iter().enumerate().filter_map(of_fate).collect())
+}
+
+fn is_unlisted(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::NotListed { .. }
+            | Refusal::PortNotListed { .. }
+            | Refusal::PathNotListed { .. }
+            | Refusal::KindNotListed { .. }
+            | Refusal::PrivateName { .. }
+    )
+}
+
+/// How an entry names the host of `url`.
+fn place(url: &Url) -> Option<Place> {
+    let scheme = match url.scheme() {
+        "https" => Scheme::Https,
+        "http" => Scheme::Http,
+        _ => return None,
+    };
+    let host = url.host_str()?;
+    let host = match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    };
+    Some((host, scheme))
+}
+
+fn is_for(entry: &HostConfig, (host, scheme): &Place) -> bool {
+    entry.host == *host && entry.scheme == *scheme
+}
+
+/// Lets `kind` be moved from `place`, by the entries that are there for just that host and by one for all of its paths.
+fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
+    let mut is_there = false;
+    for entry in rewrite
+        .hosts
+        .iter_mut()
+        .filter(|entry| is_for(entry, place))
+    {
+        is_there |= entry.path == "/";
+        if !entry.kinds.contains(&kind) {
+            entry.kinds.push(kind);
+            entry.kinds.sort_unstable();
+        }
+    }
+    if !is_there {
+        let (host, scheme) = place;
+        rewrite.hosts.push(HostConfig {
+            scheme: *scheme,
+            kinds: vec![kind],
+            shared: SHARED.contains(&host.as_str()),
+            ..HostConfig::passive(host)
+        });
+    }
+}
+
+/// Hosts of the page's own site that are others' to the accelerator.
+fn own_hosts(replica: &Replica, graph: &PageGraph, fates: &[Fate]) -> Vec<String> {
+    let own = replica.document().url.host_str().unwrap_or_default();
+    let others = graph.nodes.iter().zip(fates);
+    let others = others.filter(|(_, fate)| **fate != Fate::Own);
+    let hosts = others.filter_map(|(node, _)| replica.exchanges[node.exchange].url.domain());
+    let of_site = hosts.filter(|host| is_same_site(own, host));
+    let of_site: BTreeSet<&str> = of_site.collect();
+    of_site.into_iter().map(str::to_owned).collect()
+}

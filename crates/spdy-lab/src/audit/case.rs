@@ -1,0 +1,250 @@
+//! One page, one configuration: what becomes of it, and loads without the accelerator and through it.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+use spdy_page::graph::PageGraph;
+use spdy_page::head;
+use spdy_page::replica::Replica;
+use spdy_proxy::config::LearnConfig;
+
+use super::advice::Advice;
+use super::survey::Survey;
+use crate::accelerator::choice::Accelerator;
+use crate::accelerator::site::Operator;
+use crate::browser::{self, Page};
+use crate::doctor::examination::Times;
+use crate::measure::Load;
+use crate::options::{Options, Push, RaceProtocol};
+use crate::race::RaceNetwork;
+use crate::stats::median;
+use crate::workers;
+
+/// What is audited.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The page.
+    pub replica: Replica,
+    /// Over which it is loaded.
+    pub networks: Vec<RaceNetwork>,
+    /// Spoken by clients, with whoever they ask.
+    pub protocol: RaceProtocol,
+    /// Every other choice of a load without the accelerator.
+    pub options: Options,
+    /// What the accelerator is told; `None`: what moves most, which is then what is advised.
+    pub operator: Option<Operator>,
+    /// What it sends along with pages.
+    pub learn: LearnConfig,
+    /// Loads of each kind over each network, at least 1; more than one only tells something where there is chance (loss, jitter).
+    pub runs: u32,
+    /// The seed of the first run.
+    pub seed: u64,
+}
+
+/// What came of it. Times are virtual milliseconds, medians of all runs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Audit {
+    /// Name of the page.
+    pub page: String,
+    /// Authority of its document.
+    pub host: String,
+    /// Name of the protocol.
+    pub protocol: String,
+    /// Loads of each kind over each network.
+    pub runs: u32,
+    /// Whether the accelerator was configured, or moves all that listing hosts can move.
+    pub is_configured: bool,
+    /// What becomes of every host and resource.
+    #[serde(flatten)]
+    pub survey: Survey,
+    /// What would move more; without a configuration, what moves it.
+    pub advice: Advice,
+    /// By network.
+    pub savings: Vec<Saving>,
+    /// What went wrong in loads, each once: then their times are of what was loaded.
+    pub failures: Vec<Failure>,
+}
+
+/// Loads over one network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Saving {
+    /// Name of the network.
+    pub network: String,
+    /// Without the accelerator.
+    pub direct: Times,
+    /// Through one that was just started.
+    pub cold: Through,
+    /// Through one that somebody had the page from just before.
+    pub warm: Through,
+    /// Likewise, if it took the advice; `None` where it is as advised.
+    pub advised: Option<Through>,
+}
+
+/// Loads through the accelerator.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Through {
+    /// Times and connections.
+    #[serde(flatten)]
+    pub times: Times,
+    /// Median of what each run has earlier than the run of the same seed without it. Less than 0: later.
+    pub saved_load_ms: f64,
+    /// That, as a part of the load without it.
+    pub saved_part: f64,
+}
+
+/// A load that did not get all of its page.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Failure {
+    /// How the page was loaded: `direct`, `cold`, `warm` or `advised`.
+    pub load: &'static str,
+    /// The network.
+    pub network: String,
+    /// The first thing that went wrong.
+    pub why: String,
+    /// How many more did.
+    pub more: usize,
+}
+
+/// A way to load the page.
+struct Way<'a> {
+    name: &'static str,
+    page: &'a Page,
+    accelerator: Accelerator,
+}
+
+impl Case {
+    /// Audits it. `on_done` hears after each load how many of how many are done, and may break off: then there is no result.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be no accelerator before the page.
+    ///
+    /// # Panics
+    ///
+    /// If a load panics, which is a fault of this program.
+    pub fn audit(
+        &self,
+        threads: Option<NonZeroUsize>,
+        mut on_done: impl FnMut(usize, usize) -> ControlFlow<()>,
+    ) -> Result<Option<Audit>, String> {
+        let (graph, secure) = (PageGraph::of(&self.replica), self.protocol.is_secure());
+        let written = self.operator.clone().unwrap_or_default();
+        let (advice, advised) = Advice::of(&self.replica, &graph, &written, secure)?;
+        let behind = |operator: Operator| {
+            Page::with_graph(self.replica.clone(), graph.clone()).accelerated_by(operator)
+        };
+        let advised = behind(advised);
+        let configured = self.operator.clone().map(behind);
+        let page = configured.as_ref().unwrap_or(&advised);
+        let survey = Survey::of(page, secure)?;
+        let way = |name, page, accelerator| Way {
+            name,
+            page,
+            accelerator,
+        };
+        let mut ways = vec![
+            way("direct", page, Accelerator::Off),
+            way("cold", page, Accelerator::Cold),
+            way("warm", page, Accelerator::Warm),
+        ];
+        if configured.is_some() && !advice.is_empty() {
+            ways.push(way("advised", &advised, Accelerator::Warm));
+        }
+        let runs = self.runs as usize;
+        let total = self.networks.len() * ways.len() * runs;
+        let work = |number: usize| {
+            let (rest, run) = (number / runs, number % runs);
+            let (network, way) = (rest / ways.len(), rest % ways.len());
+            self.load(&self.networks[network], &ways[way], run)
+        };
+        let mut loads: Vec<Option<Load>> = vec![None; total];
+        let mut done = 0;
+        workers::each(total, threads, work, |number, load| {
+            loads[number] = Some(load);
+            done += 1;
+            on_done(done, total)
+        });
+        let Some(loads) = loads.into_iter().collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let by_way: Vec<&[Load]> = loads.chunks(runs).collect();
+        let by_network = || self.networks.iter().zip(by_way.chunks(ways.len()));
+        let failures = by_network().flat_map(|(network, loads)| {
+            let failed = ways.iter().zip(loads);
+            failed.filter_map(|(way, loads)| failure(way.name, &network.name, loads))
+        });
+        Ok(Some(Audit {
+            page: self.replica.name.clone(),
+            host: head::authority(&self.replica.document().url),
+            protocol: self.protocol.to_string(),
+            runs: self.runs,
+            is_configured: configured.is_some(),
+            survey,
+            advice,
+            savings: by_network().map(|it| saving(&it.0.name, it.1)).collect(),
+            failures: failures.collect(),
+        }))
+    }
+
+    fn load(&self, network: &RaceNetwork, way: &Way<'_>, run: usize) -> Load {
+        let mut options = self.options.clone();
+        options.accelerator = way.accelerator;
+        if way.accelerator != Accelerator::Off {
+            options.push = match self.learn.push {
+                true => options.push.max(Push::ByGraph),
+                false => Push::No,
+            };
+            options.hints = self.learn.early_hints;
+            options.prefetch &= self.learn.prefetch;
+        }
+        let seed = self.seed.wrapping_add(run as u64);
+        let config = network.config(&options);
+        let load = browser::load(
+            way.page,
+            self.protocol,
+            &network.name,
+            &config,
+            &options,
+            seed,
+        );
+        Load {
+            waterfall: Vec::new(), // nobody looks at them
+            ..load
+        }
+    }
+}
+
+fn saving(network: &str, ways: &[&[Load]]) -> Saving {
+    let direct = ways[0];
+    let through = |loads: &[Load]| {
+        let pairs = direct.iter().zip(loads);
+        let saved = pairs
+            .clone()
+            .map(|(direct, then)| direct.load_ms - then.load_ms);
+        let parts = pairs.map(|(direct, then)| 1.0 - then.load_ms / direct.load_ms);
+        Through {
+            times: Times::of(loads),
+            saved_load_ms: median(saved).unwrap_or_default(),
+            saved_part: median(parts).unwrap_or_default(),
+        }
+    };
+    Saving {
+        network: network.to_owned(),
+        direct: Times::of(direct),
+        cold: through(ways[1]),
+        warm: through(ways[2]),
+        advised: ways.get(3).map(|loads| through(loads)),
+    }
+}
+
+fn failure(load: &'static str, network: &str, loads: &[Load]) -> Option<Failure> {
+    let mut failures = loads.iter().flat_map(|load| &load.failures);
+    let why = failures.next()?.clone();
+    Some(Failure {
+        load,
+        network: network.to_owned(),
+        why,
+        more: failures.count(),
+    })
+}

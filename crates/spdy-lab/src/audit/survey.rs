@@ -1,0 +1,138 @@
+//! Every resource of a page, what becomes of it, and the same by host.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use spdy_page::head;
+use spdy_page::replica::Kind;
+
+use crate::accelerator::Seen;
+use crate::accelerator::fate::{Fate, Left};
+use crate::browser::Page;
+use crate::deployment::is_same_site;
+
+/// What becomes of a page behind an accelerator.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Survey {
+    /// The page's own hosts first, then by bytes, the most first.
+    pub hosts: Vec<Host>,
+    /// In the order in which a browser finds them.
+    pub resources: Vec<Resource>,
+}
+
+/// One host of a page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Host {
+    /// Its name, with the port where it is not the scheme's own.
+    pub host: String,
+    /// Whether the site answers for it.
+    pub is_own: bool,
+    /// Whether it is of the same site, by the list of public suffixes.
+    pub is_of_site: bool,
+    /// What the page asks of it.
+    pub resources: usize,
+    /// Bytes of their bodies, as they were transferred.
+    pub bytes: u64,
+    /// Resources that come through the accelerator under the site's name.
+    pub moved: usize,
+    /// Resources that stay; of the site's own host none do.
+    pub left: usize,
+    /// Answers that the accelerator may give to everyone for a while.
+    pub kept: usize,
+}
+
+/// One resource of a page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Resource {
+    /// Where it is, without the accelerator.
+    pub url: String,
+    /// What it is to the page.
+    pub kind: Kind,
+    /// Bytes of its body, as they were transferred.
+    pub bytes: u64,
+    /// What becomes of it: `own`, `moved` or `left`.
+    pub becomes: &'static str,
+    /// The name of the reason, if it is left.
+    pub reason: Option<&'static str>,
+    /// The reason in words.
+    pub why: Option<String>,
+    /// For how many seconds the accelerator may give the answer to everyone; `None` if it may not keep it, or does not have it.
+    pub kept_s: Option<u64>,
+}
+
+impl Survey {
+    /// Of `page`, whose clients come in TLS if `secure`.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be no accelerator before it.
+    pub fn of(page: &Page, secure: bool) -> Result<Self, String> {
+        let seen = page.seen(secure).map_err(Clone::clone)?;
+        Ok(Self {
+            hosts: hosts(page, seen),
+            resources: resources(page, seen),
+        })
+    }
+
+    /// Hosts that a client asks behind the accelerator, and without it.
+    #[must_use]
+    pub fn hosts_asked(&self) -> (usize, usize) {
+        let is_asked = |host: &&Host| host.is_own || host.left > 0;
+        (self.hosts.iter().filter(is_asked).count(), self.hosts.len())
+    }
+}
+
+fn resources(page: &Page, seen: &Seen) -> Vec<Resource> {
+    let nodes = page.graph().nodes.iter().zip(&seen.fates).zip(&seen.kept);
+    let resource = |((node, fate), kept): ((&spdy_page::graph::Node, &Fate), &Option<u64>)| {
+        let exchange = &page.replica().exchanges[node.exchange];
+        let (becomes, left) = match fate {
+            Fate::Own => ("own", None),
+            Fate::Moved => ("moved", None),
+            Fate::Left(left) => ("left", Some(left)),
+        };
+        Resource {
+            url: exchange.url.to_string(),
+            kind: exchange.kind,
+            bytes: exchange.body.len() as u64,
+            becomes,
+            reason: left.map(Left::name),
+            why: left.map(ToString::to_string),
+            kept_s: kept.filter(|_| left.is_none()),
+        }
+    };
+    nodes.map(resource).collect()
+}
+
+fn hosts(page: &Page, seen: &Seen) -> Vec<Host> {
+    let document = &page.replica().document().url;
+    let own = document.host_str().unwrap_or_default();
+    let mut hosts: BTreeMap<String, Host> = BTreeMap::new();
+    for ((node, fate), kept) in page.graph().nodes.iter().zip(&seen.fates).zip(&seen.kept) {
+        let exchange = &page.replica().exchanges[node.exchange];
+        let name = head::authority(&exchange.url);
+        let host = hosts.entry(name.clone()).or_insert_with(|| Host {
+            is_own: false,
+            is_of_site: is_same_site(own, exchange.url.host_str().unwrap_or_default()),
+            host: name,
+            resources: 0,
+            bytes: 0,
+            moved: 0,
+            left: 0,
+            kept: 0,
+        });
+        host.resources += 1;
+        host.bytes += exchange.body.len() as u64;
+        match fate {
+            Fate::Own => host.is_own = true,
+            Fate::Moved => host.moved += 1,
+            Fate::Left(_) => host.left += 1,
+        }
+        let is_here = !matches!(fate, Fate::Left(_));
+        host.kept += usize::from(is_here && kept.is_some_and(|seconds| seconds > 0));
+    }
+    let mut hosts: Vec<_> = hosts.into_values().collect();
+    // Stable: what is alike stays in the order of names.
+    hosts.sort_by_key(|host| (!host.is_own, std::cmp::Reverse(host.bytes)));
+    hosts
+}
