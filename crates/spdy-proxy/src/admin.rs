@@ -1,7 +1,8 @@
-//! The operator's door: metrics are for whoever reaches it, purges for who has the token.
+//! The operator's door: metrics are for whoever reaches it, reports of pages and purges for who has the token.
 //!
 //! ```text
 //! GET  /metrics                                   OpenMetrics
+//! GET  /pages   Authorization: Bearer <token>     what became of the last pages; with ?url=https://… of one, all of it
 //! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}
 //!                                                 {"tag": "article-7", "site": "www.site.test", "soft": true}
 //!                                                 {"prefix": "https://www.site.test/static/"}
@@ -21,6 +22,8 @@ use spdy_net::handler::Handler;
 
 use crate::proxy::Proxy;
 use crate::purge::Purged;
+use crate::reports::Line;
+use crate::token::Token;
 
 /// The largest body of a purge, bytes.
 const MAX_BODY: usize = 16 * 1024;
@@ -48,7 +51,7 @@ pub type Metrics = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 #[derive(Clone)]
 pub struct Admin {
     proxy: Arc<Proxy>,
-    token: Arc<str>,
+    token: Token,
     metrics: Metrics,
 }
 
@@ -65,31 +68,26 @@ struct Done {
     soft: bool,
 }
 
+/// The list of reports.
+#[derive(Debug, Serialize)]
+struct Pages {
+    pages: Vec<Line>,
+}
+
 impl Admin {
-    /// Of `proxy`; who purges shows `token`.
+    /// Of `proxy`; who purges, or asks for reports, shows `token`.
     #[must_use]
-    pub fn new(proxy: Arc<Proxy>, token: &str, metrics: Metrics) -> Self {
+    pub fn new(proxy: Arc<Proxy>, token: Token, metrics: Metrics) -> Self {
         Self {
             proxy,
-            token: token.into(),
+            token,
             metrics,
         }
     }
 
     async fn purge(&self, request: Request<Body>) -> Response<Body> {
-        if request.method() != Method::POST {
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "want POST\n".to_owned());
-            let allowed = http::HeaderValue::from_static("POST");
-            response.headers_mut().insert(header::ALLOW, allowed);
-            return response;
-        }
-        if !self.is_allowed(request.headers()) {
-            let why = "want Authorization: Bearer, and the token\n".to_owned();
-            let mut response = text(StatusCode::UNAUTHORIZED, why);
-            let wanted = http::HeaderValue::from_static("Bearer");
-            let headers = response.headers_mut();
-            headers.insert(header::WWW_AUTHENTICATE, wanted);
-            return response;
+        if let Some(refused) = self.refused(&request, &Method::POST) {
+            return refused;
         }
         let body = match request.into_body().collect_up_to(MAX_BODY).await {
             Ok(body) => body,
@@ -106,26 +104,57 @@ impl Admin {
                     disk.settled().await;
                 }
                 let soft = wanted.soft;
-                let done = serde_json::to_vec(&Done { purged, soft }).expect("numbers are JSON");
-                let mut response = Response::new(Body::from(done));
-                let json = http::HeaderValue::from_static("application/json");
-                response.headers_mut().insert(header::CONTENT_TYPE, json);
-                response
+                json(&Done { purged, soft })
             }
             Err(why) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
         }
     }
 
-    /// Whether the token is there; how long that takes does not depend on how much of it is right.
-    fn is_allowed(&self, headers: &http::HeaderMap) -> bool {
-        let given = headers.get(header::AUTHORIZATION);
+    /// What became of pages: a line each, or all of one.
+    fn pages(&self, request: &Request<Body>) -> Response<Body> {
+        if let Some(refused) = self.refused(request, &Method::GET) {
+            return refused;
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        match (pairs.next(), pairs.next()) {
+            (None, _) => json(&Pages {
+                pages: self.proxy.reports.list(),
+            }),
+            (Some((key, url)), None) if key == "url" => match self.proxy.reports.of(&url) {
+                Some(report) => json(&report),
+                None => {
+                    let why = "no such page came by, or too many did since\n";
+                    text(StatusCode::NOT_FOUND, why.to_owned())
+                }
+            },
+            _ => text(
+                StatusCode::BAD_REQUEST,
+                "want nothing, or ?url=\n".to_owned(),
+            ),
+        }
+    }
+
+    /// What who asks gets, if not by `method` or without the token.
+    fn refused(&self, request: &Request<Body>, method: &Method) -> Option<Response<Body>> {
+        if request.method() != method {
+            let why = format!("want {method}\n");
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, why);
+            let allowed = http::HeaderValue::from_str(method.as_str()).expect("a method");
+            response.headers_mut().insert(header::ALLOW, allowed);
+            return Some(response);
+        }
+        let given = request.headers().get(header::AUTHORIZATION);
         let given = given.and_then(|given| given.as_bytes().strip_prefix(b"Bearer "));
-        let given = given.unwrap_or_default();
-        let wanted = self.token.as_bytes();
-        let differs = (0..wanted.len().max(given.len())).fold(0, |differs, at| {
-            differs | (wanted.get(at).copied().unwrap_or(1) ^ given.get(at).copied().unwrap_or(2))
-        });
-        differs == 0 && given.len() == wanted.len() && !wanted.is_empty()
+        if self.token.is(given.unwrap_or_default()) {
+            return None;
+        }
+        let why = "want Authorization: Bearer, and the token\n".to_owned();
+        let mut response = text(StatusCode::UNAUTHORIZED, why);
+        let wanted = http::HeaderValue::from_static("Bearer");
+        let headers = response.headers_mut();
+        headers.insert(header::WWW_AUTHENTICATE, wanted);
+        Some(response)
     }
 }
 
@@ -135,14 +164,23 @@ impl Handler for Admin {
         Box::pin(async move {
             match request.uri().path() {
                 "/purge" => admin.purge(request).await,
+                "/pages" => admin.pages(&request),
                 "/metrics" => (admin.metrics)(&request),
                 _ => text(
                     StatusCode::NOT_FOUND,
-                    "want /metrics or /purge\n".to_owned(),
+                    "want /metrics, /pages or /purge\n".to_owned(),
                 ),
             }
         })
     }
+}
+
+fn json(what: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_vec(what).expect("names and numbers are JSON");
+    let mut response = Response::new(Body::from(text));
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
 }
 
 fn text(status: StatusCode, text: String) -> Response<Body> {

@@ -4,6 +4,7 @@
 //! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it, and they lead so far.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
@@ -22,6 +23,7 @@ use crate::counters::Family;
 use crate::fetched::Fetch;
 use crate::flight::Seat;
 use crate::proxy::{Proxy, authority_of};
+use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
 
@@ -30,6 +32,19 @@ pub(crate) const MAX_AHEAD: usize = 64;
 /// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
 /// that imports another one without end is not followed.
 const MAX_STEPS_AHEAD: u8 = 3;
+
+/// A page that came by to its end, and what became of it.
+pub(crate) struct PageDone<'a> {
+    pub(crate) report: PageReport,
+    /// What it names, the first so many.
+    pub(crate) named: &'a [Reference],
+    /// Everyone may have it.
+    pub(crate) is_shared: bool,
+    /// Targets of what was fetched ahead for it.
+    pub(crate) ahead: &'a [String],
+    /// What rewriting took.
+    pub(crate) rewriting: Duration,
+}
 
 impl Proxy {
     /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
@@ -111,10 +126,16 @@ impl Proxy {
         Wanted::read(site, &authority, None, asked).ok()
     }
 
-    /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that.
-    pub(crate) fn look_ahead(self: &Arc<Self>, wanted: &Wanted, named: &[Reference]) {
+    /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of what
+    /// is now on its way.
+    pub(crate) fn look_ahead(
+        self: &Arc<Self>,
+        wanted: &Wanted,
+        named: &[Reference],
+    ) -> Vec<String> {
+        let mut begun = Vec::new();
         if !self.learn.prefetch || wanted.steps_ahead >= MAX_STEPS_AHEAD {
-            return;
+            return begun;
         }
         let mut asked = Request::new(()).into_parts().0;
         asked.headers = wanted.told();
@@ -131,27 +152,26 @@ impl Proxy {
                 Err(Reason::Integrity) => moved_path(site, reference),
                 _ => companions::path_of(reference).filter(|_| kind != Kind::Media),
             };
-            let uri = path.and_then(|path| path.parse().ok());
+            let Some(path) = path else { continue };
             let by_cors = reference.by_cors;
+            let uri = path.parse().ok();
             let next = uri.and_then(|uri| self.beside(site, &asked, &uri, Some(kind), by_cors));
             if let Some(mut next) = next {
                 next.steps_ahead = wanted.steps_ahead + 1;
-                self.fetch_ahead(next);
+                if self.fetch_ahead(next) {
+                    begun.push(path);
+                }
             }
         }
+        begun
     }
 
     /// All of a page came by, and this became of it.
-    pub(crate) fn page_done(
-        &self,
-        wanted: &Wanted,
-        report: &PageReport,
-        named: &[Reference],
-        is_shared: bool,
-    ) {
+    pub(crate) fn page_done(&self, wanted: &Wanted, done: PageDone<'_>) {
         let Some(url) = wanted.url() else {
             return;
         };
+        let (report, named, is_shared) = (done.report, done.named, done.is_shared);
         let counters = &self.counters;
         counters.count(
             Family::Pages,
@@ -161,24 +181,45 @@ impl Proxy {
         for (reason, count) in &report.left_because {
             counters.add(Family::References, reason, *count as u64);
         }
-        tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page was rewritten");
+        tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
         if is_shared {
             self.companions.remember(url.as_str(), named);
         }
+        let page = reports::Page {
+            url: url.as_str(),
+            at: self.hour(),
+            is_everyones: is_shared,
+            rewriting: done.rewriting,
+            named,
+            fetched_ahead: done.ahead,
+        };
+        self.reports.told(&page, report);
     }
 
-    /// Fetches `wanted` for who will ask for it, unless it is kept or somebody fetches it already.
-    pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) {
+    /// A page is passed on as it is.
+    pub(crate) fn page_left(&self, wanted: &Wanted, why: PageLeft, is_shared: bool) {
+        let done = PageDone {
+            report: PageReport::of_left(why),
+            named: &[],
+            is_shared,
+            ahead: &[],
+            rewriting: Duration::ZERO,
+        };
+        self.page_done(wanted, done);
+    }
+
+    /// Fetches `wanted` for who will ask for it, unless it is kept or somebody fetches it already; whether it does.
+    pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) -> bool {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);
         let variants = variants.as_deref().unwrap_or_default();
         let found = lookup::lookup(policy, &wanted.ask, variants, self.hour());
         if !matches!(found, Lookup::Miss(_)) {
-            return;
+            return false;
         }
         let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
         let Seat::Leader(leader) = seat else {
-            return;
+            return false;
         };
         let proxy = self.clone();
         self.runtime.spawn(Box::pin(async move {
@@ -197,6 +238,7 @@ impl Proxy {
             };
             let _ = fetch.run(Body::empty()).await;
         }));
+        true
     }
 }
 

@@ -49,6 +49,9 @@ pub struct Config {
     pub secret_file: Option<PathBuf>,
     /// The operator's door; `None`: there is none.
     pub admin: Option<AdminConfig>,
+    /// Who is told where the time of an answer went.
+    #[serde(default)]
+    pub timing: TimingConfig,
 }
 
 /// Where clients are let in.
@@ -265,13 +268,24 @@ pub struct DnsConfig {
     pub servers: Vec<SocketAddr>,
 }
 
-/// The operator's door: purges and metrics.
+/// Who is told by `Server-Timing` what became of a request and where its time went: whether somebody had it before, and how far the
+/// origin is. Default nobody.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TimingConfig {
+    /// A file whose first line is a token, of 16 characters or more: who shows it in the field `Spdy-Timing` is told.
+    pub token_file: Option<PathBuf>,
+    /// Everyone is told: for laboratories.
+    pub everyone: bool,
+}
+
+/// The operator's door: purges, reports of pages and metrics.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdminConfig {
     /// Where it listens. Keep it on loopback.
     pub address: SocketAddr,
-    /// A file with the token that purges want, in one line.
+    /// A file with the token that purges and reports want, in one line.
     pub token_file: PathBuf,
 }
 

@@ -13,6 +13,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, response};
 use http_body::Body as _;
@@ -30,7 +31,7 @@ use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
 use spdy_rewrite::reference::Reference;
 
-use crate::ahead::MAX_AHEAD;
+use crate::ahead::{MAX_AHEAD, PageDone};
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
@@ -39,6 +40,7 @@ use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::recording::{Recording, Writer, recording};
 use crate::respond;
 use crate::sheets::OfSite;
+use crate::timing::OriginTook;
 use crate::transform::{self, Rewriter, Work};
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
@@ -78,7 +80,19 @@ impl Got {
 
 impl Fetch {
     /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
-    pub(crate) async fn run(mut self, body: Body) -> Got {
+    pub(crate) async fn run(self, body: Body) -> Got {
+        let mut origin = Duration::ZERO;
+        let mut got = self.ask(body, &mut origin).await;
+        if let Got::Answer(response) = &mut got
+            && !origin.is_zero()
+        {
+            response.extensions_mut().insert(OriginTook(origin));
+        }
+        got
+    }
+
+    /// The same; `origin` gets what origins took.
+    async fn ask(mut self, body: Body, origin: &mut Duration) -> Got {
         let is_shared = self.leader.is_some();
         let mut headers = self.wanted.ask.headers.clone();
         if let Some((_, conditional)) = &self.known {
@@ -106,12 +120,14 @@ impl Fetch {
                 (at.ask.method.clone(), at.ask.uri.clone());
             *request.headers_mut() = headers.clone();
             let requested = self.proxy.hour();
+            let asked = self.proxy.runtime.now();
             let priority = self.priority();
             let answered = self
                 .proxy
                 .upstream()
                 .fetch(at.whose(), request, priority)
                 .await;
+            *origin += self.proxy.runtime.now() - asked;
             let times = Times {
                 requested,
                 received: self.proxy.hour(),
@@ -405,6 +421,9 @@ impl Fetch {
             let response = respond::coming(&self.wanted, head, Body::empty(), status);
             return Got::answer(response, Outcome::PASSED);
         }
+        if let Work::Left(why) = &work {
+            self.proxy.page_left(&self.wanted, *why, stored.is_some());
+        }
         let announced = http_body::Body::size_hint(&body).exact();
         let limit = self.proxy.object_bytes;
         let fits = announced.is_none_or(|len| len <= limit as u64);
@@ -447,6 +466,8 @@ impl Fetch {
             since: self.since,
             wanted: self.wanted.clone(),
             named: Vec::new(),
+            ahead: Vec::new(),
+            rewriting: Duration::ZERO,
         };
         self.proxy.runtime.spawn(Box::pin(pump.run(body)));
         match is_wanted {
@@ -503,6 +524,10 @@ struct Pump {
     wanted: Wanted,
     /// What it named so far, of what is moved or the site's own.
     named: Vec<Reference>,
+    /// Targets of what was fetched ahead for it.
+    ahead: Vec<String>,
+    /// What rewriting took so far.
+    rewriting: Duration,
 }
 
 impl Pump {
@@ -539,7 +564,10 @@ impl Pump {
             };
             while !piece.is_empty() {
                 let sip = piece.split_to(piece.len().min(self.rewriter.sip()));
-                let text = match self.rewriter.write(sip) {
+                let began = self.proxy.runtime.now();
+                let text = self.rewriter.write(sip);
+                self.rewriting += self.proxy.runtime.now() - began;
+                let text = match text {
                     Ok(text) => text,
                     Err(error) => return self.writer.fail(error.to_string()),
                 };
@@ -567,8 +595,14 @@ impl Pump {
         let pieces = self.writer.finish();
         if let Some(report) = report {
             let is_shared = self.stored.is_some();
-            self.proxy
-                .page_done(&self.wanted, &report, &self.named, is_shared);
+            let done = PageDone {
+                report,
+                named: &self.named,
+                is_shared,
+                ahead: &self.ahead,
+                rewriting: self.rewriting,
+            };
+            self.proxy.page_done(&self.wanted, done);
         }
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
@@ -585,7 +619,8 @@ impl Pump {
         }
         let left = MAX_AHEAD.saturating_sub(self.named.len());
         let ahead = &found[..found.len().min(left)];
-        self.proxy.look_ahead(&self.wanted, ahead);
+        let begun = self.proxy.look_ahead(&self.wanted, ahead);
+        self.ahead.extend(begun);
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }

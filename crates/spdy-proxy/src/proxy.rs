@@ -42,6 +42,7 @@ use crate::memory::Memory;
 use crate::miss_rate::MissRate;
 use crate::purge::Purges;
 use crate::recording::Recording;
+use crate::reports::Reports;
 use crate::respond::{self, Judged};
 use crate::sheets::Sheets;
 use crate::sites::{Site, Sites};
@@ -82,6 +83,8 @@ pub struct Proxy {
     pub(crate) companions: Companions,
     pub(crate) purges: Purges,
     pub(crate) sheets: Sheets,
+    /// What became of pages.
+    pub reports: Reports,
     /// What was done so far.
     pub counters: Counters,
     pub(crate) learn: LearnConfig,
@@ -123,6 +126,7 @@ impl Proxy {
             companions: Companions::default(),
             purges: Purges::default(),
             sheets: Sheets::default(),
+            reports: Reports::default(),
             counters: Counters::default(),
             learn: learn.clone(),
             flights: Flights::new(),

@@ -16,7 +16,7 @@ use spdy_rewrite::css::{self, Sheet};
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::integrity::{Digests, KnownSheets};
 use spdy_rewrite::page_head::{self, PageHead};
-use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
 use spdy_rewrite::rules::Rules;
@@ -36,6 +36,8 @@ const MAX_SHEET_BYTES: usize = 8 * 1024 * 1024;
 pub enum Work {
     /// Nothing.
     Pass,
+    /// Nothing, though it is a page of the site's own, and why.
+    Left(PageLeft),
     /// It is a page of the site's own, with this head.
     Page(Box<PageHead>),
     /// It is a sheet, the site's own or one that was moved.
@@ -47,14 +49,18 @@ pub enum Work {
 #[must_use]
 pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut HeaderMap) -> Work {
     let rules = &asked.site.rules;
-    let is_rewritable = status == StatusCode::OK
+    let is_candidate = status == StatusCode::OK
         && !asked.is_off
-        && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST)
-        && !served.contains_key(header::CONTENT_RANGE)
-        && !rewritten::forbids(served)
-        && Coding::of(served).is_some();
-    if !is_rewritable {
+        && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
+    if !is_candidate {
         return Work::Pass;
+    }
+    if let Some(why) = left(served) {
+        let is_page = essence(served) == "text/html" && asked.moved.is_none();
+        return match is_page {
+            true => Work::Left(why),
+            false => Work::Pass,
+        };
     }
     let Some(url) = at.url() else {
         return Work::Pass;
@@ -64,8 +70,8 @@ pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut Header
             let mut head = served.clone();
             undo_coding(&mut head);
             let page = PageHead::rewrite(rules, &url, status, &mut head, false);
-            if page.left.is_some() {
-                return Work::Pass;
+            if let Some(why) = page.left {
+                return Work::Left(why);
             }
             *served = head;
             Work::Page(Box::new(page))
@@ -81,6 +87,19 @@ pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut Header
             Work::Sheet(Box::new(Sheet::moved(rules, moved, last)))
         }
         _ => Work::Pass,
+    }
+}
+
+/// Why what has these fields is passed on as it is, whatever it is.
+fn left(headers: &HeaderMap) -> Option<PageLeft> {
+    if headers.contains_key(header::CONTENT_RANGE) {
+        Some(PageLeft::Partial)
+    } else if rewritten::forbids(headers) {
+        Some(PageLeft::NoTransform)
+    } else if Coding::of(headers).is_none() {
+        Some(PageLeft::Coded)
+    } else {
+        None
     }
 }
 
@@ -101,7 +120,7 @@ impl Work {
     /// Whether the body goes as it came.
     #[must_use]
     pub fn passes(&self) -> bool {
-        matches!(self, Self::Pass)
+        matches!(self, Self::Pass | Self::Left(_))
     }
 }
 

@@ -15,7 +15,9 @@ use spdy_server::visit::Visit as Memory;
 
 use crate::counters::{Answered, Family, Log, Outcome};
 use crate::proxy::Proxy;
+use crate::reports::Along;
 use crate::sites::Site;
+use crate::timing::{OriginTook, Times, Timing};
 use crate::wanted::is_off;
 
 /// How long after its page a thing is asked for.
@@ -30,6 +32,7 @@ pub struct Visit {
     alt_svc: Option<HeaderValue>,
     memory: Arc<Mutex<Memory>>,
     log: Option<Log>,
+    timing: Timing,
 }
 
 impl std::fmt::Debug for Visit {
@@ -58,6 +61,7 @@ impl Visit {
             alt_svc,
             memory: Arc::default(),
             log: None,
+            timing: Timing::default(),
         }
     }
 
@@ -68,8 +72,21 @@ impl Visit {
         self
     }
 
+    /// Tells whom `timing` says where the time went.
+    #[must_use]
+    pub fn timing(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The URL of what is asked for, as browsers see it.
+    fn url(&self, asked: &request::Parts) -> Option<String> {
+        let site = self.proxy.site_of(asked)?;
+        absolute(&site, asked).map(|url| url.to_string())
     }
 
     /// Notes what is asked for; if it is a page, sends along what it needs before anything of it is there.
@@ -102,10 +119,16 @@ impl Visit {
                 }
                 self.proxy.known(&site, asked, uri)
             });
-        let refused = self.push(&site, asked, &text, pushes);
+        let mut pushed = Vec::new();
+        let refused = self.push(&site, asked, &text, pushes, &mut pushed);
         hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
         hints.truncate(budget.hints);
-        let links = self.hint(asked, hints);
+        let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
+        let (is_told, links) = self.hint(asked, hints);
+        self.proxy.reports.along(&text, || Along {
+            pushed,
+            hinted: if is_told { hinted } else { Vec::new() },
+        });
         Some(Page {
             url: text,
             is_new,
@@ -130,13 +153,14 @@ impl Visit {
         is_new
     }
 
-    /// Pushes what the client takes; gives the rest.
+    /// Pushes what the client takes, which `pushed` gets the URLs of; gives the rest.
     fn push(
         &self,
         site: &Arc<Site>,
         asked: &request::Parts,
         page: &str,
         pushes: Vec<PlannedPush>,
+        pushed: &mut Vec<String>,
     ) -> Vec<PlannedPush> {
         let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.learn.push);
         let Some(pusher) = pusher else {
@@ -160,7 +184,9 @@ impl Visit {
                 }
             };
             self.proxy.counters.count(Family::Ahead, "pushed");
-            self.memory().note(&planned.uri.to_string());
+            let url = planned.uri.to_string();
+            self.memory().note(&url);
+            pushed.push(url);
             let (proxy, page) = (self.proxy.clone(), page.to_owned());
             let target = planned.uri.path_and_query().map(ToString::to_string);
             self.proxy.runtime.spawn(Box::pin(async move {
@@ -175,8 +201,8 @@ impl Visit {
         rest
     }
 
-    /// Tells of `hints` at once where that is possible; gives those that are to stand in the answer.
-    fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> Vec<Hint> {
+    /// Tells of `hints` at once where that is possible; gives whether anybody is told, and those that are to stand in the answer.
+    fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
         let early = EarlyHints::of(&asked.extensions).filter(|_| self.proxy.learn.early_hints);
         let Some(early) = early.filter(|_| !hints.is_empty()) else {
             let arrival: Option<&Arrival> = asked.extensions.get();
@@ -188,7 +214,7 @@ impl Visit {
                 })
             );
             // A browser that speaks HTTP/1.1 finds them in the text as fast.
-            return if is_spdy { hints } else { Vec::new() };
+            return (is_spdy, if is_spdy { hints } else { Vec::new() });
         };
         let mut fields = HeaderMap::new();
         for hint in &hints {
@@ -200,9 +226,9 @@ impl Visit {
             true => {
                 let count = hints.len() as u64;
                 self.proxy.counters.add(Family::Ahead, "hinted", count);
-                Vec::new()
+                (true, Vec::new())
             }
-            false => hints,
+            false => (true, hints),
         }
     }
 }
@@ -212,7 +238,11 @@ impl Handler for Visit {
         let visit = self.clone();
         Box::pin(async move {
             let began = visit.proxy.runtime.now();
-            let (asked, body) = request.into_parts();
+            let (mut asked, body) = request.into_parts();
+            let times_for = visit
+                .timing
+                .take(&mut asked.headers)
+                .then(|| visit.url(&asked));
             let about = visit.log.as_ref().map(|_| About::of(&asked));
             let page = visit.go_along(&asked);
             let request = Request::from_parts(asked, body);
@@ -232,6 +262,19 @@ impl Handler for Visit {
             let outcome = response.extensions_mut().remove::<Outcome>();
             let outcome = outcome.unwrap_or(Outcome::PASSED).0;
             visit.proxy.counters.count(Family::Answers, outcome);
+            let took = visit.proxy.runtime.now() - began;
+            let origin = response.extensions_mut().remove::<OriginTook>();
+            if let Some(url) = times_for {
+                let is_kept = origin.is_none() && is_html(&response);
+                let url = url.filter(|_| is_kept);
+                let times = Times {
+                    outcome,
+                    origin: origin.map(|origin| origin.0),
+                    rewriting_ms: url.and_then(|url| visit.proxy.reports.rewriting_ms(&url)),
+                    total: took,
+                };
+                times.append_to(response.headers_mut());
+            }
             if let (Some(log), Some(about)) = (&visit.log, about) {
                 log(&Answered {
                     method: &about.method,
@@ -240,7 +283,7 @@ impl Handler for Visit {
                     protocol: about.protocol,
                     status: response.status(),
                     outcome,
-                    took: visit.proxy.runtime.now() - began,
+                    took,
                 });
             }
             if let Some(alt_svc) = visit.alt_svc {

@@ -81,6 +81,14 @@ pub struct PageReport {
 }
 
 impl PageReport {
+    /// Of a page that is passed on as it is.
+    pub fn of_left(why: PageLeft) -> Self {
+        Self {
+            left: Some(why),
+            ..Self::default()
+        }
+    }
+
     /// Counts a reference, and keeps it to be told.
     pub(crate) fn add(&mut self, reference: Reference) {
         match &reference.outcome {

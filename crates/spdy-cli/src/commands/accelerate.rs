@@ -30,6 +30,8 @@ use spdy_proxy::config::Config;
 use spdy_proxy::counters::{Answered, Log};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
+use spdy_proxy::timing::Timing;
+use spdy_proxy::token::Token;
 use spdy_proxy::upstream::Upstream;
 use spdy_proxy::visit::Visit;
 use url::Url;
@@ -225,10 +227,10 @@ async fn accelerate(
         Some(admin) => {
             let metrics = accelerate_metrics::registry(&proxy, &counted, &hits);
             let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
-            let token = accelerate_setup::token(&admin.token_file)?;
+            let token = Token::new(&accelerate_setup::token(&admin.token_file)?);
             Some(Arc::new(Admin::new(
                 proxy.clone(),
-                &token,
+                token,
                 Arc::new(metrics),
             )))
         }
@@ -260,6 +262,7 @@ async fn accelerate(
         stop: stop.clone(),
         alt_svc: None,
         log: log(args, printer),
+        timing: accelerate_setup::timing(&config.timing)?,
     };
     for door in doors {
         let served = Served {
@@ -444,12 +447,13 @@ struct Served {
     stop: Latch,
     alt_svc: Option<HeaderValue>,
     log: Option<Log>,
+    timing: Timing,
 }
 
 impl Served {
     fn visit(&self, from: SocketAddr, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
         let visit = Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc);
-        Arc::new(visit.telling(self.log.clone()))
+        Arc::new(visit.telling(self.log.clone()).timing(self.timing.clone()))
     }
 
     async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {

@@ -16,16 +16,18 @@ use spdy_net::certificates::{Identity, KeyKind, LocalCa, certificates_from_pem};
 use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
-use spdy_proxy::config::Config;
+use spdy_proxy::config::{Config, TimingConfig};
 use spdy_proxy::disk::Disk;
 use spdy_proxy::sites::Sites;
+use spdy_proxy::timing::Timing;
+use spdy_proxy::token::Token;
 use spdy_proxy::upstream::Upstream;
 
 use crate::commands::Usage;
 use crate::commands::serve_listen::{self, Door, Listening};
 use crate::printer::{DIM, Printer};
 
-/// Characters of the token that purges want.
+/// Characters of a token.
 const LEAST_TOKEN: usize = 16;
 /// Bytes of the secret that capabilities are made with.
 const SECRET_BYTES: usize = 32;
@@ -184,7 +186,16 @@ pub(super) fn zones(config: &Config) -> anyhow::Result<Zones> {
     Zones::new(&config.dns.zone).map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 
-/// The token that purges want: the first line of a file.
+/// Who is told where the time of an answer went.
+pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
+    let token = config.token_file.as_deref().map(token).transpose()?;
+    Ok(Timing {
+        token: token.as_deref().map(Token::new),
+        everyone: config.everyone,
+    })
+}
+
+/// A token: the first line of a file.
 pub(super) fn token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;

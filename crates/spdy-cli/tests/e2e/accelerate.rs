@@ -217,11 +217,12 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         let text = format!(
             "secret_file = '{}'\n[cache]\ndisk = '{}'\n\
              [listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
-             [dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
+             [timing]\ntoken_file = '{}'\n[dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
              [[dns.zone.names]]\nname = 'ns'\naddresses = ['127.0.0.1']\n\
              [[site]]\nnames = [{names}]\norigin = 'http://{}'\n",
             secret.display(),
             folder.path().join("kept").display(),
+            token.display(),
             token.display(),
             origin.plain
         );
@@ -277,6 +278,27 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         "{wrong}"
     );
     assert!(get(door, "door", "/purge").starts_with("HTTP/1.1 405 "));
+    assert!(get(door, "door", "/pages").starts_with("HTTP/1.1 401 "));
+    let with = |to, host: &str, path: &str, field: &str| {
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
+        talk(to, &head)
+    };
+    let known = format!("Authorization: Bearer {TOKEN}");
+    let pages = with(door, "door", "/pages", &known);
+    assert!(pages.ends_with(r#"{"pages":[]}"#), "{pages}");
+    let untold = get(here, "www.site.test", "/a.txt");
+    assert!(!untold.to_lowercase().contains("server-timing"), "{untold}");
+    let told = with(
+        here,
+        "www.site.test",
+        "/a.txt",
+        &format!("Spdy-Timing: {TOKEN}"),
+    );
+    assert!(
+        told.to_lowercase().contains("server-timing: cache;desc="),
+        "{told}"
+    );
     assert!(get(door, "door", "/other").starts_with("HTTP/1.1 404 "));
 
     // Another name, without an end of anything.

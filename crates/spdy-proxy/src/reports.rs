@@ -1,0 +1,359 @@
+//! What became of the pages that came by, for who has the operator's token: what of each was moved, what was left and why, what was
+//! fetched ahead of its reader, and what went along with it the last time.
+//!
+//! ```text
+//! a page is rewritten ──▶ Reports::told      one report a page, the last; the oldest go
+//! a client asks for it ──▶ Reports::along    what was pushed and hinted with it
+//! ```
+//!
+//! Of a page that is one client's alone there are numbers, and no URL but its own without the query: what it names could be his, too.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde::Serialize;
+use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::verdict::Reason;
+
+/// Pages of which it is remembered what became.
+pub const MAX_PAGES: usize = 256;
+/// Bytes of all that is remembered, about.
+pub const MAX_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes that a URL is counted with beside its own: what it stands in.
+const BESIDE: usize = 96;
+
+/// Reports of the last pages.
+#[derive(Debug, Default)]
+pub struct Reports(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    pages: BTreeMap<String, Report>,
+    /// By when they were told, the oldest first.
+    order: VecDeque<String>,
+    bytes: usize,
+}
+
+/// What became of a page.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// As clients ask for it; without a query if it is one client's alone.
+    pub url: String,
+    /// When it came by, as HTTP writes dates.
+    pub at: String,
+    /// Everyone may have it, so that URLs may be told.
+    pub is_everyones: bool,
+    /// Time that went into undoing its coding and rewriting it, ms.
+    pub rewriting_ms: f64,
+    /// Counts of what was moved and left, by reason and by host; or why all of it was left.
+    #[serde(flatten)]
+    pub counts: PageReport,
+    /// References to other hosts in the order of the page, the first so many.
+    pub references: Vec<Told>,
+    /// What was fetched for who would ask for it next, as clients see it.
+    pub fetched_ahead: Vec<String>,
+    /// What went along with it the last time that somebody asked for it.
+    pub along: Option<Along>,
+    #[serde(skip)]
+    weight: usize,
+}
+
+/// A reference to another host.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    /// What it means, in full.
+    pub url: String,
+    /// What it is used as.
+    pub kind: &'static str,
+    /// Where it was moved; `None` if it was left.
+    pub moved_to: Option<String>,
+    /// The name of the reason for which it was left.
+    pub reason: Option<&'static str>,
+    /// That reason in words.
+    pub why: Option<String>,
+}
+
+/// What went along with a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Along {
+    /// Pushed.
+    pub pushed: Vec<String>,
+    /// Told of by 103 or Link.
+    pub hinted: Vec<String>,
+}
+
+/// A page that came by.
+#[derive(Clone, Copy, Debug)]
+pub struct Page<'a> {
+    /// As clients ask for it.
+    pub url: &'a str,
+    /// The hour.
+    pub at: SystemTime,
+    /// Everyone may have it.
+    pub is_everyones: bool,
+    /// Time that rewriting took.
+    pub rewriting: Duration,
+    /// What it names.
+    pub named: &'a [Reference],
+    /// Targets at the site that were fetched ahead.
+    pub fetched_ahead: &'a [String],
+}
+
+/// One line of the list of reports.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// As [`Report::url`].
+    pub url: String,
+    /// As [`Report::at`].
+    pub at: String,
+    /// Why it was passed on as it is, if so.
+    pub left_whole: Option<PageLeft>,
+    /// References that were moved.
+    pub moved: usize,
+    /// References that were left.
+    pub left: usize,
+}
+
+impl Reports {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `page` came by, and `counts` are what became of it. What was known of it before is forgotten.
+    pub fn told(&self, page: &Page<'_>, counts: PageReport) {
+        let url = match page.is_everyones {
+            true => page.url,
+            false => page.url.split('?').next().unwrap_or_default(),
+        };
+        let mut report = Report {
+            url: url.to_owned(),
+            at: httpdate::fmt_http_date(page.at),
+            is_everyones: page.is_everyones,
+            rewriting_ms: page.rewriting.as_secs_f64() * 1e3,
+            counts,
+            references: Vec::new(),
+            fetched_ahead: Vec::new(),
+            along: None,
+            weight: 0,
+        };
+        if page.is_everyones {
+            report.references = page.named.iter().filter_map(told).collect();
+            report.fetched_ahead = page.fetched_ahead.to_vec();
+        }
+        self.lock().keep(report);
+    }
+
+    /// With the page at `url`, which was asked for again, went `along`; forgotten if nothing is known of the page.
+    pub fn along(&self, url: &str, along: impl FnOnce() -> Along) {
+        let mut kept = self.lock();
+        let Some(report) = kept.pages.get(url).filter(|report| report.is_everyones) else {
+            return;
+        };
+        let along = Some(along());
+        if report.along != along {
+            let report = Report {
+                along,
+                ..report.clone()
+            };
+            kept.keep(report);
+        }
+    }
+
+    /// The pages, the last first.
+    #[must_use]
+    pub fn list(&self) -> Vec<Line> {
+        let kept = self.lock();
+        let pages = kept.order.iter().rev();
+        let reports = pages.filter_map(|url| kept.pages.get(url));
+        let line = |report: &Report| Line {
+            url: report.url.clone(),
+            at: report.at.clone(),
+            left_whole: report.counts.left,
+            moved: report.counts.moved,
+            left: report.counts.left_count(),
+        };
+        reports.map(line).collect()
+    }
+
+    /// What became of the page at `url`.
+    #[must_use]
+    pub fn of(&self, url: &str) -> Option<Report> {
+        self.lock().pages.get(url).cloned()
+    }
+
+    /// How long the page at `url` took to be rewritten when it last was.
+    #[must_use]
+    pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
+        let kept = self.lock();
+        let report = kept.pages.get(url)?;
+        report.counts.left.is_none().then_some(report.rewriting_ms)
+    }
+}
+
+impl Kept {
+    fn keep(&mut self, mut report: Report) {
+        report.weight = weight(&report);
+        self.forget(&report.url.clone());
+        if report.weight > MAX_BYTES {
+            return;
+        }
+        while self.bytes + report.weight > MAX_BYTES || self.pages.len() >= MAX_PAGES {
+            let Some(oldest) = self.order.front().cloned() else {
+                break;
+            };
+            self.forget(&oldest);
+        }
+        self.bytes += report.weight;
+        self.order.push_back(report.url.clone());
+        self.pages.insert(report.url.clone(), report);
+    }
+
+    fn forget(&mut self, url: &str) {
+        if let Some(report) = self.pages.remove(url) {
+            self.bytes -= report.weight;
+            self.order.retain(|known| known != url);
+        }
+    }
+}
+
+fn weight(report: &Report) -> usize {
+    let text = |text: &str| text.len() + BESIDE;
+    let urls = |urls: &[String]| urls.iter().map(|url| text(url)).sum::<usize>();
+    let references = report.references.iter().map(|told| {
+        let moved = told.moved_to.as_deref().unwrap_or_default();
+        text(&told.url) + moved.len() + told.why.as_deref().unwrap_or_default().len()
+    });
+    let along = report.along.as_ref();
+    let along = along.map_or(0, |along| urls(&along.pushed) + urls(&along.hinted));
+    let hosts = report.counts.hosts.keys().map(|host| text(host));
+    2 * text(&report.url)
+        + references.sum::<usize>()
+        + urls(&report.fetched_ahead)
+        + urls(&report.counts.connects_dropped)
+        + hosts.sum::<usize>()
+        + along
+}
+
+/// Nothing for what is the site's own.
+fn told(reference: &Reference) -> Option<Told> {
+    let (moved_to, left) = match &reference.outcome {
+        Ok(path) => (Some(path.clone()), None),
+        Err(Reason::Own) => return None,
+        Err(reason) => (None, Some(reason)),
+    };
+    Some(Told {
+        url: reference.url.clone(),
+        kind: reference.kind.name(),
+        moved_to,
+        reason: left.map(Reason::name),
+        why: left.map(ToString::to_string),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_rewrite::kind::Kind;
+
+    use super::*;
+
+    fn page<'a>(url: &'a str, named: &'a [Reference]) -> Page<'a> {
+        Page {
+            url,
+            at: SystemTime::UNIX_EPOCH,
+            is_everyones: true,
+            rewriting: Duration::from_millis(2),
+            named,
+            fetched_ahead: &[],
+        }
+    }
+
+    fn reference(url: &str, outcome: Result<String, Reason>) -> Reference {
+        Reference {
+            url: url.to_owned(),
+            kind: Kind::Image,
+            by_cors: false,
+            outcome,
+        }
+    }
+
+    #[test]
+    fn a_page_tells_what_moved_and_what_did_not_and_nothing_of_its_own() {
+        let reports = Reports::default();
+        let named = [
+            reference("https://a.test/x", Ok("/.spdy/1/-/s/a.test/x".to_owned())),
+            reference("https://site.test/own", Err(Reason::Own)),
+            reference("https://b.test/y", Err(Reason::OptOut)),
+        ];
+        reports.told(&page("https://site.test/", &named), PageReport::default());
+        let report = reports.of("https://site.test/").unwrap();
+        let told: Vec<_> = report
+            .references
+            .iter()
+            .map(|told| (&told.url[..], told.reason))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("https://a.test/x", None),
+                ("https://b.test/y", Some("opt-out"))
+            ]
+        );
+        assert_eq!(reports.rewriting_ms("https://site.test/"), Some(2.0));
+        assert_eq!(reports.rewriting_ms("https://site.test/other"), None);
+    }
+
+    #[test]
+    fn of_a_page_that_is_one_clients_alone_no_url_is_remembered() {
+        let reports = Reports::default();
+        let named = [reference("https://a.test/his", Ok("/moved".to_owned()))];
+        let ahead = ["/his".to_owned()];
+        let private = Page {
+            is_everyones: false,
+            fetched_ahead: &ahead,
+            ..page("https://site.test/account?token=1", &named)
+        };
+        reports.told(&private, PageReport::default());
+        reports.along("https://site.test/account", || Along {
+            pushed: vec!["/his".to_owned()],
+            hinted: Vec::new(),
+        });
+        assert!(reports.of("https://site.test/account?token=1").is_none());
+        let report = reports.of("https://site.test/account").unwrap();
+        let text = serde_json::to_string(&report).unwrap();
+        assert!(!text.contains("his") && !text.contains("token"), "{text}");
+    }
+
+    #[test]
+    fn pages_are_remembered_up_to_their_limits_the_last_of_them() {
+        let reports = Reports::default();
+        let url = |number: usize| format!("https://site.test/{number}");
+        for number in 0..MAX_PAGES {
+            reports.told(&page(&url(number), &[]), PageReport::default());
+        }
+        assert_eq!(reports.list().len(), MAX_PAGES);
+        // Asked for again it is the youngest, though nothing else changed.
+        reports.told(&page(&url(0), &[]), PageReport::default());
+        reports.told(&page(&url(MAX_PAGES), &[]), PageReport::default());
+        assert_eq!(reports.list().len(), MAX_PAGES);
+        assert!(reports.of(&url(0)).is_some() && reports.of(&url(1)).is_none());
+        assert_eq!(reports.list()[0].url, url(MAX_PAGES));
+
+        let long = "x".repeat(MAX_BYTES / 8);
+        let named = [reference(&long, Err(Reason::OptOut))];
+        for number in 0..8 {
+            reports.told(&page(&url(number), &named), PageReport::default());
+        }
+        let kept = reports.lock();
+        assert!(kept.bytes <= MAX_BYTES, "{} bytes", kept.bytes);
+        let sum: usize = kept.pages.values().map(|report| report.weight).sum();
+        assert_eq!((sum, kept.order.len()), (kept.bytes, kept.pages.len()));
+        assert!(kept.pages.contains_key(&url(7)) && !kept.pages.contains_key(&url(0)));
+        drop(kept);
+        let longer = "x".repeat(MAX_BYTES + 1);
+        let named = [reference(&longer, Err(Reason::OptOut))];
+        reports.told(&page(&url(7), &named), PageReport::default());
+        assert!(reports.of(&url(7)).is_none());
+    }
+}

@@ -1,0 +1,147 @@
+//! `Server-Timing`, for whom it is meant: what became of a request and where its time went.
+//!
+//! ```text
+//! Server-Timing: cache;desc="miss", origin;dur=41.7, total;dur=42.3
+//! Server-Timing: cache;desc="hit", rewrite;dur=3.1;desc="when it was kept", total;dur=0.2
+//! ```
+//!
+//! It tells whether somebody had a thing before, and how far the origin is. So nobody gets it who did not show the token, in a field of
+//! its own that goes no further, unless the operator lets everyone have it.
+
+use std::time::Duration;
+
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::token::Token;
+
+/// The field by which a client shows the token.
+pub const SPDY_TIMING: HeaderName = HeaderName::from_static("spdy-timing");
+/// The field by which it is answered (W3C Server Timing).
+pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+
+/// Who is told.
+#[derive(Clone, Debug, Default)]
+pub struct Timing {
+    /// Who shows this; `None`: nobody.
+    pub token: Option<Token>,
+    /// Everyone.
+    pub everyone: bool,
+}
+
+impl Timing {
+    /// Takes the token out of `headers`, whose it is or not; whether who sent them is told.
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
+        let mut given = headers.get_all(SPDY_TIMING).iter();
+        let given = given.next().filter(|_| given.next().is_none());
+        let is_known = match (&self.token, given) {
+            (Some(token), Some(given)) => token.is(given.as_bytes()),
+            _ => false,
+        };
+        headers.remove(SPDY_TIMING);
+        is_known || self.everyone
+    }
+}
+
+/// How long origins took to answer, from the request to the head; in the extensions of an answer for which they were asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct OriginTook(pub(crate) Duration);
+
+/// Where the time of an answer went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// What became of the request.
+    pub(crate) outcome: &'static str,
+    /// What origins took of it.
+    pub(crate) origin: Option<Duration>,
+    /// What rewriting took, when the page that is kept was rewritten; ms.
+    pub(crate) rewriting_ms: Option<f64>,
+    /// From the request to the head of the answer.
+    pub(crate) total: Duration,
+}
+
+impl Times {
+    /// Beside what the origin says of its own.
+    pub(crate) fn append_to(&self, headers: &mut HeaderMap) {
+        let ms = |duration: Duration| format!("{:.1}", duration.as_secs_f64() * 1e3);
+        let mut metrics = vec![format!("cache;desc=\"{}\"", self.outcome)];
+        if let Some(origin) = self.origin {
+            metrics.push(format!("origin;dur={}", ms(origin)));
+        }
+        if let Some(rewriting) = self.rewriting_ms {
+            metrics.push(format!(
+                "rewrite;dur={rewriting:.1};desc=\"when it was kept\""
+            ));
+        }
+        metrics.push(format!("total;dur={}", ms(self.total)));
+        let value = HeaderValue::try_from(metrics.join(", ")).expect("names and numbers");
+        headers.append(SERVER_TIMING, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(values: &[&str]) -> HeaderMap {
+        let values = values
+            .iter()
+            .map(|value| (SPDY_TIMING, value.parse().unwrap()));
+        values.collect()
+    }
+
+    #[test]
+    fn who_shows_the_token_is_told_and_the_token_goes_no_further() {
+        let timing = Timing {
+            token: Some(Token::new("the token")),
+            everyone: false,
+        };
+        for (values, is_told) in [
+            (&["the token"][..], true),
+            (&["another"], false),
+            (&[], false),
+            (&["the token", "the token"], false),
+        ] {
+            let mut headers = sent(values);
+            assert_eq!(timing.take(&mut headers), is_told, "{values:?}");
+            assert!(headers.is_empty(), "{values:?}");
+        }
+        let nobody = Timing::default();
+        let mut headers = sent(&[""]);
+        assert!(!nobody.take(&mut headers) && headers.is_empty());
+        let everyone = Timing {
+            everyone: true,
+            ..Timing::default()
+        };
+        assert!(everyone.take(&mut HeaderMap::new()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_told() {
+        let told = |times: Times| {
+            let mut headers = HeaderMap::new();
+            times.append_to(&mut headers);
+            headers[SERVER_TIMING].to_str().unwrap().to_owned()
+        };
+        let ms = Duration::from_micros;
+        let miss = Times {
+            outcome: "miss",
+            origin: Some(ms(41_660)),
+            rewriting_ms: None,
+            total: ms(42_300),
+        };
+        assert_eq!(
+            told(miss),
+            "cache;desc=\"miss\", origin;dur=41.7, total;dur=42.3"
+        );
+        let hit = Times {
+            outcome: "hit",
+            origin: None,
+            rewriting_ms: Some(3.1),
+            total: ms(240),
+        };
+        assert_eq!(
+            told(hit),
+            "cache;desc=\"hit\", rewrite;dur=3.1;desc=\"when it was kept\", total;dur=0.2"
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! What the operator is told of pages and of where time goes, and what nobody else is.
+
+mod support;
+
+use std::sync::Arc;
+
+use http::{Method, Request, StatusCode};
+use serde_json::Value;
+use spdy::Body;
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::handler::{Arrival, Handler};
+use spdy_net::protocol::Protocol;
+use spdy_proxy::admin::Admin;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::timing::Timing;
+use spdy_proxy::token::Token;
+use spdy_proxy::visit::Visit;
+use support::{Origin, accelerator_of, answer, get, pages};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+const SITE: &str = "https://www.site.test:8443";
+const TOKEN: &str = "a token of the operator";
+
+/// A site whose pages name a picture of a host that is moved, and one of a host that is not.
+fn own(other: &Origin) -> Origin {
+    let port = other.address.port();
+    let html = format!(
+        "<img src='http://cdn.test:{port}/b.png'><img src=https://else.test/c.png><img src=/own.png>"
+    );
+    Origin::start(move |request: Request<bytes::Bytes>| {
+        std::future::ready(match request.uri().path() {
+            "/" => answer(&[HTML, FRESH], html.clone()),
+            "/account" => answer(&[HTML, ("cache-control", "private")], html.clone()),
+            "/as-is" => answer(
+                &[HTML, ("cache-control", "no-transform, max-age=60")],
+                html.clone(),
+            ),
+            "/coded" => answer(
+                &[HTML, FRESH, ("content-encoding", "unheard-of")],
+                html.clone(),
+            ),
+            _ => answer(&[FRESH, ("server-timing", "db;dur=3")], "own"),
+        })
+    })
+}
+
+fn other() -> Origin {
+    let picture: &[_] = &[("content-type", "image/png"), FRESH];
+    Origin::start(pages(&[("/b.png", picture, "a picture")]))
+}
+
+fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
+    let (origin, port) = (own.address, other.address.port());
+    accelerator_of(&format!(
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image']\n"
+    ))
+}
+
+/// A report is written when the page's last byte has come, which its reader may hear of before.
+async fn reported(proxy: &Arc<Proxy>, url: &str) {
+    while proxy.reports.of(url).is_none() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What the operator's door says to `method` of `target`.
+async fn door(
+    proxy: &Arc<Proxy>,
+    method: Method,
+    target: &str,
+    token: &str,
+) -> (StatusCode, String) {
+    let metrics = Arc::new(|_: &Request<Body>| http::Response::new(Body::empty()));
+    let admin = Admin::new(proxy.clone(), Token::new(TOKEN), metrics);
+    let request = Request::builder().method(method).uri(target);
+    let request = request.header("authorization", format!("Bearer {token}"));
+    let request = request.body(Body::empty()).expect("a request");
+    let (head, body) = admin.answer(request).await.into_parts();
+    let body = body.collect_up_to(1 << 20).await.expect("it is whole");
+    (head.status, String::from_utf8(body.to_vec()).expect("text"))
+}
+
+/// The report of the page at `target`.
+async fn report(proxy: &Arc<Proxy>, target: &str) -> Value {
+    let url = format!("{SITE}{target}");
+    reported(proxy, &url).await;
+    let asked: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
+    let (status, text) = door(proxy, Method::GET, &format!("/pages?url={asked}"), TOKEN).await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+#[tokio::test]
+async fn the_operator_sees_what_of_a_page_was_moved_and_what_was_left_and_why() {
+    let other = other();
+    let own = own(&other);
+    let proxy = before(&own, &other);
+    let port = other.address.port();
+    get(&proxy, "/", &[("sec-fetch-dest", "document")]).await;
+    let told = report(&proxy, "/").await;
+    assert_eq!((&told["moved"], &told["left"]), (&1.into(), &Value::Null));
+    assert_eq!(told["left_because"], serde_json::json!({"not-listed": 1}));
+    let references = told["references"].as_array().expect("a list");
+    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
+    assert_eq!(references.len(), 2);
+    assert_eq!(references[0]["moved_to"], moved);
+    assert_eq!(
+        (&references[1]["url"], &references[1]["why"]),
+        (
+            &"https://else.test/c.png".into(),
+            &"else.test is not listed".into()
+        )
+    );
+    // The site's own picture will be asked for as surely.
+    assert_eq!(
+        told["fetched_ahead"],
+        serde_json::json!([moved, "/own.png"])
+    );
+    assert_eq!(told["along"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_operator_sees_what_went_along_with_a_page_the_last_time() {
+    let other = other();
+    let html = "<link rel=stylesheet href=/a.css>";
+    let own = Origin::start(pages(&[
+        ("/", &[HTML, FRESH], html),
+        ("/a.css", &[("content-type", "text/css"), FRESH], "p {}"),
+    ]));
+    let proxy = before(&own, &other);
+    let arrival = Arrival {
+        protocol: Protocol::Spdy(Version::V31),
+        secure: true,
+        priority: Priority::HIGHEST,
+    };
+    let visit = || async {
+        let request = Request::builder()
+            .uri("/")
+            .header("host", "www.site.test:8443");
+        let request = request.header("accept", "text/html").extension(arrival);
+        let request = request.body(Body::empty()).expect("a request");
+        let visit = Visit::new(proxy.clone(), None, None);
+        let (head, body) = visit.answer(request).await.into_parts();
+        body.collect_up_to(1 << 20).await.expect("it is whole");
+        head.headers.contains_key("link")
+    };
+    assert!(!visit().await, "nothing was known of the page");
+    assert_eq!(report(&proxy, "/").await["along"], Value::Null);
+    // A client to whom nothing can be pushed is told of it.
+    assert!(visit().await);
+    let along = serde_json::json!({"pushed": [], "hinted": ["/a.css"]});
+    assert_eq!(report(&proxy, "/").await["along"], along);
+}
+
+#[tokio::test]
+async fn a_page_that_was_left_as_it_is_has_the_reason() {
+    let other = other();
+    let own = own(&other);
+    let proxy = before(&own, &other);
+    for (target, why) in [("/as-is", "no-transform"), ("/coded", "coded")] {
+        get(&proxy, target, &[]).await;
+        let told = report(&proxy, target).await;
+        assert_eq!(told["left"], why, "{target}");
+        let pages = proxy.counters.of(spdy_proxy::counters::Family::Pages);
+        assert!(pages.contains(&(why, 1)), "{pages:?}");
+    }
+    get(&proxy, "/?spdy=off", &[]).await;
+    assert_eq!(
+        proxy.reports.list().len(),
+        2,
+        "whoever wanted it so knows why"
+    );
+}
+
+#[tokio::test]
+async fn of_a_page_that_is_one_clients_alone_there_are_numbers_and_no_urls() {
+    let other = other();
+    let own = own(&other);
+    let proxy = before(&own, &other);
+    get(&proxy, "/account?session=secret", &[]).await;
+    let told = report(&proxy, "/account").await;
+    assert_eq!(
+        (&told["moved"], &told["is_everyones"]),
+        (&1.into(), &false.into())
+    );
+    assert_eq!(told["references"], serde_json::json!([]));
+    assert_eq!(told["fetched_ahead"], serde_json::json!([]));
+    assert!(!told.to_string().contains("secret"), "{told}");
+}
+
+#[tokio::test]
+async fn reports_are_for_who_has_the_token() {
+    let other = other();
+    let own = own(&other);
+    let proxy = before(&own, &other);
+    get(&proxy, "/", &[]).await;
+    reported(&proxy, &format!("{SITE}/")).await;
+    for (method, target, token, status) in [
+        (Method::GET, "/pages", "", StatusCode::UNAUTHORIZED),
+        (
+            Method::GET,
+            "/pages?url=x",
+            "a token of the operatoR",
+            StatusCode::UNAUTHORIZED,
+        ),
+        (
+            Method::POST,
+            "/pages",
+            TOKEN,
+            StatusCode::METHOD_NOT_ALLOWED,
+        ),
+        (Method::GET, "/pages?uri=x", TOKEN, StatusCode::BAD_REQUEST),
+        (Method::GET, "/pages?url=x", TOKEN, StatusCode::NOT_FOUND),
+    ] {
+        let (got, text) = door(&proxy, method, target, token).await;
+        assert_eq!(got, status, "{target}");
+        assert!(!text.contains("site.test"), "{text}");
+    }
+    let (status, text) = door(&proxy, Method::GET, "/pages", TOKEN).await;
+    let list: Value = serde_json::from_str(&text).expect("it is JSON");
+    assert_eq!(status, StatusCode::OK);
+    let page = &list["pages"][0];
+    assert_eq!(
+        (&page["url"], &page["moved"], &page["left"]),
+        (&format!("{SITE}/").into(), &1.into(), &1.into())
+    );
+}
+
+/// The `Server-Timing` values of the answer to `target`, which came with `token`.
+async fn timed(
+    proxy: &Arc<Proxy>,
+    timing: &Timing,
+    target: &str,
+    token: Option<&str>,
+) -> Vec<String> {
+    let visit = Visit::new(proxy.clone(), None, None).timing(timing.clone());
+    let mut request = Request::builder()
+        .uri(target)
+        .header("host", "www.site.test");
+    if let Some(token) = token {
+        request = request.header("spdy-timing", token);
+    }
+    let request = request.body(Body::empty()).expect("a request");
+    let (head, body) = visit.answer(request).await.into_parts();
+    body.collect_up_to(1 << 20).await.expect("it is whole");
+    let values = head.headers.get_all("server-timing").iter();
+    values
+        .map(|value| value.to_str().expect("ASCII").to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn who_shows_the_token_is_told_where_the_time_went_and_nobody_else() {
+    let other = other();
+    let own = own(&other);
+    let proxy = before(&own, &other);
+    let timing = Timing {
+        token: Some(Token::new(TOKEN)),
+        everyone: false,
+    };
+    let miss = timed(&proxy, &timing, "/", Some(TOKEN)).await;
+    assert_eq!(miss.len(), 1);
+    assert!(
+        miss[0].starts_with("cache;desc=\"miss\", origin;dur=") && miss[0].contains(", total;dur="),
+        "{miss:?}"
+    );
+    assert!(
+        !own.fields("/").contains_key("spdy-timing"),
+        "the token went on"
+    );
+    reported(&proxy, &format!("{SITE}/")).await;
+    // Kept a moment after it is reported.
+    let hit = loop {
+        let told = timed(&proxy, &timing, "/", Some(TOKEN)).await;
+        if !told[0].contains("origin") {
+            break told;
+        }
+    };
+    assert!(
+        hit[0].starts_with("cache;desc=\"hit\", rewrite;dur=") && !hit[0].contains("origin"),
+        "{hit:?}"
+    );
+    for token in [None, Some("another")] {
+        let told = timed(&proxy, &timing, "/", token).await;
+        assert_eq!(told, [] as [&str; 0], "{token:?}");
+    }
+    // What the origin says of its own time is its own matter.
+    let told = timed(&proxy, &timing, "/x", None).await;
+    assert_eq!(told, ["db;dur=3"]);
+    assert_eq!(timed(&proxy, &timing, "/x", Some(TOKEN)).await.len(), 2);
+    let everyone = Timing {
+        everyone: true,
+        ..Timing::default()
+    };
+    assert_eq!(timed(&proxy, &everyone, "/", None).await.len(), 1);
+    timed(&proxy, &Timing::default(), "/y", Some(TOKEN)).await;
+    assert!(
+        !own.fields("/y").contains_key("spdy-timing"),
+        "the token went on"
+    );
+}
