@@ -128,6 +128,10 @@ export default {
     understood([200, 'OK'], 'cached'),
     understood([599, 'Whatever'], 'not_cached'),
     told('date', 'Date and Expires are those of the origin', [['Date', 0], ['Expires', 3600]], [['Date', 0], ['Expires', 3600]]),
+    told('withheld', 'fields that are for one client alone reach no other',
+      [['Cache-Control', 'max-age=3600, no-cache="set-cookie", private="a"'], ['Set-Cookie', 'a=b'], ['A', '1'], ['B', '2']], [['B', '2']], {
+        expected_response_headers_missing: ['a', 'set-cookie']
+      }),
     told('part', 'a part has the fields of the whole', [['Cache-Control', 'max-age=3600'], ['A', '1']], [['A', '1']], {
       request_headers: [['Range', 'bytes=2-5']],
       expected_status: 206,

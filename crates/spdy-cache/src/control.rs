@@ -138,6 +138,12 @@ impl Control {
             .unwrap_or_else(|| Self::plain(headers))
     }
 
+    /// Fields that are for whoever asked, and for nobody after him, where the rest is for all (RFC 9111 §5.2.2.4, §5.2.2.7).
+    pub fn withheld(&self) -> impl Iterator<Item = &HeaderName> {
+        let (private, no_cache) = (self.private.fields(), self.no_cache.fields());
+        private.iter().chain(no_cache)
+    }
+
     fn plain(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
         for_each_directive(headers, |name, argument| control.add(name, argument));

@@ -2,7 +2,7 @@
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE,
-    PROXY_AUTHORIZATION, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    PROXY_AUTHORIZATION, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
 
@@ -227,9 +227,13 @@ fn kept_fields(
     let withheld = |name: &HeaderName| {
         is_of_connection(name)
             || of_connection.contains(name)
-            || control.no_cache.fields().contains(name)
-            || control.private.fields().contains(name)
+            || control.withheld().any(|listed| listed == name)
     };
+    // Without them the bytes mean something else, or go to whom they are not for.
+    let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
+    if control.withheld().any(is_needed) {
+        return Err(Uncacheable::Private);
+    }
     let mut bytes = 0;
     let mut kept = HeaderMap::with_capacity(headers.keys_len() + 1);
     for (name, value) in headers {

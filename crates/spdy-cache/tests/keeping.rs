@@ -276,6 +276,17 @@ fn fields_that_are_not_for_all_are_left_out_of_what_is() {
         .map(http::HeaderName::as_str)
         .collect();
     assert_eq!(names, ["cache-control", "d", "date"]);
+    let served = stored.with_served(answer(200, fields).headers);
+    let names: Vec<&str> = served
+        .served()
+        .keys()
+        .map(http::HeaderName::as_str)
+        .collect();
+    assert_eq!(names, ["cache-control", "d"]);
+    for needed in ["private=\"vary\"", "no-cache=\"a, Content-Encoding\""] {
+        let fields = format!("cache-control: max-age=60, {needed}\nvary: a");
+        assert_eq!(kept(&fields), Err(Uncacheable::Private), "{needed}");
+    }
     for whole in ["private=\"\"", "private=\" , (\"", "private=\"a\", private"] {
         let fields = format!("cache-control: max-age=60, {whole}");
         assert_eq!(kept(&fields), Err(Uncacheable::Private), "{whole}");

@@ -361,9 +361,12 @@ impl Fetch {
                 (again(stored), status.detail(&why.token()))
             }
         };
-        let response = self
+        let mut response = self
             .proxy
             .kept(&self.wanted, &stored, object.body(), now, &status);
+        if self.wanted.moved.is_none() {
+            respond::add_withheld(response.headers_mut(), &stored, &head.headers);
+        }
         Some(Got::answer(response, Outcome::VALIDATED))
     }
 
@@ -433,7 +436,9 @@ impl Fetch {
         // Before the body begins: what nobody keeps or reads is not fetched.
         let own = recorded.read().unwrap_or_default();
         let response = match &stored {
-            Some(stored) if self.is_wanted_now => self.read_along(stored, &recorded, status),
+            Some(stored) if self.is_wanted_now => {
+                self.read_along(stored, &head.headers, &recorded, status)
+            }
             _ => None,
         };
         match (&stored, self.leader.as_mut()) {
@@ -479,12 +484,13 @@ impl Fetch {
     fn read_along(
         &self,
         stored: &Stored,
+        own: &HeaderMap,
         recorded: &Recording,
         status: &CacheStatus,
     ) -> Option<Response<Body>> {
         let policy = self.proxy.policy(self.wanted.whose());
-        let now = self.proxy.hour();
-        respond::of_coming(policy, &self.wanted, stored, recorded, now, status)
+        let (wanted, now) = (&self.wanted, self.proxy.hour());
+        respond::of_coming(policy, wanted, stored, Some(own), recorded, now, status)
     }
 }
 

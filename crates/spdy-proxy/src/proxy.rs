@@ -408,7 +408,8 @@ impl Proxy {
         let policy = self.policy(wanted.whose());
         match &landing.source {
             Source::Coming(recording) => {
-                respond::of_coming(policy, wanted, &landing.stored, recording, now, &status)
+                let stored = &landing.stored;
+                respond::of_coming(policy, wanted, stored, None, recording, now, &status)
             }
             Source::Kept(object) => {
                 Some(self.kept(wanted, &landing.stored, object.body(), now, &status))

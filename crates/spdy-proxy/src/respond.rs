@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode, header, response};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_cache::answer::{self, Payload, age_value};
 use spdy_cache::body::Body as KeptBody;
@@ -133,11 +133,13 @@ fn body_len(body: &Body) -> u64 {
     http_body::Body::size_hint(body).exact().unwrap_or(u64::MAX)
 }
 
-/// The answer to `wanted` while it is still coming; `None` if its beginning is gone.
+/// The answer to `wanted` while it is still coming; `None` if its beginning is gone. `own` is the whole head for the one whose
+/// request brought it: others do not see what is for him alone.
 pub(crate) fn of_coming(
     policy: &Policy,
     wanted: &Wanted,
     stored: &Stored,
+    own: Option<&HeaderMap>,
     recording: &Recording,
     now: SystemTime,
     status: &CacheStatus,
@@ -146,15 +148,29 @@ pub(crate) fn of_coming(
     let known = answer::answer(policy, stored, &wanted.ask, 0, now);
     if known.head.status == StatusCode::NOT_MODIFIED {
         let mut head = known.head;
+        if let Some(own) = own {
+            add_withheld(&mut head.headers, stored, own);
+        }
         status.append_to(&mut head.headers);
         return Some(Response::from_parts(head, Body::empty()));
     }
     let (mut head, ()) = Response::new(()).into_parts();
     head.status = stored.status();
-    head.headers = stored.served().clone();
+    head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
     let body = recording.read()?;
     Some(coming(wanted, head, body, status))
+}
+
+/// Gives the one who asked what the origin told him of the fields that nobody else is to see.
+pub(crate) fn add_withheld(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
+    for name in stored.control().withheld() {
+        // It may be listed twice.
+        if !headers.contains_key(name) {
+            let values = told.get_all(name).into_iter().cloned();
+            headers.extend(values.map(|value| (name.clone(), value)));
+        }
+    }
 }
 
 /// An answer whose body comes piece by piece.

@@ -108,6 +108,45 @@ async fn what_is_one_clients_alone_reaches_nobody_who_waited_for_it() {
 }
 
 #[tokio::test]
+async fn fields_that_are_for_one_client_reach_that_one_alone() {
+    const CONTROL: &str = "max-age=60, no-cache=\"set-cookie\", private=\"set-cookie, x-user\"";
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    let origin = Origin::start(move |request| {
+        let nth = counted.fetch_add(1, Ordering::SeqCst);
+        let (cookie, user) = (format!("session={nth}"), format!("user {nth}"));
+        let is_known = request.headers().contains_key("if-none-match");
+        let fields = [
+            ("cache-control", CONTROL),
+            ("etag", "\"1\""),
+            ("set-cookie", &cookie),
+            ("x-user", &user),
+            ("x-all", "all"),
+        ];
+        let mut answer = answer(&fields, if is_known { "" } else { "for all" });
+        if is_known {
+            *answer.status_mut() = StatusCode::NOT_MODIFIED;
+        }
+        std::future::ready(answer)
+    });
+    let proxy = accelerator(&origin, "[cache]\nobey_reload = true");
+    let reload = [("cache-control", "no-cache")];
+    for (fields, want) in [
+        (&[][..], ["session=0", "user 0", "all"]),
+        (&[], ["", "", "all"]),
+        // The origin says 304, and to this one.
+        (&reload, ["session=1", "user 1", "all"]),
+        (&[], ["", "", "all"]),
+    ] {
+        let got = get(&proxy, "/a", fields).await;
+        assert_eq!(got.text(), "for all");
+        let told = ["set-cookie", "x-user", "x-all"].map(|name| got.field(name));
+        assert_eq!(told, want, "{fields:?} {:?}", got.headers);
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn what_is_stale_is_served_while_it_is_fetched_anew() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
