@@ -125,11 +125,14 @@ pub enum HeadUpdate {
     Merged(Box<Merged>),
     /// No longer what the origin has: it counts as stale.
     Changed,
-    /// Nothing: it was no 200.
+    /// Nothing: it was no 200, or has no validator.
     Nothing,
 }
 
 /// What a 200 to a HEAD of the same target and variant makes of what was kept.
+///
+/// By the RFC an answer without validators contradicts nothing, and would make anything fresh: what it is about may have
+/// changed all the same, so here it says nothing.
 #[must_use]
 pub fn head_update(
     policy: &Policy,
@@ -142,6 +145,13 @@ pub fn head_update(
     if answer.status != StatusCode::OK || stored.status() != StatusCode::OK {
         return HeadUpdate::Nothing;
     }
+    let is_the_same = match EntityTag::of(&answer.headers) {
+        Some(_) => same_validators(stored, &answer.headers, times).is_ok(),
+        None => match date_of(&answer.headers, &LAST_MODIFIED, times.received) {
+            Some(modified) => stored.last_modified == Some(modified),
+            None => return HeadUpdate::Nothing,
+        },
+    };
     let length = answer
         .headers
         .get(CONTENT_LENGTH)
@@ -149,7 +159,7 @@ pub fn head_update(
     let other_length = length.is_some_and(|length| length != body_len.to_string().as_bytes());
     // A rewritten body has another length than the origin's.
     let other_length = other_length && stored.facts.served.is_none();
-    if other_length || same_validators(stored, &answer.headers, times).is_err() {
+    if other_length || !is_the_same {
         return HeadUpdate::Changed;
     }
     HeadUpdate::Merged(Box::new(freshened(

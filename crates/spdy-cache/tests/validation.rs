@@ -178,6 +178,12 @@ fn a_head_tells_whether_the_get_is_still_true() {
         (200, "etag: \"a\"\ncontent-length: 7", "merged"),
         (200, "etag: \"a\"\ncontent-length: 8", "changed"),
         (200, "etag: \"b\"", "changed"),
+        (
+            200,
+            "last-modified: Sun, 06 Nov 1994 08:49:37 GMT",
+            "changed",
+        ),
+        (200, "cache-control: max-age=9", "nothing"),
         (410, "etag: \"a\"", "nothing"),
         (304, "etag: \"a\"", "nothing"),
     ] {

@@ -25,7 +25,9 @@ use spdy_cache::lookup::{Failure, on_error};
 use spdy_cache::storable::{Uncacheable, may_store};
 use spdy_cache::store::Object;
 use spdy_cache::stored::Stored;
-use spdy_cache::validate::{Conditional, Merged, Unmatched, merge, strip_conditions};
+use spdy_cache::validate::{
+    Conditional, HeadUpdate, Merged, Unmatched, head_update, merge, strip_conditions,
+};
 use spdy_frame::priority::Priority;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
@@ -277,6 +279,9 @@ impl Fetch {
         if let Some(got) = self.validated(&head, times) {
             return got;
         }
+        if let Some(got) = self.seen_by_head(&head, times) {
+            return got;
+        }
         if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
             return stale;
         }
@@ -328,6 +333,29 @@ impl Fetch {
         }
         let (object, _) = self.known.clone()?;
         let merged = self.merged(head, times)?.ok()?;
+        Some(self.freshened(&object, merged, head))
+    }
+
+    /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
+    fn seen_by_head(&mut self, head: &response::Parts, times: Times) -> Option<Got> {
+        if self.wanted.ask.method != Method::HEAD {
+            return None;
+        }
+        let (object, _) = self.known.clone()?;
+        let policy = self.proxy.policy(self.wanted.whose());
+        let (stored, len) = (object.stored(), object.body().len());
+        match head_update(policy, stored, &self.wanted.ask, head, len, times) {
+            HeadUpdate::Merged(merged) => Some(self.freshened(&object, *merged, head)),
+            HeadUpdate::Changed => {
+                self.proxy.outdate(&self.wanted.key, &object);
+                None
+            }
+            HeadUpdate::Nothing => None,
+        }
+    }
+
+    /// What is kept, with the new fields of `head`.
+    fn freshened(&mut self, object: &Object, merged: Merged, head: &response::Parts) -> Got {
         let again = |stored: Stored| {
             let head = {
                 let mut whole = Response::new(()).into_parts().0;
@@ -357,7 +385,7 @@ impl Fetch {
                 (stored, status.stored(true).ttl(ttl))
             }
             Merged::UseOnce(stored, why) => {
-                self.proxy.forget(&self.wanted.key, &object);
+                self.proxy.forget(&self.wanted.key, object);
                 (again(stored), status.detail(&why.token()))
             }
         };
@@ -367,7 +395,7 @@ impl Fetch {
         if self.wanted.moved.is_none() {
             respond::add_withheld(response.headers_mut(), &stored, &head.headers);
         }
-        Some(Got::answer(response, Outcome::VALIDATED))
+        Got::answer(response, Outcome::VALIDATED)
     }
 
     /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.

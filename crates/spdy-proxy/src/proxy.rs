@@ -333,6 +333,14 @@ impl Proxy {
         self.memory.forget(object);
     }
 
+    /// Takes `object` for stale from now on: the origin has another.
+    pub(crate) fn outdate(&self, key: &Key, object: &Object) {
+        if let Some(disk) = self.disk.get() {
+            disk.forget(key, object.stored());
+        }
+        object.stored().expire(self.hour());
+    }
+
     /// Answers from what is kept.
     pub(crate) fn hit(&self, wanted: &Wanted, object: &Object, now: SystemTime) -> Response<Body> {
         object.count_use();

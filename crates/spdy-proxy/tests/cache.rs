@@ -147,6 +147,47 @@ async fn fields_that_are_for_one_client_reach_that_one_alone() {
 }
 
 #[tokio::test]
+async fn a_head_tells_of_what_is_kept() {
+    let now = Arc::new(AtomicUsize::new(0));
+    let tag = now.clone();
+    // An origin that knows no conditions.
+    let origin = Origin::start(move |request| {
+        let tag = format!("\"{}\"", tag.load(Ordering::SeqCst));
+        let body = match *request.method() {
+            Method::HEAD => "",
+            _ => "the body",
+        };
+        let fields = [
+            FRESH,
+            ("etag", tag.as_str()),
+            ("x-asked", request.method().as_str()),
+        ];
+        std::future::ready(answer(&fields, body))
+    });
+    let proxy = accelerator(&origin, "[cache]\nobey_reload = true");
+    let reload = [("cache-control", "no-cache")];
+    assert_eq!(get(&proxy, "/a", &[]).await.text(), "the body");
+    while !get(&proxy, "/a", &[])
+        .await
+        .field("cache-status")
+        .contains("hit")
+    {
+        tokio::task::yield_now().await;
+    }
+    let head = ask(&proxy, Method::HEAD, "/a", &reload, "").await;
+    assert_eq!((head.field("content-length"), head.text()), ("8", ""));
+    let kept = get(&proxy, "/a", &[]).await;
+    assert_eq!((kept.field("x-asked"), kept.text()), ("HEAD", "the body"));
+    // That of another makes it stale.
+    now.store(1, Ordering::SeqCst);
+    let head = ask(&proxy, Method::HEAD, "/a", &reload, "").await;
+    assert_eq!(head.field("etag"), "\"1\"");
+    let new = get(&proxy, "/a", &[]).await;
+    assert_eq!((new.field("x-asked"), new.field("etag")), ("GET", "\"1\""));
+    assert_eq!(origin.times("/a"), 2);
+}
+
+#[tokio::test]
 async fn what_is_stale_is_served_while_it_is_fetched_anew() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
