@@ -13,6 +13,7 @@ pub const MAX_TTL: u32 = 0x7fff_ffff;
 /// One zone. From it and its like [`Zones`](crate::zones::Zones) are made.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZoneConfig {
     /// Its apex, `site.test`.
     pub apex: String,
@@ -38,6 +39,7 @@ pub struct ZoneConfig {
 /// What is known of one name.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NameConfig {
     /// The name. `*` as its first label stands for whatever else is asked for there (RFC 4592).
     pub name: String,
@@ -61,6 +63,7 @@ pub struct NameConfig {
 /// What an HTTPS record says, in service mode with priority 1 and the name itself as target.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HttpsConfig {
     /// Protocols besides `http/1.1`, which is always there: `h3`, `h2`.
     #[serde(default)]

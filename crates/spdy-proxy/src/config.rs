@@ -12,6 +12,7 @@
 //!
 //! Numbers have their unit in their name. A key that nothing reads is an error, as is a value that cannot work.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,9 +21,16 @@ use serde::Deserialize;
 use spdy_net::protocol::Protocol;
 use url::Url;
 
+use crate::config_env;
+
 /// All of it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(
+    feature = "schema",
+    schemars(title = "Configuration of spdy accelerate")
+)]
 pub struct Config {
     /// Where clients are let in.
     #[serde(default)]
@@ -57,6 +65,7 @@ pub struct Config {
 /// Where clients are let in.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Listen {
     /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443.
     pub tls: Vec<SocketAddr>,
@@ -84,6 +93,7 @@ impl Default for Listen {
 /// How the accelerator shows who it is.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tls {
     /// Certificate chain, PEM, leaf first. Without one, an authority made on the spot signs for all names.
     pub certificate: Option<PathBuf>,
@@ -96,6 +106,7 @@ pub struct Tls {
 /// One site.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteConfig {
     /// The names it is asked for by; the first is the one that capabilities are bound to.
     pub names: Vec<String>,
@@ -114,6 +125,7 @@ pub struct SiteConfig {
 /// What is kept.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheConfig {
     /// Memory for all of it, MiB. Default 256.
     pub memory_mib: usize,
@@ -156,6 +168,7 @@ impl Default for CacheConfig {
 /// How origins are asked.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamConfig {
     /// From wanting a connection to having it. Default 5.
     pub connect_timeout_s: u64,
@@ -188,7 +201,7 @@ pub struct UpstreamConfig {
     /// Authorities to believe beside those of the web, PEM.
     pub authorities: Vec<PathBuf>,
     /// Names that are not looked up: `name = "address"`.
-    pub resolve: std::collections::BTreeMap<String, IpAddr>,
+    pub resolve: BTreeMap<String, IpAddr>,
 }
 
 impl Default for UpstreamConfig {
@@ -208,7 +221,7 @@ impl Default for UpstreamConfig {
             allow_addresses: Vec::new(),
             allow_ports: Vec::new(),
             authorities: Vec::new(),
-            resolve: std::collections::BTreeMap::new(),
+            resolve: BTreeMap::new(),
         }
     }
 }
@@ -237,6 +250,7 @@ impl UpstreamConfig {
 /// What goes along with pages.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnConfig {
     /// What clients ask for after a page is pushed over SPDY. Default yes.
     pub push: bool,
@@ -259,6 +273,7 @@ impl Default for LearnConfig {
 /// Names that are answered for, and who is asked for others'.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DnsConfig {
     /// Where questions are answered, over UDP and TCP. Default nowhere.
     pub listen: Vec<SocketAddr>,
@@ -272,6 +287,7 @@ pub struct DnsConfig {
 /// origin is. Default nobody.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimingConfig {
     /// A file whose first line is a token, of 16 characters or more: who shows it in the field `Spdy-Timing` is told.
     pub token_file: Option<PathBuf>,
@@ -282,6 +298,7 @@ pub struct TimingConfig {
 /// The operator's door: purges, reports of pages and metrics.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdminConfig {
     /// Where it listens. Keep it on loopback.
     pub address: SocketAddr,
@@ -295,6 +312,14 @@ pub enum ConfigError {
     /// It is no TOML, or not of this form.
     #[error("the configuration cannot be read: {0}")]
     Form(#[from] toml::de::Error),
+    /// A variable of the environment has no place in it.
+    #[error("{name} in the environment: {why}")]
+    Environment {
+        /// The variable.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// It can be read, and cannot work.
     #[error("{what}: want {want}, got {got}")]
     Value {
@@ -314,7 +339,19 @@ impl Config {
     ///
     /// [`ConfigError`], with the key.
     pub fn read(text: &str) -> Result<Self, ConfigError> {
-        let config: Self = toml::from_str(text)?;
+        Self::read_with(text, &BTreeMap::new())
+    }
+
+    /// The same, with what the variables of the environment `instead` say in place of the text; see [`config_env`].
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`], with the key.
+    pub fn read_with(text: &str, instead: &BTreeMap<String, String>) -> Result<Self, ConfigError> {
+        let config: Self = match instead.is_empty() {
+            true => toml::from_str(text)?,
+            false => config_env::replaced(text, instead)?,
+        };
         config.check()?;
         Ok(config)
     }
@@ -395,7 +432,7 @@ impl Config {
             let want = "at least 1, and no more than upstream.connections";
             return value("upstream.uploads", want, &upstream.uploads());
         }
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         for site in &self.site {
             if site.names.is_empty() {
                 return value("site.names", "at least one", &site.names.len());

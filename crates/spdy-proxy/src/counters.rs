@@ -146,6 +146,8 @@ pub struct Answered<'a> {
     pub status: http::StatusCode,
     /// What became of the request.
     pub outcome: &'static str,
+    /// The same as the answer says it (RFC 9211): ours is the last of its values.
+    pub cache_status: Option<&'a str>,
     /// From the request to the head of the answer.
     pub took: std::time::Duration,
 }

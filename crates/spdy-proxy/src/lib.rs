@@ -20,6 +20,7 @@ pub mod admin;
 pub mod coding;
 pub mod companions;
 pub mod config;
+pub mod config_env;
 pub mod counters;
 pub mod disk;
 pub mod encoded_body;

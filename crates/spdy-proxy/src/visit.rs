@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
+use spdy_cache::cache_status::CACHE_STATUS;
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
 use spdy_net::protocol::Protocol;
@@ -276,6 +277,7 @@ impl Handler for Visit {
                 times.append_to(response.headers_mut());
             }
             if let (Some(log), Some(about)) = (&visit.log, about) {
+                let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
                 log(&Answered {
                     method: &about.method,
                     uri: about.uri,
@@ -283,6 +285,7 @@ impl Handler for Visit {
                     protocol: about.protocol,
                     status: response.status(),
                     outcome,
+                    cache_status: told.and_then(|told| told.to_str().ok()),
                     took,
                 });
             }

@@ -20,6 +20,8 @@ use crate::kind::Kind;
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "RewriteConfig"))]
 pub struct Config {
     /// Where moved URLs stand: a path of one segment, with its slashes. `/.spdy/` unless said.
     pub prefix: String,
@@ -58,6 +60,7 @@ impl Default for Config {
 /// A host that is moved.
 #[derive(Clone, Debug, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostConfig {
     /// Its name, or `*.` and a domain for every name one label below; `:port` where it is not the scheme's own.
     pub host: String,
@@ -122,6 +125,7 @@ impl HostConfig {
     Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Deserialize, Serialize,
 )]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Scheme {
     /// HTTPS.
     #[default]
@@ -168,6 +172,7 @@ impl Scheme {
 /// What a moved host is told of the page that needs it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Referrer {
     /// The site's origin, if the browser told us anything: what browsers tell other hosts by default.
     #[default]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a page uses a resource as.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Kind {
     /// An image, SVG and icons among them.
     Image,

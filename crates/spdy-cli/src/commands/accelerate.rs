@@ -27,6 +27,7 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::admin::Admin;
 use spdy_proxy::config::Config;
+use spdy_proxy::config_env;
 use spdy_proxy::counters::{Answered, Log};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
@@ -41,7 +42,9 @@ use crate::commands::accelerate_audit;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
-use crate::commands::{Outcome, Usage, accelerate_metrics, accelerate_setup, serve_metrics};
+use crate::commands::{
+    Outcome, Usage, accelerate_metrics, accelerate_schema, accelerate_setup, serve_metrics,
+};
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
@@ -99,7 +102,13 @@ enum Command {
     /// --config all is listed that listing moves. The exit code is 1 if a load did not get all of its page.
     #[cfg(unix)]
     #[command(after_help = accelerate_audit::EXAMPLES)]
-    Audit(accelerate_audit::Args),
+    Audit(Box<accelerate_audit::Args>),
+    /// Print the JSON Schema of the configuration
+    ///
+    /// Editors that know TOML complete and check by it. What it says of a key is what the program reads; that names, addresses and
+    /// sizes go together, --check alone knows.
+    #[command(after_help = accelerate_schema::EXAMPLES)]
+    Schema(accelerate_schema::Args),
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -123,6 +132,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
         #[cfg(unix)]
         Some(Command::Audit(args)) => return accelerate_audit::run(args, printer),
+        Some(Command::Schema(args)) => return accelerate_schema::run(args, printer),
         None => {}
     }
     let config = read(args)?;
@@ -144,7 +154,11 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    let config = Config::read(&text);
+    let variables = std::env::vars_os();
+    let variables = variables
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let instead = config_env::of_environment(variables);
+    let config = Config::read_with(&text, &instead);
     Ok(config.map_err(|error| Usage(format!("{}: {error}", path.display())))?)
 }
 
@@ -419,6 +433,7 @@ struct Line<'a> {
     protocol: Option<&'static str>,
     status: u16,
     outcome: &'static str,
+    cache_status: Option<&'a str>,
     took_ms: f64,
 }
 
@@ -431,6 +446,7 @@ impl<'a> Line<'a> {
             protocol: answered.protocol.map(Protocol::alpn),
             status: answered.status.as_u16(),
             outcome: answered.outcome,
+            cache_status: answered.cache_status,
             took_ms: answered.took.as_secs_f64() * 1e3,
         }
     }

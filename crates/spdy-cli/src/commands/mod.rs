@@ -8,6 +8,7 @@ mod accelerate_audit_page;
 #[cfg(unix)]
 mod accelerate_audit_view;
 mod accelerate_metrics;
+mod accelerate_schema;
 mod accelerate_setup;
 pub(crate) mod bench;
 mod bench_view;

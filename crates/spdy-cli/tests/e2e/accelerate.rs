@@ -254,8 +254,14 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
             &"http/1.1".into()
         )
     );
+    let status = told["cache_status"].as_str().expect("it was looked up");
+    assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
     assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
-    assert_eq!(accelerator.line()["outcome"], "misdirected");
+    let told = accelerator.line();
+    assert_eq!(
+        (&told["outcome"], &told["cache_status"]),
+        (&"misdirected".into(), &Value::Null)
+    );
 
     let metrics = get(door, "door", "/metrics");
     assert!(

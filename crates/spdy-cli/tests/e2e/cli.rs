@@ -43,6 +43,7 @@ fn help_is_as_it_was() {
         "",
         "accelerate",
         "accelerate audit",
+        "accelerate schema",
         "race",
         "doctor",
         "serve",

@@ -10,6 +10,7 @@ mod accelerate_abuse;
 mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
+mod accelerate_schema;
 mod bench;
 mod browsers;
 mod cli;

@@ -1,0 +1,23 @@
+//! `spdy accelerate schema`: what a configuration may say, for editors and checks that know JSON Schema.
+
+use schemars::schema_for;
+use spdy_proxy::config::Config;
+
+use crate::commands::Outcome;
+use crate::help::examples;
+use crate::printer::Printer;
+
+/// What `spdy accelerate schema` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy accelerate schema > accelerate.schema.json"
+};
+
+pub(crate) fn run(_: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let mut text = serde_json::to_vec_pretty(&schema_for!(Config))?;
+    text.push(b'\n');
+    printer.bytes(&text)?;
+    Ok(Outcome::Done)
+}

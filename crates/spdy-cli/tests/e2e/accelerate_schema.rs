@@ -1,0 +1,150 @@
+//! `spdy accelerate schema`, held to what the program reads; and keys of the configuration out of the environment.
+
+use serde_json::Value;
+
+use crate::support::json_schema::fault;
+use crate::support::program::{ended_with, spdy};
+
+/// The example that is shipped, and the same with all that stands in comments.
+const EXAMPLE: &str = include_str!("../../../../deploy/accelerate.toml");
+
+fn schema() -> Value {
+    let output = ended_with(0, &mut spdy(&["accelerate", "schema"]));
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+fn as_json(text: &str) -> Value {
+    let table: toml::Table = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    serde_json::to_value(table).expect("TOML is JSON")
+}
+
+/// What stands in comments put into force.
+fn in_force(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+        Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest,
+        _ => line,
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// How `--check` ends for `text`, with these variables in its environment.
+fn check(text: &str, variables: &[(&str, &str)]) -> (i32, String) {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = folder.path().join("site.toml");
+    std::fs::write(&path, text).expect("the folder can be written to");
+    let mut command = spdy(&["accelerate", "--check"]);
+    let output = command.arg(&path).envs(variables.iter().copied()).output();
+    let output = output.expect("it can be started");
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    (output.status.code().expect("it ends by itself"), told)
+}
+
+#[test]
+fn the_example_that_is_shipped_is_good_by_the_schema_comments_and_all() {
+    let schema = schema();
+    for text in [EXAMPLE.to_owned(), in_force(EXAMPLE)] {
+        assert_eq!(fault(&schema, &as_json(&text)), None, "{text}");
+    }
+    let all = as_json(&in_force(EXAMPLE));
+    for key in ["secret_file", "admin", "timing", "dns", "cache", "upstream"] {
+        assert!(all.get(key).is_some(), "{key} is not in the example");
+    }
+}
+
+#[test]
+fn what_the_schema_refuses_the_program_does_not_read_and_the_other_way_round() {
+    let schema = schema();
+    let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    let host = "[[site.rewrite.hosts]]\nhost = 'c.test'\n";
+    for (text, wrong_at) in [
+        (site.to_owned(), None),
+        (
+            format!("{site}keep_host = true\n{host}kinds = ['image', 'script']\n"),
+            None,
+        ),
+        (format!("{site}[site.rewrite]\nreferrer = 'none'\n"), None),
+        (
+            format!("[upstream]\nresolve = {{ 'd.test' = '192.0.2.1' }}\n{site}"),
+            None,
+        ),
+        (format!("colour = 'red'\n{site}"), Some("/colour")),
+        (format!("{site}colour = 'red'\n"), Some("/site/colour")),
+        (
+            format!("{site}{host}kinds = ['page']\n"),
+            Some("/site/rewrite/hosts/kinds"),
+        ),
+        (
+            format!("{site}{host}scheme = 'ftp'\n"),
+            Some("/site/rewrite/hosts/scheme"),
+        ),
+        (
+            format!("{site}[site.rewrite]\nreferrer = 'all'\n"),
+            Some("/site/rewrite/referrer"),
+        ),
+        (
+            "[[site]]\nnames = ['a.test']\n".to_owned(),
+            Some("/site: required"),
+        ),
+        (
+            "[[site]]\nnames = 'a.test'\norigin = 'https://b.test'\n".to_owned(),
+            Some("/site/names"),
+        ),
+        (
+            format!("[cache]\nmemory_mib = 'all'\n{site}"),
+            Some("/cache/memory_mib"),
+        ),
+        (
+            format!("[cache]\nmemory_mib = -1\n{site}"),
+            Some("/cache/memory_mib"),
+        ),
+        (
+            format!("[listen]\npublic_port = 70000\n{site}"),
+            Some("/listen/public_port"),
+        ),
+        (
+            format!("[admin]\naddress = '127.0.0.1:1'\n{site}"),
+            Some("/admin"),
+        ),
+        (
+            format!("[upstream]\nresolve = {{ 'd.test' = 1 }}\n{site}"),
+            Some("/upstream/resolve/d.test"),
+        ),
+    ] {
+        let fault = fault(&schema, &as_json(&text));
+        let (code, told) = check(&text, &[]);
+        match wrong_at {
+            None => assert_eq!((fault, code), (None, 0), "{text}\n{told}"),
+            Some(place) => {
+                let fault = fault.unwrap_or_else(|| panic!("good by the schema:\n{text}"));
+                assert!(fault.starts_with(place), "{fault}\n{text}");
+                assert_eq!(code, 2, "{text}\n{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_container_is_told_by_its_environment_what_is_its_own() {
+    let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    let disk = ("SPDY_ACCELERATE_CACHE__DISK", "/var/cache/spdy");
+    let (code, told) = check(site, &[disk]);
+    assert_eq!(code, 2, "{told}");
+    assert!(told.contains("cache.disk: want a secret_file"), "{told}");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
+    let secret = (
+        "SPDY_ACCELERATE_SECRET_FILE",
+        secret.to_str().expect("UTF-8"),
+    );
+    assert_eq!(
+        check(site, &[disk, secret]),
+        (0, "good: a.test\n".to_owned())
+    );
+    let (code, told) = check(site, &[("SPDY_ACCELERATE_COLOUR", "red")]);
+    assert_eq!(code, 2, "{told}");
+    assert!(
+        told.contains("SPDY_ACCELERATE_COLOUR in the environment"),
+        "{told}"
+    );
+}

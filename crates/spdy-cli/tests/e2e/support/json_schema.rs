@@ -1,0 +1,130 @@
+//! As much of JSON Schema (draft 2020-12) as our own schema says. A keyword that is not known here is a failure, so that none is
+//! passed over.
+
+use serde_json::{Map, Value};
+
+/// Keywords that judge nothing.
+const NOTES: [&str; 6] = [
+    "$schema",
+    "$defs",
+    "title",
+    "description",
+    "default",
+    "format",
+];
+
+/// What is wrong with `value` by `schema`, if anything: where, and by which keyword.
+pub(crate) fn fault(schema: &Value, value: &Value) -> Option<String> {
+    Checker { root: schema }.fault(schema, value, "")
+}
+
+struct Checker<'a> {
+    root: &'a Value,
+}
+
+impl Checker<'_> {
+    fn fault(&self, schema: &Value, value: &Value, at: &str) -> Option<String> {
+        let keywords = schema.as_object().expect("a schema is an object");
+        let judged = |(keyword, wanted): (&String, &Value)| {
+            let is_good = match keyword.as_str() {
+                keyword if NOTES.contains(&keyword) => true,
+                "type" => has_type(wanted, value),
+                "const" => wanted == value,
+                "enum" => list(wanted).contains(value),
+                "minimum" => value
+                    .as_f64()
+                    .is_none_or(|value| Some(value) >= wanted.as_f64()),
+                "maximum" => value
+                    .as_f64()
+                    .is_none_or(|value| Some(value) <= wanted.as_f64()),
+                "required" => {
+                    let keys = list(wanted).iter().filter_map(Value::as_str);
+                    let object = value.as_object();
+                    let mut missing =
+                        keys.filter(|key| object.is_some_and(|it| !it.contains_key(*key)));
+                    missing.next().is_none()
+                }
+                "anyOf" => list(wanted)
+                    .iter()
+                    .any(|it| self.fault(it, value, at).is_none()),
+                "oneOf" => {
+                    let good = list(wanted)
+                        .iter()
+                        .filter(|it| self.fault(it, value, at).is_none());
+                    good.count() == 1
+                }
+                "$ref" => return self.fault(self.definition(wanted), value, at),
+                "items" => {
+                    let mut items = value.as_array().into_iter().flatten();
+                    return items.find_map(|item| self.fault(wanted, item, at));
+                }
+                "properties" => {
+                    let mut properties = object(wanted).iter();
+                    return properties.find_map(|(key, schema)| {
+                        self.fault(schema, value.get(key)?, &format!("{at}/{key}"))
+                    });
+                }
+                "additionalProperties" => return self.unlisted(keywords, wanted, value, at),
+                unknown => panic!("keyword {unknown} of the schema is not known here"),
+            };
+            (!is_good).then(|| format!("{at}: {keyword}"))
+        };
+        keywords.iter().find_map(judged)
+    }
+
+    fn unlisted(
+        &self,
+        keywords: &Map<String, Value>,
+        wanted: &Value,
+        value: &Value,
+        at: &str,
+    ) -> Option<String> {
+        let listed = keywords.get("properties").map(object);
+        let mut others = value.as_object()?.iter();
+        others.find_map(|(key, value)| {
+            if listed.is_some_and(|listed| listed.contains_key(key)) {
+                return None;
+            }
+            match wanted {
+                Value::Bool(true) => None,
+                Value::Bool(false) => Some(format!("{at}/{key}: additionalProperties")),
+                schema => self.fault(schema, value, &format!("{at}/{key}")),
+            }
+        })
+    }
+
+    fn definition(&self, reference: &Value) -> &Value {
+        let reference = reference.as_str().expect("a reference is text");
+        let pointer = reference
+            .strip_prefix('#')
+            .expect("it is of the same schema");
+        self.root
+            .pointer(pointer)
+            .expect("it leads to a definition")
+    }
+}
+
+fn object(value: &Value) -> &Map<String, Value> {
+    value.as_object().expect("an object")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("a list")
+}
+
+fn has_type(wanted: &Value, value: &Value) -> bool {
+    let is_of = |name: &Value| match name.as_str().expect("the name of a type") {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "null" => value.is_null(),
+        other => panic!("no type is called {other}"),
+    };
+    match wanted {
+        Value::Array(names) => names.iter().any(is_of),
+        name => is_of(name),
+    }
+}

@@ -1,0 +1,171 @@
+//! Keys of the configuration out of the environment: what a container is told beside a file that all of them share.
+//!
+//! ```text
+//! SPDY_ACCELERATE_SECRET_FILE=/run/secrets/spdy           secret_file = "/run/secrets/spdy"
+//! SPDY_ACCELERATE_CACHE__MEMORY_MIB=512                   [cache] memory_mib = 512
+//! SPDY_ACCELERATE_LISTEN__TLS='["0.0.0.0:443"]'           [listen] tls = ["0.0.0.0:443"]
+//! ```
+//!
+//! The name of a table and that of its key have two underscores between them. A value is TOML; what is none is text as it is, so that
+//! paths and addresses need no quotes. Sites and zones are lists, which have no names to reach into.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::config::{Config, ConfigError};
+
+/// How the names of such variables begin.
+pub const PREFIX: &str = "SPDY_ACCELERATE_";
+/// Between the name of a table and that of its key.
+const BETWEEN: &str = "__";
+
+/// Those of `variables` that are keys of the configuration.
+pub fn of_environment(
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> BTreeMap<String, String> {
+    let variables = variables.into_iter();
+    variables
+        .filter(|(name, _)| name.starts_with(PREFIX))
+        .collect()
+}
+
+/// What `text` configures, with `instead` in place of what it says.
+pub(crate) fn replaced(
+    text: &str,
+    instead: &BTreeMap<String, String>,
+) -> Result<Config, ConfigError> {
+    let mut table: Table = toml::from_str(text)?;
+    for (name, value) in instead {
+        let wrong = |why: String| ConfigError::Environment {
+            name: name.clone(),
+            why,
+        };
+        let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
+        put(&mut table, &path, meant(value)).map_err(wrong)?;
+    }
+    Config::deserialize(table).or_else(|error| {
+        // What is wrong with the text itself is told with its line.
+        toml::from_str::<Config>(text)?;
+        let names: Vec<&str> = instead.keys().map(String::as_str).collect();
+        Err(ConfigError::Environment {
+            name: names.join(", "),
+            why: error.message().to_owned(),
+        })
+    })
+}
+
+fn put(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
+    let Some((first, rest)) = path.split_once(BETWEEN) else {
+        table.insert(path.to_owned(), value);
+        return Ok(());
+    };
+    let inner = table
+        .entry(first)
+        .or_insert_with(|| Value::Table(Table::new()));
+    match inner {
+        Value::Table(inner) => put(inner, rest, value),
+        other => Err(format!("{first} is no table but {}", other.type_str())),
+    }
+}
+
+/// As TOML, or as it is.
+fn meant(value: &str) -> Value {
+    let text = || Value::String(value.to_owned());
+    let table: Result<Table, _> = toml::from_str(&format!("value = {value}"));
+    match table {
+        Ok(mut table) if table.len() == 1 => table.remove("value").unwrap_or_else(text),
+        _ => text(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+
+    fn read(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+        let variables = variables.iter();
+        let variables =
+            variables.map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
+        Config::read_with(text, &of_environment(variables)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_variable_stands_in_place_of_a_key_and_makes_tables_that_are_missing() {
+        let text = format!("secret_file = '/file'\n[cache]\nmemory_mib = 64\n{SITE}");
+        let config = read(
+            &text,
+            &[
+                ("SECRET_FILE", "/run/secrets/spdy"),
+                ("CACHE__DISK", "/var/cache/spdy"),
+                ("CACHE__DISK_MIB", "100"),
+                ("LISTEN__TLS", r#"["0.0.0.0:443", "[::]:443"]"#),
+                ("LEARN__PUSH", "false"),
+                ("ADMIN__ADDRESS", "127.0.0.1:9180"),
+                ("ADMIN__TOKEN_FILE", "/run/secrets/token"),
+            ],
+        )
+        .unwrap();
+        let path = |path: &std::path::Path| path.to_str().unwrap().to_owned();
+        assert_eq!(path(&config.secret_file.unwrap()), "/run/secrets/spdy");
+        assert_eq!(path(&config.cache.disk.unwrap()), "/var/cache/spdy");
+        assert_eq!((config.cache.memory_mib, config.cache.disk_mib), (64, 100));
+        assert_eq!(config.listen.tls.len(), 2);
+        assert!(!config.learn.push && config.learn.prefetch);
+        assert_eq!(
+            path(&config.admin.unwrap().token_file),
+            "/run/secrets/token"
+        );
+    }
+
+    #[test]
+    fn what_has_no_place_or_cannot_work_is_told_with_the_variable_or_the_line() {
+        for (text, variable, told) in [
+            (
+                SITE,
+                ("COLOUR", "red"),
+                "SPDY_ACCELERATE_COLOUR in the environment: unknown field `colour`",
+            ),
+            (
+                SITE,
+                ("CACHE__DISK_MIB", "much"),
+                "SPDY_ACCELERATE_CACHE__DISK_MIB in the environment: invalid type: string",
+            ),
+            (
+                SITE,
+                ("SITE__ORIGIN", "https://c.test"),
+                "SPDY_ACCELERATE_SITE__ORIGIN in the environment: site is no table but array",
+            ),
+            (
+                SITE,
+                ("CACHE__OBJECT_MIB", "999"),
+                "cache.object_mib: want no more than cache.memory_mib",
+            ),
+            ("colour = 'red'", ("CACHE__DISK_MIB", "1"), "line 1"),
+            ("[cache", ("CACHE__DISK_MIB", "1"), "line 1"),
+        ] {
+            let error = read(text, &[variable]).unwrap_err();
+            assert!(error.contains(told), "{variable:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_toml_and_what_is_none_is_text() {
+        for (value, meant_as) in [
+            ("12", Value::Integer(12)),
+            ("true", Value::Boolean(true)),
+            ("'12'", Value::String("12".to_owned())),
+            ("/a/b c", Value::String("/a/b c".to_owned())),
+            ("", Value::String(String::new())),
+            ("1\nother = 2", Value::String("1\nother = 2".to_owned())),
+        ] {
+            assert_eq!(meant(value), meant_as, "{value:?}");
+        }
+        let others = [("HOME", "/"), ("SPDY_LOG", "debug")];
+        let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert!(of_environment(others).is_empty());
+    }
+}
