@@ -74,6 +74,13 @@ impl Key {
         Self(prefix)
     }
 
+    /// All but the rules: the bytes of [`Scope::Url`], the same for all variants under whatever rules.
+    #[must_use]
+    pub fn url(&self) -> &[u8] {
+        let end = self.0.iter().rposition(|byte| *byte == 0);
+        &self.0[..end.map_or(self.0.len(), |at| at + 1)]
+    }
+
     /// The part in front: the site.
     #[must_use]
     pub fn site(&self) -> &[u8] {

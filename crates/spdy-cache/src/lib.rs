@@ -29,6 +29,7 @@ pub mod key;
 pub mod lookup;
 pub mod object_file;
 pub mod policy;
+pub mod shared;
 pub mod storable;
 pub mod store;
 pub mod stored;

@@ -267,15 +267,19 @@ impl Store {
     ///
     /// [`ZeroByte`] if the scope holds one: nothing can be under it.
     pub fn purge(&mut self, scope: &Scope<'_>, how: Purge) -> Result<usize, ZeroByte> {
-        let prefix = Bytes::from(scope.prefix()?);
-        let from = Bound::Included(Key::at_prefix(prefix.clone()));
+        Ok(self.purge_prefix(&scope.prefix()?, how))
+    }
+
+    /// Purges what has a key that begins with these bytes; how many objects that were.
+    pub fn purge_prefix(&mut self, prefix: &[u8], how: Purge) -> usize {
+        let from = Bound::Included(Key::at_prefix(Bytes::copy_from_slice(prefix)));
         let keys = self.ordered.range((from, Bound::Unbounded));
         let objects = keys
-            .take_while(|key| key.as_bytes().starts_with(&prefix))
+            .take_while(|key| key.as_bytes().starts_with(prefix))
             .flat_map(|key| self.keys[key].iter().map(|object| object.0.id));
         let ids: Vec<Id> = objects.collect();
         self.purge_all(&ids, how);
-        Ok(ids.len())
+        ids.len()
     }
 
     /// Purges what has a tag; how many objects that were.

@@ -66,6 +66,9 @@ impl std::fmt::Debug for Admin {
 struct Done {
     purged: usize,
     soft: bool,
+    /// Whether those who share a tier can know of it; if not, they are told when that is there again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<bool>,
 }
 
 /// The list of reports.
@@ -103,8 +106,15 @@ impl Admin {
                     // A purge that a crash undoes is none.
                     disk.settled().await;
                 }
-                let soft = wanted.soft;
-                json(&Done { purged, soft })
+                let told = match self.proxy.shared() {
+                    Some(shared) => Some(shared.told().await),
+                    None => None,
+                };
+                json(&Done {
+                    purged,
+                    soft: wanted.soft,
+                    told,
+                })
             }
             Err(why) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
         }

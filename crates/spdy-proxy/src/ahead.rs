@@ -228,7 +228,7 @@ impl Proxy {
             }
             proxy.counters.count(Family::Ahead, "fetched");
             let fetch = Fetch {
-                since: proxy.purges.now(),
+                since: proxy.since(),
                 proxy,
                 wanted,
                 known: None,

@@ -22,6 +22,7 @@ use spdy_net::protocol::Protocol;
 use url::Url;
 
 use crate::config_env;
+use crate::config_shared::SharedConfig;
 
 /// All of it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -136,6 +137,9 @@ pub struct CacheConfig {
     pub disk: Option<PathBuf>,
     /// Room for all files there, MiB. Default 4096.
     pub disk_mib: usize,
+    /// A cluster of Valkey or Redis through which several machines share what they keep; `None`: each for itself. Wants a
+    /// `secret_file`, the same on all of them.
+    pub shared: Option<SharedConfig>,
     /// Answers to requests with cookies are kept although they do not say that everyone may have them (`public`, `s-maxage`).
     /// Default no: origins forget to say that an answer is for one visitor.
     pub after_cookies: bool,
@@ -157,6 +161,7 @@ impl Default for CacheConfig {
             object_mib: 32,
             disk: None,
             disk_mib: 4096,
+            shared: None,
             after_cookies: false,
             fetch_timeout_s: 600,
             misses_per_second: 500,
@@ -431,6 +436,15 @@ impl Config {
         if !(1..=upstream.connections).contains(&upstream.uploads()) {
             let want = "at least 1, and no more than upstream.connections";
             return value("upstream.uploads", want, &upstream.uploads());
+        }
+        if let Some(shared) = &self.cache.shared {
+            if let Some((what, want, got)) = shared.fault() {
+                return value(what, want, &got);
+            }
+            if self.secret_file.is_none() {
+                let want = "a secret_file beside it, the same on all machines";
+                return value("cache.shared", want, &shared.prefix);
+            }
         }
         let mut names = BTreeSet::new();
         for site in &self.site {

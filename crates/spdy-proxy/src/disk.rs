@@ -25,7 +25,7 @@ use std::thread;
 
 use http::HeaderMap;
 use spdy_cache::body::{Body, Gathering};
-use spdy_cache::key::{Key, Scope};
+use spdy_cache::key::Key;
 use spdy_cache::object_file::{Encoder, Layout, OpenObject, PREFIX_BYTES, file_name};
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
@@ -197,12 +197,11 @@ impl Disk {
         }
     }
 
-    /// Purges a scope: nothing of it is found from now on, and its files go soon ([`settled`](Self::settled)).
-    pub fn purge(&self, scope: &Scope<'_>) {
-        if let Ok(prefix) = scope.prefix() {
-            let names = self.shared.index().purge_prefix(prefix);
-            self.send(Change::Remove(names));
-        }
+    /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
+    /// ([`settled`](Self::settled)).
+    pub fn purge(&self, prefix: &[u8]) {
+        let names = self.shared.index().purge_prefix(prefix);
+        self.send(Change::Remove(names));
     }
 
     /// Purges what has a tag, likewise.

@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use spdy_cache::key::Key;
+use spdy_cache::shared::Meant;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::{self, Tag};
 
@@ -26,14 +27,7 @@ pub(crate) struct Index {
     /// Purges so far: what was read or queued before one that means it is not believed after it.
     purges: u64,
     /// What the latest of them meant.
-    purged: VecDeque<Purged>,
-}
-
-/// What a purge meant.
-#[derive(Debug)]
-enum Purged {
-    Prefix(Bytes),
-    Tag(Tag),
+    purged: VecDeque<Meant>,
 }
 
 #[derive(Debug)]
@@ -134,24 +128,24 @@ impl Index {
     }
 
     /// Takes out what has a key with this prefix; the names of what goes.
-    pub(crate) fn purge_prefix(&mut self, prefix: Vec<u8>) -> Vec<String> {
-        let prefix = Bytes::from(prefix);
+    pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<String> {
+        let prefix = Bytes::copy_from_slice(prefix);
         let from = Bound::Included(Key::at_prefix(prefix.clone()));
         let keys = self.keys.range((from, Bound::Unbounded));
         let meant = keys.take_while(|(key, _)| key.as_bytes().starts_with(&prefix));
         let places =
             meant.flat_map(|(key, names)| names.keys().map(|name| (key.clone(), name.clone())));
         let places = places.collect();
-        self.purge(places, Purged::Prefix(prefix))
+        self.purge(places, Meant::Prefix(prefix))
     }
 
     /// Takes out what has this tag; the names of what goes.
     pub(crate) fn purge_tag(&mut self, tag: &Tag) -> Vec<String> {
         let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
-        self.purge(places, Purged::Tag(tag.clone()))
+        self.purge(places, Meant::Tag(tag.clone()))
     }
 
-    fn purge(&mut self, places: Vec<(Key, String)>, what: Purged) -> Vec<String> {
+    fn purge(&mut self, places: Vec<(Key, String)>, what: Meant) -> Vec<String> {
         self.purges += 1;
         self.purged.push_front(what);
         self.purged.truncate(MAX_PURGED);
@@ -169,12 +163,7 @@ impl Index {
             return true;
         }
         // At most as many as are remembered.
-        self.purged
-            .iter()
-            .take(later as usize)
-            .any(|purged| match purged {
-                Purged::Prefix(prefix) => key.as_bytes().starts_with(prefix),
-                Purged::Tag(tag) => tags::of_answer(key, stored.headers()).contains(tag),
-            })
+        let mut latest = self.purged.iter().take(later as usize);
+        latest.any(|meant| meant.is_of(key, stored.headers()))
     }
 }

@@ -39,6 +39,7 @@ use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
 use crate::memory::gather;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
+use crate::purge::Since;
 use crate::recording::{Recording, Writer, recording};
 use crate::respond;
 use crate::sheets::OfSite;
@@ -62,8 +63,8 @@ pub(crate) struct Fetch {
     pub(crate) forward: Forward,
     /// Somebody waits for the answer; else it is fetched for the cache alone.
     pub(crate) is_wanted_now: bool,
-    /// When it began, by the count of purges: what was purged since is not kept.
-    pub(crate) since: u64,
+    /// When it began, as far as purges go: what was purged since is not kept.
+    pub(crate) since: Since,
 }
 
 /// What came of it.
@@ -274,7 +275,7 @@ impl Fetch {
         if self.wanted.moved.is_none() && !is_safe(&self.wanted.ask.method) {
             self.proxy.doubt_after(&self.wanted, &head);
             // This answer is younger than what it purged.
-            self.since = self.proxy.purges.now();
+            self.since = self.proxy.since();
         }
         if let Some(got) = self.validated(&head, times) {
             return got;
@@ -554,7 +555,7 @@ struct Pump {
     /// No redirect led to it.
     is_in_its_place: bool,
     writer: Writer,
-    since: u64,
+    since: Since,
     wanted: Wanted,
     /// What it named so far, of what is moved or the site's own.
     named: Vec<Reference>,

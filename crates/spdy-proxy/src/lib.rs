@@ -5,6 +5,7 @@
 //! ```text
 //! spdy-net's doors ──▶ visit.rs (one connection) ──▶ proxy.rs: who is asked for what
 //!                                                      │ wanted.rs     a request, as cache and origin see it
+//!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ flight.rs     one fetch for many
 //!                                                      │ upstream.rs   origins, and who rests
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
@@ -21,6 +22,7 @@ pub mod coding;
 pub mod companions;
 pub mod config;
 pub mod config_env;
+pub mod config_shared;
 pub mod counters;
 pub mod disk;
 pub mod encoded_body;
@@ -49,4 +51,5 @@ mod respond;
 mod sheets;
 #[cfg(test)]
 mod test_key;
+mod tiers;
 mod uploads;

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use spdy_cache::body::{Body, Gathering};
-use spdy_cache::key::{Key, Scope};
+use spdy_cache::key::Key;
 use spdy_cache::store::{Config, Counters, Object, Purge, Store};
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::Tag;
@@ -43,10 +43,10 @@ impl Memory {
         store.remove(object);
     }
 
-    /// Purges a scope; how many objects were meant.
-    pub fn purge(&self, scope: &Scope<'_>, how: Purge) -> usize {
+    /// Purges what has a key that begins with `prefix`; how many objects that were.
+    pub fn purge(&self, prefix: &[u8], how: Purge) -> usize {
         let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        store.purge(scope, how).unwrap_or_default()
+        store.purge_prefix(prefix, how)
     }
 
     /// Purges what has a tag; how many objects that were.

@@ -25,6 +25,7 @@ use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::key::Key;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_cache::policy::{Policy, SetCookie};
+use spdy_cache::shared::SharedTier;
 use spdy_cache::store::{self, Object};
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
@@ -78,7 +79,8 @@ pub struct Proxy {
     sites: RwLock<Arc<Sites>>,
     upstream: RwLock<Arc<Upstream>>,
     pub(crate) memory: Memory,
-    disk: OnceLock<Disk>,
+    pub(crate) disk: OnceLock<Disk>,
+    pub(crate) shared: OnceLock<Arc<dyn SharedTier>>,
     encodings: Encodings,
     pub(crate) companions: Companions,
     pub(crate) purges: Purges,
@@ -122,6 +124,7 @@ impl Proxy {
                 ..store::Config::default()
             }),
             disk: OnceLock::new(),
+            shared: OnceLock::new(),
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
             companions: Companions::default(),
             purges: Purges::default(),
@@ -145,19 +148,6 @@ impl Proxy {
             runtime,
             calendar,
         })
-    }
-
-    /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
-    pub fn keep_on(&self, disk: Disk) {
-        if self.disk.set(disk).is_err() {
-            tracing::warn!("a second disk was given");
-        }
-    }
-
-    /// The tier on a disk, if there is one.
-    #[must_use]
-    pub fn disk(&self) -> Option<&Disk> {
-        self.disk.get()
     }
 
     /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
@@ -256,7 +246,16 @@ impl Proxy {
             kept.as_deref().unwrap_or_default(),
             now,
         );
-        if matches!(found, Lookup::Miss(_)) && self.lift(&wanted).await {
+        let is_lifted = match &found {
+            Lookup::Miss(_) => self.lift(&wanted).await,
+            // Somebody else may have asked the origin already.
+            Lookup::Validate { index, .. } => {
+                let known = kept.as_deref().map(|variants| variants[*index].stored());
+                self.lift_newer(&wanted, known, now).await
+            }
+            _ => false,
+        };
+        if is_lifted {
             kept = self.memory.find(&wanted.key);
             found = lookup::lookup(
                 policy,
@@ -294,51 +293,6 @@ impl Proxy {
                 respond::marked(response, Outcome::NOT_KEPT)
             }
         }
-    }
-
-    /// Lifts what the disk has for `wanted` into memory; `false` if it has nothing.
-    pub(crate) async fn lift(&self, wanted: &Wanted) -> bool {
-        let Some(disk) = self.disk.get() else {
-            return false;
-        };
-        let policy = self.policy(wanted.whose());
-        match disk.find(&wanted.key, &wanted.ask.headers, policy).await {
-            Some((stored, body)) => self.memory.keep(&wanted.key, stored, body).is_some(),
-            None => false,
-        }
-    }
-
-    /// Keeps an answer in every tier, if its fetch, which began at `since`, saw no purge of it.
-    pub(crate) fn keep(
-        &self,
-        key: &Key,
-        stored: &Arc<Stored>,
-        body: KeptBody,
-        since: u64,
-    ) -> Option<Object> {
-        if self.purges.have_met(key, since) {
-            return None;
-        }
-        if let Some(disk) = self.disk.get() {
-            disk.keep(key, stored.clone(), body.clone());
-        }
-        self.memory.keep(key, Stored::clone(stored), body)
-    }
-
-    /// Keeps `object` no longer, in any tier: the origin took its leave back.
-    pub(crate) fn forget(&self, key: &Key, object: &Object) {
-        if let Some(disk) = self.disk.get() {
-            disk.forget(key, object.stored());
-        }
-        self.memory.forget(object);
-    }
-
-    /// Takes `object` for stale from now on: the origin has another.
-    pub(crate) fn outdate(&self, key: &Key, object: &Object) {
-        if let Some(disk) = self.disk.get() {
-            disk.forget(key, object.stored());
-        }
-        object.stored().expire(self.hour());
     }
 
     /// Answers from what is kept.
@@ -437,7 +391,7 @@ impl Proxy {
         }
         let fetch = Fetch {
             proxy: self.clone(),
-            since: self.purges.now(),
+            since: self.since(),
             wanted,
             known,
             leader,
@@ -462,7 +416,7 @@ impl Proxy {
         }
         let fetch = Fetch {
             proxy: self.clone(),
-            since: self.purges.now(),
+            since: self.since(),
             wanted,
             known: None,
             leader: None,
@@ -524,7 +478,7 @@ impl Proxy {
         spdy_cache::validate::strip_conditions(&mut wanted.ask.headers);
         let fetch = Fetch {
             proxy: self.clone(),
-            since: self.purges.now(),
+            since: self.since(),
             wanted,
             known: Some((stale, conditional)),
             leader: Some(leader),

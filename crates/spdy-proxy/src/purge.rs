@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use http::{Uri, response};
 use spdy_cache::invalidate::invalidated_by;
 use spdy_cache::key::{Key, Parts, Scope};
+use spdy_cache::shared::{Mark, Meant};
 use spdy_cache::store::Purge;
 use spdy_cache::tags::Tag;
 
@@ -17,6 +19,15 @@ use crate::wanted::Wanted;
 /// How many objects a purge meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Purged(pub usize);
+
+/// A moment, as far as purges go: for what is fetched from then on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Since {
+    /// The count of purges here.
+    pub(crate) purges: u64,
+    /// What was known of purges by all who share a tier.
+    pub(crate) mark: Mark,
+}
 
 /// Purges that are remembered; of what was fetched since before them, nothing is kept.
 const REMEMBERED: usize = 1024;
@@ -68,15 +79,56 @@ impl Purges {
 }
 
 impl Proxy {
-    /// Purges a scope in every tier; how many objects of memory were meant.
+    /// Purges what is here, in memory and on the disk; how many objects of memory were meant.
+    fn purge_here(&self, meant: &Meant, how: Purge) -> usize {
+        match meant {
+            Meant::Prefix(prefix) => {
+                self.purges.note(Some(prefix.to_vec()));
+                if let Some(disk) = self.disk() {
+                    disk.purge(prefix);
+                }
+                self.memory.purge(prefix, how)
+            }
+            Meant::Tag(tag) => {
+                self.purges.note(None);
+                if let Some(disk) = self.disk() {
+                    disk.purge_tag(tag);
+                }
+                self.memory.purge_tag(tag, how)
+            }
+        }
+    }
+
+    /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
+    fn purge_all(&self, meant: Meant, how: Purge) -> usize {
+        let count = self.purge_here(&meant, how);
+        if let Some(shared) = self.shared() {
+            shared.purge(meant, matches!(how, Purge::Soft(_)));
+        }
+        count
+    }
+
+    /// Purges what the operator means by a scope.
     fn purge_scope(&self, scope: &Scope<'_>, how: Purge) -> usize {
-        if let Ok(prefix) = scope.prefix() {
-            self.purges.note(Some(prefix));
+        let Ok(prefix) = scope.prefix().map(Bytes::from) else {
+            // What holds a zero byte is no beginning of a key.
+            return 0;
+        };
+        if let (Some(shared), Scope::Url(_)) = (self.shared(), scope) {
+            // What is in one place need not lie there until it ends.
+            shared.forget(&prefix);
         }
-        if let Some(disk) = self.disk() {
-            disk.purge(scope);
-        }
-        self.memory.purge(scope, how)
+        self.purge_all(Meant::Prefix(prefix), how)
+    }
+
+    /// Another who shares our tier purged this, and left it as stale if it was `soft`.
+    pub fn hear(&self, meant: &Meant, soft: bool) {
+        let how = match soft {
+            true => Purge::Soft(self.hour()),
+            false => Purge::Hard,
+        };
+        let count = self.purge_here(meant, how);
+        tracing::debug!(count, soft, "another purged");
     }
 
     /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
@@ -103,7 +155,12 @@ impl Proxy {
                 target: uri.path_and_query().map_or("/", |target| target.as_str()),
                 rules: "",
             };
-            self.purge_scope(&Scope::Url(parts), Purge::Hard);
+            if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
+                self.purge_here(&Meant::Prefix(url.clone()), Purge::Hard);
+                if let Some(shared) = self.shared() {
+                    shared.forget(&url);
+                }
+            }
         }
     }
 
@@ -133,12 +190,8 @@ impl Proxy {
                 self.purge_url(&sites, of_site.as_ref(), url, how, false)?
             }
             (None, None, Some(tag), Some(site)) => {
-                self.purges.note(None);
                 let tag = Tag::of_site(site.rules.site_origin(), tag);
-                if let Some(disk) = self.disk() {
-                    disk.purge_tag(&tag);
-                }
-                self.memory.purge_tag(&tag, how)
+                self.purge_all(Meant::Tag(tag), how)
             }
             (None, None, None, Some(site)) => {
                 self.purge_scope(&Scope::Site(site.rules.site_origin()), how)

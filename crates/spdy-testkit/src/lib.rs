@@ -11,6 +11,7 @@
 //! conformance.rs inputs and the outcomes that are right vectors/spec/conformance.json
 //! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   requests and responses of a page, made up
+//! redis_cluster.rs  three Redis servers in a cluster, which can be killed
 //! ```
 //!
 //! A vector that cannot be read is a fault of the repository, so everything here panics with the path
@@ -22,6 +23,7 @@ pub mod frames;
 pub mod hex;
 pub mod live;
 pub mod page_headers;
+pub mod redis_cluster;
 pub mod sequences;
 pub mod transcripts;
 pub mod vectors;

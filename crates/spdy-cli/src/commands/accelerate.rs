@@ -39,6 +39,7 @@ use url::Url;
 
 #[cfg(unix)]
 use crate::commands::accelerate_audit;
+use crate::commands::accelerate_shared::Shared;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
@@ -237,9 +238,10 @@ async fn accelerate(
     if let Some(disk) = accelerate_setup::disk(config)? {
         proxy.keep_on(disk);
     }
+    let shared = Shared::start(config, &proxy).await?;
     let operator = match &config.admin {
         Some(admin) => {
-            let metrics = accelerate_metrics::registry(&proxy, &counted, &hits);
+            let metrics = accelerate_metrics::registry(&proxy, shared.as_ref(), &counted, &hits);
             let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
             let token = Token::new(&accelerate_setup::token(&admin.token_file)?);
             Some(Arc::new(Admin::new(
@@ -366,6 +368,9 @@ async fn accelerate(
     proxy.close().await;
     if let Some(disk) = proxy.disk() {
         disk.settled().await;
+    }
+    if let Some(shared) = shared {
+        shared.end(&proxy).await;
     }
     Ok(())
 }

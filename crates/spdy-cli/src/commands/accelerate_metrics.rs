@@ -11,30 +11,43 @@ use spdy::metrics::Metrics;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;
+use spdy_valkey::tier::Tier;
 
+use crate::commands::accelerate_shared::Shared;
 use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
 
 /// A registry of what the accelerator, its sessions and its listeners count.
-pub(super) fn registry(proxy: &Arc<Proxy>, metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
+pub(super) fn registry(
+    proxy: &Arc<Proxy>,
+    shared: Option<&Shared>,
+    metrics: &Metrics,
+    hits: &LimitHits,
+) -> Arc<Registry> {
     let mut registry = serve_metrics::registry(metrics, hits);
     let added = Arc::get_mut(&mut registry).expect("it was just made");
-    added.register_collector(Box::new(OfProxy(proxy.clone())));
+    added.register_collector(Box::new(OfProxy {
+        proxy: proxy.clone(),
+        shared: shared.map(|shared| shared.tier.clone()),
+    }));
     registry
 }
 
 #[derive(Debug)]
-struct OfProxy(Arc<Proxy>);
+struct OfProxy {
+    proxy: Arc<Proxy>,
+    shared: Option<Arc<Tier>>,
+}
 
 impl Collector for OfProxy {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for family in Family::ALL {
             let (name, label, help) = family.describe();
             let mut metric = counter(&mut encoder, name, help)?;
-            for (value, count) in self.0.counters.of(family) {
+            for (value, count) in self.proxy.counters.of(family) {
                 put(&mut metric, &[(label, value)], count)?;
             }
         }
-        let (counters, bytes, objects) = self.0.cache();
+        let (counters, bytes, objects) = self.proxy.cache();
         let all = [
             ("inserted", counters.inserted),
             ("replaced", counters.replaced),
@@ -50,7 +63,7 @@ impl Collector for OfProxy {
         for (what, count) in all {
             put(&mut metric, &[("event", what)], count)?;
         }
-        let disk = self.0.disk().map(|disk| (disk.held(), disk.counters()));
+        let disk = self.proxy.disk().map(|disk| (disk.held(), disk.counters()));
         if let Some((_, counters)) = &disk {
             let all = [
                 ("hits", &counters.hits),
@@ -69,6 +82,9 @@ impl Collector for OfProxy {
                 )?;
             }
         }
+        if let Some(shared) = &self.shared {
+            of_shared(shared, &mut encoder)?;
+        }
         let mut held = gauge(
             &mut encoder,
             "cache_held_bytes",
@@ -85,4 +101,29 @@ impl Collector for OfProxy {
         }
         Ok(())
     }
+}
+
+/// What the tier that is shared with other machines counts.
+fn of_shared(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let counters = shared.counters();
+    let all = [
+        ("hits", &counters.hits),
+        ("misses", &counters.misses),
+        ("purged", &counters.purged),
+        ("broken", &counters.broken),
+        ("unanswered", &counters.unanswered),
+        ("written", &counters.written),
+        ("unwritten", &counters.unwritten),
+    ];
+    let help = "Objects of the shared tier by what became of them";
+    let mut metric = counter(encoder, "cache_shared_objects", help)?;
+    for (what, count) in all {
+        let count = count.load(Ordering::Relaxed);
+        put(&mut metric, &[("event", what)], count)?;
+    }
+    let help = "Parts of the shared tier by whether they answer";
+    let mut metric = gauge(encoder, "cache_shared_parts", help)?;
+    let (answering, resting) = shared.parts();
+    put_gauge(&mut metric, &[("state", "answering")], answering as u64)?;
+    put_gauge(&mut metric, &[("state", "resting")], resting as u64)
 }

@@ -10,6 +10,7 @@ mod accelerate_audit_view;
 mod accelerate_metrics;
 mod accelerate_schema;
 mod accelerate_setup;
+mod accelerate_shared;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;

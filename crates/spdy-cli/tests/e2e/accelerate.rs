@@ -29,20 +29,25 @@ fn the_example_that_is_shipped_is_good() {
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert_eq!(told, "good: example.com, www.example.com\n");
     // What stands in comments is good, too.
+    let secret = tempfile::NamedTempFile::new().expect("a file can be made");
+    std::fs::write(secret.path(), [b's'; 32]).expect("it can be written to");
     let text = std::fs::read_to_string(EXAMPLE).expect("it is there");
     let text: String = text
         .lines()
         .map(|line| match line.strip_prefix("# [") {
             Some(rest) => format!("[{rest}\n"),
             None => match line.strip_prefix("# ").filter(|line| line.contains(" = ")) {
-                Some(rest) if !rest.contains("secret") && !rest.contains(".pem") => {
-                    format!("{rest}\n")
+                Some(rest) if rest.starts_with("secret_file") => {
+                    format!("secret_file = '{}'\n", secret.path().display())
                 }
+                Some(rest) if !rest.contains(".pem") => format!("{rest}\n"),
                 _ => format!("{line}\n"),
             },
         })
         .collect();
-    assert!(text.contains("\n[[dns.zone]]\n") && text.contains("\n[admin]\n"));
+    for table in ["[[dns.zone]]", "[admin]", "[cache.shared]"] {
+        assert!(text.contains(&format!("\n{table}\n")), "{table}");
+    }
     let (code, told) = check(&text);
     assert_eq!(
         (code, &told[..]),
@@ -80,6 +85,24 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
         (
             &format!("[cache]\nmemory_mib = 1\nobject_mib = 2\n{site}"),
             "cache.object_mib",
+        ),
+        (
+            &format!("[cache.shared]\nurls = ['redis://a.test:6379']\n{site}"),
+            "a secret_file beside it",
+        ),
+        (
+            &format!("[cache.shared]\nurls = []\n{site}"),
+            "cache.shared.urls",
+        ),
+        (
+            &format!(
+                "[cache.shared]\nurls = ['redis://u:word@a.test:6379', 'rediss://b.test:6379']\n{site}"
+            ),
+            "got \"redis://a.test:6379, rediss://b.test:6379\"",
+        ),
+        (
+            &format!("[cache.shared]\nurls = ['redis://a.test:6379']\nttl_s = 0\n{site}"),
+            "cache.shared.ttl_s",
         ),
         (&format!("[tls]\ncertificate = 'a.pem'\n{site}"), "tls"),
         (
@@ -215,7 +238,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     let config = folder.path().join("site.toml");
     let write = |names: &str| {
         let text = format!(
-            "secret_file = '{}'\n[cache]\ndisk = '{}'\n\
+            "secret_file = '{}'\n[cache]\ndisk = '{}'\n[cache.shared]\nurls = ['redis://127.0.0.1:1']\n\
              [listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
              [timing]\ntoken_file = '{}'\n[dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
              [[dns.zone.names]]\nname = 'ns'\naddresses = ['127.0.0.1']\n\
@@ -277,7 +300,10 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         assert!(refused.starts_with("HTTP/1.1 401 "), "{wrong:?}: {refused}");
     }
     let purged = purge(door, TOKEN, all);
-    assert!(purged.ends_with(r#"{"purged":1,"soft":false}"#), "{purged}");
+    assert!(
+        purged.ends_with(r#"{"purged":1,"soft":false,"told":false}"#),
+        "{purged}"
+    );
     let wrong = purge(door, TOKEN, r#"{"colour": "red"}"#);
     assert!(
         wrong.starts_with("HTTP/1.1 400 ") && wrong.contains("colour"),

@@ -11,6 +11,7 @@ mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_schema;
+mod accelerate_shared;
 mod bench;
 mod browsers;
 mod cli;

@@ -1,0 +1,86 @@
+//! What a tier that several caches share is to the cache that asks it.
+//!
+//! ```text
+//!  find ──▶ checked to its last byte, or nothing: whoever asks goes on as without it
+//!  keep ──▶ sooner or later, with the mark of when its fetch began
+//!  purge ─▶ told to all who share it; what they purge comes to an Ear
+//! ```
+//!
+//! A purge holds for all that was fetched before it, wherever that is by now. What a cache knows of purges is a [`Mark`]: a
+//! fetch that begins takes it along, and what it brings is believed by none who knows of a later purge that means it.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::body::Body;
+use crate::key::Key;
+use crate::policy::Policy;
+use crate::stored::Stored;
+use crate::tags::{self, Tag};
+
+/// Something that is done later, perhaps on another machine.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a purge means.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Meant {
+    /// Whatever has a key that begins so; with no bytes, everything.
+    Prefix(Bytes),
+    /// Whatever has this tag.
+    Tag(Tag),
+}
+
+impl Meant {
+    /// Everything there is.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::Prefix(Bytes::new())
+    }
+
+    /// Whether it means what is kept of an answer with these fields, under `key`.
+    #[must_use]
+    pub fn is_of(&self, key: &Key, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Prefix(prefix) => key.as_bytes().starts_with(prefix),
+            Self::Tag(tag) => tags::of_answer(key, headers).contains(tag),
+        }
+    }
+}
+
+/// How much was known of purges at a moment; the default is nothing.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Mark(pub u128);
+
+/// Hears what others purged, and whether they left it as stale.
+pub type Ear = Arc<dyn Fn(&Meant, bool) + Send + Sync>;
+
+/// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
+pub trait SharedTier: fmt::Debug + Send + Sync {
+    /// The newest answer under `key` that is for a request with the fields `asked`.
+    fn find<'a>(
+        &'a self,
+        key: &'a Key,
+        asked: &'a HeaderMap,
+        policy: &'a Policy,
+    ) -> Later<'a, Option<(Stored, Body)>>;
+
+    /// What is known of purges now: for [`keep`](Self::keep), taken where a fetch begins.
+    fn mark(&self) -> Mark;
+
+    /// Keeps an answer for all, sooner or later.
+    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: Mark);
+
+    /// Lets go of all that is kept of a URL ([`Key::url`]), because of what a client did. Others are not told.
+    fn forget(&self, url: &[u8]);
+
+    /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
+    fn purge(&self, meant: Meant, soft: bool);
+
+    /// Waits until all purges so far can be heard by the others; `false` if that takes too long. They will be told.
+    fn told(&self) -> Later<'_, bool>;
+}

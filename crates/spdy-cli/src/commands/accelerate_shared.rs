@@ -1,0 +1,135 @@
+//! The tier that `spdy accelerate` shares with other machines: how it is made, and what is remembered of it beside a disk.
+//!
+//! What others purged while the program was not running is purged from its disk when it starts: the log of purges is read on
+//! from where it was heard last. That stands in a file beside what is kept, written when all before it is done.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use spdy_cache::shared::{Mark, Meant};
+use spdy_proxy::config::Config;
+use spdy_proxy::proxy::Proxy;
+use spdy_valkey::tier::Tier;
+use tokio::task::JoinHandle;
+use url::Url;
+
+use crate::commands::Usage;
+
+/// How long the program waits for the tier before it takes requests, and before it ends.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is written down how far purges were heard.
+const NOTES: Duration = Duration::from_secs(10);
+
+/// The tier, with what is to be done for it.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) tier: Arc<Tier>,
+    /// Where it stands how far purges were heard, if there is a disk, and who writes that now and then.
+    heard: Option<(PathBuf, JoinHandle<()>)>,
+}
+
+impl Shared {
+    /// Lets `proxy` share what it keeps, if that is wanted. The first requests should find what others have, so the cluster
+    /// is waited for, if only a moment.
+    pub(super) async fn start(config: &Config, proxy: &Arc<Proxy>) -> anyhow::Result<Option<Self>> {
+        let Some(shared) = &config.cache.shared else {
+            return Ok(None);
+        };
+        let authorities = shared.authority.as_deref().map(|path| {
+            std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+        });
+        let tier = spdy_valkey::config::Config {
+            nodes: shared.urls.iter().map(Url::to_string).collect(),
+            authorities: authorities.transpose()?,
+            prefix: shared.prefix.clone(),
+            max_object_bytes: shared.object_kib << 10,
+            lifetime: Duration::from_secs(shared.ttl_s),
+            timeout: Duration::from_millis(shared.timeout_ms),
+            poll: Duration::from_millis(shared.poll_ms),
+        };
+        let path = config
+            .cache
+            .disk
+            .as_ref()
+            .map(|folder| folder.join("heard"));
+        let before = path.as_deref().map(read).unwrap_or_default();
+        let hearing = Arc::downgrade(proxy);
+        let ear = move |meant: &Meant, soft: bool| {
+            if let Some(proxy) = hearing.upgrade() {
+                proxy.hear(meant, soft);
+            }
+        };
+        let tier = Tier::start(tier, before, Arc::new(ear));
+        let tier = Arc::new(tier.map_err(|error| Usage(format!("cache.shared: {error}")))?);
+        proxy.share_through(tier.clone());
+        // It may be away; then nobody waits for it any longer.
+        let _ = tokio::time::timeout(PATIENCE, tier.begun()).await;
+        let heard = path.map(|path| {
+            let notes = notes(tier.clone(), proxy.clone(), path.clone());
+            (path, tokio::spawn(notes))
+        });
+        Ok(Some(Self { tier, heard }))
+    }
+
+    /// Writes what waits to be written.
+    pub(super) async fn end(&self, proxy: &Proxy) {
+        // What is not written by then is fetched once more.
+        let _ = tokio::time::timeout(PATIENCE, self.tier.settled()).await;
+        if let Some((path, notes)) = &self.heard {
+            notes.abort();
+            note(&self.tier, proxy, path).await;
+        }
+    }
+}
+
+/// Writes down now and then how far purges were heard.
+async fn notes(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
+    let mut notes = tokio::time::interval(NOTES);
+    loop {
+        notes.tick().await;
+        note(&tier, &proxy, &path).await;
+    }
+}
+
+async fn note(tier: &Tier, proxy: &Proxy, path: &Path) {
+    let heard = tier.heard();
+    if let Some(disk) = proxy.disk() {
+        // What was heard is not done before its files are gone.
+        disk.settled().await;
+    }
+    if let Err(error) = write(path, heard) {
+        tracing::warn!(%error, path = %path.display(), "cannot be written: after a restart, purges are heard again");
+    }
+}
+
+/// What cannot be read was not heard.
+fn read(path: &Path) -> Mark {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    Mark(u128::from_str_radix(text.trim(), 16).unwrap_or_default())
+}
+
+fn write(path: &Path, heard: Mark) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    // If it is cut short, it is a number that the log does not have.
+    std::fs::write(&new, format!("{:032x}\n", heard.0))?;
+    std::fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_heard_is_known_after_a_restart_and_garbage_is_nothing() {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = folder.path().join("heard");
+        assert_eq!(read(&path), Mark::default());
+        let mark = Mark(1_795_279_831_641 << 64 | 7);
+        write(&path, mark).expect("the folder can be written to");
+        assert_eq!(read(&path), mark);
+        std::fs::write(&path, "what?").expect("likewise");
+        assert_eq!(read(&path), Mark::default());
+    }
+}

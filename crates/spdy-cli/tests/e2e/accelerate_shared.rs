@@ -1,0 +1,227 @@
+//! Two accelerators and a cluster of three Redis servers: what one has fetched the other need not, what one purges the other
+//! lets go of, and when the cluster is gone each goes on by itself.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::Value;
+use spdy_testkit::redis_cluster::{NODES, RedisCluster, until};
+
+use crate::support::origins::{Asked, Origins, Step, whole};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::spdy;
+use crate::support::raw_client::{Going, Got};
+
+const SITE: &str = "www.site.test";
+const TOKEN: &str = "a token of the operator";
+
+fn answer(asked: &Asked) -> Vec<Step> {
+    let head =
+        "200 OK\r\nContent-Type: text/css\r\nCache-Control: max-age=600\r\nCache-Tag: all\r\n";
+    whole(head, format!("/* {} */", asked.target).as_bytes())
+}
+
+/// One accelerator, with what it said on stderr.
+struct Accelerator {
+    child: Child,
+    here: SocketAddr,
+    door: SocketAddr,
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Drop for Accelerator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Accelerator {
+    fn start(config: &Path) -> Self {
+        let mut command = spdy(&["--color", "never", "accelerate", "--json"]);
+        command
+            .arg(config)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it can be started");
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let (stderr, told) = (child.stderr.take().expect("it is piped"), said.clone());
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                told.lock().expect("nobody panicked").push(line);
+            }
+        });
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("text");
+        let ready: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|_| panic!("{line:?}: {:?}", said.lock().expect("nobody panicked")));
+        let address = |at: &str| {
+            let address = ready.pointer(at).and_then(Value::as_str);
+            address
+                .and_then(|address| address.parse().ok())
+                .expect("it listens")
+        };
+        Self {
+            here: address("/listening/0/address"),
+            door: address("/admin"),
+            child,
+            said,
+        }
+    }
+
+    fn get(&self, target: &str) -> Got {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
+        let got = Going::begin(self.here, request.as_bytes()).end(usize::MAX);
+        assert_eq!(
+            (got.status, got.text()),
+            (200, format!("/* {target} */")),
+            "{}",
+            got.head
+        );
+        got
+    }
+
+    /// Whether it was kept.
+    fn hits(&self, target: &str) -> bool {
+        let status = self
+            .get(target)
+            .field("cache-status")
+            .expect("each has one")
+            .to_owned();
+        status.starts_with("spdy; hit")
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let request = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+        let text = Going::begin(self.door, request).end(usize::MAX).text();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let value = line.and_then(|value| value.trim().parse().ok());
+        value.unwrap_or_else(|| panic!("no {name} in {text}"))
+    }
+
+    /// Waits until so many parts of the cluster answer it.
+    fn has_parts(&self, want: u64) {
+        until(&format!("{want} parts answer"), || {
+            self.metric("spdy_cache_shared_parts{state=\"answering\"}") == want
+        });
+    }
+
+    /// Gets `target`, which is in no tier, and waits until it is in the one that is shared.
+    fn fills(&self, target: &str) {
+        let name = "spdy_cache_shared_objects_total{event=\"written\"}";
+        let before = self.metric(name);
+        assert!(!self.hits(target), "{target}");
+        until(&format!("{target} is written"), || {
+            self.metric(name) > before
+        });
+    }
+
+    fn purge(&self, wish: &str) -> String {
+        let request = format!(
+            "POST /purge HTTP/1.1\r\nHost: door\r\nAuthorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{wish}",
+            wish.len()
+        );
+        Going::begin(self.door, request.as_bytes())
+            .end(usize::MAX)
+            .text()
+    }
+
+    /// Waits until it has said so; it says it once.
+    fn says_once(&self, words: &str) {
+        let times = || {
+            let said = self.said.lock().expect("nobody panicked");
+            said.iter().filter(|line| line.contains(words)).count()
+        };
+        until(words, || times() > 0);
+        assert_eq!(times(), 1, "{words}");
+    }
+}
+
+#[test]
+fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
+    if !wanted() {
+        return;
+    }
+    require("redis-server", is_installed("redis-server"));
+    let mut cluster = RedisCluster::start();
+    let origins = Origins::start(&[(SITE, "http")], |asked, _| answer(asked));
+    let asked = |target: &str| {
+        origins
+            .asked()
+            .iter()
+            .filter(|asked| asked.target == target)
+            .count()
+    };
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("the folder can be written to");
+        path
+    };
+    let address = origins.places.address(SITE);
+    let config = format!(
+        "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
+         [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
+         [cache.shared]\nurls = {:?}\ntimeout_ms = 10000\npoll_ms = 100\n\
+         [[site]]\nnames = ['{SITE}']\norigin = '{}'\naddress = '{}'\n",
+        file("secret", &"s".repeat(32)),
+        file("token", TOKEN),
+        cluster.urls(),
+        origins.places.origin(SITE),
+        address.ip(),
+    );
+    let config = file("site.toml", &config);
+    let (one, other) = (Accelerator::start(&config), Accelerator::start(&config));
+    one.has_parts(16);
+    other.has_parts(16);
+
+    one.fills("/a.css");
+    assert!(other.hits("/a.css"), "the other need not fetch it");
+    assert_eq!(asked("/a.css"), 1);
+    let hits = "spdy_cache_shared_objects_total{event=\"hits\"}";
+    assert_eq!(other.metric(hits), 1);
+    assert!(other.hits("/a.css"));
+    assert_eq!(other.metric(hits), 1, "it is in memory now");
+
+    // What one purges, all let go of, memory and all.
+    let purged = one.purge(&format!(r#"{{"tag": "all", "site": "{SITE}"}}"#));
+    assert_eq!(purged, r#"{"purged":1,"soft":false,"told":true}"#);
+    until("the other hears of it", || !other.hits("/a.css"));
+    let written = "spdy_cache_shared_objects_total{event=\"written\"}";
+    until("it is written anew", || other.metric(written) == 1);
+    assert!(one.hits("/a.css"));
+    assert_eq!(asked("/a.css"), 2);
+
+    // The cluster goes.
+    (0..NODES).for_each(|node| cluster.kill(node));
+    one.has_parts(0);
+    other.has_parts(0);
+    assert!(one.hits("/a.css") && other.hits("/a.css"));
+    for accelerator in [&one, &other] {
+        assert!(!accelerator.hits("/b.css"));
+        assert!(accelerator.hits("/b.css"), "as without it");
+        accelerator.says_once("the shared tier is gone");
+    }
+    let purged = one.purge(&format!(r#"{{"url": "http://{SITE}/b.css"}}"#));
+    assert_eq!(purged, r#"{"purged":1,"soft":false,"told":false}"#);
+    assert!(other.hits("/b.css"), "nobody could tell it");
+
+    // And comes back, with nothing of what it had.
+    cluster.bring_back(&[0, 1, 2]);
+    one.has_parts(16);
+    other.has_parts(16);
+    until("the other is told at last", || !other.hits("/b.css"));
+    one.fills("/c.css");
+    assert!(other.hits("/c.css"));
+    assert_eq!(asked("/c.css"), 1);
+    for accelerator in [&one, &other] {
+        accelerator.says_once("the shared tier is gone");
+        accelerator.says_once("the shared tier is back");
+    }
+}

@@ -1,0 +1,148 @@
+//! Where answers are kept, tier by tier: memory, the disk behind it, and what several machines share behind that.
+//!
+//! ```text
+//!  a miss ──▶ disk ──▶ shared ──▶ the origin        what is found is lifted into the tiers before it
+//!  keep, forget, purge ──▶ all of them
+//! ```
+//!
+//! A hit in memory asks no other tier.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use spdy_cache::body::Body as KeptBody;
+use spdy_cache::key::Key;
+use spdy_cache::shared::SharedTier;
+use spdy_cache::store::Object;
+use spdy_cache::stored::Stored;
+
+use crate::disk::Disk;
+use crate::proxy::Proxy;
+use crate::purge::Since;
+use crate::wanted::Wanted;
+
+impl Proxy {
+    /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
+    pub fn keep_on(&self, disk: Disk) {
+        if self.disk.set(disk).is_err() {
+            tracing::warn!("a second disk was given");
+        }
+    }
+
+    /// The tier on a disk, if there is one.
+    #[must_use]
+    pub fn disk(&self) -> Option<&Disk> {
+        self.disk.get()
+    }
+
+    /// Shares through `tier`, too, what is kept from now on, and finds what others keep there. It is the first that counts. What
+    /// others purge is to be told to [`hear`](Self::hear).
+    pub fn share_through(&self, tier: Arc<dyn SharedTier>) {
+        if self.shared.set(tier).is_err() {
+            tracing::warn!("a second shared tier was given");
+        }
+    }
+
+    /// The tier that is shared with others, if there is one.
+    #[must_use]
+    pub fn shared(&self) -> Option<&dyn SharedTier> {
+        self.shared.get().map(|tier| &**tier)
+    }
+
+    /// Lifts what the disk or the shared tier has for `wanted` into memory; `false` if they have nothing.
+    pub(crate) async fn lift(&self, wanted: &Wanted) -> bool {
+        if let Some(disk) = self.disk.get() {
+            let policy = self.policy(wanted.whose());
+            let found = disk.find(&wanted.key, &wanted.ask.headers, policy).await;
+            if let Some((stored, body)) = found {
+                return self.memory.keep(&wanted.key, stored, body).is_some();
+            }
+        }
+        self.lift_shared(wanted, None).await
+    }
+
+    /// Lifts what the shared tier has into memory, if it came later than what is `known`.
+    async fn lift_shared(&self, wanted: &Wanted, known: Option<&Stored>) -> bool {
+        let Some(shared) = self.shared() else {
+            return false;
+        };
+        let (policy, since) = (self.policy(wanted.whose()), self.since());
+        let found = shared.find(&wanted.key, &wanted.ask.headers, policy).await;
+        let Some((stored, body)) = found else {
+            return false;
+        };
+        let is_known = known.is_some_and(|known| stored.times().received <= known.times().received);
+        if is_known || self.purges.have_met(&wanted.key, since.purges) {
+            return false;
+        }
+        let stored = Arc::new(stored);
+        if let Some(disk) = self.disk.get() {
+            disk.keep(&wanted.key, stored.clone(), body.clone());
+        }
+        let stored = Arc::unwrap_or_clone(stored);
+        self.memory.keep(&wanted.key, stored, body).is_some()
+    }
+
+    /// The same, where what is `known` is stale for having been kept too long, and not by its nature.
+    pub(crate) async fn lift_newer(
+        &self,
+        wanted: &Wanted,
+        known: Option<&Stored>,
+        now: SystemTime,
+    ) -> bool {
+        let is_past = known.is_some_and(|known| {
+            !known.lifetime().duration.is_zero() && known.staleness(now).is_some()
+        });
+        is_past && self.lift_shared(wanted, known).await
+    }
+
+    /// This moment, as far as purges go: for a fetch that begins.
+    pub(crate) fn since(&self) -> Since {
+        let mark = self.shared().map(SharedTier::mark);
+        Since {
+            purges: self.purges.now(),
+            mark: mark.unwrap_or_default(),
+        }
+    }
+
+    /// Keeps an answer in every tier, if its fetch, which began at `since`, saw no purge of it.
+    pub(crate) fn keep(
+        &self,
+        key: &Key,
+        stored: &Arc<Stored>,
+        body: KeptBody,
+        since: Since,
+    ) -> Option<Object> {
+        if self.purges.have_met(key, since.purges) {
+            return None;
+        }
+        if let Some(disk) = self.disk.get() {
+            disk.keep(key, stored.clone(), body.clone());
+        }
+        if let Some(shared) = self.shared() {
+            shared.keep(key, stored, &body, since.mark);
+        }
+        self.memory.keep(key, Stored::clone(stored), body)
+    }
+
+    /// Keeps `object` no longer, in any tier: the origin took its leave back.
+    pub(crate) fn forget(&self, key: &Key, object: &Object) {
+        if let Some(disk) = self.disk.get() {
+            disk.forget(key, object.stored());
+        }
+        if let Some(shared) = self.shared() {
+            shared.forget(key.url());
+        }
+        self.memory.forget(object);
+    }
+    /// Takes `object` for stale from now on: the origin has another.
+    pub(crate) fn outdate(&self, key: &Key, object: &Object) {
+        if let Some(disk) = self.disk.get() {
+            disk.forget(key, object.stored());
+        }
+        if let Some(shared) = self.shared() {
+            shared.forget(key.url());
+        }
+        object.stored().expire(self.hour());
+    }
+}

@@ -1,0 +1,305 @@
+//! A cluster of three Redis servers of a test's own: real processes on an address of theirs, which can be killed and come back.
+//!
+//! ```text
+//!  node 0   slots     0 …  5460     127.x.y.z, a free port, and another for what nodes tell each other
+//!  node 1   slots  5461 … 10922
+//!  node 2   slots 10923 … 16383     no replicas: what a node has is gone with it
+//! ```
+//!
+//! The address is made of this process's number, so that nobody else takes the port of a node that is away. Nothing is
+//! written to a disk but which node has which slots.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nodes of every cluster.
+pub const NODES: usize = 3;
+
+/// Its slots, first and last of each node.
+const SLOTS: [(u16, u16); NODES] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];
+
+/// How long anything may take on a machine that has much else to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So many clusters of this process so far.
+static CLUSTERS: AtomicU8 = AtomicU8::new(0);
+
+/// Files of PEM, where the nodes are to speak TLS.
+#[derive(Clone, Debug)]
+pub struct Tls {
+    /// The chain of all nodes' certificate.
+    pub chain: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// The authority that signed it.
+    pub authority: PathBuf,
+}
+
+/// Whether tests with other programs are wanted. They are, unless SPDY_SKIP_PEERS says otherwise.
+#[must_use]
+pub fn is_wanted() -> bool {
+    std::env::var_os("SPDY_SKIP_PEERS").is_none_or(|value| value.is_empty())
+}
+
+/// The cluster. Its processes end with this value.
+#[derive(Debug)]
+pub struct RedisCluster {
+    folder: tempfile::TempDir,
+    tls: Option<Tls>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// Without TLS.
+    plain: SocketAddr,
+    /// Where clients go.
+    clients: SocketAddr,
+    bus: u16,
+    child: Option<Child>,
+}
+
+impl Drop for RedisCluster {
+    fn drop(&mut self) {
+        (0..NODES).for_each(|node| self.kill(node));
+    }
+}
+
+impl RedisCluster {
+    /// Makes one, and waits until it is of one mind.
+    ///
+    /// # Panics
+    ///
+    /// If there is no `redis-server`, or it does not start.
+    #[must_use]
+    pub fn start() -> Self {
+        Self::new(None)
+    }
+
+    /// One whose clients speak TLS.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start), and if it does not like the files.
+    #[must_use]
+    pub fn with_tls(tls: Tls) -> Self {
+        Self::new(Some(tls))
+    }
+
+    /// The address that all nodes of the next cluster have.
+    #[must_use]
+    pub fn next_address() -> Ipv4Addr {
+        let [.., middle, low] = std::process::id().to_be_bytes();
+        Ipv4Addr::new(
+            127,
+            16 + CLUSTERS.load(Ordering::Relaxed) % 200,
+            middle,
+            low.clamp(1, 254),
+        )
+    }
+
+    fn new(tls: Option<Tls>) -> Self {
+        let address = Self::next_address();
+        CLUSTERS.fetch_add(1, Ordering::Relaxed);
+        let mut held = Vec::new();
+        let mut free = || {
+            let listener = TcpListener::bind((address, 0)).expect("loopback has free ports");
+            let port = listener.local_addr().expect("it is bound").port();
+            held.push(listener);
+            port
+        };
+        let nodes = (0..NODES).map(|_| {
+            let plain = SocketAddr::from((address, free()));
+            let clients = match tls {
+                Some(_) => SocketAddr::from((address, free())),
+                None => plain,
+            };
+            let (bus, child) = (free(), None);
+            Node {
+                plain,
+                clients,
+                bus,
+                child,
+            }
+        });
+        let nodes = nodes.collect();
+        drop(held);
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mut cluster = Self { folder, tls, nodes };
+        let logs: Vec<_> = (0..NODES).map(|node| cluster.run(node)).collect();
+        for (node, (first, last)) in SLOTS.into_iter().enumerate() {
+            cluster.tell(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", node + 1));
+            cluster.tell(node, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
+            let (at, bus) = (cluster.nodes[node].clients, cluster.nodes[node].bus);
+            if node > 0 {
+                cluster.tell(0, &format!("CLUSTER MEET {} {} {bus}", at.ip(), at.port()));
+            }
+        }
+        for log in logs {
+            wait_for(&log, "Cluster state changed: ok");
+        }
+        cluster
+    }
+
+    /// URLs of its nodes.
+    #[must_use]
+    pub fn urls(&self) -> Vec<String> {
+        let scheme = if self.tls.is_some() {
+            "rediss"
+        } else {
+            "redis"
+        };
+        let urls = self
+            .nodes
+            .iter()
+            .map(|node| format!("{scheme}://{}", node.clients));
+        urls.collect()
+    }
+
+    /// Kills a node at once; nothing if it is dead.
+    pub fn kill(&mut self, node: usize) {
+        if let Some(mut child) = self.nodes[node].child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Stops a node in its steps: it takes connections, and answers nothing.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn pause(&self, node: usize) {
+        let child = self.nodes[node].child.as_ref().expect("the node runs");
+        let paused = Command::new("kill")
+            .args(["-STOP", &child.id().to_string()])
+            .status();
+        assert!(paused.is_ok_and(|status| status.success()), "the node runs");
+    }
+
+    /// Starts nodes that were killed, empty, and waits until they find the cluster whole.
+    ///
+    /// # Panics
+    ///
+    /// If they do not start.
+    pub fn bring_back(&mut self, nodes: &[usize]) {
+        let logs: Vec<_> = nodes.iter().map(|node| self.run(*node)).collect();
+        for log in logs {
+            wait_for(&log, "Cluster state changed: ok");
+        }
+    }
+
+    /// What a node answers to a command, written in one line; words with bytes are its own matter.
+    ///
+    /// # Panics
+    ///
+    /// If it does not answer.
+    #[must_use]
+    pub fn ask(&self, node: usize, command: &str) -> String {
+        let mut stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
+        write!(stream, "{command}\r\nQUIT\r\n").expect("the node runs");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the node runs");
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    /// The node that has the key called `name`.
+    ///
+    /// # Panics
+    ///
+    /// If the first does not know.
+    #[must_use]
+    pub fn node_of(&self, name: &str) -> usize {
+        let slot = self.ask(0, &format!("CLUSTER KEYSLOT {name}"));
+        let slot = slot.lines().next().and_then(|line| line.strip_prefix(':'));
+        let slot: u16 = slot.and_then(|slot| slot.parse().ok()).expect("a slot");
+        let place = SLOTS.iter().position(|(_, last)| slot <= *last);
+        place.expect("every slot has a node")
+    }
+
+    fn tell(&self, node: usize, command: &str) {
+        let answer = self.ask(node, command);
+        assert!(answer.starts_with("+OK"), "{command}: {answer}");
+    }
+
+    /// Starts a node's process; gives what it says, from when it takes connections.
+    fn run(&mut self, number: usize) -> mpsc::Receiver<String> {
+        let folder = self.folder.path().join(number.to_string());
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        let node = &mut self.nodes[number];
+        let mut server = Command::new("redis-server");
+        server
+            .current_dir(&folder)
+            .args(["--cluster-enabled", "yes"]);
+        let address = node.plain.ip().to_string();
+        // What it connects from is another address, and no sign of where it is.
+        server.args(["--bind", &address, "--cluster-announce-ip", &address]);
+        server.args(["--port", &node.plain.port().to_string()]);
+        server.args(["--cluster-port", &node.bus.to_string()]);
+        // A node that is gone is not voted to be: what the others have is served on, for as long as a test takes.
+        server.args(["--cluster-node-timeout", "60000", "--protected-mode", "no"]);
+        server.args(["--save", "", "--appendonly", "no"]);
+        if let Some(tls) = &self.tls {
+            server.args(["--tls-port", &node.clients.port().to_string()]);
+            server.args(["--tls-cluster", "yes", "--tls-auth-clients", "no"]);
+            server.arg("--tls-cert-file").arg(&tls.chain);
+            server.arg("--tls-key-file").arg(&tls.key);
+            server.arg("--tls-ca-cert-file").arg(&tls.authority);
+        }
+        server.stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = server.spawn();
+        let mut child = child.unwrap_or_else(|error| {
+            panic!("redis-server is missing; install the peers with `scripts/setup-peers`: {error}")
+        });
+        let log = child.stdout.take().expect("it is piped");
+        node.child = Some(child);
+        let log = lines(log);
+        wait_for(&log, "Ready to accept connections");
+        log
+    }
+}
+
+/// The lines that it says, read to the end: a full pipe would stop the server.
+fn lines(log: ChildStdout) -> mpsc::Receiver<String> {
+    let (said, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(log).lines().map_while(Result::ok) {
+            // Nobody may wait for more.
+            let _ = said.send(line);
+        }
+    });
+    lines
+}
+
+/// Reads until a line has `words`.
+fn wait_for(log: &mpsc::Receiver<String>, words: &str) {
+    let mut said = Vec::new();
+    while !said
+        .last()
+        .is_some_and(|line: &String| line.contains(words))
+    {
+        let line = log.recv_timeout(PATIENCE);
+        let line = line.unwrap_or_else(|why| panic!("no {words:?}, {why}: {said:#?}"));
+        said.push(line);
+    }
+}
+
+/// Waits until `is_so`, of which nothing else tells.
+///
+/// # Panics
+///
+/// With `what`, after a minute.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    const BETWEEN: Duration = Duration::from_millis(20);
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        thread::park_timeout(BETWEEN);
+    }
+}

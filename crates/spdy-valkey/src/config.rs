@@ -1,0 +1,58 @@
+//! Which cluster, and how long anybody waits for it.
+
+use std::time::Duration;
+
+use crate::names::MAX_PREFIX_BYTES;
+
+/// How the tier is made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Some nodes of the cluster, which know the others: `redis://host:port`, or `rediss://` for TLS, with user and
+    /// password where those are wanted.
+    pub nodes: Vec<String>,
+    /// Authorities that the nodes' certificates are signed by, PEM; `None`: those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// What the names of all keys begin with. Who shares the tier has the same.
+    pub prefix: String,
+    /// The largest body kept, bytes.
+    pub max_object_bytes: u64,
+    /// How long anything is kept after it was written.
+    pub lifetime: Duration,
+    /// How long a request waits for the tier, all in all.
+    pub timeout: Duration,
+    /// How often purges of others are asked for, and whether the parts of the cluster answer.
+    pub poll: Duration,
+}
+
+impl Default for Config {
+    /// No nodes; bodies of 1 MiB, kept for a day; 100 ms for a request; asked every second.
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            authorities: None,
+            prefix: "spdy:".to_owned(),
+            max_object_bytes: 1 << 20,
+            lifetime: Duration::from_secs(24 * 60 * 60),
+            timeout: Duration::from_millis(100),
+            poll: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why there can be no such tier.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// Keys would not come to the slots that they are meant for.
+    #[error("a prefix of at most {MAX_PREFIX_BYTES} bytes without braces is wanted, got {got:?}")]
+    Prefix {
+        /// The prefix.
+        got: String,
+    },
+    /// The client wants other addresses, or other certificates.
+    #[error("no cluster: {0}")]
+    Cluster(String),
+    /// The system gives no chance to make a name of.
+    #[error("no chance: {0}")]
+    Chance(#[from] getrandom::Error),
+}

@@ -1,0 +1,155 @@
+//! How a purge is written for the others.
+//!
+//! ```text
+//!   0   1  version, 1
+//!   1  16  who wrote it: a name made by chance when the program started
+//!  17   1  0: the log begins    1: purged, gone    2: purged, stale    3: nothing from before is in the tier
+//!  18   1  with 1 and 2:  0: prefix of keys    1: tag of a site    2: tag of an origin
+//!  19   …  the prefix; or the length of the site or origin in 4 bytes, that, and the tag
+//! ```
+
+use bytes::{Buf, Bytes};
+use spdy_cache::shared::Meant;
+use spdy_cache::tags::Tag;
+
+const VERSION: u8 = 1;
+const HEAD_BYTES: usize = 18;
+
+/// Who wrote an entry.
+pub(crate) type Writer = [u8; 16];
+
+/// One entry of the log.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) by: Writer,
+    pub(crate) what: What,
+}
+
+/// What it says.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum What {
+    /// The log begins.
+    Begin,
+    /// Nothing that was kept in the tier before is believed. It says nothing of what caches have of their own.
+    Anew,
+    /// This was purged.
+    Purged { meant: Meant, soft: bool },
+}
+
+impl Entry {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        out.extend_from_slice(&self.by);
+        let (meant, soft) = match &self.what {
+            What::Purged { meant, soft } => (meant, *soft),
+            What::Begin => {
+                out.push(0);
+                return out;
+            }
+            What::Anew => {
+                out.push(3);
+                return out;
+            }
+        };
+        out.push(if soft { 2 } else { 1 });
+        let (kind, owner, rest) = match meant {
+            Meant::Prefix(prefix) => (0, None, &prefix[..]),
+            Meant::Tag(Tag::Site { site, tag }) => (1, Some(site), &tag[..]),
+            Meant::Tag(Tag::Origin { origin, group }) => (2, Some(origin), &group[..]),
+        };
+        out.push(kind);
+        if let Some(owner) = owner {
+            let len = u32::try_from(owner.len()).expect("a part of a key");
+            out.extend_from_slice(&len.to_be_bytes());
+            out.extend_from_slice(owner);
+        }
+        out.extend_from_slice(rest);
+        out
+    }
+
+    /// Reads one. What does not read was written by a version that knows more: it may mean anything, and so it means
+    /// everything.
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        read(bytes).unwrap_or_else(|| Self {
+            by: Writer::default(),
+            what: What::Purged {
+                meant: Meant::everything(),
+                soft: true,
+            },
+        })
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<Entry> {
+    let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
+    let by = head[1..17].try_into().ok()?;
+    let bare = |what| rest.is_empty().then_some(Entry { by, what });
+    let soft = match (head[0], head[17]) {
+        (VERSION, 0) => return bare(What::Begin),
+        (VERSION, 1) => false,
+        (VERSION, 2) => true,
+        (VERSION, 3) => return bare(What::Anew),
+        _ => return None,
+    };
+    let meant = match rest.try_get_u8().ok()? {
+        0 => Meant::Prefix(Bytes::copy_from_slice(rest)),
+        kind => {
+            let len = rest.try_get_u32().ok()? as usize;
+            let (owner, tag) = rest.split_at_checked(len)?;
+            let (owner, tag) = (owner.to_vec(), tag.to_vec());
+            Meant::Tag(match kind {
+                1 => Tag::Site { site: owner, tag },
+                2 => Tag::Origin {
+                    origin: owner,
+                    group: tag,
+                },
+                _ => return None,
+            })
+        }
+    };
+    Some(Entry {
+        by,
+        what: What::Purged { meant, soft },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..40)
+    }
+
+    fn any_what() -> impl Strategy<Value = What> {
+        let meant = prop_oneof![
+            any_bytes().prop_map(|prefix| Meant::Prefix(prefix.into())),
+            (any_bytes(), any_bytes()).prop_map(|(site, tag)| Meant::Tag(Tag::Site { site, tag })),
+            (any_bytes(), any_bytes())
+                .prop_map(|(origin, group)| Meant::Tag(Tag::Origin { origin, group })),
+        ];
+        prop_oneof![
+            Just(What::Begin),
+            Just(What::Anew),
+            (meant, any::<bool>()).prop_map(|(meant, soft)| What::Purged { meant, soft }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_as_it_was(by in any::<Writer>(), what in any_what()) {
+            let entry = Entry { by, what };
+            prop_assert_eq!(Entry::decode(&entry.encode()), entry);
+        }
+
+        #[test]
+        fn what_does_not_read_means_everything(bytes in any_bytes()) {
+            let read = Entry::decode(&bytes);
+            let is_one = read.encode() == bytes;
+            let means_all = matches!(&read.what, What::Purged { meant, .. } if *meant == Meant::everything());
+            prop_assert!(is_one || means_all, "{:?}", read);
+        }
+    }
+}

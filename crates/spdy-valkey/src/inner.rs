@@ -1,0 +1,439 @@
+//! What the tier's callers and its tasks have in common: who answers, what is purged, and the cluster.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::object_file::OpenObject;
+use spdy_cache::policy::Policy;
+use spdy_cache::shared::{Ear, Mark, Meant};
+use spdy_cache::stored::Stored;
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::config::{Config, ConfigError};
+use crate::counters::Counters;
+use crate::entry::{Entry, What, Writer};
+use crate::forgotten::Forgotten;
+use crate::lanes::Lanes;
+use crate::names::{Names, Place, part_of};
+use crate::outbox::Outbox;
+use crate::parts::{News, Parts};
+use crate::purge_log::{Judgement, PurgeLog, Read};
+use crate::store::{Failure, PAGE, Store};
+
+/// Requests that may wait for the tier; one more is a miss.
+pub(crate) const MAX_READS: usize = 256;
+/// Bytes of the mark in front of what is kept.
+pub(crate) const MARK_BYTES: usize = 16;
+
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) names: Names,
+    pub(crate) store: Store,
+    pub(crate) lanes: Lanes,
+    pub(crate) counters: Counters,
+    /// Wakes the keeper: a purge is to be told.
+    pub(crate) wake: Notify,
+    /// Purges that were told, by their number.
+    pub(crate) told: watch::Sender<u64>,
+    /// Whether the keeper has made its first round.
+    pub(crate) begun: watch::Sender<bool>,
+    me: Writer,
+    ear: Ear,
+    parts: Mutex<Parts>,
+    log: Mutex<PurgeLog>,
+    heard: Mutex<Heard>,
+    outbox: Mutex<Outbox>,
+    forgotten: Mutex<Forgotten>,
+    /// One at a time reads the log, or writes to it.
+    talking: tokio::sync::Mutex<()>,
+    reads: Semaphore,
+    /// The last write was refused.
+    is_refused: AtomicBool,
+}
+
+/// How far the ear has heard the log.
+#[derive(Debug)]
+struct Heard {
+    /// In the log as it is.
+    until: Mark,
+    /// Before the program ended last, as it was told: it is still to be seen whether the log has that.
+    before: Option<Mark>,
+}
+
+/// What became of a look.
+enum Found {
+    Whole(Box<(Stored, Body)>),
+    Nothing,
+    Purged,
+    Broken(String),
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    pub(crate) fn new(
+        config: Config,
+        lanes: Lanes,
+        heard: Mark,
+        ear: Ear,
+    ) -> Result<Self, ConfigError> {
+        let got = || config.prefix.clone();
+        let names = Names::new(&config.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })?;
+        let mut me = Writer::default();
+        getrandom::fill(&mut me)?;
+        Ok(Self {
+            store: Store::open(&config)?,
+            config,
+            names,
+            lanes,
+            counters: Counters::default(),
+            wake: Notify::new(),
+            told: watch::Sender::new(0),
+            begun: watch::Sender::new(false),
+            me,
+            ear,
+            parts: Mutex::new(Parts::new()),
+            log: Mutex::default(),
+            heard: Mutex::new(Heard {
+                until: Mark::default(),
+                before: (heard != Mark::default()).then_some(heard),
+            }),
+            outbox: Mutex::default(),
+            forgotten: Mutex::default(),
+            talking: tokio::sync::Mutex::new(()),
+            reads: Semaphore::new(MAX_READS),
+            is_refused: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether a part may be asked.
+    pub(crate) fn answers(&self, part: usize) -> bool {
+        locked(&self.parts).answers(part)
+    }
+
+    /// Parts that may be asked. What nobody knows the purges of is not believed, and so there is none.
+    pub(crate) fn answering(&self) -> usize {
+        match self.mark() == Mark::default() {
+            true => 0,
+            false => locked(&self.parts).answering(),
+        }
+    }
+
+    /// What is known of purges.
+    pub(crate) fn mark(&self) -> Mark {
+        locked(&self.log).last()
+    }
+
+    /// The last entry of the log that the ear has heard of, or need not.
+    pub(crate) fn heard(&self) -> Mark {
+        locked(&self.heard).until
+    }
+
+    /// The part that has the log.
+    pub(crate) fn log_part(&self) -> usize {
+        part_of(&self.names.log())
+    }
+
+    /// A part was asked for something.
+    pub(crate) fn asked<T>(&self, part: usize, outcome: &Result<T, Failure>) {
+        let failure = outcome.as_ref().err();
+        let was_answered = failure.is_none_or(Failure::was_answered);
+        locked(&self.parts).asked(part, was_answered);
+        self.tell_news(failure);
+    }
+
+    /// Parts were probed.
+    pub(crate) fn probed(&self, outcomes: &[(usize, Result<(), Failure>)]) {
+        let mut parts = locked(&self.parts);
+        for (part, outcome) in outcomes {
+            let failure = outcome.as_ref().err();
+            parts.probed(*part, failure.is_none_or(Failure::was_answered));
+        }
+        drop(parts);
+        let mut failures = outcomes
+            .iter()
+            .filter_map(|(_, outcome)| outcome.as_ref().err());
+        self.tell_news(failures.next_back());
+    }
+
+    fn tell_news(&self, failure: Option<&Failure>) {
+        let (news, answering) = {
+            let mut parts = locked(&self.parts);
+            (parts.news(), parts.answering())
+        };
+        match news {
+            Some(News::Gone) => {
+                let why =
+                    failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
+                tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
+            }
+            // As loud as its counterpart: who was told of the one waits for the other.
+            Some(News::Back) => tracing::warn!("the shared tier is back"),
+            None => {}
+        }
+    }
+
+    /// A node refused to write, or did not.
+    pub(crate) fn wrote<T>(&self, outcome: &Result<T, Failure>) {
+        let refused = matches!(outcome, Err(Failure::Refused(_)));
+        if let Err(Failure::Refused(why)) = outcome
+            && !self.is_refused.load(Ordering::Relaxed)
+        {
+            tracing::warn!(%why, "the shared tier takes no more");
+        }
+        self.is_refused.store(refused, Ordering::Relaxed);
+    }
+
+    /// The newest answer under `key`, as far as it is to be had in time.
+    pub(crate) async fn find(
+        &self,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+    ) -> Option<(Stored, Body)> {
+        let place = self.names.place(key.url());
+        if !self.answers(place.part) || self.is_forgotten(key.url()) {
+            return None;
+        }
+        let _seat = self.reads.try_acquire().ok()?;
+        let look = self.look(&place, key, asked, policy);
+        let timeout = self.config.timeout;
+        let late = |_| Err(Failure::Late(timeout));
+        let found = tokio::time::timeout(timeout, look)
+            .await
+            .unwrap_or_else(late);
+        self.asked(place.part, &found);
+        let counters = &self.counters;
+        let (counter, found) = match found {
+            Ok(Found::Whole(found)) => (&counters.hits, Some(*found)),
+            Ok(Found::Nothing) => (&counters.misses, None),
+            Ok(Found::Purged) => (&counters.purged, None),
+            Ok(Found::Broken(why)) => {
+                tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
+                self.forget(key.url());
+                (&counters.broken, None)
+            }
+            Err(failure) => {
+                tracing::debug!(%failure, "the shared tier was asked in vain");
+                (&counters.unanswered, None)
+            }
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    async fn look(
+        &self,
+        place: &Place,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+    ) -> Result<Found, Failure> {
+        let kept = self.store.index(place).await?;
+        let mut newest = None;
+        for (name, bytes) in &kept {
+            let object = match opened(policy, bytes) {
+                Ok((_, object)) => object,
+                Err(why) => return Ok(Found::Broken(why)),
+            };
+            // Others have other rules, and the same URL.
+            if object.key == *key && object.stored.is_for(asked) {
+                newest = newest.max(Some((object.stored.times().received, name)));
+            }
+        }
+        let Some((_, name)) = newest else {
+            return Ok(Found::Nothing);
+        };
+        let Some(bytes) = self.store.object(&place.object(name)).await? else {
+            return Ok(Found::Nothing);
+        };
+        let whole = opened(policy, &bytes).and_then(|(mark, object)| {
+            let file = &bytes[MARK_BYTES..];
+            match object.layout.file_len() == file.len() as u64 {
+                true => Ok((
+                    mark,
+                    object.body(file).map_err(|error| error.to_string())?,
+                    object,
+                )),
+                false => Err(format!(
+                    "{} bytes, want {}",
+                    file.len(),
+                    object.layout.file_len()
+                )),
+            }
+        });
+        let (mark, body, object) = match whole {
+            Ok(whole) => whole,
+            Err(why) => return Ok(Found::Broken(why)),
+        };
+        if object.key != *key || !object.stored.is_for(asked) {
+            return Ok(Found::Broken("another object".to_owned()));
+        }
+        if self.judge(mark, key, object.stored.headers()) == Judgement::Later {
+            // Whoever wrote it knew of a purge that is news to us: it may be about others.
+            let _talking = self.talking.lock().await;
+            self.read_log().await?;
+        }
+        let is_good = self.judge(mark, key, object.stored.headers()) == Judgement::Good;
+        match is_good && !self.is_forgotten(key.url()) {
+            true => Ok(Found::Whole(Box::new((object.stored, body)))),
+            false => Ok(Found::Purged),
+        }
+    }
+
+    /// What to think of what was fetched when so much was known.
+    pub(crate) fn judge(&self, mark: Mark, key: &Key, headers: &HeaderMap) -> Judgement {
+        match locked(&self.outbox).means(key, headers) {
+            true => Judgement::Purged,
+            false => locked(&self.log).judge(mark, key, headers),
+        }
+    }
+
+    /// Puts a purge where the keeper finds it.
+    pub(crate) fn purge(&self, what: What) {
+        locked(&self.outbox).push(what);
+        self.wake.notify_one();
+    }
+
+    /// The number of the last purge.
+    pub(crate) fn purges(&self) -> u64 {
+        locked(&self.outbox).count()
+    }
+
+    /// Nothing that is kept of `url` is to be found, from now on.
+    pub(crate) fn forget(&self, url: &[u8]) {
+        let has_room = locked(&self.forgotten).add(url);
+        if !has_room {
+            self.purge(What::Anew);
+        }
+        self.lanes.forget(&self.names.place(url), url);
+    }
+
+    pub(crate) fn is_forgotten(&self, url: &[u8]) -> bool {
+        locked(&self.forgotten).has(url)
+    }
+
+    /// Lets go of what is forgotten; `false` if that cannot be done now.
+    pub(crate) async fn let_go(&self, url: &[u8]) -> bool {
+        let Some(turn) = locked(&self.forgotten).turn(url) else {
+            return true;
+        };
+        let place = self.names.place(url);
+        if !self.answers(place.part) {
+            return false;
+        }
+        let outcome = self.store.let_go(&place).await;
+        self.asked(place.part, &outcome);
+        self.wrote(&outcome);
+        if outcome.is_ok() {
+            locked(&self.forgotten).remove(url, turn);
+        }
+        outcome.is_ok()
+    }
+
+    /// Hands those that could not be let go of to their lanes again, as far as they may be asked.
+    pub(crate) fn forget_again(&self) {
+        let urls = locked(&self.forgotten).urls();
+        for url in urls {
+            let place = self.names.place(&url);
+            if self.answers(place.part) {
+                self.lanes.forget(&place, &url);
+            }
+        }
+    }
+
+    /// Tells the others what waits to be told, and hears what they told.
+    pub(crate) async fn talk(&self) -> Result<(), Failure> {
+        let _talking = self.talking.lock().await;
+        self.read_log().await?;
+        while let Some(what) = { locked(&self.outbox).next() } {
+            let entry = Entry { by: self.me, what };
+            let outcome = self.store.tell(&self.names.log(), &entry).await;
+            self.wrote(&outcome);
+            outcome?;
+            // It waits until it is known by the log: what it means is not believed in between.
+            self.read_log().await?;
+            let told = locked(&self.outbox).was_told(&entry.what, Instant::now());
+            if let Some(told) = told {
+                self.told.send_replace(told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the log to its end. One at a time.
+    async fn read_log(&self) -> Result<(), Failure> {
+        let name = self.names.log();
+        if let Some(before) = { locked(&self.heard).before } {
+            let page = self.store.log(&name, before).await?;
+            let mut heard = locked(&self.heard);
+            heard.before = None;
+            if page.first().is_some_and(|(mark, _)| *mark == before) {
+                heard.until = before;
+            }
+        }
+        loop {
+            let last = self.mark();
+            let page = self.store.log(&name, last).await?;
+            let read = { locked(&self.log).read(&page) };
+            match read {
+                Read::GoesOn(news) => self.hear(news),
+                Read::Again => continue,
+                Read::Nothing => {
+                    let (by, what) = (self.me, What::Begin);
+                    self.store.tell(&name, &Entry { by, what }).await?;
+                    continue;
+                }
+                Read::Another(news) => {
+                    tracing::warn!(
+                        "the shared tier has lost its purges: telling again what was told of late"
+                    );
+                    locked(&self.outbox).tell_again(Instant::now());
+                    self.wake.notify_one();
+                    locked(&self.heard).until = Mark::default();
+                    self.hear(news);
+                }
+                Read::Missed(news) => {
+                    if news.first().is_none_or(|(first, _)| *first > self.heard()) {
+                        // What is not known may have been about anything.
+                        (self.ear)(&Meant::everything(), true);
+                    }
+                    self.hear(news);
+                }
+            }
+            if page.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells the ear what of `news` it has not heard, and what is not from here.
+    fn hear(&self, news: &[(Mark, Entry)]) {
+        let until = self.heard();
+        for (mark, entry) in news {
+            if let (What::Purged { meant, soft }, true) = (&entry.what, entry.by != self.me)
+                && *mark > until
+            {
+                (self.ear)(meant, *soft);
+            }
+        }
+        if let Some((last, _)) = news.last() {
+            let mut heard = locked(&self.heard);
+            heard.until = heard.until.max(*last);
+        }
+    }
+}
+
+/// The mark and the head in front of what is kept.
+fn opened(policy: &Policy, bytes: &Bytes) -> Result<(Mark, OpenObject), String> {
+    let (mark, file) = bytes.split_first_chunk::<MARK_BYTES>().ok_or("too short")?;
+    let object = OpenObject::decode(policy, file).map_err(|error| error.to_string())?;
+    Ok((Mark(u128::from_be_bytes(*mark)), object))
+}

@@ -1,0 +1,167 @@
+//! What is written, behind what waits for an answer: in order for each URL, so many bytes of it, and the rest left out.
+//!
+//! ```text
+//!  keep, forget ──by URL──▶ LANES queues ──▶ a task each: let go, or write, one after the other
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::object_file::{Encoder, Layout, file_name};
+use spdy_cache::shared::Mark;
+use spdy_cache::stored::Stored;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::inner::{Inner, MARK_BYTES};
+use crate::names::Place;
+use crate::purge_log::Judgement;
+
+/// Queues, and writes at a time.
+const LANES: usize = 4;
+/// What may wait in each.
+const MAX_WAITING: usize = 1024;
+/// Bytes of bodies that may wait to be written; with more, the next is left out.
+pub(crate) const MAX_WAITING_BYTES: u64 = 64 << 20;
+/// Bytes of a head that is kept: the heads of a URL are read together.
+const MAX_HEAD_BYTES: usize = 32 << 10;
+/// Objects that are kept of one URL; with more, all are let go of.
+const MAX_OBJECTS: usize = 32;
+
+/// Where changes go in.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Vec<mpsc::Sender<Change>>,
+    waiting_bytes: AtomicU64,
+}
+
+/// Where they come out.
+pub(crate) type Lane = mpsc::Receiver<Change>;
+
+#[derive(Debug)]
+pub(crate) enum Change {
+    Keep(Box<Keep>),
+    Forget(Vec<u8>),
+    Settle(oneshot::Sender<()>),
+}
+
+/// What is to be kept.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    pub(crate) key: Key,
+    pub(crate) stored: Arc<Stored>,
+    pub(crate) body: Body,
+    pub(crate) since: Mark,
+}
+
+impl Lanes {
+    pub(crate) fn new() -> (Self, Vec<Lane>) {
+        let (lanes, ends) = (0..LANES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
+        let waiting_bytes = AtomicU64::new(0);
+        let lanes = Self {
+            lanes,
+            waiting_bytes,
+        };
+        (lanes, ends)
+    }
+
+    /// Hands it over; `false` if too much waits.
+    pub(crate) fn keep(&self, place: &Place, keep: Keep) -> bool {
+        let len = keep.body.len();
+        let waiting = self.waiting_bytes.fetch_add(len, Ordering::Relaxed);
+        let keep = Change::Keep(Box::new(keep));
+        let is_taken =
+            waiting + len <= MAX_WAITING_BYTES && self.lane(place).try_send(keep).is_ok();
+        if !is_taken {
+            self.waiting_bytes.fetch_sub(len, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
+    /// Hands it over. Where too much waits it stays forgotten, and comes again.
+    pub(crate) fn forget(&self, place: &Place, url: &[u8]) {
+        let _ = self.lane(place).try_send(Change::Forget(url.to_vec()));
+    }
+
+    /// Waits until what was handed over is done.
+    pub(crate) async fn settled(&self) {
+        for lane in &self.lanes {
+            let (done, settled) = oneshot::channel();
+            if lane.send(Change::Settle(done)).await.is_ok() {
+                // An error is a task that was ended.
+                let _ = settled.await;
+            }
+        }
+    }
+
+    fn lane(&self, place: &Place) -> &mpsc::Sender<Change> {
+        let last = place.index.bytes().rev().nth(1).unwrap_or_default();
+        &self.lanes[usize::from(last) % LANES]
+    }
+}
+
+/// Does what comes out of a lane.
+pub(crate) async fn run(inner: Arc<Inner>, mut lane: Lane) {
+    while let Some(change) = lane.recv().await {
+        match change {
+            Change::Keep(keep) => {
+                let counter = match inner.write(&keep).await {
+                    true => &inner.counters.written,
+                    false => &inner.counters.unwritten,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                let waiting = &inner.lanes.waiting_bytes;
+                waiting.fetch_sub(keep.body.len(), Ordering::Relaxed);
+            }
+            Change::Forget(url) => {
+                inner.let_go(&url).await;
+            }
+            Change::Settle(done) => {
+                // Who asked may be gone.
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Writes it; `false` if it is not there then.
+    async fn write(&self, keep: &Keep) -> bool {
+        let (key, stored) = (&keep.key, &keep.stored);
+        let place = self.names.place(key.url());
+        // What was forgotten before may be another variant.
+        if !self.answers(place.part) || !self.let_go(key.url()).await {
+            return false;
+        }
+        if self.judge(keep.since, key, stored.headers()) != Judgement::Good {
+            return false;
+        }
+        let Some(file) = Encoder::whole(key, stored, &keep.body) else {
+            return false;
+        };
+        let layout = Layout::decode(&file).expect("it was just made");
+        // No longer than the file.
+        let head_len = MARK_BYTES + layout.body_start() as usize;
+        if head_len > MAX_HEAD_BYTES {
+            return false;
+        }
+        let mut object = Vec::with_capacity(MARK_BYTES + file.len());
+        object.extend_from_slice(&keep.since.0.to_be_bytes());
+        object.extend_from_slice(&file);
+        let (name, lifetime) = (file_name(key, stored), self.config.lifetime);
+        let written = self
+            .store
+            .write(&place, &name, &object[..head_len], &object, lifetime)
+            .await;
+        self.asked(place.part, &written);
+        self.wrote(&written);
+        if let Ok(objects @ MAX_OBJECTS..) = written
+            && objects > MAX_OBJECTS
+        {
+            self.forget(key.url());
+            return false;
+        }
+        written.is_ok()
+    }
+}

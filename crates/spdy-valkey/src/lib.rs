@@ -1,0 +1,28 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # Inside
+//!
+//! ```text
+//!  find ───▶ parts.rs: does that part of the cluster answer? ──▶ store.rs ──▶ index of the URL ──▶ one object, checked
+//!  keep ───▶ lanes.rs: queues, in order for each URL ─────────▶ store.rs
+//!  purge ──▶ outbox.rs ──▶ keeper.rs: a task ─────────────────▶ store.rs: the log of purges
+//!                          │ reads what others wrote there ──▶ purge_log.rs ──▶ the caller's ear
+//!                          └ asks every part if it answers ──▶ parts.rs
+//! ```
+//!
+//! `store.rs` alone knows the protocol and the client; `names.rs` says what is called how, `entry.rs` how a purge is written.
+
+pub mod config;
+pub mod counters;
+pub mod tier;
+
+mod entry;
+mod forgotten;
+mod inner;
+mod keeper;
+mod lanes;
+mod names;
+mod outbox;
+mod parts;
+mod purge_log;
+mod store;

@@ -1,0 +1,162 @@
+//! Purges that are still to be told to the others, and those told of late.
+//!
+//! A purge is never lost for want of an answer: it stays here until the log has it, and whoever purged believes nothing that
+//! it means in the meantime. Past so many, they become one that means everything.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use http::HeaderMap;
+use spdy_cache::key::Key;
+use spdy_cache::shared::Meant;
+
+use crate::entry::What;
+use crate::purge_log::means;
+
+/// Purges that may wait to be told.
+pub(crate) const MAX_WAITING: usize = 1024;
+/// Purges that are told again if the log is lost, with all that others had not yet read of it.
+const MAX_TOLD: usize = 256;
+/// For so long; by then the others have heard.
+const TOLD_FOR: Duration = Duration::from_secs(600);
+
+/// What waits, in order, and what was told.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    waiting: VecDeque<What>,
+    told: VecDeque<(Instant, What)>,
+    /// All that were ever put in.
+    count: u64,
+}
+
+impl Outbox {
+    /// Puts one in; its number.
+    pub(crate) fn push(&mut self, what: What) -> u64 {
+        if self.waiting.len() >= MAX_WAITING {
+            let waiting = self.waiting.drain(..).chain([what]);
+            let soft = waiting
+                .filter_map(|what| match what {
+                    What::Purged { soft, .. } => Some(soft),
+                    What::Begin | What::Anew => None,
+                })
+                .reduce(|all, soft| all && soft);
+            self.waiting.push_back(match soft {
+                Some(soft) => What::Purged {
+                    meant: Meant::everything(),
+                    soft,
+                },
+                None => What::Anew,
+            });
+        } else {
+            self.waiting.push_back(what);
+        }
+        self.count += 1;
+        self.count
+    }
+
+    /// The number of the last that was put in.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The next to be told.
+    pub(crate) fn next(&self) -> Option<What> {
+        self.waiting.front().cloned()
+    }
+
+    /// It was told, at this moment; the number up to which all are, if none waits.
+    pub(crate) fn was_told(&mut self, what: &What, now: Instant) -> Option<u64> {
+        // While it was on its way all may have become one.
+        if self.waiting.front() == Some(what)
+            && let Some(what) = self.waiting.pop_front()
+        {
+            self.told.push_back((now, what));
+            if self.told.len() > MAX_TOLD {
+                self.told.pop_front();
+            }
+        }
+        self.waiting.is_empty().then_some(self.count)
+    }
+
+    /// The log is lost: what was told of late is to be told again.
+    pub(crate) fn tell_again(&mut self, now: Instant) {
+        let told = self.told.drain(..);
+        let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < TOLD_FOR);
+        let late: Vec<What> = late.map(|(_, what)| what).collect();
+        for what in late.into_iter().rev() {
+            self.waiting.push_front(what);
+        }
+    }
+
+    /// Whether something that waits means this.
+    pub(crate) fn means(&self, key: &Key, headers: &HeaderMap) -> bool {
+        self.waiting.iter().any(|what| means(what, key, headers))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn purged(prefix: &'static str, soft: bool) -> What {
+        What::Purged {
+            meant: Meant::Prefix(prefix.into()),
+            soft,
+        }
+    }
+
+    fn all(outbox: &mut Outbox, now: Instant) -> Vec<What> {
+        let mut all = Vec::new();
+        while let Some(what) = outbox.next() {
+            outbox.was_told(&what, now);
+            all.push(what);
+        }
+        all
+    }
+
+    #[test]
+    fn what_was_told_of_late_is_told_again_when_the_log_is_lost() {
+        let mut outbox = Outbox::default();
+        let start = Instant::now();
+        outbox.push(purged("a", false));
+        assert_eq!(all(&mut outbox, start).len(), 1);
+        outbox.push(purged("b", false));
+        assert_eq!(all(&mut outbox, start + TOLD_FOR).len(), 1);
+        outbox.push(purged("c", true));
+        outbox.tell_again(start + TOLD_FOR);
+        let now = start + TOLD_FOR;
+        assert_eq!(
+            all(&mut outbox, now),
+            [purged("b", false), purged("c", true)]
+        );
+    }
+
+    #[test]
+    fn more_than_may_wait_become_one_that_means_everything() {
+        for (last_is_soft, soft) in [(true, true), (false, false)] {
+            let mut outbox = Outbox::default();
+            for _ in 0..MAX_WAITING {
+                outbox.push(purged("a", true));
+            }
+            assert_eq!(outbox.waiting.len(), MAX_WAITING);
+            let last = outbox.push(purged("b", last_is_soft));
+            assert_eq!(last, MAX_WAITING as u64 + 1);
+            let meant = Meant::everything();
+            assert_eq!(outbox.next(), Some(What::Purged { meant, soft }));
+            let what = outbox.next().expect("one");
+            assert_eq!(outbox.was_told(&what, Instant::now()), Some(last));
+        }
+    }
+
+    #[test]
+    fn what_became_another_on_its_way_is_told_as_that() {
+        let mut outbox = Outbox::default();
+        outbox.push(purged("a", false));
+        let on_its_way = outbox.next().expect("one");
+        for _ in 0..MAX_WAITING {
+            outbox.push(purged("b", false));
+        }
+        assert_eq!(outbox.was_told(&on_its_way, Instant::now()), None);
+        assert!(outbox.next().is_some());
+    }
+}

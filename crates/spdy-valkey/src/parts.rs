@@ -1,0 +1,152 @@
+//! Which parts of the cluster answer, so that nobody waits for those that do not.
+//!
+//! ```text
+//!  answering ──FAILURES in a row, or a probe failed──▶ resting: nothing is asked of it but probes
+//!      ▲                                                  │
+//!      └────────────── PROBES in a row answered ──────────┘
+//! ```
+//!
+//! Requests are never what finds out that a part is back: the keeper's probes do.
+
+/// Parts that are told apart.
+pub(crate) const PARTS: usize = 16;
+/// Requests that may fail in a row.
+const FAILURES: u32 = 3;
+/// Probes in a row that bring a part back: what stumbles stays out a while longer.
+const PROBES: u32 = 2;
+
+/// All of them. Before the first probe they rest.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    parts: [Part; PARTS],
+    /// What was last said: whether all answer.
+    said: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Answering { failures: u32 },
+    Resting { answered: u32 },
+}
+
+/// What is to be told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum News {
+    /// Some part is gone, where all were there.
+    Gone,
+    /// All answer, where some were gone.
+    Back,
+}
+
+impl Parts {
+    pub(crate) fn new() -> Self {
+        Self {
+            // One good probe is enough for whom nobody knows yet.
+            parts: [Part::Resting {
+                answered: PROBES - 1,
+            }; PARTS],
+            said: None,
+        }
+    }
+
+    /// Whether a part may be asked.
+    pub(crate) fn answers(&self, part: usize) -> bool {
+        matches!(self.parts[part], Part::Answering { .. })
+    }
+
+    /// Parts that may be asked.
+    pub(crate) fn answering(&self) -> usize {
+        (0..PARTS).filter(|part| self.answers(*part)).count()
+    }
+
+    /// A request was answered, or was not.
+    pub(crate) fn asked(&mut self, part: usize, was_answered: bool) {
+        if let Part::Answering { failures } = &mut self.parts[part] {
+            *failures = if was_answered { 0 } else { *failures + 1 };
+            if *failures >= FAILURES {
+                self.parts[part] = Part::Resting { answered: 0 };
+            }
+        }
+    }
+
+    /// A probe was.
+    pub(crate) fn probed(&mut self, part: usize, was_answered: bool) {
+        self.parts[part] = match (self.parts[part], was_answered) {
+            (Part::Resting { answered }, true) if answered + 1 < PROBES => Part::Resting {
+                answered: answered + 1,
+            },
+            (Part::Answering { failures }, true) => Part::Answering { failures },
+            (Part::Resting { .. }, true) => Part::Answering { failures: 0 },
+            (_, false) => Part::Resting { answered: 0 },
+        };
+    }
+
+    /// What is to be told now, once.
+    pub(crate) fn news(&mut self) -> Option<News> {
+        let all = self.answering() == PARTS;
+        let before = self.said.replace(all);
+        match (before, all) {
+            (Some(true) | None, false) => Some(News::Gone),
+            (Some(false), true) => Some(News::Back),
+            (Some(true) | None, true) | (Some(false), false) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn probed(parts: &mut Parts, is_up: impl Fn(usize) -> bool) {
+        (0..PARTS).for_each(|part| parts.probed(part, is_up(part)));
+    }
+
+    #[test]
+    fn what_fails_thrice_is_not_asked_until_two_probes_were_answered() {
+        let mut parts = Parts::new();
+        assert!(!parts.answers(0), "nobody knows yet");
+        probed(&mut parts, |_| true);
+        assert_eq!((parts.answering(), parts.news()), (PARTS, None));
+        for _ in 0..FAILURES - 1 {
+            parts.asked(3, false);
+        }
+        parts.asked(3, true);
+        for _ in 0..FAILURES - 1 {
+            parts.asked(3, false);
+        }
+        assert!(parts.answers(3), "not in a row");
+        parts.asked(3, false);
+        assert!(!parts.answers(3));
+        assert_eq!(parts.news(), Some(News::Gone));
+        probed(&mut parts, |_| true);
+        assert!(!parts.answers(3), "one is none");
+        probed(&mut parts, |_| true);
+        assert!(parts.answers(3));
+        assert_eq!(parts.news(), Some(News::Back));
+    }
+
+    #[test]
+    fn it_is_told_once_that_it_is_gone_and_once_that_it_is_back() {
+        let mut parts = Parts::new();
+        probed(&mut parts, |_| true);
+        assert_eq!(parts.news(), None);
+        probed(&mut parts, |part| part > 5);
+        assert_eq!(parts.news(), Some(News::Gone));
+        for _ in 0..5 {
+            probed(&mut parts, |_| false);
+            assert_eq!(parts.news(), None);
+        }
+        probed(&mut parts, |part| part > 5);
+        probed(&mut parts, |_| true);
+        assert_eq!((parts.answering(), parts.news()), (PARTS - 6, None));
+        probed(&mut parts, |_| true);
+        assert_eq!(parts.news(), Some(News::Back));
+    }
+
+    #[test]
+    fn one_that_was_never_there_is_gone() {
+        let mut parts = Parts::new();
+        probed(&mut parts, |_| false);
+        assert_eq!(parts.news(), Some(News::Gone));
+    }
+}

@@ -1,0 +1,252 @@
+//! What is known of the log of purges, and which objects are believed by it.
+//!
+//! ```text
+//!  the log     Begin ─ purge ── purge ── purge ── purge ──▶
+//!  we know       ·       ·        ·        ·
+//!  an object                      └ marked so: fetched by one who knew of these; the fourth may mean it
+//! ```
+//!
+//! An object is believed if its mark is in what we know, and no later purge of ours means it. A mark that is older than what we
+//! remember, or of another log (one that was lost), is believed by nobody. Nothing here goes by clocks: that names of
+//! entries grow is all that is asked of them.
+
+use std::collections::VecDeque;
+
+use http::HeaderMap;
+use spdy_cache::key::Key;
+use spdy_cache::shared::Mark;
+
+use crate::entry::{Entry, What};
+
+/// Purges that the log has; of objects older than all of them nothing is believed.
+pub(crate) const MAX_ENTRIES: usize = 16_384;
+
+/// What is known.
+#[derive(Debug, Default)]
+pub(crate) struct PurgeLog {
+    /// Oldest first.
+    known: VecDeque<(Mark, What)>,
+    /// The last that was known of a log that did not go on.
+    before: Mark,
+}
+
+/// What is to be thought of an object.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Judgement {
+    Good,
+    Purged,
+    /// Who wrote it knew more than we do.
+    Later,
+}
+
+/// What a page of the log was.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum Read<'a> {
+    /// It goes on where we were, with this.
+    GoesOn(&'a [(Mark, Entry)]),
+    /// It does not go on where we were: it is to be read from its beginning.
+    Again,
+    /// There is no log.
+    Nothing,
+    /// Another log than the one that was known, with this: some purges may be in neither.
+    Another(&'a [(Mark, Entry)]),
+    /// This is its end; what came before it, and after what was known, is forgotten.
+    Missed(&'a [(Mark, Entry)]),
+}
+
+impl PurgeLog {
+    /// The last that is known; the default if nothing is.
+    pub(crate) fn last(&self) -> Mark {
+        self.known.back().map(|(mark, _)| *mark).unwrap_or_default()
+    }
+
+    /// Takes a page that was asked for from [`last`](Self::last) on, that one included.
+    pub(crate) fn read<'a>(&mut self, page: &'a [(Mark, Entry)]) -> Read<'a> {
+        let last = self.last();
+        let Some((first, entry)) = page.first() else {
+            return match self.known.is_empty() {
+                true => Read::Nothing,
+                false => self.again(),
+            };
+        };
+        if !self.known.is_empty() {
+            if *first != last {
+                return self.again();
+            }
+            self.add(&page[1..]);
+            return Read::GoesOn(&page[1..]);
+        }
+        let before = std::mem::take(&mut self.before);
+        let begins = entry.what == What::Begin;
+        self.add(page);
+        match (before == Mark::default(), begins) {
+            (true, true) => Read::GoesOn(page),
+            // Entries that were there are gone, and earlier ones are not: a node took over that had not seen them.
+            (false, true) => Read::Another(page),
+            (false, false) if *first <= before => Read::Another(page),
+            (_, false) => Read::Missed(page),
+        }
+    }
+
+    fn again<'a>(&mut self) -> Read<'a> {
+        self.before = self.last();
+        self.known.clear();
+        Read::Again
+    }
+
+    fn add(&mut self, news: &[(Mark, Entry)]) {
+        let news = news.iter().map(|(mark, entry)| (*mark, entry.what.clone()));
+        self.known.extend(news);
+        let over = self.known.len().saturating_sub(MAX_ENTRIES);
+        self.known.drain(..over);
+    }
+
+    /// Whether an object with this mark is believed.
+    pub(crate) fn judge(&self, mark: Mark, key: &Key, headers: &HeaderMap) -> Judgement {
+        let place = self.known.binary_search_by_key(&mark, |(mark, _)| *mark);
+        let later = match place {
+            Ok(at) => self.known.range(at + 1..),
+            Err(at) if at == self.known.len() => return Judgement::Later,
+            Err(_) => return Judgement::Purged,
+        };
+        let mut later = later.map(|(_, what)| what);
+        match later.any(|what| means(what, key, headers)) {
+            true => Judgement::Purged,
+            false => Judgement::Good,
+        }
+    }
+}
+
+/// Whether what is kept under `key`, with these fields, is not to be believed after this.
+pub(crate) fn means(what: &What, key: &Key, headers: &HeaderMap) -> bool {
+    match what {
+        What::Begin | What::Anew => true,
+        What::Purged { meant, .. } => meant.is_of(key, headers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_cache::key::Parts;
+    use spdy_cache::shared::Meant;
+    use spdy_cache::tags::Tag;
+
+    use super::*;
+    use crate::entry::Writer;
+
+    const SITE: &str = "https://site.test";
+
+    fn key(target: &str) -> Key {
+        let parts = Parts {
+            site: SITE,
+            scheme: "https",
+            host: "site.test",
+            port: 443,
+            target,
+            rules: "r",
+        };
+        Key::new(&parts).expect("no zero bytes")
+    }
+
+    fn tagged() -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert("cache-tag", http::HeaderValue::from_static("t"));
+        headers
+    }
+
+    fn entry(at: u128, what: What) -> (Mark, Entry) {
+        let by = Writer::default();
+        (Mark(at), Entry { by, what })
+    }
+
+    fn purged(at: u128, meant: Meant) -> (Mark, Entry) {
+        entry(at, What::Purged { meant, soft: false })
+    }
+
+    fn url(target: &str) -> Meant {
+        Meant::Prefix(key(target).url().to_vec().into())
+    }
+
+    fn begun() -> PurgeLog {
+        let mut log = PurgeLog::default();
+        let page = [entry(10, What::Begin), purged(20, url("/a"))];
+        assert_eq!(log.read(&page), Read::GoesOn(&page));
+        log
+    }
+
+    #[test]
+    fn what_was_fetched_before_a_purge_that_means_it_is_not_believed() {
+        let mut log = begun();
+        let (a, b, none) = (key("/a"), key("/b"), HeaderMap::new());
+        assert_eq!(log.judge(Mark(10), &a, &none), Judgement::Purged);
+        assert_eq!(log.judge(Mark(10), &b, &none), Judgement::Good);
+        assert_eq!(log.judge(Mark(20), &a, &none), Judgement::Good);
+        let tag = Meant::Tag(Tag::of_site(SITE, "t"));
+        let page = [purged(20, url("/a")), purged(30, tag)];
+        assert_eq!(log.read(&page), Read::GoesOn(&page[1..]));
+        assert_eq!(log.judge(Mark(20), &b, &none), Judgement::Good);
+        assert_eq!(log.judge(Mark(20), &b, &tagged()), Judgement::Purged);
+        assert_eq!(log.judge(Mark(30), &b, &tagged()), Judgement::Good);
+        let page = [purged(30, url("/a")), entry(40, What::Anew)];
+        log.read(&page);
+        assert_eq!(log.judge(Mark(30), &b, &none), Judgement::Purged);
+    }
+
+    #[test]
+    fn a_mark_that_nobody_knows_is_believed_by_nobody() {
+        let log = begun();
+        let (b, none) = (key("/b"), HeaderMap::new());
+        for unknown in [0, 9, 11, 19] {
+            assert_eq!(log.judge(Mark(unknown), &b, &none), Judgement::Purged);
+        }
+        assert_eq!(log.judge(Mark(21), &b, &none), Judgement::Later);
+        let nothing = PurgeLog::default();
+        assert_eq!(nothing.judge(Mark(10), &b, &none), Judgement::Later);
+    }
+
+    #[test]
+    fn a_log_that_was_lost_is_told_from_one_that_went_on_too_far() {
+        let again = |page: &[(Mark, Entry)]| {
+            let mut log = begun();
+            assert_eq!(log.read(page), Read::Again);
+            log
+        };
+        // Nothing of it is there, and nobody has begun another.
+        let mut log = again(&[]);
+        assert_eq!(log.read(&[]), Read::Nothing);
+        // Another has begun.
+        let page = [entry(30, What::Begin), purged(40, url("/b"))];
+        assert_eq!(log.read(&page), Read::Another(&page));
+        assert_eq!(
+            log.judge(Mark(20), &key("/c"), &HeaderMap::new()),
+            Judgement::Purged
+        );
+        // It was set back, and something else was written in the place of what is lost.
+        let mut log = again(&[purged(25, url("/b"))]);
+        let page = [purged(15, url("/a")), purged(25, url("/b"))];
+        assert_eq!(log.read(&page), Read::Another(&page));
+        // What we knew last is forgotten.
+        let page = [purged(30, url("/a")), purged(40, url("/b"))];
+        let mut log = again(&page);
+        assert_eq!(log.read(&page), Read::Missed(&page));
+        assert_eq!(log.last(), Mark(40));
+    }
+
+    #[test]
+    fn who_comes_late_does_not_know_what_is_forgotten() {
+        let mut log = PurgeLog::default();
+        let page = [purged(30, url("/a"))];
+        assert_eq!(log.read(&page), Read::Missed(&page));
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_the_log_has() {
+        let mut log = PurgeLog::default();
+        let many = 0..=MAX_ENTRIES as u128;
+        let page: Vec<_> = many.map(|at| purged(at + 1, url("/a"))).collect();
+        log.read(&page);
+        let none = HeaderMap::new();
+        assert_eq!(log.judge(Mark(1), &key("/b"), &none), Judgement::Purged);
+        assert_eq!(log.judge(Mark(2), &key("/b"), &none), Judgement::Good);
+    }
+}

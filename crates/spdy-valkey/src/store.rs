@@ -1,0 +1,235 @@
+//! What is asked of the cluster, in its words. Nothing else here knows the client.
+//!
+//! | what | commands |
+//! | --- | --- |
+//! | what is kept of a URL | `HGETALL index` |
+//! | one object | `GET object` |
+//! | keep | `MULTI`, `HSET index`, `EXPIRE index`, `SET object EX`, `HLEN index`, `EXEC`: one slot |
+//! | let go of a URL | `HKEYS index`, `UNLINK index object…` |
+//! | tell a purge | `XADD log MAXLEN` |
+//! | hear of purges | `XRANGE log mark +` |
+//! | does a part answer | `EXISTS probe` |
+//!
+//! Redis 6.2 and every Valkey know all of them; no scripts.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::{FromRedisValue, ProtocolVersion, RedisError, TlsCertificates, Value, cmd, pipe};
+use spdy_cache::shared::Mark;
+
+use crate::config::{Config, ConfigError};
+use crate::entry::Entry;
+use crate::names::Place;
+use crate::purge_log::MAX_ENTRIES;
+
+/// From wanting a connection to a node to having it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// For what no request waits for.
+const WORK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Times that the client asks again, where a node says that another has the slot.
+const RETRIES: u32 = 3;
+/// Between them, milliseconds at most.
+const RETRY_WAIT_MS: u64 = 20;
+/// Entries of the log that are asked for at a time.
+pub(crate) const PAGE: usize = 512;
+
+/// A cluster.
+#[derive(Clone)]
+pub(crate) struct Store {
+    connection: ClusterConnection,
+    work: Duration,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Nobody answered, or only to say that there is no cluster.
+    #[error("no answer: {0}")]
+    Silence(RedisError),
+    /// Not in time.
+    #[error("no answer in {0:?}")]
+    Late(Duration),
+    /// A node did not want to.
+    #[error("refused: {0}")]
+    Refused(RedisError),
+}
+
+impl Failure {
+    /// Whether whoever should have answered is there.
+    pub(crate) fn was_answered(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        let is_silence = error.is_io_error()
+            || error.is_timeout()
+            || error.is_connection_dropped()
+            || error.is_connection_refusal()
+            || error.is_cluster_error()
+            || error.is_unrecoverable_error()
+            || error.kind() == redis::ErrorKind::ClusterConnectionNotFound;
+        match is_silence {
+            true => Self::Silence(error),
+            false => Self::Refused(error),
+        }
+    }
+}
+
+impl Store {
+    /// Begins to look for the cluster. It need not be there yet.
+    pub(crate) fn open(config: &Config) -> Result<Self, ConfigError> {
+        let work = WORK_TIMEOUT.max(config.timeout);
+        let mut client = ClusterClient::builder(config.nodes.iter().map(String::as_str))
+            .connection_timeout(CONNECT_TIMEOUT)
+            .response_timeout(work)
+            // Whoever waits, waits as long as he likes: `within`.
+            .overall_response_timeout(None)
+            .retries(RETRIES)
+            .min_retry_wait(1)
+            .max_retry_wait(RETRY_WAIT_MS)
+            // With it the client hears at once that a connection has ended.
+            .use_protocol(ProtocolVersion::RESP3);
+        if let Some(pem) = &config.authorities {
+            client = client.certs(TlsCertificates {
+                client_tls: None,
+                root_cert: Some(pem.clone()),
+            });
+        }
+        let client = client.build();
+        let client = client.map_err(|error| ConfigError::Cluster(error.to_string()))?;
+        let connection = client.get_pending_async_connection_with_config(Default::default());
+        Ok(Self { connection, work })
+    }
+
+    /// What is kept of a URL: name of each object, and what the index has of it.
+    pub(crate) async fn index(&self, place: &Place) -> Result<Vec<(String, Bytes)>, Failure> {
+        self.ask(cmd("HGETALL").arg(&place.index)).await
+    }
+
+    /// An object.
+    pub(crate) async fn object(&self, name: &str) -> Result<Option<Bytes>, Failure> {
+        self.ask(cmd("GET").arg(name)).await
+    }
+
+    /// Writes an object and its place in the index, both or none; how many objects there are now of that URL.
+    pub(crate) async fn write(
+        &self,
+        place: &Place,
+        name: &str,
+        head: &[u8],
+        object: &[u8],
+        lifetime: Duration,
+    ) -> Result<usize, Failure> {
+        let seconds = lifetime.as_secs().max(1);
+        let mut writes = pipe();
+        writes.atomic();
+        writes
+            .cmd("HSET")
+            .arg(&place.index)
+            .arg(name)
+            .arg(head)
+            .ignore();
+        writes.cmd("EXPIRE").arg(&place.index).arg(seconds).ignore();
+        writes.cmd("SET").arg(place.object(name)).arg(object);
+        writes.arg("EX").arg(seconds).ignore();
+        writes.cmd("HLEN").arg(&place.index);
+        let mut connection = self.connection.clone();
+        let asked = writes.query_async::<(usize,)>(&mut connection);
+        Ok(within(self.work, asked).await?.0)
+    }
+
+    /// Lets go of all that is kept of a URL.
+    pub(crate) async fn let_go(&self, place: &Place) -> Result<(), Failure> {
+        let work = async {
+            let names: Vec<String> = self.ask(cmd("HKEYS").arg(&place.index)).await?;
+            if names.is_empty() {
+                return Ok(());
+            }
+            let mut unlink = cmd("UNLINK");
+            unlink.arg(&place.index);
+            for name in &names {
+                unlink.arg(place.object(name));
+            }
+            self.ask::<usize>(&unlink).await.map(drop)
+        };
+        let late = |_| Err(Failure::Late(self.work));
+        tokio::time::timeout(self.work, work)
+            .await
+            .unwrap_or_else(late)
+    }
+
+    /// Adds to the log.
+    pub(crate) async fn tell(&self, log: &str, entry: &Entry) -> Result<(), Failure> {
+        let mut add = cmd("XADD");
+        add.arg(log).arg("MAXLEN").arg(MAX_ENTRIES).arg("*");
+        add.arg("e").arg(entry.encode());
+        let mut connection = self.connection.clone();
+        within(self.work, add.query_async::<Value>(&mut connection)).await?;
+        Ok(())
+    }
+
+    /// Entries of the log from `from` on, that one included, the first [`PAGE`] of them.
+    pub(crate) async fn log(&self, log: &str, from: Mark) -> Result<Vec<(Mark, Entry)>, Failure> {
+        let mut range = cmd("XRANGE");
+        range
+            .arg(log)
+            .arg(id_of(from))
+            .arg("+")
+            .arg("COUNT")
+            .arg(PAGE);
+        let mut connection = self.connection.clone();
+        let asked = range.query_async::<Vec<(String, Vec<Bytes>)>>(&mut connection);
+        let entries = within(self.work, asked).await?;
+        let read = entries.iter().map(|(id, fields)| {
+            let bytes = fields.get(1).map(|bytes| &bytes[..]);
+            (mark_of(id), Entry::decode(bytes.unwrap_or_default()))
+        });
+        Ok(read.collect())
+    }
+
+    /// Whether the part that has `name` answers, so soon.
+    pub(crate) async fn probe(&self, name: &str, timeout: Duration) -> Result<(), Failure> {
+        let mut exists = cmd("EXISTS");
+        exists.arg(name);
+        let mut connection = self.connection.clone();
+        within(timeout, exists.query_async::<usize>(&mut connection)).await?;
+        Ok(())
+    }
+
+    async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, Failure> {
+        let mut connection = self.connection.clone();
+        Ok(command.query_async(&mut connection).await?)
+    }
+}
+
+async fn within<T>(
+    timeout: Duration,
+    asked: impl Future<Output = Result<T, RedisError>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(timeout, asked).await {
+        Ok(answered) => Ok(answered?),
+        Err(_) => Err(Failure::Late(timeout)),
+    }
+}
+
+/// Entries of a stream are called by two numbers.
+fn id_of(mark: Mark) -> String {
+    format!("{}-{}", mark.0 >> 64, mark.0 & u128::from(u64::MAX))
+}
+
+fn mark_of(id: &str) -> Mark {
+    let (first, second) = id.split_once('-').unwrap_or((id, "0"));
+    let number = |text: &str| u128::from(text.parse::<u64>().unwrap_or_default());
+    Mark(number(first) << 64 | number(second))
+}

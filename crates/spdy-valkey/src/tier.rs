@@ -1,0 +1,148 @@
+//! The tier, as the cache's [`SharedTier`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::HeaderMap;
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::policy::Policy;
+use spdy_cache::shared::{Ear, Later, Mark, Meant, SharedTier};
+use spdy_cache::stored::Stored;
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, ConfigError};
+use crate::counters::Counters;
+use crate::entry::What;
+use crate::inner::Inner;
+use crate::lanes::{self, Keep, Lanes};
+use crate::{keeper, parts};
+
+/// How long a purge waits to be told before it says that it is not.
+const TELLING: Duration = Duration::from_secs(1);
+
+/// A cache's tier on a cluster. It ends with this value.
+pub struct Tier {
+    inner: Arc<Inner>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tier")
+            .field("config", &self.inner.config)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tier {
+    /// Begins to look for the cluster, which need not be there yet. `ear` hears what others purge, from behind the mark
+    /// `heard`: where a cache has a disk that outlives the program, what [`heard`](Self::heard) was before, else the default. In a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`].
+    pub fn start(config: Config, heard: Mark, ear: Ear) -> Result<Self, ConfigError> {
+        let (lanes, ends) = Lanes::new();
+        let inner = Arc::new(Inner::new(config, lanes, heard, ear)?);
+        let lanes = ends
+            .into_iter()
+            .map(|lane| tokio::spawn(lanes::run(inner.clone(), lane)));
+        let mut tasks: Vec<_> = lanes.collect();
+        tasks.push(tokio::spawn(keeper::run(inner.clone())));
+        Ok(Self { inner, tasks })
+    }
+
+    /// Waits until it is known whether the cluster answers.
+    pub async fn begun(&self) {
+        let mut begun = self.inner.begun.subscribe();
+        // An error is a keeper that was ended.
+        let _ = begun.wait_for(|begun| *begun).await;
+    }
+
+    /// Waits until what was handed over is written, or left out.
+    pub async fn settled(&self) {
+        self.inner.lanes.settled().await;
+    }
+
+    /// How far the ear has heard what was purged.
+    #[must_use]
+    pub fn heard(&self) -> Mark {
+        self.inner.heard()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
+    /// Parts of the cluster's slots that answer, and those that do not.
+    #[must_use]
+    pub fn parts(&self) -> (usize, usize) {
+        let answering = self.inner.answering();
+        (answering, parts::PARTS - answering)
+    }
+}
+
+impl Drop for Tier {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl SharedTier for Tier {
+    fn find<'a>(
+        &'a self,
+        key: &'a Key,
+        asked: &'a HeaderMap,
+        policy: &'a Policy,
+    ) -> Later<'a, Option<(Stored, Body)>> {
+        Box::pin(self.inner.find(key, asked, policy))
+    }
+
+    fn mark(&self) -> Mark {
+        self.inner.mark()
+    }
+
+    fn keep(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: Mark) {
+        let inner = &self.inner;
+        if body.len() > inner.config.max_object_bytes {
+            return;
+        }
+        let place = inner.names.place(key.url());
+        let keep = Keep {
+            key: key.clone(),
+            stored: stored.clone(),
+            body: body.clone(),
+            since,
+        };
+        if !inner.answers(place.part) || !inner.lanes.keep(&place, keep) {
+            inner.counters.unwritten.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn forget(&self, url: &[u8]) {
+        self.inner.forget(url);
+    }
+
+    fn purge(&self, meant: Meant, soft: bool) {
+        self.inner.purge(What::Purged { meant, soft });
+    }
+
+    fn told(&self) -> Later<'_, bool> {
+        Box::pin(async {
+            let all = self.inner.purges();
+            let mut told = self.inner.told.subscribe();
+            if !self.inner.answers(self.inner.log_part()) {
+                return *told.borrow() >= all;
+            }
+            let told = told.wait_for(|told| *told >= all);
+            let timeout = TELLING.max(self.inner.config.timeout);
+            matches!(tokio::time::timeout(timeout, told).await, Ok(Ok(_)))
+        })
+    }
+}
