@@ -134,6 +134,29 @@ fn every_resource_has_a_fate_and_what_stays_has_a_reason() {
 }
 
 #[test]
+fn what_no_recorded_text_can_name_is_told_apart_from_what_a_script_asks_for() {
+    let without_text = |number: usize| {
+        let mut page = page();
+        page.exchanges[number].body_is_real = false;
+        page.exchanges[number].body = vec![b' '; 3_000].into();
+        audit(&case(page, None))
+    };
+    let of_sheet = without_text(1);
+    assert_eq!(fates(&of_sheet)["https://beacon.test/e.png"], "unnamed");
+    assert_eq!(fates(&of_sheet)["https://cdn.test/a.css"], "moved");
+    let of_document = without_text(0);
+    for (url, fate) in fates(&of_document) {
+        let expected = match url {
+            "https://www.page.test/" | "https://www.page.test/own.css" => "own",
+            "https://frames.test/" => "document",
+            _ => "not-recorded",
+        };
+        assert_eq!(fate, expected, "{url}");
+    }
+    assert!(of_document.advice.is_empty());
+}
+
+#[test]
 fn what_is_advised_is_what_moves_and_nothing_more() {
     let audit = audit(&case(page(), None));
     assert_eq!(audit.advice.own_hosts, ["img.page.test"]);

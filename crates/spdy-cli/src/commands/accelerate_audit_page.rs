@@ -103,7 +103,11 @@ fn recorded(opened: Opened, source: Source, asked: &str, printer: &Printer) -> P
     if !notes.skipped.is_empty() {
         printer.note(format_args!("{WARN}{asked}{WARN:#}: {notes}"));
     }
-    if notes.filler_bodies > 0 {
+    if !replica.document().body_is_real {
+        printer.note(format_args!(
+            "{WARN}{asked}{WARN:#}: the text of its document was not recorded, so that nothing can be judged that it names"
+        ));
+    } else if notes.filler_bodies > 0 {
         printer.note(format_args!(
             "{DIM}{asked}: {} bodies are filler, and what they name is not known{DIM:#}",
             notes.filler_bodies

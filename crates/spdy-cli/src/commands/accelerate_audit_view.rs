@@ -10,6 +10,7 @@ use spdy_rewrite::kind::Kind;
 
 use crate::commands::accelerate_audit_page::Source;
 use crate::commands::doctor_table::short;
+use crate::commands::frame_text::counted;
 use crate::printer::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table, visible};
 
@@ -27,9 +28,10 @@ pub(super) fn render(audit: &Audit, source: Source, most: usize) -> String {
     };
     let (asked, hosts) = audit.survey.hosts_asked();
     let mut text = format!(
-        "{BOLD}{}{BOLD:#}, {how}: {} resources of {hosts} hosts, {:.1} kB\n",
+        "{BOLD}{}{BOLD:#}, {how}: {} of {}, {:.1} kB\n",
         visible(&audit.page),
-        resources.len(),
+        counted(resources.len() as u64, "resource"),
+        counted(hosts as u64, "host"),
         kilobytes(bytes),
     );
     let count = |becomes| {
@@ -37,15 +39,16 @@ pub(super) fn render(audit: &Audit, source: Source, most: usize) -> String {
         is_so.count()
     };
     let by = match audit.is_configured {
-        true => "By this configuration",
-        false => "By the lines at the end",
+        true => "By this configuration:",
+        false => "By the lines at the end:",
     };
     let _ = write!(
         text,
-        "{by} {} resources move, {} stay and {} are the site's own; a client then asks {asked} of the {hosts} hosts.\n\n{}\n",
+        "{by} {} moved, {} left, {} of the site's own; a client then asks {asked} of {}.\n\n{}\n",
         count("moved"),
         count("left"),
         count("own"),
+        counted(hosts as u64, "host"),
         hosts_table(audit),
     );
     if let Some(table) = reasons(audit) {
@@ -241,7 +244,12 @@ fn advice(audit: &Audit) -> String {
         );
     }
     if hosts.is_empty() {
-        let _ = write!(text, "\nNo listing of hosts would move more.\n");
+        let resources = &audit.survey.resources;
+        let is_lacking = resources.iter().any(|it| it.reason == Some("not-recorded"));
+        text.push_str(match is_lacking {
+            true => "\nAs far as texts were recorded, no listing of hosts would move more.\n",
+            false => "\nNo listing of hosts would move more.\n",
+        });
         return text;
     }
     let what = match audit.is_configured {
@@ -283,7 +291,8 @@ fn entry(advised: &Advised) -> String {
         false => "",
     };
     let mut text = format!(
-        "[[site.rewrite.hosts]]          {DIM}# {resources} resources, {:.1} kB{instead}{DIM:#}\nhost = {:?}\n",
+        "[[site.rewrite.hosts]]          {DIM}# {}, {:.1} kB{instead}{DIM:#}\nhost = {:?}\n",
+        counted(*resources as u64, "resource"),
         kilobytes(*bytes),
         entry.host
     );

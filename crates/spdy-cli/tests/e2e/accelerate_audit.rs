@@ -42,7 +42,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
     );
     for told in [
         "portal, as it was recorded: 44 resources of 7 hosts",
-        "36 resources move, 0 stay and 8 are the site's own; a client then asks 1 of the 7 hosts",
+        "36 moved, 0 left, 8 of the site's own; a client then asks 1 of 7 hosts.",
         "img.portal.test, thumbs.portal.test are of the same site",
     ] {
         assert!(said.contains(told), "{told:?} is not in\n{said}");
@@ -70,7 +70,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
     // Without them nothing moves, and what would is told with what it would save.
     write("");
     let (bare, _) = audit(0, &by_config);
-    assert!(bare.contains("0 resources move, 36 stay"), "{bare}");
+    assert!(bare.contains("0 moved, 36 left, 8 of"), "{bare}");
     assert!(
         bare.contains("as advised ms") && bare.contains("not-listed"),
         "{bare}"

@@ -28,8 +28,11 @@ pub enum Left {
         named: Option<Box<Named>>,
     },
     /// No text names it: a script asks for it by a URL of its own making.
-    #[error("no text names it: a script asks for it")]
+    #[error("no recorded text names it: a script asks for it")]
     Unnamed,
+    /// The recording has no text that could name it, but bytes of its size.
+    #[error("the text that names it was not recorded")]
+    NotRecorded,
     /// What names it stays where it is, and so nobody reads it on its way.
     #[error("what names it stays where it is")]
     NamedByLeft,
@@ -60,6 +63,7 @@ impl Left {
         match self {
             Self::Rule { reason, .. } => reason.name(),
             Self::Unnamed => "unnamed",
+            Self::NotRecorded => "not-recorded",
             Self::NamedByLeft => "named-by-left",
             Self::TextPassed => "text-passed",
             Self::Direct => "direct",

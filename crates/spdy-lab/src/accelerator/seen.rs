@@ -309,12 +309,21 @@ impl Sight<'_> {
         let why = match (told, above) {
             (Some(Err(why)), _) => why.clone(),
             _ if node.kind == Kind::Document => rule(Reason::Document),
+            _ if !self.original.document().body_is_real => Left::NotRecorded,
             (_, Some((above, Fate::Left(_)))) if names_things(above) => Left::NamedByLeft,
+            (_, Some((above, _))) if names_things(above) && !self.is_real(above) => {
+                Left::NotRecorded
+            }
             (_, Some((above, _))) if names_things(above) && named.is_none() => Left::TextPassed,
             (_, Some((above, Fate::Left(why)))) if above.is_redirect => why.clone(),
             _ => Left::Unnamed,
         };
         Fate::Left(why)
+    }
+
+    /// Whether the text of `node` was recorded.
+    fn is_real(&self, node: &Node) -> bool {
+        self.original.exchanges[node.exchange].body_is_real
     }
 
     /// What becomes of `exchange`, which was moved to `target`, by its answer.
