@@ -79,34 +79,21 @@ impl RedisCluster {
     /// If there is no `redis-server`, or it does not start.
     #[must_use]
     pub fn start() -> Self {
-        Self::new(None)
+        Self::new(own_address(), None)
     }
 
-    /// One whose clients speak TLS.
+    /// One that speaks TLS, with `files` for the address of all its nodes.
     ///
     /// # Panics
     ///
     /// As [`start`](Self::start), and if it does not like the files.
     #[must_use]
-    pub fn with_tls(tls: Tls) -> Self {
-        Self::new(Some(tls))
+    pub fn with_tls(files: impl FnOnce(Ipv4Addr) -> Tls) -> Self {
+        let address = own_address();
+        Self::new(address, Some(files(address)))
     }
 
-    /// The address that all nodes of the next cluster have.
-    #[must_use]
-    pub fn next_address() -> Ipv4Addr {
-        let [.., middle, low] = std::process::id().to_be_bytes();
-        Ipv4Addr::new(
-            127,
-            16 + CLUSTERS.load(Ordering::Relaxed) % 200,
-            middle,
-            low.clamp(1, 254),
-        )
-    }
-
-    fn new(tls: Option<Tls>) -> Self {
-        let address = Self::next_address();
-        CLUSTERS.fetch_add(1, Ordering::Relaxed);
+    fn new(address: Ipv4Addr, tls: Option<Tls>) -> Self {
         let mut held = Vec::new();
         let mut free = || {
             let listener = TcpListener::bind((address, 0)).expect("loopback has free ports");
@@ -176,11 +163,23 @@ impl RedisCluster {
     ///
     /// If it does not run.
     pub fn pause(&self, node: usize) {
+        self.signal(node, "-STOP");
+    }
+
+    /// Lets a node go on that was [`pause`](Self::pause)d.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn resume(&self, node: usize) {
+        self.signal(node, "-CONT");
+    }
+
+    fn signal(&self, node: usize, signal: &str) {
         let child = self.nodes[node].child.as_ref().expect("the node runs");
-        let paused = Command::new("kill")
-            .args(["-STOP", &child.id().to_string()])
-            .status();
-        assert!(paused.is_ok_and(|status| status.success()), "the node runs");
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "the node runs");
     }
 
     /// Starts nodes that were killed, empty, and waits until they find the cluster whole.
@@ -263,6 +262,13 @@ impl RedisCluster {
         wait_for(&log, "Ready to accept connections");
         log
     }
+}
+
+/// An address that no other cluster has.
+fn own_address() -> Ipv4Addr {
+    let [.., middle, low] = std::process::id().to_be_bytes();
+    let cluster = CLUSTERS.fetch_add(1, Ordering::Relaxed);
+    Ipv4Addr::new(127, 16 + cluster % 200, middle, low.clamp(1, 254))
 }
 
 /// The lines that it says, read to the end: a full pipe would stop the server.

@@ -1,7 +1,7 @@
 //! Two caches and a cluster of three real servers: what one keeps the other finds, what one purges the other hears of, and
 //! nothing but a miss comes of nodes that are gone.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -238,6 +238,22 @@ async fn what_one_keeps_the_other_finds_whole_or_not_at_all() {
         assert_eq!(ttl.starts_with(":-1"), is_log, "{key}: {ttl}");
     }
 
+    // Nodes that take no more are asked all the same.
+    for node in 0..NODES {
+        let answer = cluster.ask(node, "CONFIG SET maxmemory 1");
+        assert!(answer.starts_with("+OK"), "{answer}");
+    }
+    for number in 0..20 {
+        one.keep(&format!("/full/{number}"), &none, &[], "x").await;
+        assert_eq!(other.find(&format!("/full/{number}")).await, None);
+    }
+    assert!(other.find("/a").await.is_some());
+    assert_eq!(one.tier.parts().1, 0);
+    for node in 0..NODES {
+        let answer = cluster.ask(node, "CONFIG SET maxmemory 0");
+        assert!(answer.starts_with("+OK"), "{answer}");
+    }
+
     // A byte that is another is no answer, and does not stay.
     let objects = keys.iter().filter(|(_, key)| key.contains("}:"));
     for (node, key) in objects.clone() {
@@ -302,17 +318,18 @@ async fn what_one_purges_is_gone_for_all_and_what_was_under_way_does_not_bring_i
         other.catches_up_with(&one);
         assert_eq!(found(&other).await, left, "{meant:?}");
         // The other's fetch had begun before.
-        let (late, body) = (
-            stored(&none, &[("cache-tag", "tagged")]),
-            Body::copy_of(b"late"),
-        );
+        let unwritten = count(&other.tier.counters().unwritten);
         for target in targets {
+            let late = stored(&none, &[("cache-tag", &target[1..])]);
+            let body = Body::copy_of(b"late");
             other.tier.keep(&key(target), &late, &body, before);
         }
         other.tier.settled().await;
+        let left_out = count(&other.tier.counters().unwritten) - unwritten;
+        assert_eq!(left_out as usize, targets.len() - left.len(), "{meant:?}");
         for target in targets {
             let is_late = one.find(target).await.is_some_and(|found| found == "late");
-            assert!(!is_late || left.contains(&target), "{meant:?} {target}");
+            assert_eq!(is_late, left.contains(&target), "{meant:?} {target}");
         }
         fill(&other).await;
         assert_eq!(found(&one).await, targets, "{meant:?}: fetched since");
@@ -471,6 +488,22 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
         assert_eq!(hasty.find("/a").await, None);
     }
     assert!(count(unanswered) <= 3, "{unanswered:?}");
+
+    // What waited is answered when they go on, and who had given up asks again.
+    (0..NODES).for_each(|node| cluster.resume(node));
+    for find in waiting {
+        assert!(find.await.is_none(), "nobody has written it");
+    }
+    patient.tier.settled().await;
+    assert_eq!(count(&patient.tier.counters().written), 64);
+    patient.keep("/small", &none, &[], "small").await;
+    let found = async {
+        while hasty.find("/small").await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(60), found).await;
+    found.expect("it is asked again");
 }
 
 /// An authority, and what it signed for the nodes at `address`, which show it to clients and to each other: all PEM.
@@ -495,16 +528,21 @@ async fn nodes_speak_tls_and_show_who_they_are() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let (authority, chain, node_key) = nodes(RedisCluster::next_address().into());
     let write = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).expect("the folder can be written to");
         path
     };
-    let cluster = RedisCluster::with_tls(Tls {
-        chain: write("chain.pem", &chain),
-        key: write("key.pem", &node_key),
-        authority: write("authority.pem", &authority),
+    let mut authority = String::new();
+    let cluster = RedisCluster::with_tls(|address| {
+        let chain;
+        let key;
+        (authority, chain, key) = nodes(address.into());
+        Tls {
+            chain: write("chain.pem", &chain),
+            key: write("key.pem", &key),
+            authority: write("authority.pem", &authority),
+        }
     });
     let known = |authority: &str| Config {
         authorities: Some(authority.as_bytes().to_vec()),
@@ -514,7 +552,7 @@ async fn nodes_speak_tls_and_show_who_they_are() {
     one.is_ready("the cluster is found");
     one.keep("/a", &HeaderMap::new(), &[], "a").await;
     assert_eq!(one.find("/a").await.as_deref(), Some("a"));
-    let (another, ..) = nodes(RedisCluster::next_address().into());
+    let (another, ..) = nodes(Ipv4Addr::LOCALHOST.into());
     let stranger = Cache::start(known(&another)).await;
     stranger.tier.begun().await;
     assert_eq!(stranger.tier.parts().0, 0, "signed by nobody it knows");
