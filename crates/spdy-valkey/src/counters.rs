@@ -13,7 +13,7 @@ pub struct Counters {
     pub purged: AtomicU64,
     /// There, and not what was written.
     pub broken: AtomicU64,
-    /// Asked for, and no answer came, or none in time.
+    /// Wanted, and no answer came, or none in time, or too many waited for one.
     pub unanswered: AtomicU64,
     /// Written.
     pub written: AtomicU64,

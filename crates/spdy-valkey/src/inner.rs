@@ -199,10 +199,13 @@ impl Inner {
         policy: &Policy,
     ) -> Option<(Stored, Body)> {
         let place = self.names.place(key.url());
-        if !self.answers(place.part) || self.is_forgotten(key.url()) {
+        if !self.answers(place.part) || self.is_forgotten(&place) {
             return None;
         }
-        let _seat = self.reads.try_acquire().ok()?;
+        let Ok(_seat) = self.reads.try_acquire() else {
+            self.counters.unanswered.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
         let look = self.look(&place, key, asked, policy);
         let timeout = self.config.timeout;
         let late = |_| Err(Failure::Late(timeout));
@@ -217,7 +220,7 @@ impl Inner {
             Ok(Found::Purged) => (&counters.purged, None),
             Ok(Found::Broken(why)) => {
                 tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
-                self.forget(key.url());
+                self.forget(&place);
                 (&counters.broken, None)
             }
             Err(failure) => {
@@ -282,7 +285,7 @@ impl Inner {
             self.read_log().await?;
         }
         let is_good = self.judge(mark, key, object.stored.headers()) == Judgement::Good;
-        match is_good && !self.is_forgotten(key.url()) {
+        match is_good && !self.is_forgotten(place) {
             true => Ok(Found::Whole(Box::new((object.stored, body)))),
             false => Ok(Found::Purged),
         }
@@ -307,46 +310,41 @@ impl Inner {
         locked(&self.outbox).count()
     }
 
-    /// Nothing that is kept of `url` is to be found, from now on.
-    pub(crate) fn forget(&self, url: &[u8]) {
-        let has_room = locked(&self.forgotten).add(url);
+    /// Nothing that is kept at `place` is to be found, from now on.
+    pub(crate) fn forget(&self, place: &Place) {
+        let has_room = locked(&self.forgotten).add(place);
         if !has_room {
             self.purge(What::Anew);
         }
-        self.lanes.forget(&self.names.place(url), url);
+        self.lanes.forget(place);
     }
 
-    pub(crate) fn is_forgotten(&self, url: &[u8]) -> bool {
-        locked(&self.forgotten).has(url)
+    fn is_forgotten(&self, place: &Place) -> bool {
+        locked(&self.forgotten).has(place)
     }
 
     /// Lets go of what is forgotten; `false` if that cannot be done now.
-    pub(crate) async fn let_go(&self, url: &[u8]) -> bool {
-        let Some(turn) = locked(&self.forgotten).turn(url) else {
+    pub(crate) async fn let_go(&self, place: &Place) -> bool {
+        let Some(turn) = locked(&self.forgotten).turn(place) else {
             return true;
         };
-        let place = self.names.place(url);
         if !self.answers(place.part) {
             return false;
         }
-        let outcome = self.store.let_go(&place).await;
+        let outcome = self.store.let_go(place).await;
         self.asked(place.part, &outcome);
         self.wrote(&outcome);
         if outcome.is_ok() {
-            locked(&self.forgotten).remove(url, turn);
+            locked(&self.forgotten).remove(place, turn);
         }
         outcome.is_ok()
     }
 
     /// Hands those that could not be let go of to their lanes again, as far as they may be asked.
     pub(crate) fn forget_again(&self) {
-        let urls = locked(&self.forgotten).urls();
-        for url in urls {
-            let place = self.names.place(&url);
-            if self.answers(place.part) {
-                self.lanes.forget(&place, &url);
-            }
-        }
+        let places = locked(&self.forgotten).places();
+        let places = places.iter().filter(|place| self.answers(place.part));
+        places.for_each(|place| self.lanes.forget(place));
     }
 
     /// Tells the others what waits to be told, and hears what they told.

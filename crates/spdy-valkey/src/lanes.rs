@@ -42,7 +42,7 @@ pub(crate) type Lane = mpsc::Receiver<Change>;
 #[derive(Debug)]
 pub(crate) enum Change {
     Keep(Box<Keep>),
-    Forget(Vec<u8>),
+    Forget(Place),
     Settle(oneshot::Sender<()>),
 }
 
@@ -80,8 +80,8 @@ impl Lanes {
     }
 
     /// Hands it over. Where too much waits it stays forgotten, and comes again.
-    pub(crate) fn forget(&self, place: &Place, url: &[u8]) {
-        let _ = self.lane(place).try_send(Change::Forget(url.to_vec()));
+    pub(crate) fn forget(&self, place: &Place) {
+        let _ = self.lane(place).try_send(Change::Forget(place.clone()));
     }
 
     /// Waits until what was handed over is done.
@@ -114,8 +114,8 @@ pub(crate) async fn run(inner: Arc<Inner>, mut lane: Lane) {
                 let waiting = &inner.lanes.waiting_bytes;
                 waiting.fetch_sub(keep.body.len(), Ordering::Relaxed);
             }
-            Change::Forget(url) => {
-                inner.let_go(&url).await;
+            Change::Forget(place) => {
+                inner.let_go(&place).await;
             }
             Change::Settle(done) => {
                 // Who asked may be gone.
@@ -131,7 +131,7 @@ impl Inner {
         let (key, stored) = (&keep.key, &keep.stored);
         let place = self.names.place(key.url());
         // What was forgotten before may be another variant.
-        if !self.answers(place.part) || !self.let_go(key.url()).await {
+        if !self.answers(place.part) || !self.let_go(&place).await {
             return false;
         }
         if self.judge(keep.since, key, stored.headers()) != Judgement::Good {
@@ -156,10 +156,8 @@ impl Inner {
             .await;
         self.asked(place.part, &written);
         self.wrote(&written);
-        if let Ok(objects @ MAX_OBJECTS..) = written
-            && objects > MAX_OBJECTS
-        {
-            self.forget(key.url());
+        if written.as_ref().is_ok_and(|objects| *objects > MAX_OBJECTS) {
+            self.forget(&place);
             return false;
         }
         written.is_ok()

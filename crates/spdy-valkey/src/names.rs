@@ -28,7 +28,7 @@ pub(crate) struct Names {
 }
 
 /// What is kept of a URL: a name, and where that is.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Place {
     /// Name of the index.
     pub(crate) index: String,

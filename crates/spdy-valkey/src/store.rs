@@ -10,7 +10,7 @@
 //! | hear of purges | `XRANGE log mark +` |
 //! | does a part answer | `EXISTS probe` |
 //!
-//! Redis 6.2 and every Valkey know all of them; no scripts.
+//! Redis 6.2 and every Valkey know all of them; no scripts. The client asks besides who has which slots.
 
 use std::time::Duration;
 

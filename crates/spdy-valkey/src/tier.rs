@@ -126,7 +126,7 @@ impl SharedTier for Tier {
     }
 
     fn forget(&self, url: &[u8]) {
-        self.inner.forget(url);
+        self.inner.forget(&self.inner.names.place(url));
     }
 
     fn purge(&self, meant: Meant, soft: bool) {
