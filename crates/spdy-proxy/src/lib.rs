@@ -36,6 +36,7 @@ pub mod reports;
 pub mod sites;
 pub mod timing;
 pub mod token;
+pub mod trace_id;
 pub mod transform;
 pub mod upstream;
 pub mod visit;

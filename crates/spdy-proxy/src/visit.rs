@@ -19,6 +19,7 @@ use crate::proxy::Proxy;
 use crate::reports::Along;
 use crate::sites::Site;
 use crate::timing::{OriginTook, Times, Timing};
+use crate::trace_id::trace_id;
 use crate::wanted::is_off;
 
 /// How long after its page a thing is asked for.
@@ -286,6 +287,7 @@ impl Handler for Visit {
                     status: response.status(),
                     outcome,
                     cache_status: told.and_then(|told| told.to_str().ok()),
+                    trace: about.trace.as_deref(),
                     took,
                 });
             }
@@ -303,6 +305,7 @@ struct About {
     method: Method,
     uri: String,
     protocol: Option<Protocol>,
+    trace: Option<String>,
 }
 
 impl About {
@@ -318,6 +321,7 @@ impl About {
             method: asked.method.clone(),
             uri,
             protocol: arrival.map(|arrival| arrival.protocol),
+            trace: trace_id(&asked.headers).map(str::to_owned),
         }
     }
 }

@@ -230,6 +230,49 @@ async fn reports_are_for_who_has_the_token() {
     );
 }
 
+#[tokio::test]
+async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_the_log() {
+    let other = other();
+    let own = own(&other);
+    let proxy = before(&own, &other);
+    let told: Arc<std::sync::Mutex<Vec<Option<String>>>> = Arc::default();
+    let log: spdy_proxy::counters::Log = {
+        let told = told.clone();
+        Arc::new(move |answered: &spdy_proxy::counters::Answered<'_>| {
+            told.lock().unwrap().push(answered.trace.map(str::to_owned));
+        })
+    };
+    let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+    let parent = format!("00-{trace}-00f067aa0ba902b7-01");
+    let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
+    for target in ["/x", &moved] {
+        let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+        let request = Request::builder()
+            .uri(target)
+            .header("host", "www.site.test");
+        let request = request
+            .header("traceparent", &parent)
+            .header("tracestate", "a=b");
+        let request = request.body(Body::empty()).expect("a request");
+        let (head, body) = visit.answer(request).await.into_parts();
+        body.collect_up_to(1 << 20).await.expect("it is whole");
+        assert_eq!(head.status, StatusCode::OK, "{target}");
+    }
+    assert_eq!(
+        *told.lock().unwrap(),
+        [Some(trace.to_owned()), Some(trace.to_owned())]
+    );
+    let (here, there) = (own.fields("/x"), other.fields("/b.png"));
+    assert_eq!(
+        (&here["traceparent"], &here["tracestate"]),
+        (&parent.parse().unwrap(), &"a=b".parse().unwrap())
+    );
+    assert!(
+        !there.contains_key("traceparent") && !there.contains_key("tracestate"),
+        "{there:?}"
+    );
+}
+
 /// The `Server-Timing` values of the answer to `target`, which came with `token`.
 async fn timed(
     proxy: &Arc<Proxy>,

@@ -439,6 +439,7 @@ struct Line<'a> {
     status: u16,
     outcome: &'static str,
     cache_status: Option<&'a str>,
+    trace: Option<&'a str>,
     took_ms: f64,
 }
 
@@ -452,6 +453,7 @@ impl<'a> Line<'a> {
             status: answered.status.as_u16(),
             outcome: answered.outcome,
             cache_status: answered.cache_status,
+            trace: answered.trace,
             took_ms: answered.took.as_secs_f64() * 1e3,
         }
     }
