@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -72,6 +72,18 @@ impl Accelerator {
             child,
             said,
         }
+    }
+
+    /// Ends it in order.
+    #[cfg(unix)]
+    fn end(mut self) {
+        let id = self.child.id().to_string();
+        let sent = std::process::Command::new("kill")
+            .args(["-TERM", &id])
+            .status();
+        assert!(sent.is_ok_and(|status| status.success()), "it runs");
+        let ended = self.child.wait().expect("it is ours");
+        assert!(ended.success(), "{ended}: {:?}", self.said);
     }
 
     fn get(&self, target: &str) -> Got {
@@ -143,47 +155,99 @@ impl Accelerator {
     }
 }
 
+/// A cluster, an origin, and how an accelerator is told of them.
+struct Scene {
+    cluster: RedisCluster,
+    origins: Origins,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        require("redis-server", is_installed("redis-server"));
+        Self {
+            cluster: RedisCluster::start(),
+            origins: Origins::start(&[(SITE, "http")], |asked, _| answer(asked)),
+            folder: tempfile::tempdir().expect("a folder can be made"),
+        }
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, text).expect("the folder can be written to");
+        path
+    }
+
+    /// A configuration, with these keys of `[cache]`.
+    fn config(&self, name: &str, cache: &str) -> PathBuf {
+        let text = format!(
+            "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
+             [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
+             [cache]\n{cache}\n[cache.shared]\nurls = {:?}\ntimeout_ms = 10000\npoll_ms = 100\n\
+             [[site]]\nnames = ['{SITE}']\norigin = '{}'\naddress = '{}'\n",
+            self.file("secret", &"s".repeat(32)),
+            self.file("token", TOKEN),
+            self.cluster.urls(),
+            self.origins.places.origin(SITE),
+            self.origins.places.address(SITE).ip(),
+        );
+        self.file(name, &text)
+    }
+
+    /// How often the origin was asked for `target`.
+    fn asked(&self, target: &str) -> usize {
+        let asked = self.origins.asked();
+        asked.iter().filter(|asked| asked.target == target).count()
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
+    if !wanted() {
+        return;
+    }
+    let scene = Scene::new();
+    let one = Accelerator::start(&scene.config("one.toml", ""));
+    one.has_parts(16);
+    let purge = |prefix: &str| {
+        let told = one.purge(&format!(r#"{{"prefix": "http://{SITE}/{prefix}"}}"#));
+        assert!(told.ends_with(r#""told":true}"#), "{told}");
+    };
+    purge("kept");
+    let disk = format!("disk = {:?}", scene.folder.path().join("kept"));
+    let with_disk = scene.config("disk.toml", &disk);
+    let other = Accelerator::start(&with_disk);
+    other.has_parts(16);
+    other.fills("/kept.css");
+    other.fills("/gone.css");
+    other.end();
+    purge("gone");
+    let other = Accelerator::start(&with_disk);
+    other.has_parts(16);
+    until("it has heard of it", || !other.hits("/gone.css"));
+    assert_eq!(scene.asked("/gone.css"), 2);
+    // What was purged before it was fetched is no news.
+    assert!(other.hits("/kept.css"));
+    let hits = "spdy_cache_disk_objects_total{event=\"hits\"}";
+    assert!(other.metric(hits) >= 1, "it is on the disk still");
+    assert_eq!(scene.asked("/kept.css"), 1);
+}
+
 #[test]
 fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
     if !wanted() {
         return;
     }
-    require("redis-server", is_installed("redis-server"));
-    let mut cluster = RedisCluster::start();
-    let origins = Origins::start(&[(SITE, "http")], |asked, _| answer(asked));
-    let asked = |target: &str| {
-        origins
-            .asked()
-            .iter()
-            .filter(|asked| asked.target == target)
-            .count()
-    };
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let file = |name: &str, text: &str| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("the folder can be written to");
-        path
-    };
-    let address = origins.places.address(SITE);
-    let config = format!(
-        "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
-         [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
-         [cache.shared]\nurls = {:?}\ntimeout_ms = 10000\npoll_ms = 100\n\
-         [[site]]\nnames = ['{SITE}']\norigin = '{}'\naddress = '{}'\n",
-        file("secret", &"s".repeat(32)),
-        file("token", TOKEN),
-        cluster.urls(),
-        origins.places.origin(SITE),
-        address.ip(),
-    );
-    let config = file("site.toml", &config);
+    let mut scene = Scene::new();
+    let config = scene.config("site.toml", "");
     let (one, other) = (Accelerator::start(&config), Accelerator::start(&config));
     one.has_parts(16);
     other.has_parts(16);
 
     one.fills("/a.css");
     assert!(other.hits("/a.css"), "the other need not fetch it");
-    assert_eq!(asked("/a.css"), 1);
+    assert_eq!(scene.asked("/a.css"), 1);
     let hits = "spdy_cache_shared_objects_total{event=\"hits\"}";
     assert_eq!(other.metric(hits), 1);
     assert!(other.hits("/a.css"));
@@ -196,10 +260,10 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
     let written = "spdy_cache_shared_objects_total{event=\"written\"}";
     until("it is written anew", || other.metric(written) == 1);
     assert!(one.hits("/a.css"));
-    assert_eq!(asked("/a.css"), 2);
+    assert_eq!(scene.asked("/a.css"), 2);
 
     // The cluster goes.
-    (0..NODES).for_each(|node| cluster.kill(node));
+    (0..NODES).for_each(|node| scene.cluster.kill(node));
     one.has_parts(0);
     other.has_parts(0);
     assert!(one.hits("/a.css") && other.hits("/a.css"));
@@ -213,13 +277,13 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
     assert!(other.hits("/b.css"), "nobody could tell it");
 
     // And comes back, with nothing of what it had.
-    cluster.bring_back(&[0, 1, 2]);
+    scene.cluster.bring_back(&[0, 1, 2]);
     one.has_parts(16);
     other.has_parts(16);
     until("the other is told at last", || !other.hits("/b.css"));
     one.fills("/c.css");
     assert!(other.hits("/c.css"));
-    assert_eq!(asked("/c.css"), 1);
+    assert_eq!(scene.asked("/c.css"), 1);
     for accelerator in [&one, &other] {
         accelerator.says_once("the shared tier is gone");
         accelerator.says_once("the shared tier is back");
