@@ -12,10 +12,14 @@ use url::Url;
 
 use crate::commands::Usage;
 use crate::commands::crawl::{Crawled, crawl};
+use crate::commands::frame_text::counted;
 use crate::commands::race::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
 use crate::commands::signals::Signals;
 use crate::printer::{DIM, Printer, WARN};
+
+/// Things that could not be fetched and are told one by one on stderr; `--json` has all.
+const REMARKS: usize = 3;
 
 /// How a live page is had.
 #[derive(Debug, clap::Args)]
@@ -87,8 +91,11 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
         let crawled = crawled.await;
         bar.finish_and_clear();
         let Crawled { replica, remarks } = crawled?;
-        for remark in &remarks {
+        for remark in remarks.iter().take(REMARKS) {
             printer.note(format_args!("{WARN}{url}{WARN:#}: {remark}"));
+        }
+        if let more @ 1.. = remarks.len().saturating_sub(REMARKS) {
+            printer.note(format_args!("{WARN}{url}{WARN:#}: and {more} more"));
         }
         Ok(Page {
             replica,
@@ -113,10 +120,17 @@ fn recorded(opened: Opened, source: Source, asked: &str, printer: &Printer) -> P
             notes.filler_bodies
         ));
     }
+    let mut remarks = notes.remarks;
+    if !replica.failures.is_empty() {
+        let failed = counted(replica.failures.len() as u64, "request");
+        let remark = format!("{failed} got no answer, and what they were for is not audited");
+        printer.note(format_args!("{WARN}{asked}{WARN:#}: {remark}"));
+        remarks.push(remark);
+    }
     Page {
         replica,
         source,
-        remarks: notes.remarks,
+        remarks,
     }
 }
 
