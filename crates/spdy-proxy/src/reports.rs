@@ -6,7 +6,8 @@
 //! a client asks for it ──▶ Reports::along    what was pushed and hinted with it
 //! ```
 //!
-//! Of a page that is one client's alone there are numbers, and no URL but its own without the query: what it names could be his, too.
+//! Of a page that is one client's alone there are numbers, and of URLs the site's: its path could be his, as what it names could. Who
+//! knows the page's URL may ask for its numbers; it is told to nobody.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,7 @@ use serde::Serialize;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::Reason;
+use url::Url;
 
 /// Pages of which it is remembered what became.
 pub const MAX_PAGES: usize = 256;
@@ -30,8 +32,9 @@ pub struct Reports(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
+    /// By the URL that clients ask for; without a query if the page is one client's alone.
     pages: BTreeMap<String, Report>,
-    /// By when they were told, the oldest first.
+    /// Keys of `pages` by when they were told, the oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
@@ -39,7 +42,7 @@ struct Kept {
 /// What became of a page.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// As clients ask for it; without a query if it is one client's alone.
+    /// As clients ask for it; the root of the site if it is one client's alone.
     pub url: String,
     /// When it came by, as HTTP writes dates.
     pub at: String,
@@ -108,6 +111,8 @@ pub struct Line {
     pub url: String,
     /// As [`Report::at`].
     pub at: String,
+    /// As [`Report::is_everyones`].
+    pub is_everyones: bool,
     /// Why it was passed on as it is, if so.
     pub left_whole: Option<PageLeft>,
     /// References that were moved.
@@ -123,12 +128,8 @@ impl Reports {
 
     /// `page` came by, and `counts` are what became of it. What was known of it before is forgotten.
     pub fn told(&self, page: &Page<'_>, counts: PageReport) {
-        let url = match page.is_everyones {
-            true => page.url,
-            false => page.url.split('?').next().unwrap_or_default(),
-        };
         let mut report = Report {
-            url: url.to_owned(),
+            url: page.url.to_owned(),
             at: httpdate::fmt_http_date(page.at),
             is_everyones: page.is_everyones,
             rewriting_ms: page.rewriting.as_secs_f64() * 1e3,
@@ -138,27 +139,32 @@ impl Reports {
             along: None,
             weight: 0,
         };
+        let mut key = page.url;
         if page.is_everyones {
             report.references = page.named.iter().filter_map(told).collect();
             report.fetched_ahead = page.fetched_ahead.to_vec();
+        } else {
+            key = key.split('?').next().unwrap_or_default();
+            report.url = root(key);
+            report.counts.hosts.clear();
+            report.counts.connects_dropped.clear();
         }
-        self.lock().keep(report);
+        self.lock().keep(key, report);
     }
 
     /// With the page at `url`, which was asked for again, went `along`; forgotten if nothing is known of the page.
     pub fn along(&self, url: &str, along: impl FnOnce() -> Along) {
         let mut kept = self.lock();
-        let Some(report) = kept.pages.get(url).filter(|report| report.is_everyones) else {
+        let kept = &mut *kept;
+        let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_everyones) else {
             return;
         };
-        let along = Some(along());
-        if report.along != along {
-            let report = Report {
-                along,
-                ..report.clone()
-            };
-            kept.keep(report);
-        }
+        let along = along();
+        let before = report.along.as_ref().map_or(0, Along::weight);
+        kept.bytes = kept.bytes - before + along.weight();
+        report.weight = report.weight - before + along.weight();
+        report.along = Some(along);
+        kept.make_room(0, 0);
     }
 
     /// The pages, the last first.
@@ -170,6 +176,7 @@ impl Reports {
         let line = |report: &Report| Line {
             url: report.url.clone(),
             at: report.at.clone(),
+            is_everyones: report.is_everyones,
             left_whole: report.counts.left,
             moved: report.counts.moved,
             left: report.counts.left_count(),
@@ -193,21 +200,26 @@ impl Reports {
 }
 
 impl Kept {
-    fn keep(&mut self, mut report: Report) {
-        report.weight = weight(&report);
-        self.forget(&report.url.clone());
+    fn keep(&mut self, key: &str, mut report: Report) {
+        report.weight = weight(key, &report);
+        self.forget(key);
         if report.weight > MAX_BYTES {
             return;
         }
-        while self.bytes + report.weight > MAX_BYTES || self.pages.len() >= MAX_PAGES {
+        self.make_room(1, report.weight);
+        self.bytes += report.weight;
+        self.order.push_back(key.to_owned());
+        self.pages.insert(key.to_owned(), report);
+    }
+
+    /// Forgets the oldest, until there is room for so many more pages of so many bytes.
+    fn make_room(&mut self, pages: usize, bytes: usize) {
+        while self.bytes + bytes > MAX_BYTES || self.pages.len() + pages > MAX_PAGES {
             let Some(oldest) = self.order.front().cloned() else {
                 break;
             };
             self.forget(&oldest);
         }
-        self.bytes += report.weight;
-        self.order.push_back(report.url.clone());
-        self.pages.insert(report.url.clone(), report);
     }
 
     fn forget(&mut self, url: &str) {
@@ -218,22 +230,40 @@ impl Kept {
     }
 }
 
-fn weight(report: &Report) -> usize {
-    let text = |text: &str| text.len() + BESIDE;
-    let urls = |urls: &[String]| urls.iter().map(|url| text(url)).sum::<usize>();
+impl Along {
+    fn weight(&self) -> usize {
+        urls_weight(&self.pushed) + urls_weight(&self.hinted)
+    }
+}
+
+/// The root of the site of a page at `url`.
+fn root(url: &str) -> String {
+    let root = Url::parse(url).and_then(|url| url.join("/"));
+    root.map(String::from).unwrap_or_default()
+}
+
+fn text_weight(text: &str) -> usize {
+    text.len() + BESIDE
+}
+
+fn urls_weight(urls: &[String]) -> usize {
+    urls.iter().map(|url| text_weight(url)).sum()
+}
+
+fn weight(key: &str, report: &Report) -> usize {
     let references = report.references.iter().map(|told| {
         let moved = told.moved_to.as_deref().unwrap_or_default();
-        text(&told.url) + moved.len() + told.why.as_deref().unwrap_or_default().len()
+        text_weight(&told.url) + moved.len() + told.why.as_deref().unwrap_or_default().len()
     });
-    let along = report.along.as_ref();
-    let along = along.map_or(0, |along| urls(&along.pushed) + urls(&along.hinted));
-    let hosts = report.counts.hosts.keys().map(|host| text(host));
-    2 * text(&report.url)
+    let hosts = report.counts.hosts.keys().map(|host| text_weight(host));
+    // Twice among the keys, and once told.
+    2 * text_weight(key)
+        + text_weight(&report.url)
         + references.sum::<usize>()
-        + urls(&report.fetched_ahead)
-        + urls(&report.counts.connects_dropped)
+        + urls_weight(&report.fetched_ahead)
+        + urls_weight(&report.counts.connects_dropped)
         + hosts.sum::<usize>()
-        + along
+        + report.along.as_ref().map_or(0, Along::weight)
 }
 
 /// Nothing for what is the site's own.
@@ -255,6 +285,7 @@ fn told(reference: &Reference) -> Option<Told> {
 #[cfg(test)]
 mod tests {
     use spdy_rewrite::kind::Kind;
+    use spdy_rewrite::page_report::HostCount;
 
     use super::*;
 
@@ -312,17 +343,65 @@ mod tests {
         let private = Page {
             is_everyones: false,
             fetched_ahead: &ahead,
-            ..page("https://site.test/account?token=1", &named)
+            ..page("https://site.test/reset/secret?token=1", &named)
         };
-        reports.told(&private, PageReport::default());
-        reports.along("https://site.test/account", || Along {
+        let mut counts = PageReport::default();
+        counts.moved = 1;
+        counts
+            .connects_dropped
+            .push("https://a.test/?his".to_owned());
+        let host = ("https://his.a.test".to_owned(), HostCount::default());
+        counts.hosts.extend([host]);
+        reports.told(&private, counts);
+        reports.along("https://site.test/reset/secret", || Along {
             pushed: vec!["/his".to_owned()],
             hinted: Vec::new(),
         });
-        assert!(reports.of("https://site.test/account?token=1").is_none());
-        let report = reports.of("https://site.test/account").unwrap();
-        let text = serde_json::to_string(&report).unwrap();
-        assert!(!text.contains("his") && !text.contains("token"), "{text}");
+        assert!(
+            reports
+                .of("https://site.test/reset/secret?token=1")
+                .is_none()
+        );
+        let report = reports.of("https://site.test/reset/secret").unwrap();
+        assert_eq!(
+            (&report.url[..], report.counts.moved),
+            ("https://site.test/", 1)
+        );
+        for text in [
+            serde_json::to_string(&report).unwrap(),
+            serde_json::to_string(&reports.list()).unwrap(),
+        ] {
+            let told = ["his", "token", "secret"];
+            let told = told.into_iter().find(|&told| text.contains(told));
+            assert_eq!(told, None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_goes_along_with_a_page_is_counted_in_its_place_and_within_the_limit() {
+        let reports = Reports::default();
+        let url = |number: usize| format!("https://site.test/{number}");
+        for number in 0..2 {
+            reports.told(&page(&url(number), &[]), PageReport::default());
+        }
+        let pushing = |bytes: usize| Along {
+            pushed: vec!["x".repeat(bytes)],
+            hinted: Vec::new(),
+        };
+        for bytes in [1000, 10, MAX_BYTES / 2] {
+            reports.along(&url(0), || pushing(bytes));
+            let kept = reports.lock();
+            let weights = kept.pages.iter().map(|(key, report)| weight(key, report));
+            assert_eq!(weights.sum::<usize>(), kept.bytes, "{bytes}");
+            assert_eq!(kept.pages.len(), 2, "{bytes}");
+        }
+        assert_eq!(
+            reports.of(&url(0)).unwrap().along,
+            Some(pushing(MAX_BYTES / 2))
+        );
+        assert_eq!(reports.list()[0].url, url(1), "it is as old as it was");
+        reports.along(&url(1), || pushing(MAX_BYTES / 2));
+        assert!(reports.of(&url(0)).is_none() && reports.of(&url(1)).is_some());
     }
 
     #[test]
