@@ -127,6 +127,9 @@ pub struct ExchangeError {
     /// The server refused it as one too many (REFUSED_STREAM): not again on the same connection before
     /// another exchange has ended there.
     pub refused: bool,
+    /// Nothing of it left, for the connection had ended: that can come of a connection once, and sending it again
+    /// needs another.
+    pub unsent: bool,
 }
 
 impl ExchangeError {
@@ -136,6 +139,15 @@ impl ExchangeError {
             message: message.into(),
             retry,
             refused: false,
+            unsent: false,
+        }
+    }
+
+    /// A request that found the connection ended.
+    pub(crate) fn unsent(message: impl Into<String>) -> Self {
+        Self {
+            unsent: true,
+            ..Self::new(Retry::Always, message)
         }
     }
 

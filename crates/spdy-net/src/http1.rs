@@ -103,7 +103,7 @@ impl Http1Client {
             .as_mut()
             .map(|sender| sender.try_send_request(request));
         Box::pin(async move {
-            let closed = || ExchangeError::new(Retry::Always, "the connection was closed");
+            let closed = || ExchangeError::unsent("the connection was closed");
             let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
                 let untouched = error.take_message().is_some();
                 lost(untouched, error.error())
@@ -181,16 +181,17 @@ fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError
 
 /// What a failed exchange means for its request.
 fn lost(untouched: bool, error: &hyper::Error) -> ExchangeError {
-    let retry = match untouched {
-        true => Retry::Always,
-        // A close while the answer was awaited: the race of every kept-alive connection.
-        false if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => {
-            Retry::IfIdempotent
-        }
-        false if is_io(error) => Retry::IfIdempotent,
+    let message = format!("http/1.1: {}", chain(error));
+    if untouched {
+        return ExchangeError::unsent(message);
+    }
+    // A close while the answer was awaited: the race of every kept-alive connection.
+    let is_race = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+    let retry = match is_race || is_io(error) {
+        true => Retry::IfIdempotent,
         false => Retry::Never,
     };
-    ExchangeError::new(retry, format!("http/1.1: {}", chain(error)))
+    ExchangeError::new(retry, message)
 }
 
 fn is_io(error: &hyper::Error) -> bool {

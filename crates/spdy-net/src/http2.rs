@@ -182,7 +182,7 @@ impl Http2Client {
         request: Request<Body>,
         priority: Priority,
     ) -> Result<(h2::client::ResponseFuture, Option<BoxFuture<()>>), ExchangeError> {
-        let closed = || ExchangeError::new(Retry::Always, "the connection was closed");
+        let closed = || ExchangeError::unsent("the connection was closed");
         let mut sender = self.sender().ok_or_else(closed)?;
         let (mut head, body) = request.into_parts();
         drop_connection_headers(&mut head.headers);

@@ -103,7 +103,7 @@ impl Inner {
             // so many, so this is none of the attempts that are counted.
             let is_unsent = matches!(
                 &error,
-                Error::Exchange { source, .. } if is_used && source.retry == Retry::Always && !source.refused
+                Error::Exchange { source, .. } if is_used && source.unsent
             );
             let again = match &error {
                 Error::Exchange {
@@ -137,15 +137,19 @@ impl Inner {
         if let Some(lease) = (&mut queued.lease).now_or_never() {
             return given(lease);
         }
-        let patience = self.runtime.sleep_until(self.runtime.now() + after);
-        match select(&mut queued.lease, patience).await {
-            Either::Left((lease, _)) => given(lease),
-            Either::Right(_) if self.lock().pool.stands(origin) => Err(Error::Full {
-                origin: origin.clone(),
-                why: "they stay busy",
-            }),
-            // None stands, and how long opening one may take is said elsewhere.
-            Either::Right(((), lease)) => given(lease.await),
+        loop {
+            let patience = self.runtime.sleep_until(self.runtime.now() + after);
+            match select(&mut queued.lease, patience).await {
+                Either::Left((lease, _)) => return given(lease),
+                Either::Right(_) if self.lock().pool.stands(origin) => {
+                    return Err(Error::Full {
+                        origin: origin.clone(),
+                        why: "they stay busy",
+                    });
+                }
+                // None stands, and how long opening one may take is said elsewhere.
+                Either::Right(_) => {}
+            }
         }
     }
 

@@ -206,7 +206,7 @@ impl Http3Client {
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
         let Some(open) = self.shared.begin() else {
-            let closed = ExchangeError::new(Retry::Always, "the connection was closed");
+            let closed = ExchangeError::unsent("the connection was closed");
             return Box::pin(std::future::ready(Err(closed)));
         };
         let opening = self.openings.enter(&self.shared.connection, priority);
