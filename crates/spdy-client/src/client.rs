@@ -185,6 +185,7 @@ impl Client {
             network.clone(),
             config.dns_ttl,
             &config.resolve,
+            &config.aliases,
         );
         let connector = Connector {
             runtime: runtime.clone(),

@@ -57,6 +57,8 @@ pub struct Config {
     pub address_stagger: Duration,
     /// Addresses that are not looked up: host, port (any if `None`), address.
     pub resolve: Vec<(String, Option<u16>, IpAddr)>,
+    /// Names that stand where another does: host, and the host that is looked up for it.
+    pub aliases: BTreeMap<String, String>,
     /// How long [`Client::close`](crate::client::Client::close) waits for connections to end.
     pub close_timeout: Duration,
 }
@@ -99,6 +101,7 @@ impl Default for Config {
             dns_ttl: Duration::from_secs(60),
             address_stagger: Duration::from_millis(250),
             resolve: Vec::new(),
+            aliases: BTreeMap::new(),
             close_timeout: Duration::from_secs(2),
         }
     }

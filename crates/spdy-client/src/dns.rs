@@ -23,6 +23,7 @@ pub(crate) struct Dns {
     network: SharedNetwork,
     ttl: Duration,
     fixed: Arc<[(String, Option<u16>, IpAddr)]>,
+    aliases: Arc<BTreeMap<String, String>>,
     names: Arc<Mutex<BTreeMap<String, Arc<LookUp>>>>,
 }
 
@@ -43,6 +44,7 @@ impl Dns {
         network: SharedNetwork,
         ttl: Duration,
         fixed: &[(String, Option<u16>, IpAddr)],
+        aliases: &BTreeMap<String, String>,
     ) -> Self {
         let fixed = fixed
             .iter()
@@ -52,6 +54,7 @@ impl Dns {
             network,
             ttl,
             fixed: fixed.collect(),
+            aliases: Arc::new(aliases.clone()),
             names: Arc::default(),
         }
     }
@@ -69,11 +72,12 @@ impl Dns {
         if !fixed.is_empty() {
             return (Ok(fixed), None);
         }
-        if let Ok(address) = origin.host.parse() {
+        let host = self.aliases.get(&origin.host).unwrap_or(&origin.host);
+        if let Ok(address) = host.trim_matches(['[', ']']).parse() {
             return (Ok(vec![address]), None);
         }
         let began = self.runtime.now();
-        let look_up = self.look_up(&origin.host, began);
+        let look_up = self.look_up(host, began);
         let was_known = look_up.answered.is_set();
         look_up.answered.wait().await;
         let (_, answer) = look_up

@@ -3,12 +3,13 @@
 //! Who asked for a page will ask for what it names, saying of himself what he said: so the same request is made here in his
 //! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it, and they lead so far.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header, request};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
+use spdy_cache::key::Key;
 use spdy_cache::lookup::{self, Lookup};
 use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
@@ -18,11 +19,13 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::{Finder, Reason, Verdict};
 use spdy_server::push_plan::Known;
 
+use crate::accepts::Accepts;
 use crate::companions;
 use crate::counters::Family;
-use crate::fetched::Fetch;
+use crate::fetched::{Fetch, Got};
 use crate::flight::Seat;
 use crate::proxy::{Proxy, authority_of};
+use crate::remembered::Remembered;
 use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
@@ -44,6 +47,52 @@ pub(crate) struct PageDone<'a> {
     pub(crate) ahead: &'a [String],
     /// What rewriting took.
     pub(crate) rewriting: Duration,
+}
+
+/// For how long it is remembered of a thing that fetching it ahead was of no use.
+const FUTILE_FOR: Duration = Duration::from_secs(60 * 60);
+/// Things of which that is remembered.
+const FUTILE_KEYS: usize = 4096;
+
+/// What was learned of fetching ahead.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    /// As it will be asked for.
+    accepts: Accepts,
+    /// What nobody may keep, or what is stale as soon as it is here, is fetched again when it is asked for. So is what failed.
+    futile: Mutex<Remembered<Key>>,
+}
+
+impl Default for Ahead {
+    fn default() -> Self {
+        Self {
+            accepts: Accepts::default(),
+            futile: Mutex::new(Remembered::new(FUTILE_FOR, FUTILE_KEYS)),
+        }
+    }
+}
+
+impl Ahead {
+    /// A client asked for `wanted`, which is not kept.
+    pub(crate) fn learn(&self, wanted: &Wanted) {
+        let said = wanted.said();
+        let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
+        let is_page = accept.is_none_or(|accept| accept.starts_with(b"text/html"));
+        if wanted.ask.method != Method::GET || is_page {
+            return;
+        }
+        let kind = match said.contains_key("sec-fetch-dest") {
+            true => wanted.kind(),
+            false => Some(kind_by_path(wanted.ask.uri.path())),
+        };
+        if let Some(kind) = kind {
+            self.accepts.learn(said, kind);
+        }
+    }
+
+    fn futile(&self) -> MutexGuard<'_, Remembered<Key>> {
+        self.futile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Proxy {
@@ -102,10 +151,13 @@ impl Proxy {
                 asked.headers.insert(name, value.clone());
             }
         }
+        let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
+        if let Some(accept) = self.ahead.accepts.of(&page.headers, kind) {
+            asked.headers.insert(header::ACCEPT, accept);
+        }
         let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
         asked.headers.insert(header::REFERER, referer);
         if page.headers.contains_key("sec-fetch-dest") {
-            let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
             let destination = match kind {
                 Kind::Style => "style",
                 Kind::Script => "script",
@@ -217,6 +269,10 @@ impl Proxy {
         if !matches!(found, Lookup::Miss(_)) {
             return false;
         }
+        if self.ahead.futile().has(&wanted.key, self.runtime.now()) {
+            self.counters.count(Family::Ahead, "futile");
+            return false;
+        }
         let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
         let Seat::Leader(leader) = seat else {
             return false;
@@ -227,16 +283,20 @@ impl Proxy {
                 return drop(leader);
             }
             proxy.counters.count(Family::Ahead, "fetched");
+            let key = wanted.key.clone();
             let fetch = Fetch {
                 since: proxy.since(),
-                proxy,
+                proxy: proxy.clone(),
                 wanted,
                 known: None,
                 leader: Some(leader),
                 forward: Forward::UriMiss,
                 is_wanted_now: false,
             };
-            let _ = fetch.run(Body::empty()).await;
+            let got = fetch.run(Body::empty()).await;
+            if !matches!(got, Got::Nothing { is_good: true }) {
+                proxy.ahead.futile().note(&key, proxy.runtime.now());
+            }
         }));
         true
     }

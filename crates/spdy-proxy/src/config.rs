@@ -115,7 +115,8 @@ pub struct SiteConfig {
     pub origin: Url,
     /// The address of `origin`, where its name does not lead there: as when the name is this accelerator's.
     pub address: Option<IpAddr>,
-    /// The origin is asked for the name that the client asked for, not for its own.
+    /// The origin is asked for the name that the client asked for, not for its own: it stands where its own name leads, all the
+    /// same, and shows a certificate for the name that it is asked for.
     #[serde(default)]
     pub keep_host: bool,
     /// What is moved under the site's name.

@@ -10,9 +10,7 @@
 //!          body ──pump──▶ coding undone ──▶ rewritten ──▶ recording ──▶ cache
 //! ```
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, response};
@@ -31,25 +29,20 @@ use spdy_cache::validate::{
 use spdy_frame::priority::Priority;
 use spdy_rewrite::hygiene;
 use spdy_rewrite::redirect::{self, Redirect};
-use spdy_rewrite::reference::Reference;
 
-use crate::ahead::{MAX_AHEAD, PageDone};
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
-use crate::memory::gather;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
+use crate::pump::Pump;
 use crate::purge::Since;
-use crate::recording::{Recording, Writer, recording};
+use crate::recording::{Recording, recording};
 use crate::respond;
 use crate::sheets::OfSite;
 use crate::timing::OriginTook;
 use crate::transform::{self, Rewriter, Work};
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
-
-/// Things that one page names and that are remembered of it.
-const MAX_NAMED: usize = 256;
 
 /// One fetch.
 pub(crate) struct Fetch {
@@ -72,7 +65,10 @@ pub(crate) enum Got {
     /// The answer for who waits.
     Answer(Box<Response<Body>>),
     /// Nobody waits.
-    Nothing,
+    Nothing {
+        /// It is kept, and good for a while: who asks for it next asks no origin.
+        is_good: bool,
+    },
 }
 
 impl Got {
@@ -479,6 +475,8 @@ impl Fetch {
         }
         let response = response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, status));
         let is_wanted = self.is_wanted_now;
+        let hour = self.proxy.hour();
+        let is_good = stored.as_ref().is_some_and(|it| it.ttl(hour) > 0);
         let outcome = match stored {
             Some(_) => Outcome::MISS,
             None => Outcome::PASSED,
@@ -506,7 +504,7 @@ impl Fetch {
         self.proxy.runtime.spawn(Box::pin(pump.run(body)));
         match is_wanted {
             true => Got::answer(response, outcome),
-            false => Got::Nothing,
+            false => Got::Nothing { is_good },
         }
     }
 
@@ -541,122 +539,4 @@ fn clone_head(head: &response::Parts) -> response::Parts {
     let mut copy = Response::new(()).into_parts().0;
     (copy.status, copy.version, copy.headers) = (head.status, head.version, head.headers.clone());
     copy
-}
-
-/// A body on its way from an origin into a recording.
-struct Pump {
-    proxy: Arc<Proxy>,
-    key: spdy_cache::key::Key,
-    /// There if it is to be kept.
-    stored: Option<Arc<Stored>>,
-    /// Lives until it is in the cache, so that nobody fetches it in between.
-    leader: Option<Lead>,
-    rewriter: Rewriter,
-    /// No redirect led to it.
-    is_in_its_place: bool,
-    writer: Writer,
-    since: Since,
-    wanted: Wanted,
-    /// What it named so far, of what is moved or the site's own.
-    named: Vec<Reference>,
-    /// Targets of what was fetched ahead for it.
-    ahead: Vec<String>,
-    /// What rewriting took so far.
-    rewriting: Duration,
-}
-
-impl Pump {
-    async fn run(mut self, mut body: Body) {
-        let runtime = &self.proxy.runtime;
-        let deadline = runtime.now() + self.proxy.fetch_timeout;
-        let is_kept = self.stored.is_some();
-        let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
-        loop {
-            let frame = std::future::poll_fn(|cx| {
-                if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
-                    return Poll::Ready(Some(frame));
-                }
-                match &mut patience {
-                    Some(patience) => patience.as_mut().poll(cx).map(|()| None),
-                    None => Poll::Pending,
-                }
-            });
-            let Some(frame) = frame.await else {
-                patience = None;
-                self.proxy.counters.count(Family::Limits, "fetch_timeout_s");
-                if self.writer.pass_on().is_err() {
-                    return;
-                }
-                continue;
-            };
-            let mut piece = match frame {
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => data,
-                    Err(_) => continue, // trailers are not kept, and not passed on
-                },
-                Some(Err(error)) => return self.writer.fail(error.to_string()),
-                None => break,
-            };
-            while !piece.is_empty() {
-                let sip = piece.split_to(piece.len().min(self.rewriter.sip()));
-                let began = self.proxy.runtime.now();
-                let text = self.rewriter.write(sip);
-                self.rewriting += self.proxy.runtime.now() - began;
-                let text = match text {
-                    Ok(text) => text,
-                    Err(error) => return self.writer.fail(error.to_string()),
-                };
-                self.look_ahead();
-                if !text.is_empty() && self.writer.write(text).await.is_err() {
-                    return;
-                }
-            }
-        }
-        let (rest, report) = match self.rewriter.finish() {
-            Ok(rest) => rest,
-            Err(error) => return self.writer.fail(error.to_string()),
-        };
-        self.look_ahead();
-        if !rest.is_empty() && self.writer.write(rest).await.is_err() {
-            return;
-        }
-        // Before anybody can have all of it, and name it next.
-        if let Some(became) = self.rewriter.take_became()
-            && let (Some((moved, _)), true) = (&self.wanted.moved, self.is_in_its_place)
-        {
-            let rules = &self.wanted.site.rules;
-            self.proxy.sheets.note(rules, moved.url(), became);
-        }
-        let pieces = self.writer.finish();
-        if let Some(report) = report {
-            let is_shared = self.stored.is_some();
-            let done = PageDone {
-                report,
-                named: &self.named,
-                is_shared,
-                ahead: &self.ahead,
-                rewriting: self.rewriting,
-            };
-            self.proxy.page_done(&self.wanted, done);
-        }
-        if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
-            let body = gather(&pieces);
-            self.proxy.keep(&self.key, &stored, body, self.since);
-        }
-        drop(self.leader);
-    }
-
-    /// Fetches what the text has named since the last time.
-    fn look_ahead(&mut self) {
-        let found = self.rewriter.take_references();
-        if found.is_empty() {
-            return;
-        }
-        let left = MAX_AHEAD.saturating_sub(self.named.len());
-        let ahead = &found[..found.len().min(left)];
-        let begun = self.proxy.look_ahead(&self.wanted, ahead);
-        self.ahead.extend(begun);
-        let room = MAX_NAMED.saturating_sub(self.named.len());
-        self.named.extend(found.into_iter().take(room));
-    }
 }

@@ -7,7 +7,7 @@
 //!
 //! What turned out to be nobody else's is remembered for a while: then nobody waits for a leader who will have nothing to give.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 use tokio::sync::watch;
+
+use crate::remembered::Remembered;
 
 /// How long somebody waits for another's head before he asks himself.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,8 +34,7 @@ pub struct Flights<K, T> {
 #[derive(Debug)]
 struct State<K, T> {
     under_way: BTreeMap<K, Flight<T>>,
-    private: BTreeSet<K>,
-    forget: VecDeque<(Instant, K)>,
+    private: Remembered<K>,
     next: u64,
 }
 
@@ -81,8 +82,7 @@ impl<K: Ord + Clone, T> Flights<K, T> {
     pub fn new() -> Arc<Self> {
         let state = State {
             under_way: BTreeMap::new(),
-            private: BTreeSet::new(),
-            forget: VecDeque::new(),
+            private: Remembered::new(PRIVATE_FOR, PRIVATE_KEYS),
             next: 0,
         };
         Arc::new(Self {
@@ -97,15 +97,7 @@ impl<K: Ord + Clone, T> Flights<K, T> {
     /// Somebody wants `key`.
     pub fn board(self: &Arc<Self>, key: K, now: Instant) -> Seat<K, T> {
         let mut state = self.lock();
-        while let Some((until, _)) = state.forget.front()
-            && (*until <= now || state.forget.len() > PRIVATE_KEYS)
-        {
-            let forgotten = state.forget.pop_front();
-            if let Some((_, key)) = forgotten {
-                state.private.remove(&key);
-            }
-        }
-        if state.private.contains(&key) {
+        if state.private.has(&key, now) {
             return Seat::Alone;
         }
         if let Some(flight) = state.under_way.get(&key) {
@@ -137,11 +129,7 @@ impl<K: Ord + Clone, T> Leader<K, T> {
     /// The answer is one client's alone, and so will others be.
     pub fn private(self, now: Instant) {
         let mut state = self.flights.lock();
-        if state.private.insert(self.key.clone()) {
-            state
-                .forget
-                .push_back((now + PRIVATE_FOR, self.key.clone()));
-        }
+        state.private.note(&self.key, now);
     }
 }
 

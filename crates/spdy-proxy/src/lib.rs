@@ -9,7 +9,7 @@
 //!                                                      │ flight.rs     one fetch for many
 //!                                                      │ upstream.rs   origins, and who rests
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
-//!                                                      │   transform.rs, coding.rs, recording.rs, sheets.rs
+//!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, sheets.rs
 //!                                                      ▼
 //!                                                    respond.rs        what the client gets of it
 //! ```
@@ -42,13 +42,17 @@ pub mod upstream;
 pub mod visit;
 pub mod wanted;
 
+mod accepts;
 mod ahead;
 mod client_body;
 mod disk_index;
 mod fetched;
 mod fields;
 mod miss_rate;
+mod pump;
+mod remembered;
 mod respond;
+mod sheet_text;
 mod sheets;
 #[cfg(test)]
 mod test_key;

@@ -31,6 +31,7 @@ use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 use spdy_net::calendar::Calendar;
 
+use crate::ahead::Ahead;
 use crate::client_body::begun;
 use crate::companions::Companions;
 use crate::config::{CacheConfig, LearnConfig};
@@ -96,6 +97,7 @@ pub struct Proxy {
     pub(crate) object_bytes: usize,
     pub(crate) fetch_timeout: Duration,
     misses: MissRate,
+    pub(crate) ahead: Ahead,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
 }
@@ -145,6 +147,7 @@ impl Proxy {
             object_bytes: config.object_mib << 20,
             fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
             misses: MissRate::new(config.misses_per_second),
+            ahead: Ahead::default(),
             runtime,
             calendar,
         })
@@ -389,6 +392,7 @@ impl Proxy {
         if let Some(refused) = self.too_often(&wanted) {
             return refused;
         }
+        self.ahead.learn(&wanted);
         let fetch = Fetch {
             proxy: self.clone(),
             since: self.since(),
@@ -400,7 +404,7 @@ impl Proxy {
         };
         match fetch.run(Body::empty()).await {
             Got::Answer(response) => *response,
-            Got::Nothing => unreachable!("who waits gets an answer"),
+            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
         }
     }
 
@@ -425,7 +429,7 @@ impl Proxy {
         };
         match fetch.run(body).await {
             Got::Answer(response) => *response,
-            Got::Nothing => unreachable!("who waits gets an answer"),
+            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
         }
     }
 

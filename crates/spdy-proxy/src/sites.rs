@@ -34,6 +34,10 @@ pub struct Sites {
     by_name: BTreeMap<String, Arc<Site>>,
     /// Names that are not looked up: name, port, address.
     addresses: Vec<(String, Option<u16>, IpAddr)>,
+    /// Names that are asked for where another stands.
+    aliases: BTreeMap<String, String>,
+    /// Sites whose origin may be this accelerator.
+    doubtful: Vec<String>,
 }
 
 /// What is wrong with a site.
@@ -95,16 +99,31 @@ impl Sites {
                 sites.by_name.insert(name.clone(), compiled.clone());
             }
         }
+        let is_of_ours = |host: &str| sites.by_name.contains_key(host);
+        let of_ours = config.site.iter().filter(|site| {
+            site.address.is_none() && site.origin.host_str().is_some_and(is_of_ours)
+        });
+        sites.doubtful = of_ours
+            .filter_map(|site| site.names.first().cloned())
+            .collect();
         Ok(sites)
     }
 
     fn resolve(&mut self, site: &SiteConfig) {
+        let host = site.origin.host_str().unwrap_or_default();
         let Some(address) = site.address else {
+            // The names lead here; the origin stands where its own does.
+            let names = site
+                .names
+                .iter()
+                .filter(|name| site.keep_host && *name != host);
+            let names = names.map(|name| (name.clone(), host.to_owned()));
+            self.aliases.extend(names);
             return;
         };
         let port = site.origin.port_or_known_default();
         let names = site.names.iter().filter(|_| site.keep_host);
-        let names = names.map(String::as_str).chain(site.origin.host_str());
+        let names = names.map(String::as_str).chain([host]);
         for name in names {
             self.addresses.push((name.to_owned(), port, address));
         }
@@ -133,6 +152,19 @@ impl Sites {
     /// Every name that is answered for, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
+    }
+
+    /// The first names of sites whose origin has a name that is answered for here, and no `address`: unless that name leads elsewhere
+    /// from here, this accelerator asks itself.
+    #[must_use]
+    pub fn doubtful(&self) -> &[String] {
+        &self.doubtful
+    }
+
+    /// Names that are asked for where another stands.
+    #[must_use]
+    pub fn aliases(&self) -> &BTreeMap<String, String> {
+        &self.aliases
     }
 
     /// Where origins are that are not looked up.

@@ -5,31 +5,28 @@
 //!                                              └─ what they name ──▶ fetched ahead (proxy.rs), hinted (companions.rs)
 //! ```
 //!
-//! A page streams; a sheet is rewritten whole, when its last byte has come.
+//! A page streams; a sheet is rewritten when its last byte has come, or as much of it as may be held (`sheet_text.rs`).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
-use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::css::Sheet;
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::integrity::{Digests, KnownSheets};
+use spdy_rewrite::integrity::KnownSheets;
 use spdy_rewrite::page_head::{self, PageHead};
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
-use spdy_rewrite::rules::Rules;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
+use crate::sheet_text::SheetText;
 use crate::sheets::Became;
 use crate::wanted::Wanted;
 
-/// The most text that a page may decode to, bytes.
-const MAX_PAGE_BYTES: usize = 64 * 1024 * 1024;
-/// The most text that a sheet may decode to, bytes: it is held whole.
-const MAX_SHEET_BYTES: usize = 8 * 1024 * 1024;
+/// The most text that a page or a sheet may decode to, bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 /// What is to be done to a body.
 #[derive(Debug)]
@@ -136,16 +133,7 @@ enum Kind {
         page: Option<Box<HtmlRewriter>>,
         links: Vec<Reference>,
     },
-    Sheet {
-        decoder: Option<Decoder>,
-        text: Vec<u8>,
-        rules: Arc<Rules>,
-        sheet: Box<Sheet>,
-        charset: Option<String>,
-        found: Vec<Reference>,
-        /// There once it is rewritten.
-        became: Option<Box<Became>>,
-    },
+    Sheet(SheetText),
 }
 
 impl Rewriter {
@@ -161,22 +149,16 @@ impl Rewriter {
         let rules = &asked.site.rules;
         Self(match (work, asked.url()) {
             (Work::Page(head), Some(url)) => Kind::Page {
-                decoder: Some(Decoder::new(coding, MAX_PAGE_BYTES)),
+                decoder: Some(Decoder::new(coding, MAX_TEXT_BYTES)),
                 links: head.references.clone(),
                 page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, sheets))),
             },
             (Work::Sheet(sheet), _) => {
                 let kind = told.get(header::CONTENT_TYPE);
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-                Kind::Sheet {
-                    decoder: Some(Decoder::new(coding, MAX_SHEET_BYTES)),
-                    text: Vec::new(),
-                    rules: rules.clone(),
-                    sheet,
-                    charset: page_head::charset(kind),
-                    found: Vec::new(),
-                    became: None,
-                }
+                let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
+                let charset = page_head::charset(kind);
+                Kind::Sheet(SheetText::new(decoder, rules, sheet, charset))
             }
             _ => Kind::Pass,
         })
@@ -187,9 +169,8 @@ impl Rewriter {
     pub fn sip(&self) -> usize {
         match &self.0 {
             Kind::Pass => usize::MAX,
-            Kind::Page { decoder, .. } | Kind::Sheet { decoder, .. } => {
-                decoder.as_ref().map_or(usize::MAX, Decoder::sip)
-            }
+            Kind::Page { decoder, .. } => decoder.as_ref().map_or(usize::MAX, Decoder::sip),
+            Kind::Sheet(sheet) => sheet.sip(),
         }
     }
 
@@ -208,12 +189,7 @@ impl Rewriter {
                 }
                 Ok(out.into())
             }
-            Kind::Sheet { decoder, text, .. } => {
-                if let Some(decoder) = decoder {
-                    text.extend(decoder.write(&piece)?);
-                }
-                Ok(Bytes::new())
-            }
+            Kind::Sheet(sheet) => sheet.write(&piece),
         }
     }
 
@@ -240,35 +216,14 @@ impl Rewriter {
                 links.append(&mut report.take_references());
                 Ok((out.into(), Some(report)))
             }
-            Kind::Sheet {
-                decoder,
-                text,
-                rules,
-                sheet,
-                charset,
-                found,
-                became,
-            } => {
-                if let Some(decoder) = decoder.take() {
-                    text.extend(decoder.finish()?);
-                }
-                let sheet = css::rewrite_bytes(rules, sheet, text, charset.as_deref());
-                *found = sheet.references;
-                let served = Digests::of(&sheet.body);
-                let original = match &sheet.body {
-                    Cow::Borrowed(_) => served.clone(),
-                    Cow::Owned(_) => Digests::of(text),
-                };
-                *became = Some(Box::new(Became { original, served }));
-                Ok((sheet.body.into_owned().into(), None))
-            }
+            Kind::Sheet(sheet) => Ok((sheet.finish()?, None)),
         }
     }
 
     /// What became of a sheet, once it has come to its end.
     pub(crate) fn take_became(&mut self) -> Option<Became> {
         match &mut self.0 {
-            Kind::Sheet { became, .. } => became.take().map(|became| *became),
+            Kind::Sheet(sheet) => sheet.take_became(),
             Kind::Pass | Kind::Page { .. } => None,
         }
     }
@@ -277,7 +232,7 @@ impl Rewriter {
     pub fn take_references(&mut self) -> Vec<Reference> {
         match &mut self.0 {
             Kind::Pass => Vec::new(),
-            Kind::Sheet { found, .. } => std::mem::take(found),
+            Kind::Sheet(sheet) => sheet.take_references(),
             Kind::Page { page, links, .. } => {
                 let mut all = std::mem::take(links);
                 if let Some(page) = page {

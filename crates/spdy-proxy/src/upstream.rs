@@ -21,6 +21,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config::UpstreamConfig;
+use crate::sites::Sites;
 use crate::uploads::{Uploads, seated};
 
 /// Origins whose failures are remembered.
@@ -131,17 +132,17 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Sites' own origins are asked over `network`, those of others over `guarded`. `tls` believes whom the operator believes.
+    /// The own origins of `sites` are asked over `network`, those of others over `guarded`. `tls` believes whom the operator believes.
     #[must_use]
     pub fn new(
         config: &UpstreamConfig,
         tls: Option<&ClientTls>,
-        addresses: Vec<(String, Option<u16>, std::net::IpAddr)>,
+        sites: &Sites,
         network: SharedNetwork,
         guarded: SharedNetwork,
         runtime: &SharedRuntime,
     ) -> Self {
-        let client = |network, resolve| {
+        let client = |network, resolve, aliases| {
             let config = ClientConfig {
                 protocols: vec![Protocol::Http2, Protocol::Http1],
                 plain_protocol: Some(Protocol::Http1),
@@ -155,6 +156,7 @@ impl Upstream {
                 queue_timeout: Some(config.queue_timeout()),
                 queue: config.queue,
                 resolve,
+                aliases,
                 ..ClientConfig::default()
             };
             Client::new(runtime.clone(), network, config)
@@ -163,8 +165,8 @@ impl Upstream {
         let of_others = of_others.map(|(name, &address)| (name.clone(), None, address));
         let of_others = of_others.collect();
         Self {
-            site: client(network, addresses),
-            others: client(guarded, of_others),
+            site: client(network, sites.addresses().to_vec(), sites.aliases().clone()),
+            others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
             health: Mutex::default(),
             uploads: Uploads::new(config.uploads()),

@@ -10,6 +10,7 @@ use spdy_cache::key::{Key, Parts};
 use spdy_net::handler::Arrival;
 use spdy_rewrite::anonymous::{self, Load};
 use spdy_rewrite::integrity;
+use spdy_rewrite::kind::Kind;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
@@ -275,10 +276,29 @@ impl Wanted {
         }
     }
 
+    /// What the client said, whatever of it the origin is told.
+    #[must_use]
+    pub fn said(&self) -> &HeaderMap {
+        self.said.as_ref().unwrap_or(&self.ask.headers)
+    }
+
+    /// What it is for, if the client says so.
+    #[must_use]
+    pub fn kind(&self) -> Option<Kind> {
+        match self.said().get("sec-fetch-dest")?.as_bytes() {
+            b"style" => Some(Kind::Style),
+            b"script" => Some(Kind::Script),
+            b"font" => Some(Kind::Font),
+            b"image" => Some(Kind::Image),
+            b"audio" | b"video" | b"track" => Some(Kind::Media),
+            _ => None,
+        }
+    }
+
     /// Of what the client said of itself, what it will say again for what the answer names.
     #[must_use]
     pub fn told(&self) -> HeaderMap {
-        let said = self.said.as_ref().unwrap_or(&self.ask.headers);
+        let said = self.said();
         let mut told = HeaderMap::new();
         for name in [
             "accept-encoding",

@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::charset::Charset;
 use crate::csp::Credentials;
-use crate::css_urls::{CssUrl, Form, Use, urls};
+use crate::css_urls::{CssUrl, Form, Use, end_of_rules, urls};
 use crate::kind::Kind;
 use crate::moved_url::Moved;
 use crate::reference::{Judged, Place, Reference};
@@ -103,6 +103,35 @@ pub fn rewrite_bytes<'t>(
         left: None,
     }
 }
+
+/// Rewrites the beginning of a sheet that is too long to be held whole: up to the last rule in `bytes` that is surely whole. Gives
+/// how many bytes those were; what follows is rewritten the same way, declared to be UTF-8.
+///
+/// `None` if there is no such place, or if it is not UTF-8: there, where a part ends is not certain.
+pub fn rewrite_beginning<'t>(
+    rules: &Rules,
+    sheet: &Sheet,
+    bytes: &'t [u8],
+    declared: Option<&str>,
+) -> Option<(Rewritten<'t>, usize)> {
+    if Charset::of_sheet(bytes, declared) != Charset::Utf8 {
+        return None;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // The end of a letter is yet to come.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return None,
+    };
+    let end = end_of_rules(text)?;
+    let rewritten = rewrite_bytes(rules, sheet, &bytes[..end], Some(UTF_8));
+    Some((rewritten, end))
+}
+
+/// What the rest of a sheet is declared to be whose beginning was rewritten.
+pub const UTF_8: &str = "utf-8";
 
 /// Rewrites the text of a sheet; `found` is told of each reference, in order.
 pub fn rewrite<'t>(

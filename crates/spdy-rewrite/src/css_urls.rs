@@ -60,6 +60,33 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
     found
 }
 
+/// Where the last rule of `text` ends that is whole whatever follows: what comes before is read the same without what comes
+/// after, and that the same without it. `None` if there is none.
+pub(crate) fn end_of_rules(text: &str) -> Option<usize> {
+    let mut input = ParserInput::new(text);
+    let mut parser = Parser::new(&mut input);
+    let (mut end, mut last, mut is_custom) = (None, None, false);
+    while let Ok(token) = parser.next() {
+        match token {
+            Token::Ident(name) => last = Some(name.starts_with("--")),
+            // What a custom property is given goes on behind a block.
+            Token::Colon => is_custom |= last.take() == Some(true),
+            Token::Semicolon => (is_custom, last) = (false, None),
+            Token::CurlyBracketBlock => {
+                last = None;
+                let _ = parser.parse_nested_block(|_| -> Result<(), ParseError<'_, ()>> { Ok(()) });
+                let at = parser.position().byte_index();
+                // At the end of the text there may be more of it.
+                if at < text.len() && !is_custom {
+                    end = Some(at);
+                }
+            }
+            _ => last = None,
+        }
+    }
+    end
+}
+
 /// Whether there is a parenthesis or an at-rule, without which no URL is named.
 fn may_name(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'(' | b'@'))

@@ -206,6 +206,40 @@ fn any_css() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn a_part_of_a_sheet_ends_where_a_rule_does_that_is_surely_whole() {
+    let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
+    for (text, end) in [
+        ("a{b:c} d", Some(6)),
+        ("a{b:c}", None),
+        ("a{b:c} d{e:f} g{", Some(13)),
+        ("a{b:'}' } x", Some(9)),
+        ("a{b:c /* } */ } /* } */", Some(15)),
+        ("@media x{a{b:c} d{", None),
+        ("@import 'a.css'; @layer b;", None),
+        ("a{b:c} --x:{} d{e:f} g", Some(6)),
+        ("a{b:c} --x:{}; d{e:f} g", Some(21)),
+        ("a{b:c} \\", Some(6)),
+        ("}a{b:c} ", Some(7)),
+    ] {
+        let part = css::rewrite_beginning(&rules(), &sheet, text.as_bytes(), None);
+        assert_eq!(part.map(|(_, end)| end), end, "{text:?}");
+    }
+    // A letter that is cut, and what is no letter, or not of UTF-8.
+    let cut = css::rewrite_beginning(&rules(), &sheet, b"a{b:c} \xc3", None);
+    assert_eq!(cut.map(|(_, end)| end), Some(6));
+    for (bytes, declared) in [
+        (&b"a{b:c} \xff d"[..], None),
+        (b"a{b:c} d", Some("iso-8859-1")),
+        (b"@charset \"shift_jis\"; a{b:c} d", None),
+    ] {
+        assert_eq!(
+            css::rewrite_beginning(&rules(), &sheet, bytes, declared),
+            None
+        );
+    }
+}
+
 proptest! {
     /// Whatever is written in the site's own sheet is not written again.
     #[test]
@@ -237,6 +271,28 @@ proptest! {
             };
             prop_assert_eq!(leads, wanted, "{:?}", before);
         }
+    }
+
+    /// Cut where it may be, wherever its pieces happen to end, a sheet becomes what it becomes whole.
+    #[test]
+    fn a_sheet_in_parts_becomes_what_it_becomes_whole(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
+        let text = texts.join("\n.a{b:url(https://cdn.test/x.png)}\n");
+        let rules = rules();
+        let sheet = Sheet::own(&url("https://www.site.test/css/site.css"));
+        let mut ends: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        ends.sort_unstable();
+        let (mut given, mut held, mut at) = (Vec::new(), Vec::new(), 0);
+        for end in ends {
+            held.extend_from_slice(&text.as_bytes()[at..end]);
+            at = end;
+            if let Some((part, read)) = css::rewrite_beginning(&rules, &sheet, &held, Some(css::UTF_8)) {
+                given.extend_from_slice(&part.body);
+                held.drain(..read);
+            }
+        }
+        held.extend_from_slice(&text.as_bytes()[at..]);
+        given.extend_from_slice(&css::rewrite_bytes(&rules, &sheet, &held, Some(css::UTF_8)).body);
+        prop_assert_eq!(String::from_utf8_lossy(&given), own(&text));
     }
 
     /// A sheet that names nobody's host is the same bytes.

@@ -139,6 +139,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let config = read(args)?;
     let secret = accelerate_setup::secret(&config)?;
     let sites = accelerate_setup::compile(&config, &secret)?;
+    if args.config.is_some() {
+        // For a look at a site of others, by `--origin`, that is how it is meant.
+        accelerate_setup::doubt(&sites, printer);
+    }
     if args.check {
         let names: Vec<_> = sites.names().collect();
         printer.note(format_args!("good: {}", names.join(", ")));
@@ -346,6 +350,7 @@ async fn accelerate(
                 });
                 match renewed {
                     Ok((sites, upstream)) => {
+                        accelerate_setup::doubt(&sites, printer);
                         proxy.replace(sites, upstream);
                         printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
                     }

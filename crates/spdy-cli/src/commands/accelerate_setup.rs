@@ -25,7 +25,7 @@ use spdy_proxy::upstream::Upstream;
 
 use crate::commands::Usage;
 use crate::commands::serve_listen::{self, Door, Listening};
-use crate::printer::{DIM, Printer};
+use crate::printer::{BAD, DIM, Printer};
 
 /// Characters of a token.
 const LEAST_TOKEN: usize = 16;
@@ -43,6 +43,16 @@ pub(super) const RENEWAL: Duration = Duration::from_secs(24 * 60 * 60);
 pub(super) fn compile(config: &Config, secret: &[u8]) -> anyhow::Result<Sites> {
     let sites = Sites::compile(config, secret).map_err(|error| Usage(error.to_string()))?;
     Ok(sites)
+}
+
+/// Tells of what may not be meant.
+pub(super) fn doubt(sites: &Sites, printer: &Printer) {
+    for site in sites.doubtful() {
+        printer.note(format_args!(
+            "{BAD}site {site}{BAD:#}: its origin has a name that is answered for here, and no address: where that name leads back \
+             here, every request ends with 508; say `address`"
+        ));
+    }
 }
 
 /// What capabilities are made with: the operator's, or one that lives as long as the program.
@@ -170,11 +180,10 @@ pub(super) fn upstream(
     let names = Resolver::new(network.clone(), runtime.clone(), names, zones.clone());
     let guarded = GuardedNetwork::with_names(Arc::new(names), network.clone(), rules);
     let guarded: SharedNetwork = Arc::new(guarded);
-    let addresses = sites.addresses().to_vec();
     Ok(Upstream::new(
         config,
         Some(&tls),
-        addresses,
+        sites,
         network,
         guarded,
         runtime,

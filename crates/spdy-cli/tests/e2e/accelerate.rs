@@ -131,6 +131,34 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
     assert!(told.contains("no-such.toml"), "{told}");
 }
 
+#[test]
+fn a_site_that_may_ask_itself_is_told_of_and_one_that_cannot_is_not() {
+    for (site, is_doubtful) in [
+        ("names = ['a.test']\norigin = 'https://a.test'\n", true),
+        (
+            "names = ['a.test', 'b.test']\norigin = 'https://b.test'\nkeep_host = true\n",
+            true,
+        ),
+        (
+            "names = ['a.test']\norigin = 'https://a.test'\naddress = '192.0.2.1'\n",
+            false,
+        ),
+        (
+            "names = ['a.test']\norigin = 'https://b.test'\nkeep_host = true\n",
+            false,
+        ),
+    ] {
+        let (code, told) = check(&format!("[[site]]\n{site}"));
+        assert_eq!(code, 0, "{site}\n{told}");
+        assert!(told.contains("good: a.test"), "{site}\n{told}");
+        assert_eq!(
+            told.contains("site a.test: its origin"),
+            is_doubtful,
+            "{site}\n{told}"
+        );
+    }
+}
+
 /// One that runs, and what it says on stdout, a line of JSON each.
 struct Accelerator {
     child: Child,

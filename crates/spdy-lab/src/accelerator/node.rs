@@ -137,7 +137,7 @@ fn accelerator(
     let upstream = Upstream::new(
         &UpstreamConfig::default(),
         Some(&tls::client(RaceProtocol::H2, options)),
-        seen.sites.addresses().to_vec(),
+        &seen.sites,
         network.clone(),
         network,
         &shared,

@@ -148,15 +148,7 @@ pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
     };
     let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
     let runtime = runtime();
-    let addresses = sites.addresses().to_vec();
-    let upstream = Upstream::new(
-        &config.upstream,
-        None,
-        addresses,
-        network,
-        guarded,
-        &runtime,
-    );
+    let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     Proxy::new(
         sites,
         upstream,

@@ -1,0 +1,112 @@
+//! What browsers say that they take (`Accept`), by browser and kind of thing: so that what is fetched ahead for one is asked for as it
+//! will ask.
+//!
+//! A page is asked for with an `Accept` of its own, which tells nothing of images; and an origin that chooses their format by it would
+//! give another one to us. A browser says the same each time, so what it said last is what it will say next.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use http::{HeaderMap, HeaderValue, header};
+use spdy_rewrite::kind::Kind;
+
+/// Browsers, each with a kind, that are remembered; the one that was learned first is forgotten.
+const REMEMBERED: usize = 1024;
+/// What says of itself or wants more than this, in bytes, is not learned.
+const MAX_BYTES: usize = 512;
+
+/// What each takes.
+#[derive(Debug, Default)]
+pub(crate) struct Accepts(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By what the browser calls itself.
+    by_browser: BTreeMap<(Vec<u8>, Kind), HeaderValue>,
+    order: VecDeque<(Vec<u8>, Kind)>,
+}
+
+impl Accepts {
+    /// A request for a thing of that kind came with these fields.
+    pub(crate) fn learn(&self, fields: &HeaderMap, kind: Kind) {
+        let Some((browser, accept)) = browser(fields).zip(fields.get(header::ACCEPT)) else {
+            return;
+        };
+        if browser.len() > MAX_BYTES || accept.len() > MAX_BYTES {
+            return;
+        }
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (browser.to_vec(), kind);
+        if let Some(known) = table.by_browser.get_mut(&name) {
+            if known != accept {
+                known.clone_from(accept);
+            }
+            return;
+        }
+        if table.order.len() >= REMEMBERED
+            && let Some(first) = table.order.pop_front()
+        {
+            table.by_browser.remove(&first);
+        }
+        table.order.push_back(name.clone());
+        table.by_browser.insert(name, accept.clone());
+    }
+
+    /// What the browser that sent these fields will take for a thing of that kind, if it ever said.
+    pub(crate) fn of(&self, fields: &HeaderMap, kind: Kind) -> Option<HeaderValue> {
+        let name = (browser(fields)?.to_vec(), kind);
+        let table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.by_browser.get(&name).cloned()
+    }
+}
+
+fn browser(fields: &HeaderMap) -> Option<&[u8]> {
+    fields.get(header::USER_AGENT).map(HeaderValue::as_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(browser: &str, accept: &str) -> HeaderMap {
+        let mut fields = HeaderMap::new();
+        fields.insert(header::USER_AGENT, browser.parse().expect("ASCII"));
+        fields.insert(header::ACCEPT, accept.parse().expect("ASCII"));
+        fields
+    }
+
+    #[test]
+    fn what_a_browser_said_last_of_a_kind_is_what_it_takes() {
+        let all = Accepts::default();
+        let browser = said("Browser/1", "image/avif");
+        assert_eq!(all.of(&browser, Kind::Image), None);
+        all.learn(&said("Browser/1", "image/webp"), Kind::Image);
+        all.learn(&browser, Kind::Image);
+        all.learn(&said("Browser/1", "text/css"), Kind::Style);
+        all.learn(&said("Browser/2", "*/*"), Kind::Image);
+        let known = |kind| {
+            all.of(&browser, kind)
+                .map(|value| value.as_bytes().to_vec())
+        };
+        assert_eq!(known(Kind::Image), Some(b"image/avif".to_vec()));
+        assert_eq!(known(Kind::Style), Some(b"text/css".to_vec()));
+        assert_eq!(known(Kind::Font), None);
+    }
+
+    #[test]
+    fn one_too_many_drives_out_the_first_and_what_is_too_long_is_not_learned() {
+        let all = Accepts::default();
+        for browser in 0..=REMEMBERED {
+            all.learn(&said(&format!("Browser/{browser}"), "*/*"), Kind::Image);
+        }
+        let knows = |browser: &str| all.of(&said(browser, ""), Kind::Image).is_some();
+        assert!(!knows("Browser/0") && knows("Browser/1"));
+        assert!(knows(&format!("Browser/{REMEMBERED}")));
+        assert_eq!(all.0.lock().unwrap().by_browser.len(), REMEMBERED);
+        for (browser, accept) in [(MAX_BYTES + 1, 1), (1, MAX_BYTES + 1)] {
+            let fields = said(&"b".repeat(browser), &"a".repeat(accept));
+            all.learn(&fields, Kind::Image);
+            assert_eq!(all.of(&fields, Kind::Image), None);
+        }
+    }
+}

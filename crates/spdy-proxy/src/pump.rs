@@ -1,0 +1,142 @@
+//! A body on its way: from an origin, rewritten if it is to be, into a recording that is read along, and from there into the cache.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_cache::stored::Stored;
+use spdy_rewrite::reference::Reference;
+
+use crate::ahead::{MAX_AHEAD, PageDone};
+use crate::counters::Family;
+use crate::memory::gather;
+use crate::proxy::{Lead, Proxy};
+use crate::purge::Since;
+use crate::recording::Writer;
+use crate::transform::Rewriter;
+use crate::wanted::Wanted;
+
+/// Things that one page names and that are remembered of it.
+const MAX_NAMED: usize = 256;
+
+/// A body on its way from an origin into a recording.
+pub(crate) struct Pump {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) key: spdy_cache::key::Key,
+    /// There if it is to be kept.
+    pub(crate) stored: Option<Arc<Stored>>,
+    /// Lives until it is in the cache, so that nobody fetches it in between.
+    pub(crate) leader: Option<Lead>,
+    pub(crate) rewriter: Rewriter,
+    /// No redirect led to it.
+    pub(crate) is_in_its_place: bool,
+    pub(crate) writer: Writer,
+    pub(crate) since: Since,
+    pub(crate) wanted: Wanted,
+    /// What it named so far, of what is moved or the site's own.
+    pub(crate) named: Vec<Reference>,
+    /// Targets of what was fetched ahead for it.
+    pub(crate) ahead: Vec<String>,
+    /// What rewriting took so far.
+    pub(crate) rewriting: Duration,
+}
+
+impl Pump {
+    /// Brings `body` to whoever reads it, and to the cache.
+    pub(crate) async fn run(mut self, mut body: Body) {
+        let runtime = &self.proxy.runtime;
+        let deadline = runtime.now() + self.proxy.fetch_timeout;
+        let is_kept = self.stored.is_some();
+        let mut patience = is_kept.then(|| runtime.sleep_until(deadline));
+        loop {
+            let frame = std::future::poll_fn(|cx| {
+                if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
+                    return Poll::Ready(Some(frame));
+                }
+                match &mut patience {
+                    Some(patience) => patience.as_mut().poll(cx).map(|()| None),
+                    None => Poll::Pending,
+                }
+            });
+            let Some(frame) = frame.await else {
+                patience = None;
+                self.proxy.counters.count(Family::Limits, "fetch_timeout_s");
+                if self.writer.pass_on().is_err() {
+                    return;
+                }
+                continue;
+            };
+            let mut piece = match frame {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue, // trailers are not kept, and not passed on
+                },
+                Some(Err(error)) => return self.writer.fail(error.to_string()),
+                None => break,
+            };
+            while !piece.is_empty() {
+                let sip = piece.split_to(piece.len().min(self.rewriter.sip()));
+                let began = self.proxy.runtime.now();
+                let text = self.rewriter.write(sip);
+                self.rewriting += self.proxy.runtime.now() - began;
+                let text = match text {
+                    Ok(text) => text,
+                    Err(error) => return self.writer.fail(error.to_string()),
+                };
+                self.look_ahead();
+                if !text.is_empty() && self.writer.write(text).await.is_err() {
+                    return;
+                }
+            }
+        }
+        let (rest, report) = match self.rewriter.finish() {
+            Ok(rest) => rest,
+            Err(error) => return self.writer.fail(error.to_string()),
+        };
+        self.look_ahead();
+        if !rest.is_empty() && self.writer.write(rest).await.is_err() {
+            return;
+        }
+        // Before anybody can have all of it, and name it next.
+        if let Some(became) = self.rewriter.take_became()
+            && let (Some((moved, _)), true) = (&self.wanted.moved, self.is_in_its_place)
+        {
+            let rules = &self.wanted.site.rules;
+            self.proxy.sheets.note(rules, moved.url(), became);
+        }
+        let pieces = self.writer.finish();
+        if let Some(report) = report {
+            let is_shared = self.stored.is_some();
+            let done = PageDone {
+                report,
+                named: &self.named,
+                is_shared,
+                ahead: &self.ahead,
+                rewriting: self.rewriting,
+            };
+            self.proxy.page_done(&self.wanted, done);
+        }
+        if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
+            let body = gather(&pieces);
+            self.proxy.keep(&self.key, &stored, body, self.since);
+        }
+        drop(self.leader);
+    }
+
+    /// Fetches what the text has named since the last time.
+    fn look_ahead(&mut self) {
+        let found = self.rewriter.take_references();
+        if found.is_empty() {
+            return;
+        }
+        let left = MAX_AHEAD.saturating_sub(self.named.len());
+        let ahead = &found[..found.len().min(left)];
+        let begun = self.proxy.look_ahead(&self.wanted, ahead);
+        self.ahead.extend(begun);
+        let room = MAX_NAMED.saturating_sub(self.named.len());
+        self.named.extend(found.into_iter().take(room));
+    }
+}

@@ -1,0 +1,209 @@
+//! The text of a sheet on its way: held until its last byte has come, and then rewritten whole; one that is longer than may be held
+//! is rewritten in parts, each up to the end of a rule.
+//!
+//! ```text
+//! bytes ── coding undone ──▶ held, up to 8 MiB ──▶ rewritten at its end      what became of it is known, and may be pinned
+//!                              │ longer
+//!                              ▼
+//!                            up to its last whole rule ──▶ rewritten, given; and so on
+//!                            no such place, or not UTF-8 ─▶ the rest passes as it came
+//! ```
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use spdy_rewrite::css::{self, Sheet};
+use spdy_rewrite::integrity::Digests;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::rules::Rules;
+
+use crate::coding::{CodingError, Decoder};
+use crate::sheets::Became;
+
+/// The most text of a sheet that is held, bytes.
+const MAX_HELD_BYTES: usize = 8 * 1024 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct SheetText {
+    /// `None` once it has ended.
+    decoder: Option<Decoder>,
+    held: Vec<u8>,
+    most: usize,
+    rules: Arc<Rules>,
+    sheet: Box<Sheet>,
+    charset: Option<String>,
+    far: Far,
+    found: Vec<Reference>,
+    /// There once it is rewritten whole.
+    became: Option<Box<Became>>,
+}
+
+/// How far it was given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Far {
+    /// All of it is held.
+    Nothing,
+    /// Its beginning is gone.
+    Beginning,
+    /// What comes is given as it comes.
+    Passing,
+}
+
+impl SheetText {
+    pub(crate) fn new(
+        decoder: Decoder,
+        rules: &Arc<Rules>,
+        sheet: Box<Sheet>,
+        charset: Option<String>,
+    ) -> Self {
+        Self {
+            decoder: Some(decoder),
+            held: Vec::new(),
+            most: MAX_HELD_BYTES,
+            rules: rules.clone(),
+            sheet,
+            charset,
+            far: Far::Nothing,
+            found: Vec::new(),
+            became: None,
+        }
+    }
+
+    /// Bytes to [`write`](Self::write) at a time.
+    pub(crate) fn sip(&self) -> usize {
+        self.decoder.as_ref().map_or(usize::MAX, Decoder::sip)
+    }
+
+    /// What can be given by now.
+    pub(crate) fn write(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(Bytes::new());
+        };
+        let text = decoder.write(piece)?;
+        Ok(self.take(text))
+    }
+
+    fn take(&mut self, text: Vec<u8>) -> Bytes {
+        if self.far == Far::Passing {
+            return text.into();
+        }
+        self.held.extend(text);
+        if self.held.len() <= self.most {
+            return Bytes::new();
+        }
+        let (rules, charset) = (&self.rules, self.charset.as_deref());
+        let beginning = css::rewrite_beginning(rules, &self.sheet, &self.held, charset);
+        // What is left is looked through again with what comes: so each part must be worth it.
+        match beginning.filter(|(_, read)| *read >= self.most / 2) {
+            Some((beginning, read)) => {
+                self.found.extend(beginning.references);
+                let given = beginning.body.into_owned().into();
+                self.held.drain(..read);
+                self.charset = Some(css::UTF_8.to_owned());
+                self.far = Far::Beginning;
+                given
+            }
+            None => {
+                self.far = Far::Passing;
+                std::mem::take(&mut self.held).into()
+            }
+        }
+    }
+
+    /// What is left at the end.
+    pub(crate) fn finish(&mut self) -> Result<Bytes, CodingError> {
+        let Some(decoder) = self.decoder.take() else {
+            return Ok(Bytes::new());
+        };
+        let rest = decoder.finish()?;
+        let mut given = Vec::from(self.take(rest));
+        if self.far == Far::Passing {
+            return Ok(given.into());
+        }
+        let (rules, charset) = (&self.rules, self.charset.as_deref());
+        let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
+        self.found.extend(end.references);
+        if self.far == Far::Nothing {
+            let served = Digests::of(&end.body);
+            let original = match &end.body {
+                Cow::Borrowed(_) => served.clone(),
+                Cow::Owned(_) => Digests::of(&self.held),
+            };
+            self.became = Some(Box::new(Became { original, served }));
+        }
+        given.extend_from_slice(&end.body);
+        Ok(given.into())
+    }
+
+    /// What became of it, if it was rewritten whole.
+    pub(crate) fn take_became(&mut self) -> Option<Became> {
+        self.became.take().map(|became| *became)
+    }
+
+    /// What was named since this was last asked.
+    pub(crate) fn take_references(&mut self) -> Vec<Reference> {
+        std::mem::take(&mut self.found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_rewrite::config::Config;
+    use url::Url;
+
+    use super::*;
+    use crate::coding::Coding;
+
+    const RULE: &str = ".a { background: url(https://cdn.test/a.png) }\n";
+
+    /// What a sheet becomes of which 1000 bytes are held, and its references.
+    fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
+        let site = Url::parse("https://www.site.test/").expect("a URL");
+        let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": ["image"] }] });
+        let config: Config = serde_json::from_value(host).expect("rules");
+        let rules = Arc::new(Rules::compile(&site, &config, None).expect("good rules"));
+        let sheet = Box::new(Sheet::own(&site));
+        let decoder = Decoder::new(Coding::Identity, 1 << 20);
+        let mut of = SheetText {
+            most: 1000,
+            ..SheetText::new(decoder, &rules, sheet, charset.map(str::to_owned))
+        };
+        let mut given = Vec::new();
+        for piece in text.chunks(333) {
+            given.extend_from_slice(&of.write(piece).expect("no coding"));
+            assert!(of.held.len() <= 1000, "{} bytes are held", of.held.len());
+        }
+        given.extend_from_slice(&of.finish().expect("no coding"));
+        let named = of.take_references().len();
+        (given, named, of.take_became().is_some())
+    }
+
+    #[test]
+    fn a_sheet_longer_than_may_be_held_is_rewritten_in_parts() {
+        for (rules, became) in [(2, true), (20, true), (100, false)] {
+            let text = RULE.repeat(rules);
+            let want = text.replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
+            let (given, named, is_known) = rewritten(text.as_bytes(), None);
+            assert_eq!(String::from_utf8_lossy(&given), want);
+            assert_eq!((named, is_known), (rules, became), "{rules} rules");
+        }
+    }
+
+    #[test]
+    fn where_a_long_sheet_has_no_rule_s_end_the_rest_passes_as_it_came() {
+        let long = format!("{}@media all {{ {} }}", RULE.repeat(15), RULE.repeat(100));
+        let (given, named, _) = rewritten(long.as_bytes(), None);
+        let (begun, rest) = (15 * RULE.len(), &long[15 * RULE.len()..]);
+        let want = long[..begun].replace("https://cdn.test", "/.spdy/1/-/s/cdn.test");
+        assert_eq!(String::from_utf8_lossy(&given), want + rest);
+        assert_eq!(named, 15);
+        // And all of it where a letter of another encoding could look like anything.
+        let text = RULE.repeat(100);
+        let (given, named, _) = rewritten(text.as_bytes(), Some("shift_jis"));
+        assert_eq!(
+            (String::from_utf8_lossy(&given).as_ref(), named),
+            (&text[..], 0)
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! What is fetched before it is asked for: as it will be asked for, and not where that is of no use.
+
+mod support;
+
+use spdy_proxy::counters::Family;
+use spdy_proxy::proxy::Proxy;
+use support::{Origin, accelerator, accelerator_of, answer, get};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const BROWSER: (&str, &str) = ("user-agent", "Browser/1");
+const IMAGE: [(&str, &str); 3] = [
+    BROWSER,
+    ("accept", "image/avif,image/webp,*/*"),
+    ("sec-fetch-dest", "image"),
+];
+const PAGE: [(&str, &str); 3] = [
+    BROWSER,
+    ("accept", "text/html,image/avif,*/*;q=0.8"),
+    ("sec-fetch-dest", "document"),
+];
+
+fn ahead(proxy: &Proxy, what: &str) -> u64 {
+    let all = proxy.counters.of(Family::Ahead);
+    let found = all.iter().find(|(label, _)| *label == what);
+    found.map_or(0, |(_, count)| *count)
+}
+
+/// A site whose page, which is for one alone, names `names`; images are in a format that was wanted.
+fn origin(names: &'static [&'static str]) -> Origin {
+    Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let accept = request.headers().get("accept");
+        let accept = accept.map_or("", |accept| accept.to_str().expect("ASCII"));
+        let takes_avif = accept.contains("image/avif");
+        let image = ("content-type", "image/png");
+        std::future::ready(match request.uri().path() {
+            "/" => {
+                let text: String = names
+                    .iter()
+                    .map(|name| format!("<img src={name}>"))
+                    .collect();
+                answer(
+                    &[("content-type", "text/html"), ("cache-control", "private")],
+                    text,
+                )
+            }
+            "/nobodys.png" => answer(&[image, ("cache-control", "no-store")], "x"),
+            "/stale.png" => answer(&[image, ("cache-control", "max-age=0")], "x"),
+            _ => answer(
+                &[image, FRESH, ("vary", "accept")],
+                if takes_avif { "avif" } else { "png" },
+            ),
+        })
+    })
+}
+
+#[tokio::test]
+async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
+    let origin = origin(&["/a.png", "/b.png"]);
+    let proxy = accelerator(&origin, "");
+    // Nobody knows yet what it takes.
+    get(&proxy, "/", &PAGE).await;
+    while ahead(&proxy, "fetched") < 2 || origin.times("/a.png") + origin.times("/b.png") < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!origin.fields("/a.png").contains_key("accept"));
+    assert_eq!(get(&proxy, "/a.png", &IMAGE).await.text(), "avif");
+    assert_eq!(
+        origin.times("/a.png"),
+        2,
+        "another format was fetched ahead"
+    );
+
+    // Now it is known, and for another page it is fetched as it is wanted.
+    let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
+    proxy.purge(&purge).expect("it is a site");
+    get(&proxy, "/", &PAGE).await;
+    while origin.times("/a.png") < 3 || origin.times("/b.png") < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(origin.fields("/b.png")["accept"], IMAGE[1].1);
+    for name in ["/a.png", "/b.png"] {
+        assert_eq!(get(&proxy, name, &IMAGE).await.text(), "avif");
+    }
+    assert_eq!((origin.times("/a.png"), origin.times("/b.png")), (3, 2));
+    // What a page takes is not what an image of it is asked for with.
+    let other = [("user-agent", "Browser/2"), PAGE[1], PAGE[2]];
+    get(&proxy, "/", &other).await;
+    while origin.times("/a.png") < 4 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!origin.fields("/a.png").contains_key("accept"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_when_it_is_asked_for_is_fetched_ahead_once_and_not_again() {
+    let names = &[
+        "/nobodys.png",
+        "/stale.png",
+        "/good.png",
+        "http://gone.test:1/x.png",
+    ];
+    let origin = origin(names);
+    let address = origin.address;
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [1]\nresolve = {{ 'gone.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{address}'\n\
+         [[site.rewrite.hosts]]\nhost = 'gone.test:1'\nscheme = 'http'\nkinds = ['image']\n"
+    ));
+    get(&proxy, "/", &[]).await;
+    while ahead(&proxy, "fetched") < 4 {
+        tokio::task::yield_now().await;
+    }
+    // Until the last of them is known to be of no use a page may have it fetched once more.
+    while ahead(&proxy, "futile") == 0 {
+        get(&proxy, "/", &[]).await;
+    }
+    while ahead(&proxy, "futile") < 100 {
+        get(&proxy, "/", &[]).await;
+    }
+    let fetched = ahead(&proxy, "fetched");
+    assert!(fetched <= 8, "{fetched}");
+    assert_eq!(origin.times("/good.png"), 1);
+    assert!(origin.times("/nobodys.png") <= 2 && origin.times("/stale.png") == 1);
+    assert!(origin.times("/") > 20, "{:?}", origin.asked());
+}
