@@ -19,7 +19,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
@@ -71,6 +71,8 @@ struct Shared {
     max_bytes: u64,
     index: Mutex<Index>,
     waiting_bytes: AtomicU64,
+    /// The last object was not written, since the disk did not take it: said once, until one is again.
+    is_failing: AtomicBool,
     counters: DiskCounters,
 }
 
@@ -113,6 +115,7 @@ impl Disk {
             max_bytes,
             index: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
             counters: DiskCounters::default(),
         });
         let lock = File::create(folder.join("lock"))?;
@@ -363,9 +366,7 @@ impl Shared {
                     Err(_) => &self.counters.unwritten,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
-                if let Err(error) = written {
-                    tracing::warn!(%error, "not kept on the disk");
-                }
+                self.tell(written);
             }
             Change::Remove(names) => names.iter().for_each(|name| self.unlink(name)),
             Change::Forget(key, name) => {
@@ -376,6 +377,25 @@ impl Shared {
                 // Who asked may be gone.
                 let _ = done.send(());
             }
+        }
+    }
+
+    /// Says that the disk takes nothing any more, or takes something again: not of each object, of which there may be thousands a
+    /// second.
+    fn tell(&self, written: io::Result<()>) {
+        match written {
+            Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
+                tracing::warn!(folder = %self.folder.display(), "the disk of the cache takes objects again");
+            }
+            Ok(()) => {}
+            // Ours: of this object alone.
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                tracing::debug!(%error, "not kept on the disk");
+            }
+            Err(error) if !self.is_failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, folder = %self.folder.display(), "the disk of the cache takes no more; memory goes on");
+            }
+            Err(error) => tracing::debug!(%error, "not kept on the disk"),
         }
     }
 

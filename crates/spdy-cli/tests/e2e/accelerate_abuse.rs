@@ -12,9 +12,9 @@ use crate::support::raw_client::Got;
 
 #[path = "../../../spdy-rewrite/tests/support/corpus.rs"]
 #[allow(dead_code, reason = "the corpus has more words than are spoken here")]
-mod corpus;
+pub(crate) mod corpus;
 
-const SITE: &str = "www.site.test";
+pub(crate) const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.test";
 
 /// Where the canary sits: loopback, so denied unless it is listed.
@@ -166,14 +166,14 @@ fn answer(asked: &Asked, places: &Places, locations: &[String]) -> Vec<Step> {
 }
 
 /// The program, its origins, and the canary.
-struct Scene {
+pub(crate) struct Scene {
     canary: Canary,
-    origins: Origins,
-    program: Accelerated,
+    pub(crate) origins: Origins,
+    pub(crate) program: Accelerated,
     locations: Vec<String>,
 }
 
-fn scene() -> Scene {
+pub(crate) fn scene() -> Scene {
     let canary = Canary::sit();
     let told = canary.address;
     let origins = Origins::start(&[(SITE, "http"), (CDN, "https")], move |asked, places| {
@@ -219,6 +219,7 @@ fn scene() -> Scene {
                 rebound.collect::<String>()
             ),
             tls: Some(own),
+            has_http3: true,
         },
     );
     let locations = places_to_be_sent(canary.address, cdn);
@@ -244,7 +245,7 @@ impl Scene {
     }
 
     /// It still does what it is there for, and the canary heard nothing.
-    fn is_well(&self) {
+    pub(crate) fn is_well(&self) {
         let got = self.get(&self.moved("/a.png"), "");
         assert_eq!(
             (got.status, got.text()),

@@ -10,6 +10,8 @@ mod accelerate_abuse;
 mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
+mod accelerate_endures;
+mod accelerate_protocols;
 mod accelerate_schema;
 mod accelerate_shared;
 mod bench;

@@ -18,16 +18,17 @@ use crate::support::echo_origin::EchoOrigin;
 /// Longer than anything takes here: who waits so long waits for bytes that never come.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// What follows each case on its connection.
-const AFTER: &[u8] = b"GET /after HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+pub(crate) const AFTER: &[u8] =
+    b"GET /after HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
 
 /// The origin, and the accelerator in front of it.
-struct Stage {
-    origin: EchoOrigin,
-    accelerator: Accelerator,
+pub(crate) struct Stage {
+    pub(crate) origin: EchoOrigin,
+    pub(crate) accelerator: Accelerator,
 }
 
 impl Stage {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let origin = EchoOrigin::start("max-age=60", Duration::ZERO);
         let accelerator = Accelerator::start(&format!(
             r#"
@@ -47,7 +48,7 @@ impl Stage {
     }
 
     /// What a client gets that sends `bytes` on a connection of its own: a status or an echo for each answer.
-    fn ask(&self, bytes: &[u8]) -> Vec<String> {
+    pub(crate) fn ask(&self, bytes: &[u8]) -> Vec<String> {
         let got = exchange(self.accelerator.plain(), bytes);
         let host = format!(" of {}", self.origin.address);
         let answers = answers(&got).into_iter();
@@ -98,7 +99,7 @@ fn post(fields: &str, body: &str) -> Vec<u8> {
 }
 
 /// A request that nobody sent.
-const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: site.test\r\n\r\n";
+pub(crate) const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: site.test\r\n\r\n";
 
 /// A request, and what its client gets.
 struct Case {
@@ -375,71 +376,73 @@ fn no_request_line_and_no_host_has_two_readings() {
     hold(&cases);
 }
 
+/// Paths that somebody might take for `/secret`, or for each other.
+pub(crate) const PATHS: [&str; 60] = [
+    "/",
+    "//",
+    "///",
+    "/.",
+    "/./",
+    "/..",
+    "/../secret",
+    "/a/../secret",
+    "/a/./secret",
+    "//secret",
+    "/secret/",
+    "/secret//",
+    "/secret/.",
+    "/SECRET",
+    "/secret?",
+    "/secret??",
+    "/secret?a",
+    "/secret?a=",
+    "/secret?a=1&b=2",
+    "/secret?b=2&a=1",
+    "/secret;a.css",
+    "/secret;jsessionid=1",
+    "/secret/x.css",
+    "/secret%2fx.css",
+    "/secret%2Fx.css",
+    "/a%2f..%2fsecret",
+    "/a/%2e%2e/secret",
+    "/a/%2E%2E/secret",
+    "/%73ecret",
+    "/secret%00.css",
+    "/secret%0a.css",
+    "/secret%0d%0aX: y",
+    "/secret%23.css",
+    "/secret%3f.css",
+    "/secret%3F.css",
+    "/secret%252fx.css",
+    "/secret\\x.css",
+    "/a/..\\secret",
+    "/secret%5cx.css",
+    "/secret%",
+    "/secret%zz",
+    "/secret%u002f",
+    "/secret+x",
+    "/secret%20x",
+    "/secret,a",
+    "/secret:80",
+    "/secret@site.test",
+    "/http://other.test/secret",
+    "/secret|a",
+    "/secret\"a\"",
+    "/secret<a>",
+    "/secret{a}",
+    "/secret^",
+    "/secret`",
+    "/.spdy",
+    "/.spdy/",
+    "/.spdy/1/-/s/other.test/a",
+    "/%2espdy/1/-/s/other.test/a",
+    "//.spdy/1/-/s/other.test/a",
+    "/a/../.spdy/1/-/s/other.test/a",
+];
+
 /// Whatever two programs may take for one path, the cache does not: what is asked for, kept and sent on are the same bytes.
 #[test]
 fn no_path_is_taken_for_another() {
-    let targets = [
-        "/",
-        "//",
-        "///",
-        "/.",
-        "/./",
-        "/..",
-        "/../secret",
-        "/a/../secret",
-        "/a/./secret",
-        "//secret",
-        "/secret/",
-        "/secret//",
-        "/secret/.",
-        "/SECRET",
-        "/secret?",
-        "/secret??",
-        "/secret?a",
-        "/secret?a=",
-        "/secret?a=1&b=2",
-        "/secret?b=2&a=1",
-        "/secret;a.css",
-        "/secret;jsessionid=1",
-        "/secret/x.css",
-        "/secret%2fx.css",
-        "/secret%2Fx.css",
-        "/a%2f..%2fsecret",
-        "/a/%2e%2e/secret",
-        "/a/%2E%2E/secret",
-        "/%73ecret",
-        "/secret%00.css",
-        "/secret%0a.css",
-        "/secret%0d%0aX: y",
-        "/secret%23.css",
-        "/secret%3f.css",
-        "/secret%3F.css",
-        "/secret%252fx.css",
-        "/secret\\x.css",
-        "/a/..\\secret",
-        "/secret%5cx.css",
-        "/secret%",
-        "/secret%zz",
-        "/secret%u002f",
-        "/secret+x",
-        "/secret%20x",
-        "/secret,a",
-        "/secret:80",
-        "/secret@site.test",
-        "/http://other.test/secret",
-        "/secret|a",
-        "/secret\"a\"",
-        "/secret<a>",
-        "/secret{a}",
-        "/secret^",
-        "/secret`",
-        "/.spdy",
-        "/.spdy/",
-        "/.spdy/1/-/s/other.test/a",
-        "/%2espdy/1/-/s/other.test/a",
-        "//.spdy/1/-/s/other.test/a",
-        "/a/../.spdy/1/-/s/other.test/a",
-    ];
     let stage = Stage::start();
     let ask = |target: &str| {
         let request =
@@ -449,7 +452,7 @@ fn no_path_is_taken_for_another() {
     // Twice: what was kept is under the name that it was asked by.
     for _ in 0..2 {
         assert_eq!(ask("/secret"), ["GET /secret, 0 bytes"]);
-        for target in targets {
+        for target in PATHS {
             let got = ask(target);
             let own = format!("GET {target}, 0 bytes");
             let refused = got == ["400"] || got == ["404"];
@@ -524,7 +527,7 @@ fn hold(cases: &[Case]) {
 }
 
 /// No head that the origin read can be read another way, and none was smuggled.
-fn assert_origin_had_one_reading(stage: &Stage) {
+pub(crate) fn assert_origin_had_one_reading(stage: &Stage) {
     for asked in stage.origin.asked() {
         let head = asked.head.escape_ascii();
         assert!(!asked.target().contains("smuggled"), "{head}");

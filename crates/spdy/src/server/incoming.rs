@@ -161,8 +161,11 @@ impl Incoming {
             if LengthCheck::of(&head.headers).received(0, true).is_err() {
                 stream
                     .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
+                // Who reads it is told, as where some of it came: it is not the empty body that somebody meant.
+                Body::received(ReceiveBody::new(stream.clone()))
+            } else {
+                Body::empty()
             }
-            Body::empty()
         } else {
             // A tunnel has no length.
             let length = if head.method == Method::CONNECT {

@@ -21,6 +21,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) upstream: &'a str,
     /// Keys above all tables.
     pub(crate) top: &'a str,
+    /// HTTP/3 is spoken as well.
+    pub(crate) has_http3: bool,
     /// Where TLS is listened for; a free port of 127.0.0.1 if nothing is said.
     pub(crate) tls: Option<SocketAddr>,
 }
@@ -32,9 +34,13 @@ impl Accelerated {
         let (name, address) = origins.places.all().next().expect("the site's origin");
         let tls = setting.tls.unwrap_or(([127, 0, 0, 1], 0).into());
         let mut config = format!(
-            "{}\n[listen]\ntls = ['{tls}']\nplain = ['127.0.0.1:0']\nprotocols = ['spdy/3.1', 'h2', 'http/1.1']\n[tls]\ncertificate = {}\nkey = {}\n\
+            "{}\n[listen]\ntls = ['{tls}']\nplain = ['127.0.0.1:0']\nprotocols = [{}]\n[tls]\ncertificate = {}\nkey = {}\n\
              [upstream]\nauthorities = [{}]\n{}\n",
             setting.top,
+            match setting.has_http3 {
+                true => "'spdy/3.1', 'h3', 'h2', 'http/1.1'",
+                false => "'spdy/3.1', 'h2', 'http/1.1'",
+            },
             path("chain.pem"),
             path("key.pem"),
             path("authority.pem"),
@@ -65,6 +71,11 @@ impl Accelerated {
             .find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
         Some(kib << 10)
+    }
+
+    /// The door of plain connections.
+    pub(crate) fn plain(&self) -> SocketAddr {
+        self.program.plain()
     }
 
     /// Sends `bytes` without TLS, and reads the answer.

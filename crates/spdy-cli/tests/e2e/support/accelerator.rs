@@ -1,7 +1,9 @@
 //! `spdy accelerate` on free ports of loopback.
 
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 
 use super::program::{From, Running, address_after, spdy};
 
@@ -16,10 +18,24 @@ pub(crate) struct Accelerator {
 impl Accelerator {
     /// Starts it with `config`, whose listeners have port 0.
     pub(crate) fn start(config: &str) -> Self {
+        Self::start_under(&[], config)
+    }
+
+    /// The same, with the words of the command line behind those of `wrapper`, which becomes the program.
+    pub(crate) fn start_under(wrapper: &[&OsStr], config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let path = folder.path().join("site.toml");
         std::fs::write(&path, config).expect("the folder of a test can be written to");
-        let mut command = spdy(&["accelerate"]);
+        let program = spdy(&["accelerate"]);
+        let mut command = match wrapper {
+            [] => program,
+            [first, rest @ ..] => {
+                let mut wrapped = Command::new(first);
+                wrapped.args(rest).arg(program.get_program());
+                wrapped.args(program.get_args()).env_remove("SPDY_LOG");
+                wrapped
+            }
+        };
         command
             .arg(&path)
             .arg("--write-ca")
@@ -37,6 +53,26 @@ impl Accelerator {
             doors,
             folder,
         }
+    }
+
+    /// The first line that holds `words`, once it has said it.
+    pub(crate) fn line_with(&self, words: &str) -> String {
+        self.running.line_with(words)
+    }
+
+    /// The operator's door.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        let line = self.line_with("the operator's door is");
+        address_after(&line, "http://").expect("it is an address")
+    }
+
+    /// Writes another configuration, and asks for it to be read.
+    pub(crate) fn reload(&self, config: &str) {
+        let path = self.folder.path().join("site.toml");
+        std::fs::write(path, config).expect("the folder of a test can be written to");
+        let id = self.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &id]).status();
+        assert!(sent.expect("there is a kill").success());
     }
 
     /// The number that the system knows it by.

@@ -17,5 +17,6 @@ pub(crate) mod pictures;
 pub(crate) mod postgres;
 pub(crate) mod program;
 pub(crate) mod raw_client;
+pub(crate) mod raw_frames;
 pub(crate) mod raw_origin;
 pub(crate) mod site;

@@ -4,12 +4,15 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a program may take to say that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Lines that are remembered of a program that runs.
+const MOST_LINES: usize = 10_000;
 
 /// The program, with `arguments`.
 pub(crate) fn spdy(arguments: &[&str]) -> Command {
@@ -42,6 +45,7 @@ pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
 /// A program that runs until the test lets go of it.
 pub(crate) struct Running {
     child: Child,
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Drop for Running {
@@ -55,6 +59,21 @@ impl Running {
     /// The number that the system knows it by.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The first line that holds `words`, once it has said it.
+    pub(crate) fn line_with(&self, words: &str) -> String {
+        let began = Instant::now();
+        loop {
+            {
+                let said = self.said.lock().expect("nobody panicked");
+                if let Some(line) = said.iter().find(|line| line.contains(words)) {
+                    return line.clone();
+                }
+                assert!(began.elapsed() < READY_WITHIN, "no {words:?} in {said:#?}");
+            }
+            thread::yield_now();
+        }
     }
 
     /// Starts `command` and reads lines of `from` until `ready` finds in them what it wants.
@@ -75,11 +94,18 @@ impl Running {
             From::Stdout => Box::new(child.stdout.take().expect("it is piped")),
             From::Stderr => Box::new(child.stderr.take().expect("it is piped")),
         };
-        let running = Self { child };
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let heard = said.clone();
+        let running = Self { child, said };
         let (sender, receiver) = mpsc::channel();
         // Reads to the end, long after readiness: a full pipe would stop the program.
         thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
+                let mut said = heard.lock().expect("nobody panicked");
+                if said.len() < MOST_LINES {
+                    said.push(line.clone());
+                }
+                drop(said);
                 let _ = sender.send(line);
             }
         });

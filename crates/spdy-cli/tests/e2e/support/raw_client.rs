@@ -13,12 +13,17 @@ pub(crate) struct Going(TcpStream);
 impl Going {
     /// Sends `bytes` to `server`.
     pub(crate) fn begin(server: SocketAddr, bytes: &[u8]) -> Self {
-        let mut socket = TcpStream::connect(server).expect("it listens");
+        Self::try_begin(server, bytes).expect("it listens")
+    }
+
+    /// The same, to a server that may be gone.
+    pub(crate) fn try_begin(server: SocketAddr, bytes: &[u8]) -> std::io::Result<Self> {
+        let mut socket = TcpStream::connect(server)?;
         let patience = Some(Duration::from_secs(30));
-        socket.set_read_timeout(patience).expect("a setting");
+        socket.set_read_timeout(patience)?;
         // An answer may come, and the connection end, before all of it is sent.
         let _ = socket.write_all(bytes);
-        Self(socket)
+        Ok(Self(socket))
     }
 
     /// The first answer as far as it comes, or its first `most` bytes.

@@ -1,0 +1,223 @@
+//! A client of HTTP/2 and SPDY/3.1 without TLS that writes whatever it is given into fields, and reads the status of the answer.
+//!
+//! HPACK is written as literals without indexing or Huffman code; of what is read only `:status` is decoded, which is the first field.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::data::Data;
+use spdy_frame::decoder::{Decoder, Limits};
+use spdy_frame::frame::Frame;
+use spdy_frame::header_block::{BlockLimits, HeaderBlock};
+use spdy_frame::inflate::Inflater;
+use spdy_frame::priority::Priority;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::syn_stream::SynStream;
+use spdy_frame::version::Version;
+
+/// Longer than anything takes here.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Name and value.
+pub(crate) type Fields<'a> = &'a [(&'a str, &'a [u8])];
+
+/// Gives the status once it is there in the bytes so far, or `None` in its place once there will be none.
+type Reader = Box<dyn FnMut(&mut BytesMut) -> Option<Option<u16>>>;
+
+/// Who frames it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Framed {
+    Http2,
+    Spdy,
+}
+
+impl Framed {
+    pub(crate) const ALL: [Self; 2] = [Self::Http2, Self::Spdy];
+
+    /// Sends a request of these fields, pseudo-fields among them as HTTP/2 names them, on a connection of its own. The status of the
+    /// answer, or `None` if there is none: the stream or the connection was ended.
+    pub(crate) fn ask(
+        self,
+        to: SocketAddr,
+        fields: Fields<'_>,
+        body: Option<&[u8]>,
+    ) -> Option<u16> {
+        let mut socket = TcpStream::connect(to).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a setting");
+        let request = match self {
+            Self::Http2 => http2(fields, body),
+            Self::Spdy => spdy(fields, body),
+        };
+        // Who refuses the beginning need not read the rest.
+        let _ = socket.write_all(&request);
+        let mut got = BytesMut::new();
+        let mut reader: Reader = match self {
+            Self::Http2 => Box::new(read_http2),
+            Self::Spdy => Box::new(read_spdy()),
+        };
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            if let Some(answer) = reader(&mut got) {
+                return answer;
+            }
+            match socket.read(&mut piece) {
+                Ok(len @ 1..) => got.extend_from_slice(&piece[..len]),
+                Ok(0) => return None,
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Err(error) => panic!("{self:?}: {error}, for {fields:?}"),
+            }
+        }
+    }
+}
+
+fn http2_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+    let len = u32::try_from(payload.len())
+        .expect("a short payload")
+        .to_be_bytes();
+    out.extend_from_slice(&len[1..]);
+    out.extend_from_slice(&[kind, flags]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.extend_from_slice(payload);
+}
+
+fn http2(fields: Fields<'_>, body: Option<&[u8]>) -> Vec<u8> {
+    let mut block = Vec::new();
+    let string = |out: &mut Vec<u8>, bytes: &[u8]| {
+        match bytes.len() {
+            len @ ..127 => out.push(len as u8),
+            len => {
+                out.push(127);
+                let mut rest = len - 127;
+                while rest >= 128 {
+                    out.push((rest % 128) as u8 | 128);
+                    rest /= 128;
+                }
+                out.push(rest as u8);
+            }
+        }
+        out.extend_from_slice(bytes);
+    };
+    for (name, value) in fields {
+        block.push(0);
+        string(&mut block, name.as_bytes());
+        string(&mut block, value);
+    }
+    let mut out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    http2_frame(&mut out, 4, 0, 0, &[]);
+    http2_frame(&mut out, 1, 4 | u8::from(body.is_none()), 1, &block);
+    if let Some(body) = body {
+        http2_frame(&mut out, 0, 1, 1, body);
+    }
+    out
+}
+
+fn read_http2(got: &mut BytesMut) -> Option<Option<u16>> {
+    while got.len() >= 9 {
+        let len = u32::from_be_bytes([0, got[0], got[1], got[2]]) as usize;
+        if got.len() < 9 + len {
+            return None;
+        }
+        let frame = got.split_to(9 + len);
+        match frame[3] {
+            1 => return Some(Some(http2_status(&frame[9..]))),
+            3 | 7 => return Some(None),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `:status` at the beginning of a block: of the static table, or a literal.
+fn http2_status(block: &[u8]) -> u16 {
+    let block = match block {
+        // The size of the dynamic table.
+        [0x20..=0x3f, rest @ ..] => rest,
+        _ => block,
+    };
+    match block {
+        [index @ 0x88..=0x8e, ..] => [200, 204, 206, 304, 400, 404, 500][usize::from(index - 0x88)],
+        [0x08 | 0x18 | 0x48, len, text @ ..] if len & 0x80 == 0 => {
+            let text = std::str::from_utf8(&text[..usize::from(*len)]);
+            text.ok()
+                .and_then(|text| text.parse().ok())
+                .expect("a status")
+        }
+        [0x08 | 0x18 | 0x48, _, text @ ..] => {
+            // Of the Huffman code digits have five bits or six (RFC 7541 Appendix B).
+            let bits = text
+                .iter()
+                .take(3)
+                .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+            let (mut left, mut status) = (24, 0);
+            for _ in 0..3 {
+                let five = bits >> (left - 5) & 0x1f;
+                let digit = match five {
+                    0..=2 => {
+                        left -= 5;
+                        five
+                    }
+                    _ => {
+                        left -= 6;
+                        (bits >> left & 0x3f) - 0x19 + 3
+                    }
+                };
+                status = status * 10 + digit as u16;
+            }
+            status
+        }
+        _ => panic!("no :status in {block:02x?}"),
+    }
+}
+
+fn spdy(fields: Fields<'_>, body: Option<&[u8]>) -> Vec<u8> {
+    let mut block = HeaderBlock::new();
+    block.push(":version", "HTTP/1.1");
+    for (name, value) in fields {
+        block.push(if *name == ":authority" { ":host" } else { name }, value);
+    }
+    let (mut compressed, mut out) = (BytesMut::new(), BytesMut::new());
+    Deflater::new(Version::V31, Compression::default()).deflate(&block, &mut compressed);
+    let stream_id = StreamId::new(1);
+    SynStream {
+        stream_id,
+        associated_to: StreamId::ZERO,
+        priority: Priority::HIGHEST,
+        fin: body.is_none(),
+        unidirectional: false,
+        block: compressed.freeze(),
+    }
+    .encode(Version::V31, &mut out);
+    if let Some(body) = body {
+        Data {
+            stream_id,
+            payload: Bytes::copy_from_slice(body),
+            fin: true,
+        }
+        .encode(&mut out);
+    }
+    out.to_vec()
+}
+
+fn read_spdy() -> impl FnMut(&mut BytesMut) -> Option<Option<u16>> {
+    let mut decoder = Decoder::new(Version::V31, Limits::default());
+    let mut inflater = Inflater::new(Version::V31, BlockLimits::default());
+    move |got| {
+        while let Some(frame) = decoder.decode(got).expect("it writes frames") {
+            match frame {
+                Frame::SynReply(reply) => {
+                    let block = inflater.inflate(&reply.block).expect("it compresses");
+                    let headers = block.headers.expect("they are headers");
+                    let status = headers.value(":status").expect("there is one");
+                    let status = String::from_utf8_lossy(&status[..3]).parse();
+                    return Some(Some(status.expect("a status")));
+                }
+                Frame::RstStream(_) | Frame::GoAway(_) => return Some(None),
+                _ => {}
+            }
+        }
+        None
+    }
+}
