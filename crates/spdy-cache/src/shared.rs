@@ -46,8 +46,17 @@ impl Meant {
     #[must_use]
     pub fn is_of(&self, key: &Key, headers: &HeaderMap) -> bool {
         match self {
+            Self::Prefix(_) => self.is_of_tagged(key, &[]),
+            Self::Tag(_) => self.is_of_tagged(key, &tags::of_answer(key, headers)),
+        }
+    }
+
+    /// Whether it means what has these tags, under `key`: where one answer is held against many purges.
+    #[must_use]
+    pub fn is_of_tagged(&self, key: &Key, tags: &[Tag]) -> bool {
+        match self {
             Self::Prefix(prefix) => key.as_bytes().starts_with(prefix),
-            Self::Tag(tag) => tags::of_answer(key, headers).contains(tag),
+            Self::Tag(tag) => tags.contains(tag),
         }
     }
 }

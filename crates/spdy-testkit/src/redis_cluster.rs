@@ -6,14 +6,14 @@
 //!  node 2   slots 10923 … 16383     no replicas: what a node has is gone with it
 //! ```
 //!
-//! The address is made of this process's number, so that nobody else takes the port of a node that is away. Nothing is
-//! written to a disk but which node has which slots.
+//! The address is no other cluster's, of this process or another, so that nobody takes the port of a node that is away: who has
+//! it holds one port of it, which none of its nodes takes. Nothing is written to a disk but which node has which slots.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,8 +27,11 @@ const SLOTS: [(u16, u16); NODES] = [(0, 5460), (5461, 10_922), (10_923, 16_383)]
 /// How long anything may take on a machine that has much else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So many clusters of this process so far.
-static CLUSTERS: AtomicU8 = AtomicU8::new(0);
+/// Addresses that this process has tried so far.
+static TRIED: AtomicU32 = AtomicU32::new(0);
+
+/// The port that says that an address is taken. Below those that are given to whoever wants any.
+const HELD_PORT: u16 = 16_379;
 
 /// Files of PEM, where the nodes are to speak TLS.
 #[derive(Clone, Debug)]
@@ -53,6 +56,8 @@ pub struct RedisCluster {
     folder: tempfile::TempDir,
     tls: Option<Tls>,
     nodes: Vec<Node>,
+    /// For as long as the address is wanted.
+    _held: TcpListener,
 }
 
 #[derive(Debug)]
@@ -89,11 +94,11 @@ impl RedisCluster {
     /// As [`start`](Self::start), and if it does not like the files.
     #[must_use]
     pub fn with_tls(files: impl FnOnce(Ipv4Addr) -> Tls) -> Self {
-        let address = own_address();
-        Self::new(address, Some(files(address)))
+        let (address, own) = own_address();
+        Self::new((address, own), Some(files(address)))
     }
 
-    fn new(address: Ipv4Addr, tls: Option<Tls>) -> Self {
+    fn new((address, own): (Ipv4Addr, TcpListener), tls: Option<Tls>) -> Self {
         let mut held = Vec::new();
         let mut free = || {
             let listener = TcpListener::bind((address, 0)).expect("loopback has free ports");
@@ -118,7 +123,12 @@ impl RedisCluster {
         let nodes = nodes.collect();
         drop(held);
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let mut cluster = Self { folder, tls, nodes };
+        let mut cluster = Self {
+            folder,
+            tls,
+            nodes,
+            _held: own,
+        };
         let logs: Vec<_> = (0..NODES).map(|node| cluster.run(node)).collect();
         for (node, (first, last)) in SLOTS.into_iter().enumerate() {
             cluster.tell(node, &format!("CLUSTER SET-CONFIG-EPOCH {}", node + 1));
@@ -264,11 +274,20 @@ impl RedisCluster {
     }
 }
 
-/// An address that no other cluster has.
-fn own_address() -> Ipv4Addr {
-    let [.., middle, low] = std::process::id().to_be_bytes();
-    let cluster = CLUSTERS.fetch_add(1, Ordering::Relaxed);
-    Ipv4Addr::new(127, 16 + cluster % 200, middle, low.clamp(1, 254))
+/// An address that no other cluster has, and what holds it.
+fn own_address() -> (Ipv4Addr, TcpListener) {
+    /// So that two processes with numbers side by side do not try the same ones.
+    const STEP: u32 = 0x1_0007;
+    const TRIES: u32 = 1000;
+    let free = (0..TRIES).find_map(|_| {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let number = std::process::id().wrapping_add(tried.wrapping_mul(STEP));
+        let [_, high, middle, low] = number.to_be_bytes();
+        let address = Ipv4Addr::new(127, 16 + high % 200, middle, low.clamp(1, 254));
+        let held = TcpListener::bind((address, HELD_PORT)).ok()?;
+        Some((address, held))
+    });
+    free.expect("some address of the loopback network is nobody's")
 }
 
 /// The lines that it says, read to the end: a full pipe would stop the server.

@@ -1,11 +1,12 @@
 //! Which cluster, and how long anybody waits for it.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::names::MAX_PREFIX_BYTES;
 
 /// How the tier is made.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Config {
     /// Some nodes of the cluster, which know the others: `redis://host:port`, or `rediss://` for TLS, with user and
     /// password where those are wanted.
@@ -22,6 +23,24 @@ pub struct Config {
     pub timeout: Duration,
     /// How often purges of others are asked for, and whether the parts of the cluster answer.
     pub poll: Duration,
+}
+
+/// Without users and passwords.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nodes = self.nodes.iter();
+        let nodes: Vec<_> = nodes
+            .map(|node| node.rsplit('@').next().unwrap_or_default())
+            .collect();
+        f.debug_struct("Config")
+            .field("nodes", &nodes)
+            .field("prefix", &self.prefix)
+            .field("max_object_bytes", &self.max_object_bytes)
+            .field("lifetime", &self.lifetime)
+            .field("timeout", &self.timeout)
+            .field("poll", &self.poll)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Config {
@@ -55,4 +74,23 @@ pub enum ConfigError {
     /// The system gives no chance to make a name of.
     #[error("no chance: {0}")]
     Chance(#[from] getrandom::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_is_shown() {
+        let config = Config {
+            nodes: vec!["redis://user:p@ssword@a.test:6379".to_owned()],
+            ..Config::default()
+        };
+        let shown = format!("{config:?}");
+        assert!(shown.contains("a.test:6379"), "{shown}");
+        assert!(
+            !shown.contains("ssword") && !shown.contains("user"),
+            "{shown}"
+        );
+    }
 }

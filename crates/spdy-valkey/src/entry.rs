@@ -3,8 +3,9 @@
 //! ```text
 //!   0   1  version, 1
 //!   1  16  who wrote it: a name made by chance when the program started
-//!  17   1  0: the log begins    1: purged, gone    2: purged, stale    3: nothing from before is in the tier
-//!  18   1  with 1 and 2:  0: prefix of keys    1: tag of a site    2: tag of an origin
+//!  17   1  0: the log begins    1: purged, gone    2: purged, stale    3: nothing from before is in a part
+//!  18   1  with 3: the part of the cluster
+//!          with 1 and 2:  0: prefix of keys    1: tag of a site    2: tag of an origin
 //!  19   …  the prefix; or the length of the site or origin in 4 bytes, that, and the tag
 //! ```
 
@@ -30,8 +31,8 @@ pub(crate) struct Entry {
 pub(crate) enum What {
     /// The log begins.
     Begin,
-    /// Nothing that was kept in the tier before is believed. It says nothing of what caches have of their own.
-    Anew,
+    /// Nothing that was kept in this part of the cluster before is believed. It says nothing of what caches have of their own.
+    Anew { part: u8 },
     /// This was purged.
     Purged { meant: Meant, soft: bool },
 }
@@ -46,8 +47,8 @@ impl Entry {
                 out.push(0);
                 return out;
             }
-            What::Anew => {
-                out.push(3);
+            What::Anew { part } => {
+                out.extend_from_slice(&[3, *part]);
                 return out;
             }
         };
@@ -83,12 +84,17 @@ impl Entry {
 fn read(bytes: &[u8]) -> Option<Entry> {
     let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
     let by = head[1..17].try_into().ok()?;
-    let bare = |what| rest.is_empty().then_some(Entry { by, what });
-    let soft = match (head[0], head[17]) {
-        (VERSION, 0) => return bare(What::Begin),
-        (VERSION, 1) => false,
-        (VERSION, 2) => true,
-        (VERSION, 3) => return bare(What::Anew),
+    let soft = match (head[0], head[17], rest) {
+        (VERSION, 0, []) => {
+            let what = What::Begin;
+            return Some(Entry { by, what });
+        }
+        (VERSION, 1, _) => false,
+        (VERSION, 2, _) => true,
+        (VERSION, 3, &[part]) => {
+            let what = What::Anew { part };
+            return Some(Entry { by, what });
+        }
         _ => return None,
     };
     let meant = match rest.try_get_u8().ok()? {
@@ -132,7 +138,7 @@ mod tests {
         ];
         prop_oneof![
             Just(What::Begin),
-            Just(What::Anew),
+            any::<u8>().prop_map(|part| What::Anew { part }),
             (meant, any::<bool>()).prop_map(|(meant, soft)| What::Purged { meant, soft }),
         ]
     }

@@ -1,49 +1,94 @@
 //! URLs of which nothing may be found, until the cluster has let go of them.
+//!
+//! ```text
+//!  turn    1       2       3       4
+//!        keep   forget   keep   forget ──▶ one lane, in this order
+//!          └ forgotten since: not written; so is the third
+//! ```
+//!
+//! What is kept takes the turn along that was the last when it was handed over. A URL that was forgotten in a later one is not
+//! written: its forgetting is still to come, or found no room in the lane.
 
 use std::collections::BTreeMap;
 
 use crate::names::Place;
+use crate::parts::PARTS;
 
-/// URLs that may wait; with one more, nothing that is in the tier is believed by anybody.
+/// URLs that may wait in each part of the cluster; with one more, nothing that is in that part is believed by anybody.
 pub(crate) const MAX_FORGOTTEN: usize = 4096;
+
+/// When something was forgotten: a number that grows.
+pub(crate) type Turn = u64;
 
 /// Each with when it was forgotten last: what is let go of then may be kept again.
 #[derive(Debug, Default)]
 pub(crate) struct Forgotten {
-    places: BTreeMap<Place, u64>,
-    turns: u64,
+    parts: [BTreeMap<Place, Waiting>; PARTS],
+    last: Turn,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    turn: Turn,
+    /// It is in its lane.
+    is_queued: bool,
 }
 
 impl Forgotten {
-    /// Adds one; `false` if there was no room, and all have made way for it.
+    /// Adds one; `false` if there was no room, and all of its part have made way for it.
     pub(crate) fn add(&mut self, place: &Place) -> bool {
-        let has_room = self.places.len() < MAX_FORGOTTEN || self.places.contains_key(place);
+        self.last += 1;
+        let waiting = Waiting {
+            turn: self.last,
+            is_queued: false,
+        };
+        let part = &mut self.parts[place.part];
+        let has_room = part.len() < MAX_FORGOTTEN || part.contains_key(place);
         if !has_room {
-            self.places.clear();
+            part.clear();
         }
-        self.turns += 1;
-        self.places.insert(place.clone(), self.turns);
+        part.insert(place.clone(), waiting);
         has_room
     }
 
     pub(crate) fn has(&self, place: &Place) -> bool {
-        self.places.contains_key(place)
+        self.turn(place).is_some()
+    }
+
+    /// The last turn of all.
+    pub(crate) fn last(&self) -> Turn {
+        self.last
     }
 
     /// When it was forgotten; `None` if it is not.
-    pub(crate) fn turn(&self, place: &Place) -> Option<u64> {
-        self.places.get(place).copied()
+    pub(crate) fn turn(&self, place: &Place) -> Option<Turn> {
+        let waiting = self.parts[place.part].get(place);
+        waiting.map(|waiting| waiting.turn)
     }
 
     /// The cluster has let go of it, as it was forgotten then.
-    pub(crate) fn remove(&mut self, place: &Place, turn: u64) {
+    pub(crate) fn remove(&mut self, place: &Place, turn: Turn) {
         if self.turn(place) == Some(turn) {
-            self.places.remove(place);
+            self.parts[place.part].remove(place);
         }
     }
 
-    pub(crate) fn places(&self) -> Vec<Place> {
-        self.places.keys().cloned().collect()
+    /// It is in its lane, as it was forgotten then, or no longer.
+    pub(crate) fn queued(&mut self, place: &Place, turn: Turn, is_queued: bool) {
+        if let Some(waiting) = self.parts[place.part].get_mut(place)
+            && waiting.turn == turn
+        {
+            waiting.is_queued = is_queued;
+        }
+    }
+
+    /// Those of a part that are in no lane.
+    pub(crate) fn left_out(&self, part: usize) -> Vec<(Place, Turn)> {
+        let waiting = self.parts[part].iter();
+        let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);
+        left_out
+            .map(|(place, waiting)| (place.clone(), waiting.turn))
+            .collect()
     }
 }
 
@@ -51,16 +96,16 @@ impl Forgotten {
 mod tests {
     use super::*;
 
-    fn place(number: usize) -> Place {
+    fn place(number: usize, part: usize) -> Place {
         Place {
             index: format!("{{{number}}}"),
-            part: 0,
+            part,
         }
     }
 
     #[test]
     fn what_is_forgotten_again_while_it_is_let_go_of_stays_forgotten() {
-        let (mut forgotten, place) = (Forgotten::default(), place(0));
+        let (mut forgotten, place) = (Forgotten::default(), place(0, 0));
         assert!(forgotten.add(&place));
         let turn = forgotten.turn(&place).expect("it is in");
         assert!(forgotten.add(&place));
@@ -72,14 +117,35 @@ mod tests {
     }
 
     #[test]
-    fn more_than_may_wait_is_told() {
+    fn more_than_may_wait_in_a_part_is_told_and_nothing_of_another_part_makes_way() {
         let mut forgotten = Forgotten::default();
+        let elsewhere = place(0, 8);
+        assert!(forgotten.add(&elsewhere));
         for number in 0..MAX_FORGOTTEN {
-            assert!(forgotten.add(&place(number)));
+            assert!(forgotten.add(&place(number, 7)));
         }
-        assert!(forgotten.add(&place(0)), "it is in");
-        let more = place(MAX_FORGOTTEN);
+        assert!(forgotten.add(&place(0, 7)), "it is in");
+        let more = place(MAX_FORGOTTEN, 7);
         assert!(!forgotten.add(&more));
-        assert_eq!(forgotten.places(), [more]);
+        assert!(forgotten.has(&elsewhere));
+        let turn = forgotten.last();
+        assert_eq!(forgotten.left_out(7), [(more, turn)]);
+    }
+
+    #[test]
+    fn what_is_in_a_lane_is_not_left_out_until_it_is_forgotten_again_or_fails() {
+        let (mut forgotten, place) = (Forgotten::default(), place(0, 3));
+        forgotten.add(&place);
+        let first = forgotten.last();
+        forgotten.queued(&place, first, true);
+        assert_eq!(forgotten.left_out(3), []);
+        forgotten.add(&place);
+        let second = forgotten.last();
+        assert_eq!(forgotten.left_out(3), [(place.clone(), second)]);
+        forgotten.queued(&place, second, true);
+        forgotten.queued(&place, first, false);
+        assert_eq!(forgotten.left_out(3), [], "that was the first");
+        forgotten.queued(&place, second, false);
+        assert_eq!(forgotten.left_out(3).len(), 1);
     }
 }

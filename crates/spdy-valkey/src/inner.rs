@@ -1,8 +1,8 @@
 //! What the tier's callers and its tasks have in common: who answers, what is purged, and the cluster.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -17,16 +17,18 @@ use tokio::sync::{Notify, Semaphore, watch};
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::entry::{Entry, What, Writer};
-use crate::forgotten::Forgotten;
-use crate::lanes::Lanes;
+use crate::forgotten::{Forgotten, Turn};
+use crate::lanes::{Keep, Lanes};
 use crate::names::{Names, Place, part_of};
 use crate::outbox::Outbox;
-use crate::parts::{News, Parts};
-use crate::purge_log::{Judgement, PurgeLog, Read};
+use crate::parts::{News, PARTS, Parts};
+use crate::purge_log::{Judgement, PurgeLog, Read, Subject};
 use crate::store::{Failure, PAGE, Store};
 
 /// Requests that may wait for the tier; one more is a miss.
 pub(crate) const MAX_READS: usize = 256;
+/// Between two lines of the log that writes are refused: of nodes that are full some may not be.
+const BETWEEN_REFUSALS: Duration = Duration::from_secs(60);
 /// Bytes of the mark in front of what is kept.
 pub(crate) const MARK_BYTES: usize = 16;
 
@@ -52,8 +54,8 @@ pub(crate) struct Inner {
     /// One at a time reads the log, or writes to it.
     talking: tokio::sync::Mutex<()>,
     reads: Semaphore,
-    /// The last write was refused.
-    is_refused: AtomicBool,
+    /// When it was last said that a write was refused.
+    said_refused: Mutex<Option<Instant>>,
 }
 
 /// How far the ear has heard the log.
@@ -67,9 +69,9 @@ struct Heard {
 
 /// What became of a look.
 enum Found {
-    Whole(Box<(Stored, Body)>),
+    /// An object, with what was known of purges when it was fetched.
+    Whole(Box<(Mark, Stored, Body)>),
     Nothing,
-    Purged,
     Broken(String),
 }
 
@@ -109,7 +111,7 @@ impl Inner {
             forgotten: Mutex::default(),
             talking: tokio::sync::Mutex::new(()),
             reads: Semaphore::new(MAX_READS),
-            is_refused: AtomicBool::new(false),
+            said_refused: Mutex::default(),
         })
     }
 
@@ -182,13 +184,14 @@ impl Inner {
 
     /// A node refused to write, or did not.
     pub(crate) fn wrote<T>(&self, outcome: &Result<T, Failure>) {
-        let refused = matches!(outcome, Err(Failure::Refused(_)));
-        if let Err(Failure::Refused(why)) = outcome
-            && !self.is_refused.load(Ordering::Relaxed)
-        {
-            tracing::warn!(%why, "the shared tier takes no more");
+        let Err(Failure::Refused(why)) = outcome else {
+            return;
+        };
+        let (mut said, now) = (locked(&self.said_refused), Instant::now());
+        if said.is_none_or(|said| now.duration_since(said) >= BETWEEN_REFUSALS) {
+            *said = Some(now);
+            tracing::warn!(%why, "the shared tier takes no more, or a part of it");
         }
-        self.is_refused.store(refused, Ordering::Relaxed);
     }
 
     /// The newest answer under `key`, as far as it is to be had in time.
@@ -208,16 +211,26 @@ impl Inner {
         };
         let look = self.look(&place, key, asked, policy);
         let timeout = self.config.timeout;
+        let until = tokio::time::Instant::now() + timeout;
         let late = |_| Err(Failure::Late(timeout));
-        let found = tokio::time::timeout(timeout, look)
+        let found = tokio::time::timeout_at(until, look)
             .await
             .unwrap_or_else(late);
         self.asked(place.part, &found);
         let counters = &self.counters;
         let (counter, found) = match found {
-            Ok(Found::Whole(found)) => (&counters.hits, Some(*found)),
+            Ok(Found::Whole(found)) => {
+                let (mark, stored, body) = *found;
+                let subject = Subject::new(key, stored.headers(), place.part);
+                match self.judge_by(until, mark, &subject).await {
+                    Judgement::Good if !self.is_forgotten(&place) => {
+                        (&counters.hits, Some((stored, body)))
+                    }
+                    Judgement::Good | Judgement::Purged => (&counters.purged, None),
+                    Judgement::Later => (&counters.unanswered, None),
+                }
+            }
             Ok(Found::Nothing) => (&counters.misses, None),
-            Ok(Found::Purged) => (&counters.purged, None),
             Ok(Found::Broken(why)) => {
                 tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
                 self.forget(&place);
@@ -279,23 +292,49 @@ impl Inner {
         if object.key != *key || !object.stored.is_for(asked) {
             return Ok(Found::Broken("another object".to_owned()));
         }
-        if self.judge(mark, key, object.stored.headers()) == Judgement::Later {
-            // Whoever wrote it knew of a purge that is news to us: it may be about others.
-            let _talking = self.talking.lock().await;
-            self.read_log().await?;
-        }
-        let is_good = self.judge(mark, key, object.stored.headers()) == Judgement::Good;
-        match is_good && !self.is_forgotten(place) {
-            true => Ok(Found::Whole(Box::new((object.stored, body)))),
-            false => Ok(Found::Purged),
-        }
+        Ok(Found::Whole(Box::new((mark, object.stored, body))))
     }
 
     /// What to think of what was fetched when so much was known.
-    pub(crate) fn judge(&self, mark: Mark, key: &Key, headers: &HeaderMap) -> Judgement {
-        match locked(&self.outbox).means(key, headers) {
+    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> Judgement {
+        match locked(&self.outbox).means(subject) {
             true => Judgement::Purged,
-            false => locked(&self.log).judge(mark, key, headers),
+            false => locked(&self.log).judge(mark, subject),
+        }
+    }
+
+    /// The same, with what the log has by now, if that is wanted and is to be had `until` then. It may be in another part than
+    /// the object, and is answered for by that one.
+    async fn judge_by(
+        &self,
+        until: tokio::time::Instant,
+        mark: Mark,
+        subject: &Subject<'_>,
+    ) -> Judgement {
+        let first = self.judge(mark, subject);
+        let part = self.log_part();
+        if first != Judgement::Later || !self.answers(part) {
+            return first;
+        }
+        // Whoever wrote it knew of a purge that is news to us: it may be about others.
+        let Ok(talking) = tokio::time::timeout_at(until, self.talking.lock()).await else {
+            return first;
+        };
+        // Who waits behind another may have been told by it.
+        if self.judge(mark, subject) == Judgement::Later {
+            let late = |_| Err(Failure::Late(self.config.timeout));
+            let read = tokio::time::timeout_at(until, self.read_log()).await;
+            let read = read.unwrap_or_else(late);
+            self.asked(part, &read);
+            if read.is_err() {
+                return Judgement::Later;
+            }
+        }
+        drop(talking);
+        match self.judge(mark, subject) {
+            // It is of a log that nobody has.
+            Judgement::Later => Judgement::Purged,
+            judgement => judgement,
         }
     }
 
@@ -310,24 +349,52 @@ impl Inner {
         locked(&self.outbox).count()
     }
 
+    /// Hands to its lane what `keep` makes of the turn; `false` if too much waits there.
+    pub(crate) fn keep(&self, place: &Place, keep: impl FnOnce(Turn) -> Keep) -> bool {
+        // Held, so that turns are in the order of the lane.
+        let forgotten = locked(&self.forgotten);
+        self.lanes.keep(place, keep(forgotten.last()))
+    }
+
     /// Nothing that is kept at `place` is to be found, from now on.
     pub(crate) fn forget(&self, place: &Place) {
-        let has_room = locked(&self.forgotten).add(place);
+        let mut forgotten = locked(&self.forgotten);
+        let has_room = forgotten.add(place);
+        let turn = forgotten.last();
+        let is_queued = self.lanes.forget(place, turn);
+        forgotten.queued(place, turn, is_queued);
         if !has_room {
-            self.purge(What::Anew);
+            // Before the others that made way are believed again.
+            let part = u8::try_from(place.part).expect("there are few");
+            locked(&self.outbox).push_anew(part);
+            self.wake.notify_one();
         }
-        self.lanes.forget(place);
     }
 
     fn is_forgotten(&self, place: &Place) -> bool {
         locked(&self.forgotten).has(place)
     }
 
-    /// Lets go of what is forgotten; `false` if that cannot be done now.
-    pub(crate) async fn let_go(&self, place: &Place) -> bool {
-        let Some(turn) = locked(&self.forgotten).turn(place) else {
+    /// When it was forgotten, if it is.
+    pub(crate) fn turn(&self, place: &Place) -> Option<Turn> {
+        locked(&self.forgotten).turn(place)
+    }
+
+    /// Whether it was forgotten after that turn.
+    pub(crate) fn is_forgotten_since(&self, place: &Place, turn: Turn) -> bool {
+        self.turn(place).is_some_and(|forgotten| forgotten > turn)
+    }
+
+    /// What was forgotten then could not be let go of, and is in no lane any more.
+    pub(crate) fn is_left_out(&self, place: &Place, turn: Turn) {
+        locked(&self.forgotten).queued(place, turn, false);
+    }
+
+    /// Lets go of what was forgotten in that turn, or before; `false` if that cannot be done now.
+    pub(crate) async fn let_go(&self, place: &Place, turn: Turn) -> bool {
+        if self.turn(place).is_none() {
             return true;
-        };
+        }
         if !self.answers(place.part) {
             return false;
         }
@@ -342,9 +409,13 @@ impl Inner {
 
     /// Hands those that could not be let go of to their lanes again, as far as they may be asked.
     pub(crate) fn forget_again(&self) {
-        let places = locked(&self.forgotten).places();
-        let places = places.iter().filter(|place| self.answers(place.part));
-        places.for_each(|place| self.lanes.forget(place));
+        for part in (0..PARTS).filter(|part| self.answers(*part)) {
+            let mut forgotten = locked(&self.forgotten);
+            for (place, turn) in forgotten.left_out(part) {
+                let is_queued = self.lanes.forget(&place, turn);
+                forgotten.queued(&place, turn, is_queued);
+            }
+        }
     }
 
     /// Tells the others what waits to be told, and hears what they told.
@@ -371,9 +442,14 @@ impl Inner {
         let name = self.names.log();
         if let Some(before) = { locked(&self.heard).before } {
             let page = self.store.log(&name, before).await?;
+            let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
+            if !has_it {
+                // What was told behind it is in a log that is lost, or in what this one has forgotten.
+                (self.ear)(&Meant::everything(), true);
+            }
             let mut heard = locked(&self.heard);
             heard.before = None;
-            if page.first().is_some_and(|(mark, _)| *mark == before) {
+            if has_it {
                 heard.until = before;
             }
         }

@@ -14,9 +14,10 @@ use spdy_cache::shared::Mark;
 use spdy_cache::stored::Stored;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::forgotten::Turn;
 use crate::inner::{Inner, MARK_BYTES};
 use crate::names::Place;
-use crate::purge_log::Judgement;
+use crate::purge_log::{Judgement, Subject};
 
 /// Queues, and writes at a time.
 const LANES: usize = 4;
@@ -42,7 +43,7 @@ pub(crate) type Lane = mpsc::Receiver<Change>;
 #[derive(Debug)]
 pub(crate) enum Change {
     Keep(Box<Keep>),
-    Forget(Place),
+    Forget(Place, Turn),
     Settle(oneshot::Sender<()>),
 }
 
@@ -53,6 +54,8 @@ pub(crate) struct Keep {
     pub(crate) stored: Arc<Stored>,
     pub(crate) body: Body,
     pub(crate) since: Mark,
+    /// The last that was forgotten by then.
+    pub(crate) turn: Turn,
 }
 
 impl Lanes {
@@ -79,9 +82,10 @@ impl Lanes {
         is_taken
     }
 
-    /// Hands it over. Where too much waits it stays forgotten, and comes again.
-    pub(crate) fn forget(&self, place: &Place) {
-        let _ = self.lane(place).try_send(Change::Forget(place.clone()));
+    /// Hands it over; `false` if too much waits: it stays forgotten, and comes again.
+    pub(crate) fn forget(&self, place: &Place, turn: Turn) -> bool {
+        let forget = Change::Forget(place.clone(), turn);
+        self.lane(place).try_send(forget).is_ok()
     }
 
     /// Waits until what was handed over is done.
@@ -114,8 +118,10 @@ pub(crate) async fn run(inner: Arc<Inner>, mut lane: Lane) {
                 let waiting = &inner.lanes.waiting_bytes;
                 waiting.fetch_sub(keep.body.len(), Ordering::Relaxed);
             }
-            Change::Forget(place) => {
-                inner.let_go(&place).await;
+            Change::Forget(place, turn) => {
+                if !inner.let_go(&place, turn).await {
+                    inner.is_left_out(&place, turn);
+                }
             }
             Change::Settle(done) => {
                 // Who asked may be gone.
@@ -130,11 +136,17 @@ impl Inner {
     async fn write(&self, keep: &Keep) -> bool {
         let (key, stored) = (&keep.key, &keep.stored);
         let place = self.names.place(key.url());
-        // What was forgotten before may be another variant.
-        if !self.answers(place.part) || !self.let_go(&place).await {
+        if !self.answers(place.part) || self.is_forgotten_since(&place, keep.turn) {
             return false;
         }
-        if self.judge(keep.since, key, stored.headers()) != Judgement::Good {
+        // What was forgotten before may be another variant.
+        if let Some(turn) = self.turn(&place)
+            && !self.let_go(&place, turn).await
+        {
+            return false;
+        }
+        let subject = Subject::new(key, stored.headers(), place.part);
+        if self.judge(keep.since, &subject) != Judgement::Good {
             return false;
         }
         let Some(file) = Encoder::whole(key, stored, &keep.body) else {
@@ -150,6 +162,9 @@ impl Inner {
         object.extend_from_slice(&keep.since.0.to_be_bytes());
         object.extend_from_slice(&file);
         let (name, lifetime) = (file_name(key, stored), self.config.lifetime);
+        if self.is_forgotten_since(&place, keep.turn) {
+            return false;
+        }
         let written = self
             .store
             .write(&place, &name, &object[..head_len], &object, lifetime)

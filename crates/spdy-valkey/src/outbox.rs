@@ -6,12 +6,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use http::HeaderMap;
-use spdy_cache::key::Key;
 use spdy_cache::shared::Meant;
 
 use crate::entry::What;
-use crate::purge_log::means;
+use crate::purge_log::Subject;
 
 /// Purges that may wait to be told.
 pub(crate) const MAX_WAITING: usize = 1024;
@@ -33,19 +31,12 @@ impl Outbox {
     /// Puts one in; its number.
     pub(crate) fn push(&mut self, what: What) -> u64 {
         if self.waiting.len() >= MAX_WAITING {
-            let waiting = self.waiting.drain(..).chain([what]);
-            let soft = waiting
-                .filter_map(|what| match what {
-                    What::Purged { soft, .. } => Some(soft),
-                    What::Begin | What::Anew => None,
-                })
-                .reduce(|all, soft| all && soft);
-            self.waiting.push_back(match soft {
-                Some(soft) => What::Purged {
-                    meant: Meant::everything(),
-                    soft,
-                },
-                None => What::Anew,
+            let is_hard = |what: &What| matches!(what, What::Purged { soft: false, .. });
+            let soft = !is_hard(&what) && !self.waiting.iter().any(is_hard);
+            self.waiting.clear();
+            self.waiting.push_back(What::Purged {
+                meant: Meant::everything(),
+                soft,
             });
         } else {
             self.waiting.push_back(what);
@@ -88,9 +79,19 @@ impl Outbox {
         }
     }
 
+    /// Puts in that nothing in a part is believed, unless it waits already: clients can bring this about, and must not fill the
+    /// log with it.
+    pub(crate) fn push_anew(&mut self, part: u8) {
+        let anew = What::Anew { part };
+        // The first may be on its way: others may have heard of it, and have written since.
+        if !self.waiting.iter().skip(1).any(|what| *what == anew) {
+            self.push(anew);
+        }
+    }
+
     /// Whether something that waits means this.
-    pub(crate) fn means(&self, key: &Key, headers: &HeaderMap) -> bool {
-        self.waiting.iter().any(|what| means(what, key, headers))
+    pub(crate) fn means(&self, subject: &Subject<'_>) -> bool {
+        self.waiting.iter().any(|what| subject.is_meant_by(what))
     }
 }
 
@@ -146,6 +147,17 @@ mod tests {
             let what = outbox.next().expect("one");
             assert_eq!(outbox.was_told(&what, Instant::now()), Some(last));
         }
+    }
+
+    #[test]
+    fn that_a_part_is_not_believed_waits_once_behind_what_may_be_on_its_way() {
+        let mut outbox = Outbox::default();
+        for _ in 0..MAX_WAITING {
+            outbox.push_anew(3);
+            outbox.push_anew(4);
+        }
+        let anew = |part| What::Anew { part };
+        assert_eq!(outbox.waiting, [anew(3), anew(4), anew(3)]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use http::HeaderMap;
 use spdy_cache::key::Key;
 use spdy_cache::shared::Mark;
+use spdy_cache::tags::{self, Tag};
 
 use crate::entry::{Entry, What};
 
@@ -102,7 +103,7 @@ impl PurgeLog {
     }
 
     /// Whether an object with this mark is believed.
-    pub(crate) fn judge(&self, mark: Mark, key: &Key, headers: &HeaderMap) -> Judgement {
+    pub(crate) fn judge(&self, mark: Mark, subject: &Subject<'_>) -> Judgement {
         let place = self.known.binary_search_by_key(&mark, |(mark, _)| *mark);
         let later = match place {
             Ok(at) => self.known.range(at + 1..),
@@ -110,18 +111,35 @@ impl PurgeLog {
             Err(_) => return Judgement::Purged,
         };
         let mut later = later.map(|(_, what)| what);
-        match later.any(|what| means(what, key, headers)) {
+        match later.any(|what| subject.is_meant_by(what)) {
             true => Judgement::Purged,
             false => Judgement::Good,
         }
     }
 }
 
-/// Whether what is kept under `key`, with these fields, is not to be believed after this.
-pub(crate) fn means(what: &What, key: &Key, headers: &HeaderMap) -> bool {
-    match what {
-        What::Begin | What::Anew => true,
-        What::Purged { meant, .. } => meant.is_of(key, headers),
+/// What is judged; made before anything is locked, since its tags are to be read from its fields.
+#[derive(Debug)]
+pub(crate) struct Subject<'a> {
+    key: &'a Key,
+    tags: Vec<Tag>,
+    part: usize,
+}
+
+impl<'a> Subject<'a> {
+    /// What is kept under `key`, with these fields, in that part of the cluster.
+    pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
+        let tags = tags::of_answer(key, headers);
+        Self { key, tags, part }
+    }
+
+    /// Whether it is not to be believed after this.
+    pub(crate) fn is_meant_by(&self, what: &What) -> bool {
+        match what {
+            What::Begin => true,
+            What::Anew { part } => usize::from(*part) == self.part,
+            What::Purged { meant, .. } => meant.is_of_tagged(self.key, &self.tags),
+        }
     }
 }
 
@@ -167,6 +185,10 @@ mod tests {
         Meant::Prefix(key(target).url().to_vec().into())
     }
 
+    fn judged(log: &PurgeLog, mark: Mark, key: &Key, headers: &HeaderMap) -> Judgement {
+        log.judge(mark, &Subject::new(key, headers, 0))
+    }
+
     fn begun() -> PurgeLog {
         let mut log = PurgeLog::default();
         let page = [entry(10, What::Begin), purged(20, url("/a"))];
@@ -178,18 +200,21 @@ mod tests {
     fn what_was_fetched_before_a_purge_that_means_it_is_not_believed() {
         let mut log = begun();
         let (a, b, none) = (key("/a"), key("/b"), HeaderMap::new());
-        assert_eq!(log.judge(Mark(10), &a, &none), Judgement::Purged);
-        assert_eq!(log.judge(Mark(10), &b, &none), Judgement::Good);
-        assert_eq!(log.judge(Mark(20), &a, &none), Judgement::Good);
+        assert_eq!(judged(&log, Mark(10), &a, &none), Judgement::Purged);
+        assert_eq!(judged(&log, Mark(10), &b, &none), Judgement::Good);
+        assert_eq!(judged(&log, Mark(20), &a, &none), Judgement::Good);
         let tag = Meant::Tag(Tag::of_site(SITE, "t"));
         let page = [purged(20, url("/a")), purged(30, tag)];
         assert_eq!(log.read(&page), Read::GoesOn(&page[1..]));
-        assert_eq!(log.judge(Mark(20), &b, &none), Judgement::Good);
-        assert_eq!(log.judge(Mark(20), &b, &tagged()), Judgement::Purged);
-        assert_eq!(log.judge(Mark(30), &b, &tagged()), Judgement::Good);
-        let page = [purged(30, url("/a")), entry(40, What::Anew)];
+        assert_eq!(judged(&log, Mark(20), &b, &none), Judgement::Good);
+        assert_eq!(judged(&log, Mark(20), &b, &tagged()), Judgement::Purged);
+        assert_eq!(judged(&log, Mark(30), &b, &tagged()), Judgement::Good);
+        let part = 3;
+        let page = [purged(30, url("/a")), entry(40, What::Anew { part })];
         log.read(&page);
-        assert_eq!(log.judge(Mark(30), &b, &none), Judgement::Purged);
+        let of_part = |part| log.judge(Mark(30), &Subject::new(&b, &none, part));
+        assert_eq!(of_part(3), Judgement::Purged);
+        assert_eq!(of_part(4), Judgement::Good);
     }
 
     #[test]
@@ -197,11 +222,11 @@ mod tests {
         let log = begun();
         let (b, none) = (key("/b"), HeaderMap::new());
         for unknown in [0, 9, 11, 19] {
-            assert_eq!(log.judge(Mark(unknown), &b, &none), Judgement::Purged);
+            assert_eq!(judged(&log, Mark(unknown), &b, &none), Judgement::Purged);
         }
-        assert_eq!(log.judge(Mark(21), &b, &none), Judgement::Later);
+        assert_eq!(judged(&log, Mark(21), &b, &none), Judgement::Later);
         let nothing = PurgeLog::default();
-        assert_eq!(nothing.judge(Mark(10), &b, &none), Judgement::Later);
+        assert_eq!(judged(&nothing, Mark(10), &b, &none), Judgement::Later);
     }
 
     #[test]
@@ -218,7 +243,7 @@ mod tests {
         let page = [entry(30, What::Begin), purged(40, url("/b"))];
         assert_eq!(log.read(&page), Read::Another(&page));
         assert_eq!(
-            log.judge(Mark(20), &key("/c"), &HeaderMap::new()),
+            judged(&log, Mark(20), &key("/c"), &HeaderMap::new()),
             Judgement::Purged
         );
         // It was set back, and something else was written in the place of what is lost.
@@ -246,7 +271,7 @@ mod tests {
         let page: Vec<_> = many.map(|at| purged(at + 1, url("/a"))).collect();
         log.read(&page);
         let none = HeaderMap::new();
-        assert_eq!(log.judge(Mark(1), &key("/b"), &none), Judgement::Purged);
-        assert_eq!(log.judge(Mark(2), &key("/b"), &none), Judgement::Good);
+        assert_eq!(judged(&log, Mark(1), &key("/b"), &none), Judgement::Purged);
+        assert_eq!(judged(&log, Mark(2), &key("/b"), &none), Judgement::Good);
     }
 }

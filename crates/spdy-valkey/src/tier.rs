@@ -114,13 +114,14 @@ impl SharedTier for Tier {
             return;
         }
         let place = inner.names.place(key.url());
-        let keep = Keep {
+        let keep = |turn| Keep {
             key: key.clone(),
             stored: stored.clone(),
             body: body.clone(),
             since,
+            turn,
         };
-        if !inner.answers(place.part) || !inner.lanes.keep(&place, keep) {
+        if !inner.answers(place.part) || !inner.keep(&place, keep) {
             inner.counters.unwritten.fetch_add(1, Ordering::Relaxed);
         }
     }

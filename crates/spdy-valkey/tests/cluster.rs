@@ -352,13 +352,35 @@ async fn what_one_purges_is_gone_for_all_and_what_was_under_way_does_not_bring_i
     other.catches_up_with(&one);
     fill(&other).await;
 
-    // What a client changed is gone for all, and told to nobody.
+    // Who heard a log before that is lost, or far behind, may have missed anything.
+    let lost = Cache::start_again(config(&cluster), Mark(1)).await;
+    lost.catches_up_with(&one);
+    let first = lost.heard.lock().unwrap().first().cloned();
+    assert_eq!(first, Some((Meant::everything(), true)));
+
+    // What a client changed is gone for all, and told to nobody: whatever is told later is heard alone.
     other.heard.lock().unwrap().clear();
     one.tier.forget(key("/url").url());
     assert_eq!(one.find("/url").await, None, "at once");
     one.tier.settled().await;
     assert_eq!(other.find("/url").await, None);
-    assert_eq!(other.heard.lock().unwrap().len(), 0);
+    // So is what waited to be written then.
+    let forgotten: Vec<String> = (0..20).map(|number| format!("/gone/{number}")).collect();
+    for target in &forgotten {
+        let (stored, body) = (stored(&none, &[]), Body::copy_of(b"old"));
+        let (key, mark) = (key(target), one.tier.mark());
+        one.tier.keep(&key, &stored, &body, mark);
+        one.tier.forget(key.url());
+    }
+    one.tier.settled().await;
+    for target in &forgotten {
+        assert_eq!(other.find(target).await, None, "{target}");
+        assert_eq!(one.find(target).await, None, "{target}");
+    }
+    let later = scope(&Scope::Url(parts("/later")));
+    one.purge(later.clone()).await;
+    other.catches_up_with(&one);
+    assert_eq!(*other.heard.lock().unwrap(), [(later, false)]);
     one.keep("/url", &none, &[], "anew").await;
     assert_eq!(other.find("/url").await.as_deref(), Some("anew"));
 }
