@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::commands::Usage;
 use crate::commands::crawl::{Crawled, crawl};
+use crate::commands::crawl_budget::Budget;
 use crate::commands::frame_text::counted;
 use crate::commands::race::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
@@ -26,6 +27,9 @@ const REMARKS: usize = 3;
 #[command(next_help_heading = "Live page")]
 pub(crate) struct LiveArgs {
     /// Fetch the page and what its text names, as where there is no browser: what scripts ask for and frames are then missing
+    ///
+    /// Up to 500 resources, 256 MiB and 120 s. What the page names is fetched from public addresses at ports 80, 443 and the page's own;
+    /// from others only if the page's own host is there, or --resolve names them.
     #[arg(long, conflicts_with_all = ["browser", "browser_arg"])]
     no_browser: bool,
 
@@ -84,7 +88,7 @@ pub(super) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             }
         }
         let bar = printer.progress(1, "fetching");
-        let crawled = crawl(&url, client(live)?, |done, known| {
+        let crawled = crawl(&url, client(live)?, Budget::default(), |done, known| {
             bar.set_length(known as u64);
             bar.set_position(done as u64);
         });

@@ -5,7 +5,8 @@
 //!                 └─ once each, up to a limit     └─ a redirect? what it leads to ──▶ frontier
 //! ```
 //!
-//! What scripts ask for is not found, and frames are not entered: a browser finds more.
+//! What scripts ask for is not found, and frames are not entered: a browser finds more. Where it may go says `crawl_reach.rs`, what all
+//! of it may cost `crawl_budget.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,7 +20,6 @@ use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::Client;
 use spdy_client::config::Config;
 use spdy_frame::priority::Priority;
-use spdy_net::network::SystemNetwork;
 use spdy_page::coding;
 use spdy_page::head::{self, Head};
 use spdy_page::named;
@@ -31,6 +31,9 @@ use spdy_rewrite::kind::Kind as Use;
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
 use url::Url;
+
+use crate::commands::crawl_budget::Budget;
+use crate::commands::crawl_reach::reach;
 
 /// Resources of one page that are fetched; redirects count.
 const MOST_RESOURCES: usize = 500;
@@ -57,11 +60,13 @@ pub(super) struct Crawled {
 /// The document could not be had, or is none.
 pub(super) async fn crawl(
     url: &Url,
-    config: Config,
+    mut config: Config,
+    budget: Budget,
     mut progress: impl FnMut(usize, usize),
 ) -> anyhow::Result<Crawled> {
     let runtime = SharedRuntime::new(TokioRuntime::start());
-    let client = Client::new(runtime, Arc::new(SystemNetwork), config);
+    let network = reach(url, &mut config).await?;
+    let client = Client::new(runtime, network, config);
     let mut page = Page {
         frontier: Frontier::new(MOST_RESOURCES),
         exchanges: Vec::new(),
@@ -72,13 +77,23 @@ pub(super) async fn crawl(
     let mut under_way = FuturesUnordered::new();
     loop {
         while under_way.len() < AT_ONCE
+            && !budget.is_spent()
             && let Some(errand) = page.frontier.next()
         {
             let document = page.document_url().unwrap_or(url).clone();
-            under_way.push(fetch(&client, document, errand));
+            under_way.push(fetch(&client, &budget, document, errand));
         }
-        let Some((errand, fetched)) = under_way.next().await else {
-            break;
+        let next = tokio::time::timeout_at(budget.end(), under_way.next());
+        let (errand, fetched) = match next.await {
+            Ok(Some(fetched)) => fetched,
+            Ok(None) => break,
+            Err(_) => {
+                let (most, late) = (budget.most_time, under_way.len());
+                page.failures.push(format!(
+                    "{late} resources were on their way after {most:?}, which is the most"
+                ));
+                break;
+            }
         };
         match fetched {
             Ok(exchange) => page.take(&errand, exchange),
@@ -89,8 +104,10 @@ pub(super) async fn crawl(
         }
         progress(page.exchanges.len(), page.frontier.known());
     }
+    // What is on its way holds connections open.
+    drop(under_way);
     client.close().await;
-    page.into_crawled(url)
+    page.into_crawled(url, &budget)
 }
 
 /// One thing to fetch.
@@ -206,7 +223,7 @@ impl Page {
         self.exchanges.push(exchange);
     }
 
-    fn into_crawled(self, url: &Url) -> anyhow::Result<Crawled> {
+    fn into_crawled(self, url: &Url, budget: &Budget) -> anyhow::Result<Crawled> {
         let start = self.document.filter(|&at| {
             let exchange = &self.exchanges[at];
             exchange.kind == Kind::Document && exchange.status() == Some(200)
@@ -214,9 +231,18 @@ impl Page {
         let Some(start) = start else {
             let last = self.exchanges.last().and_then(Exchange::status);
             let got = last.map_or("nothing".to_owned(), |status| format!("{status}"));
-            anyhow::bail!("no page at {url}: want 200 and HTML, got {got}");
+            let why = self.failures.first().map(|why| format!("; {why}"));
+            let why = why.unwrap_or_default();
+            anyhow::bail!("no page at {url}: want 200 and HTML, got {got}{why}");
         };
         let mut remarks = self.failures;
+        if !self.frontier.waiting.is_empty() {
+            let (most, more) = (budget.most_bytes >> 20, self.frontier.waiting.len());
+            let time = budget.most_time;
+            remarks.push(format!(
+                "{more} resources were not fetched, because {most} MiB or {time:?} are the most for a page"
+            ));
+        }
         if self.frontier.refused > 0 {
             let (most, more) = (MOST_RESOURCES, self.frontier.refused);
             remarks.push(format!("{more} resources beyond {most} were not fetched"));
@@ -295,15 +321,21 @@ fn names(exchange: &Exchange, is_page: bool) -> Vec<(Url, Use, bool)> {
 
 async fn fetch(
     client: &Client,
+    budget: &Budget,
     document: Url,
     errand: Errand,
 ) -> (Errand, anyhow::Result<Exchange>) {
-    let fetched = exchange(client, &document, &errand).await;
+    let fetched = exchange(client, budget, &document, &errand).await;
     (errand, fetched)
 }
 
 /// Asks as a browser would.
-async fn exchange(client: &Client, document: &Url, errand: &Errand) -> anyhow::Result<Exchange> {
+async fn exchange(
+    client: &Client,
+    budget: &Budget,
+    document: &Url,
+    errand: &Errand,
+) -> anyhow::Result<Exchange> {
     let url = &errand.url;
     let fields = fields(document, errand);
     let mut request = Request::new(Body::empty());
@@ -318,8 +350,7 @@ async fn exchange(client: &Client, document: &Url, errand: &Errand) -> anyhow::R
         Some(_) => Priority::new(4),
     };
     let (head, body) = client.send(request, priority).await?.into_parts();
-    let body = body.collect_up_to(MOST_BODY_BYTES).await;
-    let body = body.map_err(anyhow::Error::from_boxed)?;
+    let body = budget.collect(body, MOST_BODY_BYTES).await?;
     let line = format!("GET {} HTTP/1.1", head::target(url));
     let host = ("host", head::authority(url));
     let request_head = head::synthesize(&line, std::iter::once(host).chain(fields));
@@ -428,6 +459,22 @@ mod tests {
         let order: Vec<_> = std::iter::from_fn(|| frontier.next()).collect();
         let order: Vec<_> = order.iter().map(|errand| errand.url.path()).collect();
         assert_eq!(order, ["/1.png", "/2.png", "/3.png"]);
+    }
+
+    #[tokio::test]
+    async fn a_page_that_does_not_come_in_its_time_is_no_page() {
+        let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
+        let silent = silent.expect("loopback has a free port");
+        let address = silent.local_addr().expect("it is bound");
+        let url = Url::parse(&format!("http://{address}/")).expect("a URL");
+        let budget = Budget::new(1, std::time::Duration::ZERO);
+        let config = Config {
+            plain_protocol: Some(spdy_net::protocol::Protocol::Http1),
+            ..Config::default()
+        };
+        let crawled = crawl(&url, config, budget, |_, _| {}).await;
+        let error = crawled.err().expect("nothing came").to_string();
+        assert!(error.contains("on their way after 0ns"), "{error}");
     }
 
     #[test]

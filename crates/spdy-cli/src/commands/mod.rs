@@ -17,6 +17,10 @@ pub(crate) mod completions;
 mod count;
 #[cfg(unix)]
 mod crawl;
+#[cfg(unix)]
+mod crawl_budget;
+#[cfg(unix)]
+mod crawl_reach;
 pub(crate) mod doctor;
 mod doctor_table;
 pub(crate) mod fetch;

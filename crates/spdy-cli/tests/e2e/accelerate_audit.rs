@@ -125,6 +125,8 @@ fn a_live_page_is_fetched_as_its_text_names_it_where_no_browser_is_wanted() {
         far("frame.html"),
         far("s.js")
     );
+    // Nobody listens there, and nobody is to ask.
+    let html = format!("{html}<img src=http://127.0.0.77/e.png>");
     let site = served(&[("index.html", html), ("a.png", text("another"))]);
     let page = format!("http://www.site.test:{}/", site.plain.port());
     let resolve = [("www.site.test", site.plain), ("far.test", others.plain)]
@@ -140,6 +142,11 @@ fn a_live_page_is_fetched_as_its_text_names_it_where_no_browser_is_wanted() {
         &resolve[1],
     ]);
     assert_eq!(told["source"], "fetched");
+    let remarks = told["remarks"].to_string();
+    assert!(
+        remarks.contains("address 127.0.0.77 is denied"),
+        "{remarks}"
+    );
     let resources = told["resources"].as_array().expect("a list");
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let mut found: Vec<_> = resources
