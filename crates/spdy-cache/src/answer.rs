@@ -101,17 +101,35 @@ fn whole(stored: &Stored, is_get: bool, body_len: u64) -> Answer {
         stored.status(),
         StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT
     );
-    match bodiless {
-        true => head.headers.remove(CONTENT_LENGTH),
-        false => head
-            .headers
-            .insert(CONTENT_LENGTH, HeaderValue::from(body_len)),
-    };
+    if bodiless {
+        head.headers.remove(CONTENT_LENGTH);
+    } else if !says_length(&head.headers, body_len) {
+        head.headers
+            .insert(CONTENT_LENGTH, HeaderValue::from(body_len));
+    }
     let body = match is_get && !bodiless {
         true => Payload::Whole,
         false => Payload::None,
     };
     Answer { head, body }
+}
+
+/// Whether the length stands there, once and as it is written here.
+fn says_length(headers: &HeaderMap, body_len: u64) -> bool {
+    let mut lines = headers
+        .get_all(CONTENT_LENGTH)
+        .iter()
+        .map(HeaderValue::as_bytes);
+    let (Some(digits), None) = (lines.next(), lines.next()) else {
+        return false;
+    };
+    let mut left = body_len;
+    let are_its = digits.iter().rev().all(|digit| {
+        let is_it = *digit == b'0' + (left % 10) as u8;
+        left /= 10;
+        is_it
+    });
+    are_its && left == 0 && (digits.len() == 1 || !digits.starts_with(b"0"))
 }
 
 /// Whether the client's conditions say that it holds what would be sent (RFC 9110 §13.2.2, RFC 9111 §4.3.2).

@@ -6,6 +6,7 @@
 //!  Cache-Status: spdy; fwd=uri-miss; fwd-status=200; collapsed; detail=no-store
 //! ```
 
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -51,10 +52,13 @@ impl Forward {
     }
 }
 
+/// Bytes that a member mostly has room in.
+const USUAL_BYTES: usize = 48;
+
 /// One cache's member of the field. Which key was used is never shown: it tells how sites are told apart.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CacheStatus {
-    cache: String,
+    cache: Cow<'static, str>,
     forward: Option<Forward>,
     forward_status: Option<StatusCode>,
     stored: bool,
@@ -66,16 +70,16 @@ pub struct CacheStatus {
 impl CacheStatus {
     /// A hit of the cache that calls itself `cache`: its name or that of its host.
     #[must_use]
-    pub fn hit(cache: &str) -> Self {
+    pub fn hit(cache: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            cache: cache.to_owned(),
+            cache: cache.into(),
             ..Self::default()
         }
     }
 
     /// Forwarded, and why.
     #[must_use]
-    pub fn forwarded(cache: &str, why: Forward) -> Self {
+    pub fn forwarded(cache: impl Into<Cow<'static, str>>, why: Forward) -> Self {
         Self {
             forward: Some(why),
             ..Self::hit(cache)
@@ -120,7 +124,9 @@ impl CacheStatus {
     /// The member as a field value.
     #[must_use]
     pub fn value(&self) -> HeaderValue {
-        HeaderValue::try_from(self.to_string()).expect("tokens and strings are ASCII")
+        let mut text = String::with_capacity(USUAL_BYTES);
+        write!(text, "{self}").expect("a string takes all");
+        HeaderValue::try_from(text).expect("tokens and strings are ASCII")
     }
 
     /// Adds this member behind those of caches nearer to the origin (RFC 9211 §2).

@@ -49,11 +49,11 @@ impl Key {
     ///
     /// [`ZeroByte`] if a part holds one: it could be read as two parts.
     pub fn new(parts: &Parts<'_>) -> Result<Self, ZeroByte> {
-        let mut bytes = start(parts.site, parts.scheme, parts.host, parts.port)?;
+        let mut bytes = start(parts)?;
         bytes.extend_from_slice(checked("target", parts.target)?);
         bytes.push(0);
         bytes.extend_from_slice(checked("rules", parts.rules)?);
-        Ok(Self(bytes.into()))
+        Ok(Self(bytes.into_boxed_slice().into()))
     }
 
     /// The bytes, for a tier that names files or shards by them.
@@ -130,9 +130,9 @@ impl Scope<'_> {
                 bytes.push(0);
                 Ok(bytes)
             }
-            Self::Origin(at) => start(at.site, at.scheme, at.host, at.port),
+            Self::Origin(at) => start(at),
             Self::Prefix(at) => {
-                let mut bytes = start(at.site, at.scheme, at.host, at.port)?;
+                let mut bytes = start(at)?;
                 bytes.extend_from_slice(checked("target", at.target)?);
                 Ok(bytes)
             }
@@ -145,15 +145,32 @@ impl Scope<'_> {
     }
 }
 
-fn start(site: &str, scheme: &str, host: &str, port: u16) -> Result<Vec<u8>, ZeroByte> {
-    let mut bytes = Vec::with_capacity(site.len() + scheme.len() + host.len() + 64);
-    for (name, part) in [("site", site), ("scheme", scheme), ("host", host)] {
+/// Up to the port, with room for all of a key.
+fn start(parts: &Parts<'_>) -> Result<Vec<u8>, ZeroByte> {
+    const PORT: usize = "65535".len();
+    let named = [
+        ("site", parts.site),
+        ("scheme", parts.scheme),
+        ("host", parts.host),
+    ];
+    let len: usize = named.iter().map(|(_, part)| part.len()).sum();
+    let room = len + PORT + parts.target.len() + parts.rules.len() + ZEROS;
+    let mut bytes = Vec::with_capacity(room);
+    for (name, part) in named {
         bytes.extend_from_slice(checked(name, part)?);
         bytes.push(0);
     }
-    bytes.extend_from_slice(port.to_string().as_bytes());
+    push_digits(&mut bytes, parts.port);
     bytes.push(0);
     Ok(bytes)
+}
+
+/// Every look into the cache makes a key: `write!` costs more than all else of it.
+fn push_digits(bytes: &mut Vec<u8>, number: u16) {
+    if number >= 10 {
+        push_digits(bytes, number / 10);
+    }
+    bytes.push(b'0' + (number % 10) as u8);
 }
 
 fn checked<'a>(name: &'static str, part: &'a str) -> Result<&'a [u8], ZeroByte> {

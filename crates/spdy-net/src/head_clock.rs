@@ -1,12 +1,14 @@
-//! How long the head of an HTTP/1.1 request may take: the slow loris.
+//! How long an HTTP/1.1 connection may wait for a request, and how long the head of one may take: the slow loris.
 //!
 //! hyper has one limit from the moment it waits for a request to the blank line, and that must be as long
-//! as a connection may be idle. Here the clock starts with the first byte:
+//! as a connection may be idle; and it makes and takes down a timer for each request. Here there are two, and
+//! one timer that is set anew when it rings:
 //!
 //! ```text
 //!   waiting --first byte--> head --request handed over--> exchange --response at hand--> waiting
-//!                            |
-//!                            `-- head_timeout --> the connection's reads fail
+//!    |                       |
+//!    |                       `-- head_timeout --> the connection's reads fail
+//!    `-- idle_timeout --> they end, as if the client had gone
 //! ```
 
 use std::io;
@@ -24,21 +26,37 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
+use crate::serve::ServerOptions;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    Waiting,
+    Waiting { since: Instant },
     Head { since: Instant },
     Exchange,
 }
 
 /// What a connection and its exchanges share.
-#[derive(Clone, Debug)]
-pub(crate) struct HeadClock(Arc<Mutex<Stage>>);
+#[derive(Clone)]
+pub(crate) struct HeadClock(Arc<Shared>);
+
+struct Shared {
+    stage: Mutex<Stage>,
+    runtime: SharedRuntime,
+}
 
 impl HeadClock {
     fn stage(&self) -> MutexGuard<'_, Stage> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Instant {
+        self.0.runtime.now()
+    }
+
+    /// The next request is waited for.
+    fn wait(&self) {
+        let since = self.now();
+        *self.stage() = Stage::Waiting { since };
     }
 
     /// A request is all there, its body aside.
@@ -49,7 +67,7 @@ impl HeadClock {
     /// Its response is at hand. hyper reads the next head when the last byte of it was given.
     pub(crate) fn response(&self, body: Body) -> Body {
         if body.try_clone().is_some() {
-            *self.stage() = Stage::Waiting;
+            self.wait();
             return body;
         }
         Body::wrap(Watched {
@@ -59,52 +77,65 @@ impl HeadClock {
     }
 }
 
-/// A connection whose reads fail when a head takes too long.
+/// A connection whose reads end when no request comes for too long, and fail when a head takes too long.
 pub(crate) struct HeadTimed {
     io: BoxIo,
     clock: HeadClock,
-    runtime: SharedRuntime,
+    idle: Duration,
     patience: Duration,
     hits: LimitHits,
-    timer: Option<BoxFuture<()>>,
+    timer: Option<Timer>,
+}
+
+/// Rings at an instant, and stays there while later ones are waited for.
+struct Timer {
+    at: Instant,
+    rings: BoxFuture<()>,
 }
 
 impl HeadTimed {
     pub(crate) fn new(
         io: BoxIo,
         runtime: SharedRuntime,
-        patience: Duration,
-        hits: LimitHits,
+        options: &ServerOptions,
     ) -> (Self, HeadClock) {
-        let clock = HeadClock(Arc::new(Mutex::new(Stage::Waiting)));
+        let since = runtime.now();
+        let stage = Mutex::new(Stage::Waiting { since });
+        let clock = HeadClock(Arc::new(Shared { stage, runtime }));
         let timed = Self {
             io,
             clock: clock.clone(),
-            runtime,
-            patience,
-            hits,
+            idle: options.idle_timeout,
+            patience: options.head_timeout,
+            hits: options.hits.clone(),
             timer: None,
         };
         (timed, clock)
     }
 
-    /// Ready when the head that has begun at `since` has taken too long.
-    fn poll_over(&mut self, cx: &mut Context<'_>, since: Instant) -> Poll<io::Error> {
-        let deadline = since + self.patience;
+    /// Ready at `deadline`.
+    fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let runtime = &self.clock.0.runtime;
         loop {
-            let timer = self
-                .timer
-                .get_or_insert_with(|| self.runtime.sleep_until(deadline));
-            if timer.as_mut().poll(cx).is_pending() {
+            let timer = self.timer.take().filter(|timer| timer.at <= deadline);
+            let mut timer = timer.unwrap_or_else(|| Timer {
+                at: deadline,
+                rings: runtime.sleep_until(deadline),
+            });
+            if timer.rings.as_mut().poll(cx).is_pending() {
+                self.timer = Some(timer);
                 return Poll::Pending;
             }
-            self.timer = None;
-            if self.runtime.now() >= deadline {
-                self.hits.count(ConnectionLimit::HeadTimeout);
-                let why = format!("the head of a request took more than {:?}", self.patience);
-                return Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, why));
+            if runtime.now() >= deadline {
+                return Poll::Ready(());
             }
         }
+    }
+
+    fn took_too_long(&self) -> io::Error {
+        self.hits.count(ConnectionLimit::HeadTimeout);
+        let why = format!("the head of a request took more than {:?}", self.patience);
+        io::Error::new(io::ErrorKind::TimedOut, why)
     }
 }
 
@@ -119,12 +150,17 @@ impl AsyncRead for HeadTimed {
         let polled = Pin::new(&mut this.io).poll_read(cx, into);
         let stage = *this.clock.stage();
         match (stage, &polled) {
-            (Stage::Waiting, Poll::Ready(Ok(()))) if into.filled().len() > before => {
-                let since = this.runtime.now();
+            (Stage::Waiting { .. }, Poll::Ready(Ok(()))) if into.filled().len() > before => {
+                let since = this.clock.now();
                 *this.clock.stage() = Stage::Head { since };
                 polled
             }
-            (Stage::Head { since }, Poll::Pending) => this.poll_over(cx, since).map(Err),
+            (Stage::Waiting { since }, Poll::Pending) => {
+                this.poll_until(cx, since + this.idle).map(Ok)
+            }
+            (Stage::Head { since }, Poll::Pending) => this
+                .poll_until(cx, since + this.patience)
+                .map(|()| Err(this.took_too_long())),
             _ => polled,
         }
     }
@@ -188,6 +224,6 @@ impl http_body::Body for Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        *self.clock.stage() = Stage::Waiting;
+        self.clock.wait();
     }
 }

@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
-use http::uri::Authority;
+use http::uri::{self, Authority, Scheme};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -24,7 +24,6 @@ use crate::connection::ClientOptions;
 use crate::error::{ConnectionError, ExchangeError, Retry, chain};
 use crate::handler::Arrival;
 use crate::head_clock::HeadTimed;
-use crate::hyper_runtime::RunTimer;
 use crate::latch::Latch;
 use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
@@ -169,7 +168,7 @@ fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError
         let target = head
             .uri
             .path_and_query()
-            .map_or("/", http::uri::PathAndQuery::as_str);
+            .map_or("/", uri::PathAndQuery::as_str);
         let target = if target.is_empty() { "/" } else { target };
         head.uri = target.parse::<Uri>().map_err(|error| {
             ExchangeError::new(Retry::Never, format!("{target:?} is no target: {error}"))
@@ -212,8 +211,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         Some(literal) => literal.writing_to(io),
         None => io,
     };
-    let (patience, hits) = (options.head_timeout, options.hits.clone());
-    let (io, clock) = HeadTimed::new(io, runtime.clone(), patience, hits);
+    let (io, clock) = HeadTimed::new(io, runtime.clone(), options);
     let seat = options.seat.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let exchange = seat.exchange();
@@ -223,12 +221,10 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
             let (version, headers) = (request.version(), request.headers());
-            let response = if !names_one_host(version, headers) {
-                refused(StatusCode::BAD_REQUEST)
-            } else if !is_chunked_at_most(headers) {
-                refused(StatusCode::NOT_IMPLEMENTED)
-            } else {
-                handler.answer(arrived(request, secure)).await
+            let response = match named_host(version, headers) {
+                Err(NoOneHost) => refused(StatusCode::BAD_REQUEST),
+                Ok(_) if !is_chunked_at_most(headers) => refused(StatusCode::NOT_IMPLEMENTED),
+                Ok(host) => handler.answer(arrived(request, host, secure)).await,
             };
             let response = match literal {
                 Some((to, method, version)) => to.plan(&method, version, response),
@@ -240,9 +236,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
-        .timer(RunTimer::new(runtime.clone()))
-        // From the moment it is waited for; from its first byte on, `HeadTimed` has less patience.
-        .header_read_timeout(options.idle_timeout)
+        // `HeadTimed` has the patience, by the clock of the run.
+        .header_read_timeout(None)
         .max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES))
         // A client that has sent its last request may close its half and still read.
         .half_close(true)
@@ -260,20 +255,25 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     ended.map_err(ConnectionError::Http1)
 }
 
-/// Whether a request names its host as it must: once, and in HTTP/1.1 at least once, though the name
-/// may be empty. Two servers in a row could take two names each its own way (RFC 9112 §3.2).
-fn names_one_host(version: Version, headers: &HeaderMap) -> bool {
+/// A request names several hosts, none where it must name one, or what is none.
+struct NoOneHost;
+
+/// The host that a request names, once, and in HTTP/1.1 at least once, though the name may be empty: `None`. Two servers in a
+/// row could take two names each its own way (RFC 9112 §3.2).
+fn named_host(version: Version, headers: &HeaderMap) -> Result<Option<Authority>, NoOneHost> {
     let mut hosts = headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
-        (None, _) => version < Version::HTTP_11,
-        (Some(host), None) => host.is_empty() || is_host(host.as_bytes()),
-        (Some(_), Some(_)) => false,
+        (None, _) if version < Version::HTTP_11 => Ok(None),
+        (Some(host), None) if host.is_empty() => Ok(None),
+        (Some(host), None) => host_of(host.as_bytes()).map(Some).ok_or(NoOneHost),
+        (None, _) | (Some(_), Some(_)) => Err(NoOneHost),
     }
 }
 
 /// A host and maybe a port, without anyone's name in front (RFC 9110 §7.2).
-fn is_host(host: &[u8]) -> bool {
-    !host.contains(&b'@') && Authority::try_from(host).is_ok()
+fn host_of(host: &[u8]) -> Option<Authority> {
+    let host = Some(host).filter(|host| !host.contains(&b'@'));
+    Authority::try_from(host?).ok()
 }
 
 /// Whether a request's body is under no coding but chunks, and under those once: any other would reach the handler undecoded, and
@@ -296,8 +296,8 @@ fn refused(status: StatusCode) -> Response<Body> {
     response
 }
 
-/// The request as handlers see it: absolute, and with how it came.
-fn arrived(request: Request<Incoming>, secure: bool) -> Request<Body> {
+/// The request, which named `host`, as handlers see it: absolute, and with how it came.
+fn arrived(request: Request<Incoming>, host: Option<Authority>, secure: bool) -> Request<Body> {
     let (mut head, body) = request.into_parts();
     let arrival = Arrival {
         protocol: Protocol::Http1,
@@ -305,7 +305,7 @@ fn arrived(request: Request<Incoming>, secure: bool) -> Request<Body> {
         priority: Priority::HIGHEST,
     };
     head.extensions.insert(arrival);
-    if let Some(uri) = absolute(&head, secure) {
+    if let Some(uri) = host.and_then(|host| absolute(&head.uri, host, secure)) {
         head.uri = uri;
     }
     let body = match hyper::body::Body::is_end_stream(&body) {
@@ -315,18 +315,14 @@ fn arrived(request: Request<Incoming>, secure: bool) -> Request<Body> {
     Request::from_parts(head, body)
 }
 
-/// The URI with scheme and host, where the client named one host.
-fn absolute(head: &http::request::Parts, secure: bool) -> Option<Uri> {
-    if head.uri.authority().is_some() {
+/// `uri` with scheme and host, where it has none.
+fn absolute(uri: &Uri, host: Authority, secure: bool) -> Option<Uri> {
+    if uri.authority().is_some() {
         return None; // absolute form, or CONNECT: as it was written
     }
-    let host = head.headers.get(header::HOST)?.to_str().ok()?;
-    let scheme = if secure { "https" } else { "http" };
-    let target = head.uri.path_and_query().cloned()?;
-    Uri::builder()
-        .scheme(scheme)
-        .authority(host)
-        .path_and_query(target)
-        .build()
-        .ok()
+    let mut parts = uri::Parts::default();
+    parts.scheme = Some(if secure { Scheme::HTTPS } else { Scheme::HTTP });
+    parts.authority = Some(host);
+    parts.path_and_query = uri.path_and_query().cloned();
+    Uri::from_parts(parts).ok()
 }

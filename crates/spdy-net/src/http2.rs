@@ -479,7 +479,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
     let mut overdue = None;
-    let mut answers = FuturesUnordered::new();
+    let (mut begun, mut answers) = (Vec::new(), FuturesUnordered::new());
     poll_fn(|cx| {
         loop {
             if overdue.is_none()
@@ -514,10 +514,10 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                     request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
                     let answer = answer(request, respond, secure, handler, turns, stall, frame);
-                    answers.push(async move {
+                    begun.push(Box::pin(async move {
                         answer.await;
                         drop(busy);
-                    });
+                    }));
                     continue;
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -526,7 +526,13 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
                 Poll::Ready(None) => return Poll::Ready(Ok(())),
                 Poll::Pending => {}
             }
-            // What the answers hand to h2 makes it wake this task, so it is written in the next poll.
+            // What the answers hand to h2 makes it wake this task, so it is written in the next poll. Most are at hand, and need no
+            // place among those that are waited for.
+            for mut answer in begun.drain(..) {
+                if answer.as_mut().poll(cx).is_pending() {
+                    answers.push(answer);
+                }
+            }
             while let Poll::Ready(Some(())) = answers.poll_next_unpin(cx) {}
             return Poll::Pending;
         }

@@ -6,16 +6,23 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 /// Clones are the same latch.
 #[derive(Clone, Debug, Default)]
-pub struct Latch(Arc<Mutex<State>>);
+pub struct Latch(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Set under the lock; read without it, since every connection does for all that happens on it.
+    is_set: AtomicBool,
+    state: Mutex<State>,
+}
 
 #[derive(Debug, Default)]
 struct State {
-    is_set: bool,
     next: u64,
     waiting: BTreeMap<u64, Waker>,
 }
@@ -31,7 +38,7 @@ impl Latch {
     pub fn set(&self) {
         let waiting = {
             let mut state = self.lock();
-            state.is_set = true;
+            self.0.is_set.store(true, Ordering::Release);
             std::mem::take(&mut state.waiting)
         };
         waiting.into_values().for_each(Waker::wake);
@@ -40,7 +47,7 @@ impl Latch {
     /// Whether it is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
-        self.lock().is_set
+        self.0.is_set.load(Ordering::Acquire)
     }
 
     /// Completes when it is set.
@@ -52,11 +59,12 @@ impl Latch {
         Wait {
             latch: self.clone(),
             id,
+            waker: None,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,21 +73,25 @@ impl Latch {
 pub struct Wait {
     latch: Latch,
     id: u64,
+    /// What stands among those that wait.
+    waker: Option<Waker>,
 }
 
 impl Future for Wait {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.latch.lock();
-        if state.is_set {
-            return Poll::Ready(());
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let stands = this.waker.as_ref();
+        if !stands.is_some_and(|waker| waker.will_wake(cx.waker())) {
+            let mut state = this.latch.lock();
+            state.waiting.insert(this.id, cx.waker().clone());
+            this.waker = Some(cx.waker().clone());
         }
-        match state.waiting.get_mut(&self.id) {
-            Some(waiting) => waiting.clone_from(cx.waker()), // mostly the same one, and then nothing is done
-            None => drop(state.waiting.insert(self.id, cx.waker().clone())),
+        match this.latch.is_set() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
         }
-        Poll::Pending
     }
 }
 

@@ -35,7 +35,6 @@ mod http2;
 mod http2_push;
 #[doc(hidden)] // but for the door of fuzz/ nothing in it is public
 pub mod http3;
-mod hyper_runtime;
 pub mod identities;
 mod idle;
 pub mod key_log;

@@ -174,8 +174,8 @@ impl Proxy {
             headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
             headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
         }
-        let authority = authority_of(page).unwrap_or_else(|| site.name.clone());
-        Wanted::read(site, &authority, None, asked).ok()
+        let authority = authority_of(page).unwrap_or(&site.name).to_owned();
+        Wanted::read(site.clone(), authority, asked).ok()
     }
 
     /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of what

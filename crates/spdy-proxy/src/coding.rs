@@ -73,29 +73,28 @@ impl Coding {
     /// The best one that a request with these headers takes.
     #[must_use]
     pub fn accepted(headers: &HeaderMap) -> Self {
-        let mut best = Self::Identity;
-        let (mut every, mut named) = (None, Vec::new());
+        // What was said of each, and of all others.
+        let (mut gzip, mut brotli, mut every) = (None, None, None);
         for field in headers.get_all(header::ACCEPT_ENCODING) {
             for item in field.to_str().unwrap_or_default().split(',') {
                 let mut parts = item.split(';').map(str::trim);
-                let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+                let name = parts.next().unwrap_or_default();
+                let is = |other: &str| name.eq_ignore_ascii_case(other);
                 let is_wanted = parts.all(|part| weight(part) != Some(0.0));
-                match name.as_str() {
-                    "*" => every = Some(is_wanted),
-                    _ => named.push((name, is_wanted)),
+                if is("gzip") || is("x-gzip") {
+                    gzip = gzip.or(Some(is_wanted));
+                } else if is("br") {
+                    brotli = brotli.or(Some(is_wanted));
+                } else if name == "*" {
+                    every = Some(is_wanted);
                 }
             }
         }
-        for (coding, names) in [
-            (Self::Gzip, &["gzip", "x-gzip"][..]),
-            (Self::Brotli, &["br"]),
-        ] {
-            let of_it = named.iter().find(|(name, _)| names.contains(&&name[..]));
-            if of_it.map(|(_, is_wanted)| *is_wanted).or(every) == Some(true) {
-                best = coding;
-            }
+        match (brotli.or(every), gzip.or(every)) {
+            (Some(true), _) => Self::Brotli,
+            (_, Some(true)) => Self::Gzip,
+            _ => Self::Identity,
         }
-        best
     }
 }
 

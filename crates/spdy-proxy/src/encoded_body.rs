@@ -13,6 +13,21 @@ use crate::coding::{Coding, Encoder};
 /// What is shorter gains nothing by being compressed.
 const LEAST_BYTES: u64 = 256;
 
+/// Kinds that get smaller, beside text and what is written as JSON or XML.
+const COMPRESSIBLE: [&str; 11] = [
+    "application/javascript",
+    "application/x-javascript",
+    "application/json",
+    "application/xml",
+    "application/wasm",
+    "image/bmp",
+    "image/x-icon",
+    "image/vnd.microsoft.icon",
+    "font/ttf",
+    "font/otf",
+    "application/vnd.ms-fontobject",
+];
+
 /// Whether a body with these headers gets smaller by compression, and may be compressed.
 #[must_use]
 pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
@@ -21,27 +36,21 @@ pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
     }
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
-    let is_text = essence.starts_with("text/") && essence != "text/event-stream";
-    is_text
-        || essence.ends_with("+json")
-        || essence.ends_with("+xml")
-        || matches!(
-            &essence[..],
-            "application/javascript"
-                | "application/x-javascript"
-                | "application/json"
-                | "application/xml"
-                | "application/wasm"
-                | "application/manifest+json"
-                | "image/bmp"
-                | "image/x-icon"
-                | "image/vnd.microsoft.icon"
-                | "font/ttf"
-                | "font/otf"
-                | "application/vnd.ms-fontobject"
-        )
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    let is = |name: &str| essence.eq_ignore_ascii_case(name);
+    let begins = |start: &str| {
+        let it = essence.get(..start.len());
+        it.is_some_and(|it| it.eq_ignore_ascii_case(start))
+    };
+    let ends = |end: &str| {
+        let at = essence.len().checked_sub(end.len());
+        let it = at.and_then(|at| essence.get(at..));
+        it.is_some_and(|it| it.eq_ignore_ascii_case(end))
+    };
+    begins("text/") && !is("text/event-stream")
+        || ends("+json")
+        || ends("+xml")
+        || COMPRESSIBLE.iter().any(|name| is(name))
 }
 
 /// `body` under `coding`, piece by piece.

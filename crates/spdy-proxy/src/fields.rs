@@ -1,5 +1,7 @@
 //! Header fields between client, accelerator and origin: what is passed on, and what is said anew (RFC 9110 §7.6).
 
+use std::borrow::Cow;
+
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Version};
 use spdy_net::handler::Arrival;
@@ -13,7 +15,7 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Fields of a connection that `Connection` need not name.
-const OF_CONNECTION: [HeaderName; 8] = [
+static OF_CONNECTION: [HeaderName; 10] = [
     header::CONNECTION,
     header::TRANSFER_ENCODING,
     header::TE,
@@ -22,21 +24,32 @@ const OF_CONNECTION: [HeaderName; 8] = [
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
     HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    HeaderName::from_static("http2-settings"),
 ];
 
 /// Takes out what is about one connection.
 pub(crate) fn strip_connection(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
+    let named = headers.get_all(header::CONNECTION).iter();
+    let named: Vec<HeaderName> = named
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
         .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
         .collect();
-    for name in named.iter().chain(&OF_CONNECTION) {
+    strip(headers, |name| {
+        OF_CONNECTION.contains(name) || named.contains(name)
+    });
+}
+
+/// Takes out every field whose name is one of those. Mostly there is none, and then nothing is done.
+fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
+    let those: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| is_one(name))
+        .cloned()
+        .collect();
+    for name in those {
         headers.remove(name);
     }
-    headers.remove("proxy-connection");
-    headers.remove("http2-settings");
 }
 
 /// What clients say of themselves and who comes after them believes, beside all that begins with `x-forwarded-`.
@@ -60,31 +73,39 @@ const OVERRIDES: [&str; 5] = [
 /// What frames a message. Gateways that hand fields on as variables read `_` as `-`.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
 
-/// Takes out what only a proxy in front may say, under whatever spelling.
-fn strip_claims(headers: &mut HeaderMap) {
-    let is_claim = |name: &str| {
-        let plain = name.replace('_', "-");
-        plain.starts_with("x-forwarded-")
-            || CLAIMS.contains(&plain.as_str())
-            || plain != name && FRAMING.contains(&plain.as_str())
-    };
-    let claims: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| is_claim(name.as_str()))
-        .cloned()
-        .collect();
-    for name in claims {
-        headers.remove(name);
+/// A name as gateways read it that hand fields on as variables: there `_` is `-`.
+fn as_variable(name: &HeaderName) -> Cow<'_, str> {
+    match name.as_str().contains('_') {
+        true => Cow::Owned(name.as_str().replace('_', "-")),
+        false => Cow::Borrowed(name.as_str()),
     }
+}
+
+/// Whether only a proxy in front may say it, under whatever spelling.
+fn is_claim(name: &HeaderName) -> bool {
+    let plain = as_variable(name);
+    plain.starts_with("x-forwarded-")
+        || CLAIMS.contains(&&*plain)
+        || matches!(plain, Cow::Owned(_)) && FRAMING.contains(&&*plain)
+}
+
+/// Whether it makes another request of a GET or HEAD.
+fn is_override(name: &HeaderName) -> bool {
+    OVERRIDES.contains(&&*as_variable(name))
+}
+
+/// Whether an origin hears it from here, or never: what the client says of it tells nothing of what the origin is asked.
+pub(crate) fn is_told(name: &HeaderName) -> bool {
+    *name == header::HOST
+        || *name == header::VIA
+        || *name == CDN_LOOP
+        || is_claim(name)
+        || is_override(name)
 }
 
 /// Takes out of a GET or HEAD what makes another request of it.
 pub(crate) fn strip_overrides(headers: &mut HeaderMap) {
-    let names = headers.keys();
-    let names = names.filter(|name| OVERRIDES.contains(&&*name.as_str().replace('_', "-")));
-    for name in names.cloned().collect::<Vec<_>>() {
-        headers.remove(name);
-    }
+    strip(headers, is_override);
 }
 
 /// Who asked, for a site's own origin. What the client claimed of that is not passed on.
@@ -94,7 +115,7 @@ pub(crate) fn tell_client(
     arrival: Option<Arrival>,
     authority: &str,
 ) {
-    strip_claims(headers);
+    strip(headers, is_claim);
     let proto = HeaderValue::from_static(scheme_of(arrival));
     headers.insert(FORWARDED_PROTO, proto);
     match from.and_then(|from| HeaderValue::try_from(from.to_string()).ok()) {
@@ -107,19 +128,15 @@ pub(crate) fn tell_client(
     };
 }
 
-fn scheme_of(arrival: Option<Arrival>) -> &'static str {
+/// The scheme that the client spoke.
+pub(crate) fn scheme_of(arrival: Option<Arrival>) -> &'static str {
     match arrival {
         Some(Arrival { secure: true, .. }) => "https",
         _ => "http",
     }
 }
 
-/// What [`tell_client`] says of where the client thinks it is: an origin.
-pub(crate) fn as_asked(authority: &str, arrival: Option<Arrival>) -> String {
-    format!("{}://{authority}", scheme_of(arrival))
-}
-
-/// Whether that is `origin`.
+/// Whether what [`tell_client`] says of where the client thinks it is, is `origin`.
 pub(crate) fn is_asked_as(origin: &str, authority: &str, arrival: Option<Arrival>) -> bool {
     let rest = origin.strip_prefix(scheme_of(arrival));
     rest.and_then(|rest| rest.strip_prefix("://")) == Some(authority)

@@ -2,6 +2,9 @@
 //!
 //! ```text
 //!  read (wanted.rs) ──refused──▶ 404, 421, 508 …
+//!     │ what is kept is fresh, and chosen by what the client said ──▶ kept (respond.rs), before anything waits
+//!     │
+//!  told (wanted.rs): the request that the origin will see
 //!     │
 //!  look up ── Fresh ──────────────────────────▶ kept (respond.rs)
 //!     │     ── Stale ─────────────────────────▶ kept, and validated behind it
@@ -13,13 +16,15 @@
 //!     └──── OnlyIfCached ─────────────────────▶ 504
 //! ```
 
+use std::future::Ready;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header, request};
+use futures_util::future::Either;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
-use spdy::runtime::SharedRuntime;
+use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::key::Key;
@@ -49,7 +54,7 @@ use crate::respond::{self, Judged};
 use crate::sheets::Sheets;
 use crate::sites::{Site, Sites};
 use crate::upstream::{Upstream, Whose};
-use crate::wanted::Wanted;
+use crate::wanted::{Asked, Refused, Wanted};
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
 pub(crate) const NAME: &str = "spdy";
@@ -193,35 +198,59 @@ impl Proxy {
         self.calendar.now(&self.runtime).unwrap_or_else(since_start)
     }
 
-    /// The answer to `request`, which came from `from`.
-    pub async fn answer(
+    /// The answer to `request`, which came from `from`. What is kept and fresh is on the left, at once and without a
+    /// future of what may come of a request else: it is a hit unless its extensions say otherwise.
+    pub fn answer(
         self: &Arc<Self>,
         request: Request<Body>,
         from: Option<IpAddr>,
-    ) -> Response<Body> {
+    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
         let (asked, body) = request.into_parts();
-        let authority = authority_of(&asked);
-        let sites = self.sites();
-        let Some(site) = authority
-            .as_deref()
-            .and_then(|authority| sites.find(authority))
+        let at_once = |response| Either::Left(std::future::ready(response));
+        let Some((authority, site)) = authority_of(&asked)
+            .and_then(|authority| Some((authority, self.site_named(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
-            return respond::marked(response, Outcome::MISDIRECTED);
+            return at_once(respond::marked(response, Outcome::MISDIRECTED));
         };
-        let authority = authority.as_deref().unwrap_or_default();
-        let target = asked.uri.clone();
-        match Wanted::read(site, authority, from, asked) {
-            Ok(mut wanted) => {
-                wanted.from = from;
-                self.want(wanted, body).await
-            }
-            Err(why) => {
-                tracing::debug!(%why, %target, "refused");
-                self.counters.count(Family::Refused, why.name());
-                respond::marked(respond::refused(&why), Outcome::REFUSED)
-            }
+        let authority = authority.to_owned();
+        // For the log, where there is one.
+        let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
+        let asked = match Asked::read(site, authority, from, asked) {
+            Ok(asked) => asked,
+            Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
+        };
+        if http_body::Body::is_end_stream(&body)
+            && let Some(response) = self.kept_fresh(&asked)
+        {
+            return at_once(response);
         }
+        let proxy = self.clone();
+        Either::Right(Box::pin(async move {
+            match asked.told() {
+                Ok(wanted) => proxy.want(wanted, body).await,
+                Err(why) => proxy.refuse(&why, uri.as_ref()),
+            }
+        }))
+    }
+
+    fn refuse(&self, why: &Refused, uri: Option<&Uri>) -> Response<Body> {
+        let target = uri.map(tracing::field::display);
+        tracing::debug!(%why, target, "refused");
+        self.counters.count(Family::Refused, why.name());
+        respond::marked(respond::refused(why), Outcome::REFUSED)
+    }
+
+    /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
+    fn kept_fresh(&self, asked: &Asked) -> Option<Response<Body>> {
+        let wanted = asked.so_far();
+        let variants = self.memory.find(&wanted.key)?;
+        let now = self.hour();
+        let mut all = variants.iter();
+        let object = all
+            .all(|variant| asked.can_choose(variant.stored()))
+            .then(|| self.fresh_among(&variants, wanted, now))??;
+        Some(self.hit(wanted, object, now))
     }
 
     /// The answer to what is wanted.
@@ -449,7 +478,12 @@ impl Proxy {
 
     /// The site that `asked` is for.
     pub(crate) fn site_of(&self, asked: &request::Parts) -> Option<Arc<Site>> {
-        self.sites().find(&authority_of(asked)?).cloned()
+        self.site_named(authority_of(asked)?)
+    }
+
+    fn site_named(&self, authority: &str) -> Option<Arc<Site>> {
+        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        sites.find(authority).cloned()
     }
 
     pub(crate) fn sites(&self) -> Arc<Sites> {
@@ -460,9 +494,19 @@ impl Proxy {
     /// What is kept for `wanted` and needs nobody's word.
     pub(crate) fn fresh(&self, wanted: &Wanted) -> Option<Object> {
         let variants = self.memory.find(&wanted.key)?;
+        let object = self.fresh_among(&variants, wanted, self.hour());
+        object.cloned()
+    }
+
+    fn fresh_among<'a>(
+        &self,
+        variants: &'a [Object],
+        wanted: &Wanted,
+        now: SystemTime,
+    ) -> Option<&'a Object> {
         let policy = self.policy(wanted.whose());
-        match lookup::lookup(policy, &wanted.ask, &variants, self.hour()) {
-            Lookup::Fresh { index, .. } => Some(variants[index].clone()),
+        match lookup::lookup(policy, &wanted.ask, variants, now) {
+            Lookup::Fresh { index, .. } => Some(&variants[index]),
             _ => None,
         }
     }
@@ -496,10 +540,9 @@ impl Proxy {
 }
 
 /// The host that a client named, with its port.
-pub(crate) fn authority_of(asked: &request::Parts) -> Option<String> {
-    if let Some(authority) = asked.uri.authority() {
-        return Some(authority.as_str().to_owned());
+pub(crate) fn authority_of(asked: &request::Parts) -> Option<&str> {
+    match asked.uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => asked.headers.get(header::HOST)?.to_str().ok(),
     }
-    let host = asked.headers.get(header::HOST)?;
-    host.to_str().ok().map(str::to_owned)
 }

@@ -121,24 +121,26 @@ pub fn recording(limit: Option<usize>, announced: Option<u64>) -> (Writer, Recor
 }
 
 /// A recording that has all of its `pieces`; only its end is left to tell.
-fn filled(pieces: Vec<Bytes>) -> (Writer, Recording) {
+fn filled(pieces: VecDeque<Bytes>) -> (Writer, Recording) {
     let len: usize = pieces.iter().map(Bytes::len).sum();
     let (writer, recording) = recording(Some(len), Some(len as u64));
     {
         let mut shared = lock(&writer.shared);
         shared.held = len;
-        shared.pieces = pieces.into();
+        shared.pieces = pieces;
     }
     (writer, recording)
 }
 
 /// A body of `pieces`, whose length is known.
 #[must_use]
-pub fn of_pieces(pieces: Vec<Bytes>) -> Body {
-    if pieces.len() <= 1 {
-        return Body::full(pieces.into_iter().next().unwrap_or_default());
-    }
-    let (writer, recording) = filled(pieces);
+pub fn of_pieces(pieces: impl IntoIterator<Item = Bytes>) -> Body {
+    let mut pieces = pieces.into_iter();
+    let first = pieces.next().unwrap_or_default();
+    let Some(second) = pieces.next() else {
+        return Body::full(first);
+    };
+    let (writer, recording) = filled([first, second].into_iter().chain(pieces).collect());
     let body = recording.read().unwrap_or_default();
     let _ = writer.finish();
     body

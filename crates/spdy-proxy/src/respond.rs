@@ -103,17 +103,16 @@ pub(crate) fn of_kept(
 ) -> Response<Body> {
     let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
+    let is_coded_for_some = may_be_coded(&head, Some(body.len()));
     let body = match payload {
         Payload::None => Body::empty(),
-        Payload::Whole => match coding_for(wanted, &head, Some(body.len())) {
-            Coding::Identity => of_pieces(body.chunks().cloned().collect()),
-            coding => {
-                let coded = encodings.of(&wanted.key, body, coding);
-                tell_coding(&mut head, coding, Some(coded.len() as u64));
-                Body::full(coded)
-            }
-        },
-        Payload::Range(range) => of_pieces(body.slice(range).collect()),
+        Payload::Whole if is_coded_for_some && wanted.coding != Coding::Identity => {
+            let coded = encodings.of(&wanted.key, body, wanted.coding);
+            tell_coding(&mut head, wanted.coding, Some(coded.len() as u64));
+            Body::full(coded)
+        }
+        Payload::Whole => of_pieces(body.chunks().cloned()),
+        Payload::Range(range) => of_pieces(body.slice(range)),
         Payload::Multipart { parts, end } => {
             let mut pieces: Vec<Bytes> = Vec::new();
             for (before, range) in parts {
@@ -124,13 +123,11 @@ pub(crate) fn of_kept(
             of_pieces(pieces)
         }
     };
-    tell_varying(&mut head, Some(body_len(&body)));
+    if is_coded_for_some {
+        fields::vary_on(&mut head.headers, "accept-encoding");
+    }
     status.append_to(&mut head.headers);
     Response::from_parts(head, body)
-}
-
-fn body_len(body: &Body) -> u64 {
-    http_body::Body::size_hint(body).exact().unwrap_or(u64::MAX)
 }
 
 /// The answer to `wanted` while it is still coming; `None` if its beginning is gone. `own` is the whole head for the one whose
@@ -182,31 +179,27 @@ pub(crate) fn coming(
 ) -> Response<Body> {
     let len = head.headers.get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
-    let coding = match wanted.ask.method {
-        Method::HEAD => Coding::Identity,
-        _ => coding_for(wanted, &head, len),
-    };
-    let body = match coding {
+    let is_coded_for_some = may_be_coded(&head, len);
+    let body = match wanted.coding {
+        _ if !is_coded_for_some || wanted.ask.method == Method::HEAD => body,
         Coding::Identity => body,
         coding => {
             tell_coding(&mut head, coding, None);
             encoded(body, coding)
         }
     };
-    tell_varying(&mut head, len);
+    if is_coded_for_some {
+        fields::vary_on(&mut head.headers, "accept-encoding");
+    }
     status.append_to(&mut head.headers);
     Response::from_parts(head, body)
 }
 
-/// The coding under which a body goes to this client.
-fn coding_for(wanted: &Wanted, head: &response::Parts, len: Option<u64>) -> Coding {
-    let may_be = head.status == StatusCode::OK
+/// Whether a body of `len` bytes goes out under a coding to those who take one: whoever gets it without is told so, too.
+fn may_be_coded(head: &response::Parts, len: Option<u64>) -> bool {
+    head.status == StatusCode::OK
         && is_compressible(&head.headers, len)
-        && !rewritten::forbids(&head.headers);
-    match may_be {
-        true => wanted.coding,
-        false => Coding::Identity,
-    }
+        && !rewritten::forbids(&head.headers)
 }
 
 fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
@@ -221,15 +214,4 @@ fn tell_coding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
         None => headers.remove(header::CONTENT_LENGTH),
     };
     fields::weaken_tag(headers);
-    fields::vary_on(headers, "accept-encoding");
-}
-
-/// Who gets a body uncompressed is told that others would not.
-fn tell_varying(head: &mut response::Parts, len: Option<u64>) {
-    if head.status == StatusCode::OK
-        && is_compressible(&head.headers, len)
-        && !rewritten::forbids(&head.headers)
-    {
-        fields::vary_on(&mut head.headers, "accept-encoding");
-    }
 }

@@ -196,17 +196,22 @@ impl Site {
     ///
     /// They make no URI.
     pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
-        let origin = &self.origin;
-        let host = match (self.keep_host, authority.split(':').next()) {
-            (true, Some(host)) => host,
-            _ => origin.host_str().unwrap_or_default(),
-        };
+        let (origin, host) = (&self.origin, self.asked_host(authority));
         let authority = match origin.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
         let uri = Uri::builder().scheme(origin.scheme());
         uri.authority(authority).path_and_query(target).build()
+    }
+
+    /// The host that its origin is asked as, by a client that named `authority`.
+    #[must_use]
+    pub fn asked_host<'a>(&'a self, authority: &'a str) -> &'a str {
+        match (self.keep_host, authority.split(':').next()) {
+            (true, Some(host)) => host,
+            _ => self.origin.host_str().unwrap_or_default(),
+        }
     }
 
     /// The hosts that its origin is asked as.

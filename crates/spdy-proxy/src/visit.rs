@@ -3,10 +3,12 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures_util::future::Either;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_cache::cache_status::CACHE_STATUS;
+use spdy_clock::Instant;
 use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
 use spdy_net::protocol::Protocol;
@@ -88,7 +90,8 @@ impl Visit {
     /// The URL of what is asked for, as browsers see it.
     fn url(&self, asked: &request::Parts) -> Option<String> {
         let site = self.proxy.site_of(asked)?;
-        absolute(&site, asked).map(|url| url.to_string())
+        let target = asked.uri.path_and_query()?.as_str();
+        Some([site.rules.site_origin(), target].concat())
     }
 
     /// Notes what is asked for; if it is a page, sends along what it needs before anything of it is there.
@@ -102,14 +105,13 @@ impl Visit {
             return None; // there is nothing to be learned of it, or to be sent along
         }
         let site = self.proxy.site_of(asked)?;
-        let url = absolute(&site, asked)?;
-        let text = url.to_string();
-        let is_new = self.learn(&site, asked, &url, &text);
-        let target = asked.uri.path_and_query();
-        let is_marked = target.is_some_and(|target| without_mark(target.as_str()).is_some());
-        if !asks_for_page(asked) || is_marked || is_off(&asked.headers) {
+        let target = asked.uri.path_and_query()?.as_str();
+        let text = [site.rules.site_origin(), target].concat();
+        let is_new = self.learn(&site, asked, target, &text);
+        if !asks_for_page(asked) || without_mark(target).is_some() || is_off(&asked.headers) {
             return None;
         }
+        let url: Uri = text.parse().ok()?;
         let now = self.proxy.runtime.now();
         let wishes = self.proxy.companions.wishes(now, &text);
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
@@ -139,7 +141,7 @@ impl Visit {
     }
 
     /// Notes what was asked for, and after which page; whether it is new on this connection.
-    fn learn(&self, site: &Site, asked: &request::Parts, url: &Uri, text: &str) -> bool {
+    fn learn(&self, site: &Site, asked: &request::Parts, target: &str, text: &str) -> bool {
         let is_new = self.memory().note(text);
         let referer = asked.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
@@ -148,7 +150,6 @@ impl Visit {
         if let Some(page) = follows {
             let now = self.proxy.runtime.now();
             if self.memory().follows(now, WINDOW, page, text) {
-                let target = url.path_and_query().map_or("/", |target| target.as_str());
                 self.proxy.companions.learned().asked(now, page, target);
             }
         }
@@ -233,71 +234,92 @@ impl Visit {
             false => (true, hints),
         }
     }
+
+    /// `response` to what has begun, as it leaves; `outcome` is what became of the request, unless somebody knew better.
+    fn done(&self, began: Began, mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
+        if let Some(page) = began.page {
+            if page.is_new && response.status() == StatusCode::OK && is_html(&response) {
+                let now = self.proxy.runtime.now();
+                self.proxy.companions.learned().viewed(now, &page.url);
+                self.memory().view(now, &page.url);
+            }
+            for hint in &page.links {
+                if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+                    response.headers_mut().append(header::LINK, link);
+                }
+            }
+        }
+        let known = response.extensions_mut().remove::<Outcome>();
+        let outcome = known.unwrap_or(outcome).0;
+        self.proxy.counters.count(Family::Answers, outcome);
+        let took = || self.proxy.runtime.now() - began.at;
+        let origin = response.extensions_mut().remove::<OriginTook>();
+        if let Some(url) = began.times_for {
+            let is_kept = origin.is_none() && is_html(&response);
+            let url = url.filter(|_| is_kept);
+            let times = Times {
+                outcome,
+                origin: origin.map(|origin| origin.0),
+                rewriting_ms: url.and_then(|url| self.proxy.reports.rewriting_ms(&url)),
+                total: took(),
+            };
+            times.append_to(response.headers_mut());
+        }
+        if let (Some(log), Some(about)) = (&self.log, began.about) {
+            let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
+            log(&Answered {
+                method: &about.method,
+                uri: about.uri,
+                from: self.from,
+                protocol: about.protocol,
+                status: response.status(),
+                outcome,
+                cache_status: told.and_then(|told| told.to_str().ok()),
+                trace: about.trace.as_deref(),
+                took: took(),
+            });
+        }
+        if let Some(alt_svc) = &self.alt_svc {
+            let headers = response.headers_mut();
+            headers
+                .entry(header::ALT_SVC)
+                .or_insert_with(|| alt_svc.clone());
+        }
+        response
+    }
 }
 
 impl Handler for Visit {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
-        let visit = self.clone();
-        Box::pin(async move {
-            let began = visit.proxy.runtime.now();
-            let (mut asked, body) = request.into_parts();
-            let times_for = visit
-                .timing
-                .take(&mut asked.headers)
-                .then(|| visit.url(&asked));
-            let about = visit.log.as_ref().map(|_| About::of(&asked));
-            let page = visit.go_along(&asked);
-            let request = Request::from_parts(asked, body);
-            let mut response = visit.proxy.answer(request, visit.from).await;
-            if let Some(page) = page {
-                if page.is_new && response.status() == StatusCode::OK && is_html(&response) {
-                    let now = visit.proxy.runtime.now();
-                    visit.proxy.companions.learned().viewed(now, &page.url);
-                    visit.memory().view(now, &page.url);
-                }
-                for hint in &page.links {
-                    if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
-                        response.headers_mut().append(header::LINK, link);
-                    }
-                }
+        let (mut asked, body) = request.into_parts();
+        let times_for = self.timing.take(&mut asked.headers);
+        let began = Began {
+            at: self.proxy.runtime.now(),
+            times_for: times_for.then(|| self.url(&asked)),
+            about: self.log.as_ref().map(|_| About::of(&asked)),
+            page: self.go_along(&asked),
+        };
+        let request = Request::from_parts(asked, body);
+        match self.proxy.answer(request, self.from) {
+            Either::Left(kept) => {
+                let response = self.done(began, kept.into_inner(), Outcome::HIT);
+                Box::pin(std::future::ready(response))
             }
-            let outcome = response.extensions_mut().remove::<Outcome>();
-            let outcome = outcome.unwrap_or(Outcome::PASSED).0;
-            visit.proxy.counters.count(Family::Answers, outcome);
-            let took = visit.proxy.runtime.now() - began;
-            let origin = response.extensions_mut().remove::<OriginTook>();
-            if let Some(url) = times_for {
-                let is_kept = origin.is_none() && is_html(&response);
-                let url = url.filter(|_| is_kept);
-                let times = Times {
-                    outcome,
-                    origin: origin.map(|origin| origin.0),
-                    rewriting_ms: url.and_then(|url| visit.proxy.reports.rewriting_ms(&url)),
-                    total: took,
-                };
-                times.append_to(response.headers_mut());
+            Either::Right(coming) => {
+                let visit = self.clone();
+                Box::pin(async move { visit.done(began, coming.await, Outcome::PASSED) })
             }
-            if let (Some(log), Some(about)) = (&visit.log, about) {
-                let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
-                log(&Answered {
-                    method: &about.method,
-                    uri: about.uri,
-                    from: visit.from,
-                    protocol: about.protocol,
-                    status: response.status(),
-                    outcome,
-                    cache_status: told.and_then(|told| told.to_str().ok()),
-                    trace: about.trace.as_deref(),
-                    took,
-                });
-            }
-            if let Some(alt_svc) = visit.alt_svc {
-                let headers = response.headers_mut();
-                headers.entry(header::ALT_SVC).or_insert(alt_svc);
-            }
-            response
-        })
+        }
     }
+}
+
+/// A request that is being answered, and what is to be told with the answer.
+struct Began {
+    at: Instant,
+    /// The client is told where the time went; the URL, if it has one.
+    times_for: Option<Option<String>>,
+    about: Option<About>,
+    page: Option<Page>,
 }
 
 /// What a log says of a request.
@@ -340,10 +362,4 @@ fn asks_for_page(asked: &request::Parts) -> bool {
             accepted.is_some_and(|accepted| accepted.as_bytes().starts_with(b"text/html"))
         }
     }
-}
-
-/// The URL that was asked for, as browsers see it.
-fn absolute(site: &Site, asked: &request::Parts) -> Option<Uri> {
-    let target = asked.uri.path_and_query()?;
-    format!("{}{target}", site.rules.site_origin()).parse().ok()
 }

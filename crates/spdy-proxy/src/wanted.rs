@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
 use spdy_cache::key::{Key, Parts};
+use spdy_cache::stored::Stored;
 use spdy_net::handler::Arrival;
 use spdy_rewrite::anonymous::{self, Load};
 use spdy_rewrite::integrity;
@@ -30,6 +31,11 @@ const OF_CACHE: [HeaderName; 8] = [
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
 ];
+
+/// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
+/// most requests are answered by what is kept, and nobody is told anything.
+#[derive(Debug)]
+pub struct Asked(Wanted);
 
 /// What somebody wants.
 #[derive(Clone, Debug)]
@@ -101,43 +107,128 @@ impl Refused {
     }
 }
 
-impl Wanted {
+impl Asked {
     /// Reads `asked`, which named `authority` and came from `from`.
     ///
     /// # Errors
     ///
     /// The rule that forbids it.
     pub fn read(
-        site: &Arc<Site>,
-        authority: &str,
+        site: Arc<Site>,
+        authority: String,
         from: Option<IpAddr>,
         asked: request::Parts,
     ) -> Result<Self, Refused> {
-        let uri = asked.uri.clone();
-        let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        if site.rules.claims(target) {
-            return Self::of_others(site, authority, asked, target);
+        let wanted = match site.rules.claims(target_of(&asked)) {
+            true => Wanted::of_others(site, authority, from, asked)?,
+            false => Wanted::of_site(site, authority, from, asked)?,
+        };
+        Ok(Self(wanted))
+    }
+
+    /// What is wanted, though the origin may be told more ([`told`](Self::told)).
+    #[must_use]
+    pub fn so_far(&self) -> &Wanted {
+        &self.0
+    }
+
+    /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
+    #[must_use]
+    pub fn can_choose(&self, stored: &Stored) -> bool {
+        self.0.moved.is_some() || !stored.selecting_names().any(fields::is_told)
+    }
+
+    /// What is wanted, with all that the origin is told: by which name and scheme the site was asked, by whom and through what.
+    ///
+    /// # Errors
+    ///
+    /// It makes no URI.
+    pub fn told(self) -> Result<Wanted, Refused> {
+        let Self(mut wanted) = self;
+        if wanted.moved.is_some() {
+            return Ok(wanted); // others are told nothing more
         }
+        let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
+        let target = target_of(ask);
+        let target = integrity::without_mark(target).unwrap_or(target);
+        let uri = site.own(authority, target);
+        ask.uri = uri.map_err(|_| Refused::Target(target.to_owned()))?;
+        ask.headers.remove(header::HOST);
+        fields::tell_client(&mut ask.headers, wanted.from, wanted.arrival, authority);
+        if matches!(ask.method, Method::GET | Method::HEAD) {
+            fields::strip_overrides(&mut ask.headers);
+        }
+        fields::tell_passage(&mut ask.headers, ask.version, &site.name);
+        Ok(wanted)
+    }
+}
+
+/// Path and query.
+fn target_of(asked: &request::Parts) -> &str {
+    let target = asked.uri.path_and_query();
+    target.map_or("/", |target| target.as_str())
+}
+
+impl Wanted {
+    /// Reads `asked`, which named `authority`, with all that the origin is told.
+    ///
+    /// # Errors
+    ///
+    /// The rule that forbids it.
+    pub fn read(
+        site: Arc<Site>,
+        authority: String,
+        asked: request::Parts,
+    ) -> Result<Self, Refused> {
+        Asked::read(site, authority, None, asked)?.told()
+    }
+
+    /// Something of the site's own, as the cache sees it.
+    fn of_site(
+        site: Arc<Site>,
+        authority: String,
+        from: Option<IpAddr>,
+        asked: request::Parts,
+    ) -> Result<Self, Refused> {
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
             return Err(Refused::Method(asked.method));
         }
         if fields::has_looped(&asked.headers, &site.name) {
             return Err(Refused::Loop);
         }
+        let target = target_of(&asked);
         let unusable = || Refused::Target(target.to_owned());
-        let is_of_web = matches!(uri.scheme_str(), None | Some("http" | "https"));
+        let is_of_web = matches!(asked.uri.scheme_str(), None | Some("http" | "https"));
         if !is_of_web || (target == "*" && asked.method != Method::OPTIONS) {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();
         let marked = integrity::without_mark(target);
         let is_off = marked.is_some() || is_off(&asked.headers);
-        let target = marked.unwrap_or(target);
+        let rules = match is_off {
+            true => "",
+            false => site.rules.tag(),
+        };
+        // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
+        let rules = match fields::is_asked_as(site.rules.site_origin(), &authority, arrival) {
+            true => Cow::Borrowed(rules),
+            false => {
+                Cow::Owned([rules, " ", fields::scheme_of(arrival), "://", &authority].concat())
+            }
+        };
+        let (scheme, _, port) = site.origin();
+        let key = Parts {
+            site: site.rules.site_origin(),
+            scheme,
+            host: &lower_case(site.asked_host(&authority)),
+            port,
+            target: marked.unwrap_or(target),
+            rules: &rules,
+        };
+        let key = Key::new(&key).map_err(|_| unusable())?;
         let mut ask = asked;
         ask.extensions.clear();
-        ask.uri = site.own(authority, target).map_err(|_| unusable())?;
         fields::strip_connection(&mut ask.headers);
-        ask.headers.remove(header::HOST);
         let coding = Coding::accepted(&ask.headers);
         // Few values, so that answers which vary on it are kept few times.
         let accepted = match coding {
@@ -147,52 +238,29 @@ impl Wanted {
         };
         let accepted = HeaderValue::from_static(accepted);
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
-        fields::tell_client(&mut ask.headers, from, arrival, authority);
-        if matches!(ask.method, Method::GET | Method::HEAD) {
-            fields::strip_overrides(&mut ask.headers);
-        }
-        fields::tell_passage(&mut ask.headers, ask.version, &site.name);
-        let rules = match is_off {
-            true => "",
-            false => site.rules.tag(),
-        };
-        // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
-        let rules = match fields::is_asked_as(site.rules.site_origin(), authority, arrival) {
-            true => Cow::Borrowed(rules),
-            false => Cow::Owned(format!("{rules} {}", fields::as_asked(authority, arrival))),
-        };
-        let (scheme, _, port) = site.origin();
-        let key = Parts {
-            site: site.rules.site_origin(),
-            scheme,
-            host: &ask.uri.host().unwrap_or_default().to_ascii_lowercase(),
-            port,
-            target,
-            rules: &rules,
-        };
         Ok(Self {
-            site: site.clone(),
+            site,
             moved: None,
-            key: Key::new(&key).map_err(|_| unusable())?,
+            key,
             ask,
-            from: None,
+            from,
             arrival,
             coding,
             has_content: false,
             steps_ahead: 0,
             is_off,
-            authority: authority.to_owned(),
+            authority,
             said: None,
         })
     }
 
     fn of_others(
-        site: &Arc<Site>,
-        authority: &str,
+        site: Arc<Site>,
+        authority: String,
+        from: Option<IpAddr>,
         mut asked: request::Parts,
-        target: &str,
     ) -> Result<Self, Refused> {
-        let moved = site.rules.open(target)?;
+        let moved = site.rules.open(target_of(&asked))?;
         let arrival = asked.extensions.get().copied();
         asked.extensions.clear();
         let asked = Request::from_parts(asked, ());
@@ -205,20 +273,20 @@ impl Wanted {
                 ask.headers.append(name.clone(), value.clone());
             }
         }
-        let (key, uri) = Self::place_of(site, &moved, upstream.load)?;
+        let (key, uri) = Self::place_of(&site, &moved, upstream.load)?;
         ask.uri = uri;
         Ok(Self {
-            site: site.clone(),
+            site,
             moved: Some((moved, upstream.load)),
             key,
             ask,
-            from: None,
+            from,
             arrival,
             coding: Coding::accepted(&said),
             has_content: false,
             steps_ahead: 0,
             is_off: false,
-            authority: authority.to_owned(),
+            authority,
             said: Some(said),
         })
     }
@@ -311,6 +379,13 @@ impl Wanted {
             }
         }
         told
+    }
+}
+
+fn lower_case(host: &str) -> Cow<'_, str> {
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(host.to_ascii_lowercase()),
+        false => Cow::Borrowed(host),
     }
 }
 

@@ -5,8 +5,10 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use http::{Method, StatusCode};
-use support::{Origin, accelerator, accelerator_of, answer, ask, get, pages};
+use futures_util::future::Either;
+use http::{Method, Request, StatusCode};
+use spdy::body::Body;
+use support::{Origin, accelerator, accelerator_of, answer, answered, ask, get, pages};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -35,6 +37,51 @@ async fn what_everyone_may_have_is_asked_for_once() {
     let head = ask(&proxy, Method::HEAD, "/a", &[], "").await;
     assert_eq!((head.field("content-length"), head.text()), ("5", ""));
     assert_eq!(origin.asked(), ["GET /a"]);
+}
+
+/// What is kept is looked for before the request is told as the origin hears it: a client's own word of who asks must choose
+/// nothing.
+#[tokio::test]
+async fn what_a_client_claims_chooses_nothing_that_varies_on_who_asks() {
+    let origin = Origin::start(|request: Request<bytes::Bytes>| async move {
+        let told = request.headers()["x-forwarded-for"].as_bytes().to_vec();
+        answer(&[FRESH, ("vary", "x-forwarded-for")], told)
+    });
+    let proxy = accelerator(&origin, "");
+    let ask = |from, claim: &str| {
+        let request = Request::get("/a").header("host", "www.site.test");
+        let request = request.header("x-forwarded-for", claim);
+        let request = request.body(Body::empty()).expect("a request");
+        let proxy = proxy.clone();
+        async move { answered(&proxy, request, from).await }
+    };
+    assert_eq!(ask(1, "192.0.2.1").await.text(), "192.0.2.1");
+    assert_eq!(ask(2, "192.0.2.1").await.text(), "192.0.2.2");
+    let again = ask(1, "192.0.2.2").await;
+    assert_eq!(again.text(), "192.0.2.1");
+    assert!(again.field("cache-status").contains("hit"));
+    assert_eq!(origin.times("/a"), 2);
+}
+
+#[tokio::test]
+async fn what_is_fresh_is_answered_before_anything_waits() {
+    let varies = ("vary", "accept-language, accept-encoding");
+    let origin = Origin::start(pages(&[("/a", &[FRESH, varies], "hello")]));
+    let proxy = accelerator(&origin, "");
+    let kept = get(&proxy, "/a", &[("accept-language", "de")]).await;
+    assert_eq!(kept.text(), "hello");
+    let at_once = |language: &str, body: &'static str| {
+        let request = Request::get("/a").header("host", "www.site.test");
+        let request = request.header("accept-language", language);
+        let request = request.body(Body::from(body)).expect("a request");
+        matches!(proxy.answer(request, None), Either::Left(_))
+    };
+    assert!(at_once("de", ""));
+    assert!(!at_once("fr", ""), "another variant");
+    assert!(
+        !at_once("de", "content"),
+        "its target is not all that it asks by"
+    );
 }
 
 #[tokio::test]
@@ -231,7 +278,7 @@ async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
 
 #[tokio::test]
 async fn a_change_makes_what_is_kept_doubtful() {
-    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+    let origin = Origin::start(|request: Request<bytes::Bytes>| {
         std::future::ready(match *request.method() {
             Method::POST => answer(&[("location", "/b")], "done"),
             _ => answer(&[FRESH], request.uri().path().to_owned()),
@@ -298,11 +345,11 @@ async fn a_purge_says_what_it_meant_and_means_no_more() {
 
 #[tokio::test]
 async fn what_is_softly_purged_is_validated_and_not_fetched() {
-    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+    let origin = Origin::start(|request: Request<bytes::Bytes>| {
         let mut response = answer(&[FRESH, ("etag", "\"1\"")], "same");
         if request.headers().contains_key("if-none-match") {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
-            *response.body_mut() = spdy::body::Body::empty();
+            *response.body_mut() = Body::empty();
         }
         std::future::ready(response)
     });
@@ -356,7 +403,7 @@ async fn what_is_larger_than_may_be_kept_is_passed_on_whole() {
     let origin = Origin::start(|_| {
         let pieces = (0..40).map(|_| Ok::<_, std::io::Error>(vec![b'x'; 100_000].into()));
         let mut response = answer(&[FRESH], "");
-        *response.body_mut() = spdy::body::Body::from_stream(futures_util::stream::iter(pieces));
+        *response.body_mut() = Body::from_stream(futures_util::stream::iter(pieces));
         std::future::ready(response)
     });
     let proxy = accelerator(&origin, "[cache]\nmemory_mib = 8\nobject_mib = 1");

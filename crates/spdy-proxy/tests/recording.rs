@@ -95,7 +95,7 @@ async fn a_writer_that_fails_or_leaves_breaks_off_what_is_read() {
 #[tokio::test]
 async fn a_body_of_pieces_says_how_long_it_is() {
     for count in [0, 1, 2, 5] {
-        let body = of_pieces((0..count).map(piece).collect());
+        let body = of_pieces((0..count).map(piece));
         let len = http_body::Body::size_hint(&body).exact();
         assert_eq!(len, Some((count * PIECE) as u64));
         assert_eq!(all(body).await.expect("whole").len(), count * PIECE);

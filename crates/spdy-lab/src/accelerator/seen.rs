@@ -387,7 +387,11 @@ impl Sight<'_> {
     fn read(&self, exchange: &Exchange, target: &str) -> Option<Result<Wanted, Refused>> {
         let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
         asked.uri = target.parse().ok()?;
-        Some(Wanted::read(&self.site, &self.site.name, None, asked))
+        Some(Wanted::read(
+            self.site.clone(),
+            self.site.name.clone(),
+            asked,
+        ))
     }
 }
 

@@ -198,7 +198,12 @@ pub(crate) async fn ask(
         request = request.header(*name, *value);
     }
     let request = request.body(Body::from(body)).expect("a request");
-    let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
+    answered(proxy, request, 1).await
+}
+
+/// The answer to `request` of a client whose address ends with `from`.
+pub(crate) async fn answered(proxy: &Arc<Proxy>, request: Request<Body>, from: u8) -> Answer {
+    let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, from)));
     let (head, body) = proxy.answer(request, from).await.into_parts();
     let body = body.collect_up_to(1 << 26).await;
     Answer {
