@@ -23,6 +23,9 @@ use crate::timing::Timings;
 /// So much before a server says it closes a connection it is not used any more.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
+/// Who waits for a connection that is being opened looks no more often than this whether it stands.
+const LOOKS_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// Methods that may be sent twice (RFC 9110 §9.2.2).
 fn is_idempotent(method: &Method) -> bool {
     [
@@ -137,6 +140,7 @@ impl Inner {
         if let Some(lease) = (&mut queued.lease).now_or_never() {
             return given(lease);
         }
+        let mut after = after;
         loop {
             let patience = self.runtime.sleep_until(self.runtime.now() + after);
             match select(&mut queued.lease, patience).await {
@@ -148,7 +152,7 @@ impl Inner {
                     });
                 }
                 // None stands, and how long opening one may take is said elsewhere.
-                Either::Right(_) => {}
+                Either::Right(_) => after = after.max(LOOKS_AGAIN_AFTER),
             }
         }
     }
