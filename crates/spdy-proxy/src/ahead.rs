@@ -43,7 +43,7 @@ pub(crate) struct PageDone<'a> {
     pub(crate) named: &'a [Reference],
     /// Everyone may have it.
     pub(crate) is_shared: bool,
-    /// Targets of what was fetched ahead for it.
+    /// Targets of what was made ready ahead for it: fetched, or lifted from the disk or the shared tier.
     pub(crate) ahead: &'a [String],
     /// What rewriting took.
     pub(crate) rewriting: Duration,
@@ -178,8 +178,8 @@ impl Proxy {
         Wanted::read(site.clone(), authority, asked).ok()
     }
 
-    /// Fetches what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of what
-    /// is now on its way.
+    /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of
+    /// what is now on its way there, from its origin, the disk or the shared tier.
     pub(crate) fn look_ahead(
         self: &Arc<Self>,
         wanted: &Wanted,
@@ -260,7 +260,8 @@ impl Proxy {
         self.page_done(wanted, done);
     }
 
-    /// Fetches `wanted` for who will ask for it, unless it is kept or somebody fetches it already; whether it does.
+    /// Has `wanted` in memory for who will ask for it, unless it is there or somebody fetches it already; whether it is now on its
+    /// way. It is fetched, and counted so, only if neither the disk nor the shared tier has it.
     pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) -> bool {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);

@@ -362,23 +362,23 @@ impl Config {
         Ok(config)
     }
 
-    /// A site with everything at its default: what `--origin` means. It answers for the origin's own name.
+    /// A site with everything at its default, or as the variables of the environment `instead` say: what `--origin` means. It answers
+    /// for the origin's own name.
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]: no http or https URL of a host.
-    pub fn of_origin(origin: &Url) -> Result<Self, ConfigError> {
-        let site = SiteConfig {
-            names: origin.host_str().map(str::to_owned).into_iter().collect(),
-            origin: origin.clone(),
-            address: None,
-            keep_host: false,
-            rewrite: spdy_rewrite::config::Config::default(),
-        };
-        let config = Self {
-            site: vec![site],
-            ..Self::default()
-        };
+    /// [`ConfigError`]: no http or https URL of a host, or a variable that is no key.
+    pub fn of_origin(
+        origin: &Url,
+        instead: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigError> {
+        let names: Vec<&str> = origin.host_str().into_iter().collect();
+        let mut site = toml::Table::new();
+        site.insert("names".to_owned(), names.into());
+        site.insert("origin".to_owned(), origin.as_str().into());
+        let mut table = toml::Table::new();
+        table.insert("site".to_owned(), vec![site].into());
+        let config = config_env::replaced_in(table, instead)?;
         config.check()?;
         Ok(config)
     }

@@ -1,12 +1,13 @@
 //! Keys of the configuration out of the environment: what a container is told beside a file that all of them share.
 //!
 //! ```text
-//! SPDY_ACCELERATE_SECRET_FILE=/run/secrets/spdy           secret_file = "/run/secrets/spdy"
-//! SPDY_ACCELERATE_CACHE__MEMORY_MIB=512                   [cache] memory_mib = 512
-//! SPDY_ACCELERATE_LISTEN__TLS='["0.0.0.0:443"]'           [listen] tls = ["0.0.0.0:443"]
+//! SPDY_ACCELERATE__SECRET_FILE=/run/secrets/spdy          secret_file = "/run/secrets/spdy"
+//! SPDY_ACCELERATE__CACHE__MEMORY_MIB=512                  [cache] memory_mib = 512
+//! SPDY_ACCELERATE__LISTEN__TLS='["0.0.0.0:443"]'          [listen] tls = ["0.0.0.0:443"]
 //! ```
 //!
-//! The name of a table and that of its key have two underscores between them. A value is TOML; what is none is text as it is, so that
+//! Two underscores stand before the first name, and between that of a table and that of its key: `SPDY_ACCELERATE_PORT` and its like are
+//! what Kubernetes tells of a service of that name, and no keys. A value is TOML; what is none is text as it is, so that
 //! paths and addresses need no quotes. Sites and zones are lists, which have no names to reach into.
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use toml::{Table, Value};
 use crate::config::{Config, ConfigError};
 
 /// How the names of such variables begin.
-pub const PREFIX: &str = "SPDY_ACCELERATE_";
+pub const PREFIX: &str = "SPDY_ACCELERATE__";
 /// Between the name of a table and that of its key.
 const BETWEEN: &str = "__";
 
@@ -36,7 +37,19 @@ pub(crate) fn replaced(
     text: &str,
     instead: &BTreeMap<String, String>,
 ) -> Result<Config, ConfigError> {
-    let mut table: Table = toml::from_str(text)?;
+    let table: Table = toml::from_str(text)?;
+    replaced_in(table, instead).or_else(|error| {
+        // What is wrong with the text itself is told with its line.
+        toml::from_str::<Config>(text)?;
+        Err(error)
+    })
+}
+
+/// What `table` configures, with `instead` in place of what it says.
+pub(crate) fn replaced_in(
+    mut table: Table,
+    instead: &BTreeMap<String, String>,
+) -> Result<Config, ConfigError> {
     for (name, value) in instead {
         let wrong = |why: String| ConfigError::Environment {
             name: name.clone(),
@@ -45,14 +58,12 @@ pub(crate) fn replaced(
         let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
         put(&mut table, &path, meant(value)).map_err(wrong)?;
     }
-    Config::deserialize(table).or_else(|error| {
-        // What is wrong with the text itself is told with its line.
-        toml::from_str::<Config>(text)?;
+    Config::deserialize(table).map_err(|error| {
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
-        Err(ConfigError::Environment {
+        ConfigError::Environment {
             name: names.join(", "),
             why: error.message().to_owned(),
-        })
+        }
     })
 }
 
@@ -127,17 +138,17 @@ mod tests {
             (
                 SITE,
                 ("COLOUR", "red"),
-                "SPDY_ACCELERATE_COLOUR in the environment: unknown field `colour`",
+                "SPDY_ACCELERATE__COLOUR in the environment: unknown field `colour`",
             ),
             (
                 SITE,
                 ("CACHE__DISK_MIB", "much"),
-                "SPDY_ACCELERATE_CACHE__DISK_MIB in the environment: invalid type: string",
+                "SPDY_ACCELERATE__CACHE__DISK_MIB in the environment: invalid type: string",
             ),
             (
                 SITE,
                 ("SITE__ORIGIN", "https://c.test"),
-                "SPDY_ACCELERATE_SITE__ORIGIN in the environment: site is no table but array",
+                "SPDY_ACCELERATE__SITE__ORIGIN in the environment: site is no table but array",
             ),
             (
                 SITE,
@@ -164,7 +175,33 @@ mod tests {
         ] {
             assert_eq!(meant(value), meant_as, "{value:?}");
         }
-        let others = [("HOME", "/"), ("SPDY_LOG", "debug")];
+    }
+
+    #[test]
+    fn a_site_without_a_file_has_its_keys_from_the_environment_too() {
+        let origin = url::Url::parse("https://b.test/").unwrap();
+        let of = |name: &str, value: &str| {
+            let variable = (format!("{PREFIX}{name}"), value.to_owned());
+            Config::of_origin(&origin, &of_environment([variable]))
+        };
+        let config = of("CACHE__MEMORY_MIB", "64").unwrap();
+        assert_eq!(config.cache.memory_mib, 64);
+        assert_eq!(config.site[0].names, ["b.test"]);
+        assert_eq!(config.site[0].origin, origin);
+        let error = of("COLOUR", "red").unwrap_err().to_string();
+        assert!(error.contains("unknown field `colour`"), "{error}");
+    }
+
+    #[test]
+    fn what_kubernetes_tells_of_a_service_of_this_name_is_no_key() {
+        let others = [
+            ("HOME", "/"),
+            ("SPDY_LOG", "debug"),
+            ("SPDY_ACCELERATE_PORT", "tcp://10.0.0.1:443"),
+            ("SPDY_ACCELERATE_PORT_443_TCP_ADDR", "10.0.0.1"),
+            ("SPDY_ACCELERATE_SERVICE_HOST", "10.0.0.1"),
+            ("SPDY_ACCELERATE_SERVICE_PORT_HTTPS", "443"),
+        ];
         let others = others.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert!(of_environment(others).is_empty());
     }

@@ -1,5 +1,5 @@
 //! What became of the pages that came by, for who has the operator's token: what of each was moved, what was left and why, what was
-//! fetched ahead of its reader, and what went along with it the last time.
+//! made ready ahead of its reader, and what went along with it the last time.
 //!
 //! ```text
 //! a page is rewritten ──▶ Reports::told      one report a page, the last; the oldest go
@@ -55,7 +55,7 @@ pub struct Report {
     pub counts: PageReport,
     /// References to other hosts in the order of the page, the first so many.
     pub references: Vec<Told>,
-    /// What was fetched for who would ask for it next, as clients see it.
+    /// What was put into memory for who would ask for it next, as clients see it: fetched, or lifted from the disk or the shared tier.
     pub fetched_ahead: Vec<String>,
     /// What went along with it the last time that somebody asked for it.
     pub along: Option<Along>,
@@ -100,7 +100,7 @@ pub struct Page<'a> {
     pub rewriting: Duration,
     /// What it names.
     pub named: &'a [Reference],
-    /// Targets at the site that were fetched ahead.
+    /// Targets at the site that were put into memory ahead, from wherever they were.
     pub fetched_ahead: &'a [String],
 }
 

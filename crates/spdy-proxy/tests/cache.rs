@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::Either;
 use http::{Method, Request, StatusCode};
 use spdy::body::Body;
-use support::{Origin, accelerator, accelerator_of, answer, answered, ask, get, pages};
+use support::{
+    Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -102,9 +104,10 @@ async fn a_hundred_at_once_are_one_fetch() {
             tokio::spawn(async move { get(&proxy, "/a", &[]).await })
         })
         .collect();
-    while origin.open.load(Ordering::SeqCst) == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("the origin is asked", || {
+        origin.open.load(Ordering::SeqCst) > 0
+    })
+    .await;
     gate.add_permits(100);
     let mut collapsed = 0;
     for one in all {
@@ -214,13 +217,11 @@ async fn a_head_tells_of_what_is_kept() {
     let proxy = accelerator(&origin, "[cache]\nobey_reload = true");
     let reload = [("cache-control", "no-cache")];
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "the body");
-    while !get(&proxy, "/a", &[])
-        .await
-        .field("cache-status")
-        .contains("hit")
-    {
-        tokio::task::yield_now().await;
-    }
+    until_some("it is kept", async || {
+        let got = get(&proxy, "/a", &[]).await;
+        got.field("cache-status").contains("hit").then_some(())
+    })
+    .await;
     let head = ask(&proxy, Method::HEAD, "/a", &reload, "").await;
     assert_eq!((head.field("content-length"), head.text()), ("8", ""));
     let kept = get(&proxy, "/a", &[]).await;
@@ -248,9 +249,11 @@ async fn what_is_stale_is_served_while_it_is_fetched_anew() {
     let stale = get(&proxy, "/a", &[]).await;
     assert_eq!(stale.text(), "0");
     assert!(stale.field("cache-status").starts_with("spdy; hit; ttl="));
-    while get(&proxy, "/a", &[]).await.text() == "0" {
-        tokio::task::yield_now().await;
-    }
+    until_some("it is fetched anew", async || {
+        let got = get(&proxy, "/a", &[]).await;
+        (got.text() != "0").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -260,12 +263,12 @@ async fn what_is_stale_takes_the_place_of_an_origin_that_is_gone() {
     let proxy = accelerator(&origin, "[upstream]\nconnect_timeout_s = 2\nretries = 0");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "still good");
     origin.stop();
-    let kept = loop {
+    let kept = until_some("the origin is missed", async || {
         let kept = get(&proxy, "/a", &[]).await;
-        if kept.field("cache-status").contains("detail") {
-            break kept;
-        }
-    };
+        let is_so = kept.field("cache-status").contains("detail");
+        is_so.then_some(kept)
+    })
+    .await;
     assert_eq!(kept.text(), "still good");
     assert!(
         kept.field("cache-status")

@@ -16,7 +16,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
 use spdy_proxy::visit::Visit;
-use support::{Origin, accelerator_of, answer, get, pages};
+use support::{Origin, accelerator_of, answer, get, pages, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -63,9 +63,7 @@ fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
 
 /// A report is written when the page's last byte has come, which its reader may hear of before.
 async fn reported(proxy: &Arc<Proxy>, url: &str) {
-    while proxy.reports.of(url).is_none() {
-        tokio::task::yield_now().await;
-    }
+    until("the page is reported", || proxy.reports.of(url).is_some()).await;
 }
 
 /// What the operator's door says to `method` of `target`.
@@ -324,12 +322,11 @@ async fn who_shows_the_token_is_told_where_the_time_went_and_nobody_else() {
     );
     reported(&proxy, &format!("{SITE}/")).await;
     // Kept a moment after it is reported.
-    let hit = loop {
+    let hit = until_some("the page is kept", async || {
         let told = timed(&proxy, &timing, "/", Some(TOKEN)).await;
-        if !told[0].contains("origin") {
-            break told;
-        }
-    };
+        (!told[0].contains("origin")).then_some(told)
+    })
+    .await;
     assert!(
         hit[0].starts_with("cache;desc=\"hit\", rewrite;dur=") && !hit[0].contains("origin"),
         "{hit:?}"

@@ -12,7 +12,7 @@ use http::{Method, Request, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;
-use support::{Answer, Origin, accelerator, accelerator_of, answer, ask, get};
+use support::{Answer, Origin, accelerator, accelerator_of, answer, ask, get, until, until_some};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -21,12 +21,6 @@ const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
     proxy.counters.of(Family::Limits)
-}
-
-async fn until(is_so: impl Fn() -> bool) {
-    while !is_so() {
-        tokio::task::yield_now().await;
-    }
 }
 
 /// It was turned away for want of room, which is nobody's fault.
@@ -40,14 +34,12 @@ fn assert_full(got: &Answer) {
 
 /// The first answer that is not for want of room: who has answered leaves his place a moment later.
 async fn patiently<F: Future<Output = Answer>>(ask: impl Fn() -> F) -> Answer {
-    for _ in 0..10_000 {
+    until_some("there is room", async || {
         let got = ask().await;
-        if got.field("proxy-status") != "spdy; error=connection_limit_reached" {
-            return got;
-        }
-        tokio::task::yield_now().await;
-    }
-    panic!("there never is room");
+        let is_full = got.field("proxy-status") == "spdy; error=connection_limit_reached";
+        (!is_full).then_some(got)
+    })
+    .await
 }
 
 /// Posts what comes out of `pieces`, to be answered when that has ended.
@@ -73,7 +65,7 @@ async fn long_bodies_hold_some_connections_to_an_origin_and_not_all() {
     let (first, pieces) = mpsc::channel(4);
     first.send(long()).await.expect("it is read");
     let first_answer = post(&proxy, pieces);
-    until(|| origin.asked() == ["POST /upload"]).await;
+    until("the upload is begun", || origin.asked() == ["POST /upload"]).await;
 
     let (second, pieces) = mpsc::channel(4);
     second.send(long()).await.expect("there is room");
@@ -120,7 +112,7 @@ async fn who_finds_all_connections_busy_is_told_so_and_the_origin_is_not_blamed(
         tokio::spawn(async move { get(&proxy, target, &[]).await })
     };
     let first = asking("/1");
-    until(|| origin.asked() == ["GET /1"]).await;
+    until("the first is asked for", || origin.asked() == ["GET /1"]).await;
     for count in [1, 2] {
         assert_full(&get(&proxy, "/2", &[]).await);
         assert_eq!(limits(&proxy), [("queue", count)]);
@@ -157,7 +149,7 @@ async fn a_body_that_takes_too_long_is_passed_on_and_not_kept() {
             };
             // The rest comes when its time is over, or at once.
             let met = || limits(&proxy).first().map_or(0, |(_, count)| *count);
-            until(|| met() == round || patience > 0).await;
+            until("the limit is met", || met() == round || patience > 0).await;
             gate.add_permits(1);
             assert_eq!(
                 going.await.expect("no panic").text(),

@@ -3,7 +3,7 @@
 mod support;
 
 use http::StatusCode;
-use support::{Origin, accelerator_of, answer, get, pages};
+use support::{Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -75,12 +75,11 @@ async fn a_page_is_rewritten_and_what_it_names_is_fetched_before_it_is_asked_for
             moved("/b.png")
         )
     );
-    while ["/a.css", "/b.png", "/c.css"]
-        .iter()
-        .any(|it| other.times(it) == 0)
-    {
-        tokio::task::yield_now().await;
-    }
+    until("all is fetched ahead", || {
+        let all = ["/a.css", "/b.png", "/c.css"];
+        all.iter().all(|it| other.times(it) > 0)
+    })
+    .await;
     let sheet = get(&proxy, &moved("/a.css"), &[]).await;
     assert_eq!(
         sheet.text(),
@@ -121,9 +120,10 @@ async fn sheets_that_import_the_next_one_without_end_are_not_followed() {
     let own = own(format!("<!doctype html>{first}{many}"));
     let proxy = before(&own, &endless, "");
     get(&proxy, "/", &[]).await;
-    while endless.times("/3") == 0 || endless.times("/6300") == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("all is fetched ahead", || {
+        endless.times("/3") > 0 && endless.times("/6300") > 0
+    })
+    .await;
     // Whatever else was begun is asked for before this is.
     get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/99"), &[]).await;
     assert_eq!(endless.times("/4"), 0, "one step too far");

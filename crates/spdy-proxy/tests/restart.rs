@@ -11,7 +11,7 @@ use spdy_proxy::admin::Purge;
 use spdy_proxy::config::Config;
 use spdy_proxy::disk::Disk;
 use spdy_proxy::proxy::Proxy;
-use support::{Origin, accelerator, answer, ask, get, pages};
+use support::{Origin, accelerator, answer, ask, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600, stale-if-error=600");
 const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";
@@ -26,9 +26,7 @@ fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
 async fn end(proxy: Arc<Proxy>) {
     proxy.disk().expect("it has one").settled().await;
     // Whoever fetches ahead holds it a while longer.
-    while Arc::strong_count(&proxy) > 1 {
-        tokio::task::yield_now().await;
-    }
+    until("nobody else holds it", || Arc::strong_count(&proxy) == 1).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `spdy accelerate`: a caching reverse proxy that folds a page's hosts into one session.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,12 +160,18 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    let variables = std::env::vars_os();
-    let variables = variables
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let instead = config_env::of_environment(variables);
-    let config = Config::read_with(&text, &instead);
+    let config = Config::read_with(&text, &environment());
     Ok(config.map_err(|error| Usage(format!("{}: {error}", path.display())))?)
+}
+
+/// Keys of the configuration out of the environment.
+fn environment() -> BTreeMap<String, String> {
+    let variables = std::env::vars_os();
+    config_env::of_environment(
+        variables.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }),
+    )
 }
 
 /// The configuration, with what the command line says instead.
@@ -172,7 +179,7 @@ fn read(args: &Args) -> anyhow::Result<Config> {
     let mut config = match (&args.config, &args.origin) {
         (Some(path), _) => read_config(path)?,
         (None, Some(origin)) => {
-            Config::of_origin(origin).map_err(|error| Usage(error.to_string()))?
+            Config::of_origin(origin, &environment()).map_err(|error| Usage(error.to_string()))?
         }
         (None, None) => return Err(Usage("want a configuration, or --origin".to_owned()).into()),
     };

@@ -126,7 +126,7 @@ fn what_the_schema_refuses_the_program_does_not_read_and_the_other_way_round() {
 #[test]
 fn a_container_is_told_by_its_environment_what_is_its_own() {
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
-    let disk = ("SPDY_ACCELERATE_CACHE__DISK", "/var/cache/spdy");
+    let disk = ("SPDY_ACCELERATE__CACHE__DISK", "/var/cache/spdy");
     let (code, told) = check(site, &[disk]);
     assert_eq!(code, 2, "{told}");
     assert!(told.contains("cache.disk: want a secret_file"), "{told}");
@@ -134,17 +134,22 @@ fn a_container_is_told_by_its_environment_what_is_its_own() {
     let secret = folder.path().join("secret");
     std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
     let secret = (
-        "SPDY_ACCELERATE_SECRET_FILE",
+        "SPDY_ACCELERATE__SECRET_FILE",
         secret.to_str().expect("UTF-8"),
     );
     assert_eq!(
         check(site, &[disk, secret]),
         (0, "good: a.test\n".to_owned())
     );
-    let (code, told) = check(site, &[("SPDY_ACCELERATE_COLOUR", "red")]);
+    let service = ("SPDY_ACCELERATE_SERVICE_HOST", "10.0.0.1");
+    assert_eq!(check(site, &[service]), (0, "good: a.test\n".to_owned()));
+    let mut command = spdy(&["accelerate", "--check", "--origin", "https://b.test"]);
+    ended_with(2, command.envs([disk]));
+    ended_with(0, command.envs([disk, secret]));
+    let (code, told) = check(site, &[("SPDY_ACCELERATE__COLOUR", "red")]);
     assert_eq!(code, 2, "{told}");
     assert!(
-        told.contains("SPDY_ACCELERATE_COLOUR in the environment"),
+        told.contains("SPDY_ACCELERATE__COLOUR in the environment"),
         "{told}"
     );
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -157,6 +158,34 @@ pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
         runtime,
         Calendar::System,
     )
+}
+
+/// How long a test waits for what must come, before it fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until `is_so`, of which nothing else tells.
+///
+/// # Panics
+///
+/// With `what`, after a minute.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    until_some(what, async || is_so().then_some(())).await;
+}
+
+/// The first that `attempt` has, of which nothing else tells.
+///
+/// # Panics
+///
+/// With `what`, after a minute.
+pub(crate) async fn until_some<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(got) = attempt().await {
+            return got;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        tokio::task::yield_now().await;
+    }
 }
 
 /// An answer, read to its end.
