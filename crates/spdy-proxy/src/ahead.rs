@@ -260,7 +260,7 @@ impl Proxy {
         self.page_done(wanted, done);
     }
 
-    /// Has `wanted` in memory for who will ask for it, unless it is there or somebody fetches it already; whether it is now on its
+    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already; whether it is now on its
     /// way. It is fetched, and counted so, only if neither the disk nor the shared tier has it.
     pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) -> bool {
         let policy = self.policy(wanted.whose());

@@ -4,7 +4,7 @@ mod support;
 
 use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;
-use support::{Origin, accelerator, accelerator_of, answer, get};
+use support::{Origin, accelerator, accelerator_of, answer, get, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const BROWSER: (&str, &str) = ("user-agent", "Browser/1");
@@ -59,9 +59,10 @@ async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
     let proxy = accelerator(&origin, "");
     // Nobody knows yet what it takes.
     get(&proxy, "/", &PAGE).await;
-    while ahead(&proxy, "fetched") < 2 || origin.times("/a.png") + origin.times("/b.png") < 2 {
-        tokio::task::yield_now().await;
-    }
+    until("both are fetched", || {
+        ahead(&proxy, "fetched") >= 2 && origin.times("/a.png") + origin.times("/b.png") >= 2
+    })
+    .await;
     assert!(!origin.fields("/a.png").contains_key("accept"));
     assert_eq!(get(&proxy, "/a.png", &IMAGE).await.text(), "avif");
     assert_eq!(
@@ -74,9 +75,10 @@ async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
     proxy.purge(&purge).expect("it is a site");
     get(&proxy, "/", &PAGE).await;
-    while origin.times("/a.png") < 3 || origin.times("/b.png") < 2 {
-        tokio::task::yield_now().await;
-    }
+    until("both are fetched as they are wanted", || {
+        origin.times("/a.png") >= 3 && origin.times("/b.png") >= 2
+    })
+    .await;
     assert_eq!(origin.fields("/b.png")["accept"], IMAGE[1].1);
     for name in ["/a.png", "/b.png"] {
         assert_eq!(get(&proxy, name, &IMAGE).await.text(), "avif");
@@ -85,9 +87,7 @@ async fn images_are_asked_for_ahead_as_the_browser_will_ask() {
     // What a page takes is not what an image of it is asked for with.
     let other = [("user-agent", "Browser/2"), PAGE[1], PAGE[2]];
     get(&proxy, "/", &other).await;
-    while origin.times("/a.png") < 4 {
-        tokio::task::yield_now().await;
-    }
+    until("it is fetched for another", || origin.times("/a.png") >= 4).await;
     assert!(!origin.fields("/a.png").contains_key("accept"));
 }
 
@@ -107,15 +107,14 @@ async fn what_cannot_be_used_when_it_is_asked_for_is_fetched_ahead_once_and_not_
          [[site.rewrite.hosts]]\nhost = 'gone.test:1'\nscheme = 'http'\nkinds = ['image']\n"
     ));
     get(&proxy, "/", &[]).await;
-    while ahead(&proxy, "fetched") < 4 {
-        tokio::task::yield_now().await;
-    }
+    until("all are fetched", || ahead(&proxy, "fetched") >= 4).await;
     // Until the last of them is known to be of no use a page may have it fetched once more.
-    while ahead(&proxy, "futile") == 0 {
-        get(&proxy, "/", &[]).await;
-    }
-    while ahead(&proxy, "futile") < 100 {
-        get(&proxy, "/", &[]).await;
+    for futile in [1, 100] {
+        until_some("it is known to be of no use", async || {
+            get(&proxy, "/", &[]).await;
+            (ahead(&proxy, "futile") >= futile).then_some(())
+        })
+        .await;
     }
     let fetched = ahead(&proxy, "fetched");
     assert!(fetched <= 8, "{fetched}");
