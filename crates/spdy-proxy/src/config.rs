@@ -22,7 +22,7 @@ use spdy_net::protocol::Protocol;
 use url::Url;
 
 use crate::config_env;
-use crate::config_shared::SharedConfig;
+use crate::config_shared::{self, SharedConfig};
 
 /// All of it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -317,7 +317,7 @@ pub struct AdminConfig {
 pub enum ConfigError {
     /// It is no TOML, or not of this form.
     #[error("the configuration cannot be read: {0}")]
-    Form(#[from] toml::de::Error),
+    Form(String),
     /// A variable of the environment has no place in it.
     #[error("{name} in the environment: {why}")]
     Environment {
@@ -336,6 +336,12 @@ pub enum ConfigError {
         /// What is there.
         got: String,
     },
+}
+
+impl From<toml::de::Error> for ConfigError {
+    fn from(error: toml::de::Error) -> Self {
+        Self::Form(config_shared::without_passwords(&error.to_string()))
+    }
 }
 
 impl Config {

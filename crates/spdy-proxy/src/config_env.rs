@@ -16,6 +16,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::config::{Config, ConfigError};
+use crate::config_shared::without_passwords;
 
 /// How the names of such variables begin.
 pub const PREFIX: &str = "SPDY_ACCELERATE__";
@@ -62,7 +63,7 @@ pub(crate) fn replaced_in(
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
         ConfigError::Environment {
             name: names.join(", "),
-            why: error.message().to_owned(),
+            why: without_passwords(error.message()),
         }
     })
 }

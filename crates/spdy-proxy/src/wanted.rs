@@ -205,15 +205,16 @@ impl Wanted {
         let arrival = asked.extensions.get().copied();
         let marked = integrity::without_mark(target);
         let is_off = marked.is_some() || is_off(&asked.headers);
+        // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
         let rules = match is_off {
-            true => "",
-            false => site.rules.tag(),
+            true => Cow::Owned(["off ", site.rules.tag()].concat()),
+            false => Cow::Borrowed(site.rules.tag()),
         };
         // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
         let rules = match fields::is_asked_as(site.rules.site_origin(), &authority, arrival) {
-            true => Cow::Borrowed(rules),
+            true => rules,
             false => {
-                Cow::Owned([rules, " ", fields::scheme_of(arrival), "://", &authority].concat())
+                Cow::Owned([&rules, " ", fields::scheme_of(arrival), "://", &authority].concat())
             }
         };
         let (scheme, _, port) = site.origin();

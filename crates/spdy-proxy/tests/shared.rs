@@ -15,7 +15,7 @@ use spdy_cache::stored::Stored;
 use spdy_proxy::admin::Purge;
 use spdy_proxy::disk::Disk;
 use spdy_proxy::proxy::Proxy;
-use support::{Origin, accelerator, answer, ask, get};
+use support::{Origin, accelerator, accelerator_of, answer, ask, get};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600");
 
@@ -101,7 +101,10 @@ impl SharedTier for Door {
 }
 
 fn sharing(origin: &Origin, table: &Arc<Table>) -> Arc<Proxy> {
-    let proxy = accelerator(origin, "");
+    through(accelerator(origin, ""), table)
+}
+
+fn through(proxy: Arc<Proxy>, table: &Arc<Table>) -> Arc<Proxy> {
     let me = Arc::downgrade(&proxy);
     table.all.lock().unwrap().push(me.clone());
     proxy.share_through(Arc::new(Door {
@@ -143,6 +146,26 @@ async fn what_one_has_fetched_the_other_lifts_and_a_hit_asks_nobody() {
     }
     assert_eq!(table.asked(), [""; 0], "memory has it");
     assert_eq!(origin.times("/a"), 1);
+}
+
+#[tokio::test]
+async fn another_configuration_lifts_nothing_not_even_what_nobody_rewrote() {
+    let (origin, table) = (echo(), Arc::<Table>::default());
+    let one = sharing(&origin, &table);
+    let text = format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image']\n",
+        origin.address
+    );
+    let staging = through(accelerator_of(&text), &table);
+    for (times, target) in [(1, "/a"), (3, "/a?spdy=off")] {
+        get(&one, target, &[]).await;
+        assert_eq!(origin.times("/a"), times);
+        get(&sharing(&origin, &table), target, &[]).await;
+        assert_eq!(origin.times("/a"), times, "of the same configuration");
+        get(&staging, target, &[]).await;
+        assert_eq!(origin.times("/a"), times + 1, "of another");
+    }
 }
 
 #[tokio::test]

@@ -13,7 +13,6 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_valkey::tier::Tier;
 use tokio::task::JoinHandle;
-use url::Url;
 
 use crate::commands::Usage;
 
@@ -40,8 +39,9 @@ impl Shared {
         let authorities = shared.authority.as_deref().map(|path| {
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
         });
+        let nodes = shared.urls.iter();
         let tier = spdy_valkey::config::Config {
-            nodes: shared.urls.iter().map(Url::to_string).collect(),
+            nodes: nodes.map(|node| node.with_password().to_owned()).collect(),
             authorities: authorities.transpose()?,
             prefix: shared.prefix.clone(),
             max_object_bytes: shared.object_kib << 10,
@@ -111,6 +111,10 @@ fn read(path: &Path) -> Mark {
 }
 
 fn write(path: &Path, heard: Mark) -> std::io::Result<()> {
+    if heard == Mark::default() {
+        // Nothing yet, the cluster is away: what was heard before the program ended last holds on.
+        return Ok(());
+    }
     let new = path.with_extension("new");
     // If it is cut short, it is a number that the log does not have.
     std::fs::write(&new, format!("{:032x}\n", heard.0))?;
@@ -129,6 +133,8 @@ mod tests {
         let mark = Mark(1_795_279_831_641 << 64 | 7);
         write(&path, mark).expect("the folder can be written to");
         assert_eq!(read(&path), mark);
+        write(&path, Mark::default()).expect("likewise");
+        assert_eq!(read(&path), mark, "nothing was heard since");
         std::fs::write(&path, "what?").expect("likewise");
         assert_eq!(read(&path), Mark::default());
     }
