@@ -57,7 +57,7 @@ fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
     accelerator_of(&format!(
         "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
-         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image']\n"
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image']\nwhole = true\n"
     ))
 }
 
