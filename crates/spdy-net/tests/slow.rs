@@ -301,3 +301,36 @@ async fn listeners_that_wait_take_no_place_from_each_other() {
     stop.set();
     running.join_all().await;
 }
+
+#[tokio::test]
+async fn a_client_that_reads_a_long_body_for_longer_than_connections_idle_gets_all_of_it() {
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let time = PushedTime::default();
+        let runtime = SharedRuntime::new(time.clone());
+        let options = ServerOptions {
+            idle_timeout: 5 * SECOND,
+            ..ServerOptions::default()
+        };
+        let body = Bytes::from(vec![b'x'; 16 << 20]);
+        let long = move |_: Request<Body>| {
+            let body = body.clone();
+            async move { Response::new(Body::full(body)) }
+        };
+        let io = support::serve_in(runtime, &[protocol], long, None, options, Latch::new());
+        let client = ClientOptions::default();
+        let connection = Connection::start(io, protocol, 0, &client, &support::runtime())
+            .await
+            .expect("a connection");
+        let request = support::get("/");
+        let response = connection.send(request, Priority::HIGHEST).await;
+        let mut body = response.expect("an answer").into_body();
+        let mut got = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.unwrap_or_else(|error| panic!("{protocol}, after {got}: {error}"));
+            got += frame.into_data().map_or(0, |data| data.len());
+            time.push(SECOND);
+            settle().await;
+        }
+        assert_eq!(got, 16 << 20, "{protocol}");
+    }
+}
