@@ -129,7 +129,7 @@ fn says_length(headers: &HeaderMap, body_len: u64) -> bool {
         left /= 10;
         is_it
     });
-    are_its && left == 0 && (digits.len() == 1 || !digits.starts_with(b"0"))
+    are_its && left == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
 }
 
 /// Whether the client's conditions say that it holds what would be sent (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
@@ -290,4 +290,38 @@ fn boundary(served: &HeaderMap, now: SystemTime) -> String {
         hasher.finish()
     };
     format!("{:016x}{:016x}", half(0), half(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_is_said_by_one_line_in_its_shortest_form_and_by_no_other() {
+        for (lines, says) in [
+            (&["0"][..], Some(0)),
+            (&["1234567890"], Some(1_234_567_890)),
+            (&["18446744073709551615"], Some(u64::MAX)),
+            (&[], None),
+            (&[""], None),
+            (&["00"], None),
+            (&["010"], None),
+            (&["+10"], None),
+            (&["10 "], None),
+            (&["10", "10"], None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                let value = HeaderValue::from_bytes(line.as_bytes()).expect("a value");
+                headers.append(CONTENT_LENGTH, value);
+            }
+            for length in [0, 1, 10, 1_234_567_890, u64::MAX] {
+                assert_eq!(
+                    says_length(&headers, length),
+                    says == Some(length),
+                    "{lines:?}, {length}"
+                );
+            }
+        }
+    }
 }
