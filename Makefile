@@ -19,13 +19,14 @@ demo:
 # What is off by default, and tested all the same.
 FEATURES = --features spdy-cli/parquet
 
-# In the order in which it would fail soonest. `scripts/setup-peers` installs what the tests talk to. The fuzzer draws
-# the same inputs each time: of one tree this must say one thing. Chance is for `make fuzz`.
+# In the order in which it would fail soonest. `scripts/setup-peers` installs what the tests talk to; a test that waits for
+# ever is named and ended. The fuzzer draws the same inputs each time: of one tree this must say one thing. Chance is for
+# `make fuzz`.
 test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers
 	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
-	$(CARGO) test --workspace --locked $(FEATURES)
+	scripts/attended 600 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	SEED=1 scripts/fuzz 60
 

@@ -267,6 +267,7 @@ fn encode_at(text: &[u8], coding: &str, effort: u32) -> Vec<u8> {
         "br" => {
             let params = brotli::enc::BrotliEncoderParams {
                 quality: effort as i32,
+                lgwin: window_bits(text.len()),
                 ..Default::default()
             };
             let mut out = Vec::new();
@@ -282,6 +283,12 @@ fn encode_at(text: &[u8], coding: &str, effort: u32) -> Vec<u8> {
         }
     };
     done.unwrap_or_else(|error| panic!("{coding} at {effort} into memory: {error}"))
+}
+
+/// The smallest window of brotli's that reaches back to the beginning of so many bytes (RFC 7932 §9.1: of its size 16 are
+/// not to be had), or the largest there is. At the last efforts it takes eight bytes of memory for each of its own.
+fn window_bits(len: usize) -> i32 {
+    (10..22).find(|bits| len <= (1 << bits) - 16).unwrap_or(22)
 }
 
 /// Grows a gzip member to `target` bytes with an extra field (RFC 1952 §2.3.1.1), if one of that size can be had.

@@ -11,6 +11,7 @@
 //! conformance.rs inputs and the outcomes that are right vectors/spec/conformance.json
 //! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   requests and responses of a page, made up
+//! patience.rs    how long anything is waited for
 //! redis_cluster.rs  three Redis servers in a cluster, which can be killed
 //! ```
 //!
@@ -23,6 +24,7 @@ pub mod frames;
 pub mod hex;
 pub mod live;
 pub mod page_headers;
+pub mod patience;
 pub mod redis_cluster;
 pub mod sequences;
 pub mod transcripts;

@@ -16,16 +16,14 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+
+use crate::patience::PATIENCE;
 
 /// Nodes of every cluster.
 pub const NODES: usize = 3;
 
 /// Its slots, first and last of each node.
 const SLOTS: [(u16, u16); NODES] = [(0, 5460), (5461, 10_922), (10_923, 16_383)];
-
-/// How long anything may take on a machine that has much else to do.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Addresses that this process has tried so far.
 static TRIED: AtomicU32 = AtomicU32::new(0);
@@ -212,6 +210,8 @@ impl RedisCluster {
     #[must_use]
     pub fn ask(&self, node: usize, command: &str) -> String {
         let mut stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
+        let patience = stream.set_read_timeout(Some(PATIENCE));
+        patience.expect("it is not nothing");
         write!(stream, "{command}\r\nQUIT\r\n").expect("the node runs");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the node runs");
@@ -312,19 +312,5 @@ fn wait_for(log: &mpsc::Receiver<String>, words: &str) {
         let line = log.recv_timeout(PATIENCE);
         let line = line.unwrap_or_else(|why| panic!("no {words:?}, {why}: {said:#?}"));
         said.push(line);
-    }
-}
-
-/// Waits until `is_so`, of which nothing else tells.
-///
-/// # Panics
-///
-/// With `what`, after a minute.
-pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    const BETWEEN: Duration = Duration::from_millis(20);
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        thread::park_timeout(BETWEEN);
     }
 }

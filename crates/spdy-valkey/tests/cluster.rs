@@ -17,7 +17,8 @@ use spdy_cache::shared::{Mark, Meant, SharedTier};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::Tag;
-use spdy_testkit::redis_cluster::{NODES, RedisCluster, Tls, is_wanted, until};
+use spdy_testkit::patience::until;
+use spdy_testkit::redis_cluster::{NODES, RedisCluster, Tls, is_wanted};
 use spdy_valkey::config::Config;
 use spdy_valkey::tier::Tier;
 

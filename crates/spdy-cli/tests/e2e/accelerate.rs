@@ -7,8 +7,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
+use spdy_testkit::patience::{PATIENCE, until};
 
-use crate::support::program::{Served, ended_with, spdy};
+use crate::support::program::{Served, ended_with, output, spdy};
 
 /// The example that is shipped, from the root of the tree.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
@@ -18,7 +19,7 @@ fn check(text: &str) -> (i32, String) {
     let path = folder.path().join("site.toml");
     std::fs::write(&path, text).expect("the folder can be written to");
     let mut command = spdy(&["accelerate", "--check"]);
-    let output = command.arg(&path).output().expect("it can be started");
+    let output = output(command.arg(&path));
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
     (output.status.code().expect("it ends by itself"), told)
 }
@@ -120,8 +121,7 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
         assert!(told.contains(key), "{text}\n{told}");
     }
     let (code, told) = {
-        let output = spdy(&["accelerate", "no-such.toml"]).output();
-        let output = output.expect("it can be started");
+        let output = output(&mut spdy(&["accelerate", "no-such.toml"]));
         (
             output.status.code(),
             String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -206,6 +206,8 @@ impl Accelerator {
 /// Sends `request` to `to`, and gives the answer as text.
 fn talk(to: SocketAddr, request: &str) -> String {
     let mut io = TcpStream::connect(to).expect("it listens");
+    let patience = io.set_read_timeout(Some(PATIENCE));
+    patience.expect("it is not nothing");
     io.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
     io.read_to_end(&mut answer).expect("it answers, and closes");
@@ -372,9 +374,9 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         assert!(sent.expect("there is a kill").success());
     };
     hang_up();
-    while !get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ") {
-        std::thread::yield_now();
-    }
+    until("it has the new name", || {
+        get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
+    });
     // A configuration that cannot work changes nothing.
     write("'Not.A.Name'");
     hang_up();

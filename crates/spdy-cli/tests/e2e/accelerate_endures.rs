@@ -22,6 +22,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
+use spdy_testkit::patience::{PATIENCE, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, whole};
@@ -118,9 +119,7 @@ fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
                     }
                 });
             }
-            while answers.load(Ordering::SeqCst) < THINGS {
-                thread::yield_now();
-            }
+            until("it works", || answers.load(Ordering::SeqCst) >= THINGS);
             let killed = Command::new("kill").args(["-9", &id]).status();
             assert!(killed.expect("there is a kill").success());
             is_killed.store(true, Ordering::SeqCst);
@@ -163,9 +162,9 @@ fn assert_full_disk_does_no_harm(origins: &Origins, folder: &Path, wrapper: &[&O
     }
     let told = accelerator.line_with("the disk of the cache takes no more");
     assert!(told.contains("memory goes on"), "{told}");
-    while of_disk(&accelerator, "unwritten") == 0 {
-        thread::yield_now();
-    }
+    until("something was not written", || {
+        of_disk(&accelerator, "unwritten") > 0
+    });
     assert!(
         of_disk(&accelerator, "written") > 0,
         "it took something at first"
@@ -280,7 +279,8 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 // One that goes on, and one that is made anew each time.
                 let number = asked % THINGS;
                 for client in [&kept, &client(protocol)] {
-                    let got = ask(client, SITE, number).await;
+                    let got = tokio::time::timeout(PATIENCE, ask(client, SITE, number)).await;
+                    let got = got.unwrap_or_else(|_| Err("no answer".to_owned()));
                     let got = got.unwrap_or_else(|error| {
                         panic!("{protocol} /{number} after {asked}: {error}")
                     });
@@ -297,9 +297,13 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 assert!(before.is_err(), "{new} was there before");
                 accelerator.reload(&renewed(reloads));
                 // By then its certificate has the name, and its configuration.
-                while ask(&client(Protocol::Http2), &new, 1).await.is_err() {
-                    tokio::task::yield_now().await;
-                }
+                let is_there = async {
+                    while ask(&client(Protocol::Http2), &new, 1).await.is_err() {
+                        tokio::task::yield_now().await;
+                    }
+                };
+                let is_there = tokio::time::timeout(PATIENCE, is_there).await;
+                is_there.unwrap_or_else(|_| panic!("{new} is not there: {:?}", accelerator.said()));
             }
             is_over.store(true, Ordering::SeqCst);
         };

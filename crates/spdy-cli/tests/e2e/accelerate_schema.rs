@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::json_schema::fault;
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{ended_with, output, spdy};
 
 /// The example that is shipped, and the same with all that stands in comments.
 const EXAMPLE: &str = include_str!("../../../../deploy/accelerate.toml");
@@ -33,8 +33,7 @@ fn check(text: &str, variables: &[(&str, &str)]) -> (i32, String) {
     let path = folder.path().join("site.toml");
     std::fs::write(&path, text).expect("the folder can be written to");
     let mut command = spdy(&["accelerate", "--check"]);
-    let output = command.arg(&path).envs(variables.iter().copied()).output();
-    let output = output.expect("it can be started");
+    let output = output(command.arg(&path).envs(variables.iter().copied()));
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
     (output.status.code().expect("it ends by itself"), told)
 }

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use serde_json::Value;
-use spdy_testkit::redis_cluster::{NODES, RedisCluster, until};
+use spdy_testkit::patience::{ended, until};
+use spdy_testkit::redis_cluster::{NODES, RedisCluster};
 
 use crate::support::origins::{Asked, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
@@ -82,8 +83,8 @@ impl Accelerator {
             .args(["-TERM", &id])
             .status();
         assert!(sent.is_ok_and(|status| status.success()), "it runs");
-        let ended = self.child.wait().expect("it is ours");
-        assert!(ended.success(), "{ended}: {:?}", self.said);
+        let status = ended(&mut self.child);
+        assert!(status.success(), "{status}: {:?}", self.said);
     }
 
     fn get(&self, target: &str) -> Got {

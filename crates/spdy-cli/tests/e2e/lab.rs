@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rusqlite::Connection;
 use serde_json::Value;
+use spdy_testkit::patience::{ended, until};
 
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::program::ended_with;
@@ -128,10 +129,7 @@ fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program can be started");
-    let (_never, tick) = mpsc::channel::<()>();
-    while lab.cells_in("a.db") == 0 {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("a cell is there", || lab.cells_in("a.db") > 0);
     interrupt(&child);
     let output = child.wait_with_output().expect("it was ours");
     let told = text(&output.stderr);
@@ -173,10 +171,7 @@ fn ctrl_c_waits_for_no_cell_and_drops_what_is_not_whole() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program can be started");
-    let (_never, tick) = mpsc::channel::<()>();
-    while !lab.has_plan("a.db") {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("it has a plan", || lab.has_plan("a.db"));
     interrupt(&child);
     let output = child.wait_with_output().expect("it was ours");
     let told = text(&output.stderr);
@@ -204,25 +199,20 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program can be started");
-    let (_never, tick) = mpsc::channel::<()>();
-    while lab.cells_in("a.db") == 0 {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("a cell is there", || lab.cells_in("a.db") > 0);
     // Loads go on, but no cell can be written: once the last is loaded it waits for us, and cannot end in order.
     let holder = Connection::open(lab.path("a.db")).expect("a store");
     let patience = holder.busy_timeout(Duration::from_secs(10));
     patience.expect("a setting");
     holder.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
-    while loads(&child) {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("the last is loaded", || !loads(&child));
     interrupt(&child);
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
     let mut line = String::new();
     stderr.read_line(&mut line).expect("text");
     assert!(line.contains("stopping"), "{line}");
     interrupt(&child);
-    let status = child.wait().expect("it was ours");
+    let status = ended(&mut child);
     assert_eq!(status.code(), Some(130), "{status}");
     drop(holder);
     assert!((1..24).contains(&lab.cells_in("a.db")));

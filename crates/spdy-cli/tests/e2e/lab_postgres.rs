@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use rusqlite::Connection;
+use spdy_testkit::patience::until;
 
 use crate::lab::content;
 use crate::support::certificate::CERTIFICATE;
@@ -278,14 +277,10 @@ fn a_run_whose_server_goes_away_fails_and_says_which() {
         .stderr(Stdio::piped())
         .spawn();
     let child = child.expect("the program can be started");
-    let (_never, tick) = mpsc::channel::<()>();
-    while server
-        .sql("lost", "SELECT to_regclass('spdy_store')")
-        .trim()
-        .is_empty()
-    {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("it has its tables", || {
+        let found = server.sql("lost", "SELECT to_regclass('spdy_store')");
+        !found.trim().is_empty()
+    });
     drop(server);
     let output = child.wait_with_output().expect("it was ours");
     let told = text(&output.stderr);

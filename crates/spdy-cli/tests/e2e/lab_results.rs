@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{ended_with, output, spdy};
 
 #[test]
 fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
@@ -212,8 +212,8 @@ fn claims_are_told_as_text_json_and_markdown_and_the_same_twice() {
     );
 
     // What needs recordings says so; a folder without them is a fault.
-    let belshe = spdy(&["lab", "reproduce", "belshe", "--quick"]).output();
-    let belshe = text(&belshe.expect("the program can be started").stdout);
+    let belshe = output(&mut spdy(&["lab", "reproduce", "belshe", "--quick"]));
+    let belshe = text(&belshe.stdout);
     assert!(belshe.contains("no corpus given"), "{belshe}");
     let empty = tempfile::tempdir().expect("a folder can be made");
     let folder = empty.path().to_str().expect("a name in UTF-8");

@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::program::ended_with;
+use crate::support::program::{ended_with, output};
 
 /// Makes the store what version 1 of its tables was: without the choices that came later.
 fn age(store: &Path) {
@@ -250,7 +250,7 @@ fn more_than_the_limits_is_refused() {
     .expect("it is SQL");
     let import = |store: &str| {
         let mut command = lab.command(&["import", "results.db", "--store", store]);
-        command.output().expect("the program can be started")
+        output(&mut command)
     };
     let told = text(&import("a.db").stderr);
     assert!(

@@ -6,11 +6,10 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use rusqlite::Connection;
 use serde_json::Value;
+use spdy_testkit::patience::{PATIENCE, ended, until};
 
 use crate::reports::FAULTS;
 use crate::support::chromium::{Chromium, Look};
@@ -46,6 +45,8 @@ fn state(address: &str) -> Value {
 /// The whole answer to a request by hand.
 fn asked(address: &str, head: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("it listens");
+    let patience = stream.set_read_timeout(Some(PATIENCE));
+    patience.expect("it is not nothing");
     let request = format!("{head}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();
@@ -257,7 +258,7 @@ fn ctrl_c_ends_a_view() {
         .args(["-INT", &child.id().to_string()])
         .status();
     assert!(kill.expect("there is a kill").success());
-    assert_eq!(child.wait().expect("it was ours").code(), Some(0));
+    assert_eq!(ended(&mut child).code(), Some(0));
 }
 
 #[test]
@@ -355,10 +356,9 @@ fn run_until(folder: &Path, cells: usize) {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let mut child = command.spawn().expect("the program can be started");
-    let (_never, tick) = mpsc::channel::<()>();
-    while cells_of(folder) < cells && child.try_wait().expect("it was ours").is_none() {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("so many cells are there", || {
+        cells_of(folder) >= cells || child.try_wait().expect("it was ours").is_some()
+    });
     let _ = child.kill();
     child.wait().expect("it was ours");
 }

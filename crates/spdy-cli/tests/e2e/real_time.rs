@@ -5,13 +5,12 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
 
 use serde_json::Value;
+use spdy_testkit::patience::until;
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{ended_with, output, spdy};
 
 /// Runs on a busy machine that may be late before one counts.
 const ATTEMPTS: usize = 10;
@@ -156,10 +155,9 @@ fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
         .spawn()
         .expect("spdy starts");
     let children = format!("/proc/{id}/task/{id}/children", id = child.id());
-    let (_never, tick) = mpsc::channel::<()>();
-    while std::fs::read_to_string(&children).is_ok_and(|inner| inner.is_empty()) {
-        let _ = tick.recv_timeout(Duration::from_millis(5));
-    }
+    until("it has a child", || {
+        std::fs::read_to_string(&children).is_ok_and(|inner| !inner.is_empty())
+    });
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
@@ -190,7 +188,7 @@ fn virtual_time_is_near_the_kernels_own() {
             "--json",
             "-q",
         ];
-        let output = spdy(&arguments).output().expect("spdy starts");
+        let output = output(&mut spdy(&arguments));
         let found: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
         let summary = &found["summary"];
@@ -218,8 +216,7 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
     for _ in 0..3 {
         let mut calibrate = spdy(&["lab", "calibrate", "--pages", "portal", "--runs", "1"]);
         calibrate.args(["--network", "dsl,3g", "--protocols", "http,spdy,h2,h3"]);
-        let output = calibrate.args(["--json", "-q"]).output();
-        let output = output.expect("spdy starts");
+        let output = output(calibrate.args(["--json", "-q"]));
         let found: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
         let errors = &found["summary"]["loss_free"];
@@ -237,7 +234,7 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
 fn browsed(replica: &str, protocols: &str) -> Value {
     let mut browse = spdy(&["lab", "browse", replica, "--network", "lte", "--runs", "1"]);
     browse.args(["--repeats", "0", "--protocols", protocols, "--json", "-q"]);
-    let output = browse.output().expect("spdy starts");
+    let output = output(&mut browse);
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
 }

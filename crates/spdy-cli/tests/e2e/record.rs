@@ -14,6 +14,7 @@ use spdy_page::builtin;
 use spdy_page::head::{Head, authority, head_len, target};
 use spdy_page::open::open;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_testkit::patience::{PATIENCE, ended, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;
@@ -305,6 +306,8 @@ fn exchange_with(served: &Served, url: &url::Url, wire: &[u8]) -> Vec<u8> {
 
 fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).expect("the server listens");
+    let patience = socket.set_read_timeout(Some(PATIENCE));
+    patience.expect("it is not nothing");
     socket.write_all(wire).expect("the server reads");
     let end = socket.shutdown(std::net::Shutdown::Write);
     end.expect("it is open");
@@ -331,9 +334,8 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
         socket.write_all(wire).await.expect("the server reads");
         socket.shutdown().await.expect("it is open");
         let mut answer = Vec::new();
-        socket
-            .read_to_end(&mut answer)
-            .await
+        let read = tokio::time::timeout(PATIENCE, socket.read_to_end(&mut answer)).await;
+        read.expect("the server is not so slow")
             .expect("the server answers and ends");
         answer
     })
@@ -518,6 +520,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
     require("Chromium", is_installed("chromium"));
     // Nobody ever answers here, and a page that is awaited is a good moment for Ctrl-C.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    silent.set_nonblocking(true).expect("a setting");
     let address = silent.local_addr().expect("it is bound");
     let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
     let output = outputs.path().join("none.warc");
@@ -536,15 +539,22 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         let mut recorder = command.spawn().expect("the program starts");
         // The browser is there, and has asked; it also connects ahead, and thinks better of it.
         let mut asked = loop {
-            let (mut socket, _) = silent.accept().expect("the browser comes");
+            let mut socket = None;
+            until("the browser comes", || {
+                socket = silent.accept().ok();
+                socket.is_some()
+            });
+            let (mut socket, _) = socket.expect("it came");
+            socket.set_nonblocking(false).expect("a setting");
+            let patience = socket.set_read_timeout(Some(PATIENCE));
+            patience.expect("it is not nothing");
             if socket.read_exact(&mut [0; 4]).is_ok() {
                 break socket;
             }
         };
         let id = i32::try_from(recorder.id()).expect("a process has an id");
         kill(Pid::from_raw(id), signal).expect("it runs");
-        let ended = recorder.wait().expect("it was started");
-        assert_eq!(ended.code(), code);
+        assert_eq!(ended(&mut recorder).code(), code);
         // When the browser is gone, so is its connection.
         let mut rest = Vec::new();
         let _ = asked.read_to_end(&mut rest);

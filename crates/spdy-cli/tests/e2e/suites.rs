@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{From, Running};
+use crate::support::program::{From, Running, output};
 
 fn interop(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -72,12 +72,11 @@ fn the_cache_does_what_http_cache_tests_requires() {
         "#
     ));
     let run = |more: &[&str]| -> Vec<Outcome> {
-        let output = Command::new("node")
-            .arg(folder.join("run.js"))
+        let mut node = Command::new("node");
+        node.arg(folder.join("run.js"))
             .arg(format!("http://{}", accelerator.plain()))
-            .args(more)
-            .output()
-            .expect("node can be started");
+            .args(more);
+        let output = output(&mut node);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         String::from_utf8_lossy(&output.stdout)
@@ -161,7 +160,7 @@ fn h2spec(port: u16, more: &[&str]) -> Result<(), String> {
         .args(["--strict", "--host", "localhost", "--path", "/page"])
         .args(["--timeout", "10", "--port", &port.to_string()])
         .args(more);
-    let output = command.output().expect("h2spec can be started");
+    let output = output(&mut command);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     match output.status.success() && said.contains("146 tests, 146 passed, 0 skipped, 0 failed") {
         true => Ok(()),
@@ -205,13 +204,13 @@ fn sslyze_finds_tls_as_mozilla_wants_it() {
     require("sslyze", program.is_file());
     let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let accelerator = before(&origin, r#"tls = ["127.0.0.1:0"]"#);
-    let output = Command::new(program)
+    let mut sslyze = Command::new(program);
+    sslyze
         .arg("--mozilla_config=intermediate")
         .arg("--certinfo_ca_file")
         .arg(accelerator.authority())
-        .arg(format!("localhost:{}", accelerator.tls().port()))
-        .output()
-        .expect("sslyze can be started");
+        .arg(format!("localhost:{}", accelerator.tls().port()));
+    let output = output(&mut sslyze);
     let said = String::from_utf8_lossy(&output.stdout);
     let found = said.find("COMPLIANCE AGAINST").unwrap_or_default();
     let is_compliant = output.status.success() && said.contains("OK - Compliant.");

@@ -60,6 +60,11 @@ impl Accelerator {
         self.running.line_with(words)
     }
 
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.running.said()
+    }
+
     /// The operator's door.
     pub(crate) fn admin(&self) -> SocketAddr {
         let line = self.line_with("the operator's door is");

@@ -8,7 +8,7 @@ use spdy::server::PushForm;
 
 use super::certificate::CERTIFICATE;
 use super::files::FILES;
-use super::program::{From, Running};
+use super::program::{From, Running, output};
 
 /// An implementation of SPDY that is not ours.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -103,13 +103,12 @@ impl Peer {
     /// It gives up after 20 s, unless `options` say otherwise.
     pub(crate) fn fetch(self, protocol: &str, urls: &[String], options: &[String]) -> Fetched {
         let mut command = self.driver(Role::Client);
-        let output = command
+        command
             .args(self.kind_options(protocol))
             .args(["--seconds", "20"])
             .args(options)
-            .args(urls)
-            .output()
-            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+            .args(urls);
+        let output = output(&mut command);
         let said = String::from_utf8_lossy(&output.stdout);
         let last = said.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| {

@@ -27,9 +27,7 @@ pub(crate) fn spdy(arguments: &[&str]) -> Command {
 
 /// What `command` said; it must have ended with `code`.
 pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let output = output(command);
     let text =
         |bytes: &[u8]| String::from_utf8_lossy(&bytes[..bytes.len().min(4_000)]).into_owned();
     assert_eq!(
@@ -39,6 +37,30 @@ pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
         text(&output.stdout),
         text(&output.stderr)
     );
+    output
+}
+
+/// What `command` said; it is killed when it does not end, after what would be long for any of them.
+pub(crate) fn output(command: &mut Command) -> Output {
+    const LONGEST: Duration = Duration::from_secs(300);
+    let spawned = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = spawned.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let id = child.id().to_string();
+    let (has_ended, end) = mpsc::channel::<()>();
+    let watch = thread::spawn(move || {
+        let is_late = end.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout);
+        if is_late {
+            let _ = Command::new("kill").args(["-9", &id]).status();
+        }
+        is_late
+    });
+    let output = child.wait_with_output().expect("it was started");
+    drop(has_ended);
+    let is_late = watch.join().expect("waiting does not panic");
+    assert!(!is_late, "{command:?} did not end: {output:?}");
     output
 }
 
@@ -59,6 +81,11 @@ impl Running {
     /// The number that the system knows it by.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> Vec<String> {
+        self.said.lock().expect("nobody panicked").clone()
     }
 
     /// The first line that holds `words`, once it has said it.

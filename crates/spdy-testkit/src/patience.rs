@@ -1,0 +1,44 @@
+//! How long a test waits for what another process or thread is to do. Nobody waits for ever: a test that hangs says nothing.
+
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long anything may take on a machine that has much else to do.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Between two looks.
+const BETWEEN: Duration = Duration::from_millis(5);
+
+/// Waits until `is_so`, of which nothing else tells.
+///
+/// # Panics
+///
+/// With `what`, after [`PATIENCE`].
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        thread::park_timeout(BETWEEN);
+    }
+}
+
+/// Waits until `child` has ended.
+///
+/// # Panics
+///
+/// If it has not after [`PATIENCE`]; it is killed then.
+pub fn ended(child: &mut Child) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("it is ours") {
+            return status;
+        }
+        if begun.elapsed() >= PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("process {} did not end by itself", child.id());
+        }
+        thread::park_timeout(BETWEEN);
+    }
+}
