@@ -383,6 +383,24 @@ mod tests {
     }
 
     #[test]
+    fn the_window_of_brotli_is_as_large_as_the_text_and_no_larger() {
+        let windows = [0, 1_008, 1_009, 65_520, 65_521, 4_194_288, usize::MAX].map(window_bits);
+        assert_eq!(windows, [10, 10, 11, 16, 17, 22, 22]);
+        for len in [0, 1_008, 1_009, 65_520, 65_521] {
+            // Its end is its beginning once more, as far back as there is.
+            let mut text: Vec<u8> = text().into_iter().cycle().take(len).collect();
+            let begin = text[..len.min(500)].to_vec();
+            let end = len - begin.len();
+            text[end..].copy_from_slice(&begin);
+            for target in [None, Some(0)] {
+                let coded = encode(&text, "br", target).unwrap();
+                let decoded = decode(&coded, &codings(&["br"]), len).unwrap();
+                assert!(decoded.text == text, "{len} bytes");
+            }
+        }
+    }
+
+    #[test]
     fn a_byte_of_text_is_known_no_earlier_than_the_transfer_that_holds_it() {
         let text = text();
         for coding in ["gzip", "deflate", "br"] {
