@@ -286,7 +286,7 @@ fn encode_at(text: &[u8], coding: &str, effort: u32) -> Vec<u8> {
 }
 
 /// The smallest window of brotli's that reaches back to the beginning of so many bytes (RFC 7932 §9.1: of its size 16 are
-/// not to be had), or the largest there is. At the last efforts it takes eight bytes of memory for each of its own.
+/// not to be had), or the largest there is. At the last effort it takes eight bytes of memory for each of its own.
 fn window_bits(len: usize) -> i32 {
     (10..22).find(|bits| len <= (1 << bits) - 16).unwrap_or(22)
 }
