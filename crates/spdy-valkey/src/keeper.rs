@@ -8,27 +8,41 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::inner::Inner;
 use crate::parts::PARTS;
+use crate::renewal::Renewal;
+use crate::store::Failure;
 
 /// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Times the wait for one answer that purges are told and heard in a round: there is no end to a log that is gone whenever it is
+/// read.
+const MAX_TALK: u32 = 4;
 
 /// Runs until it is ended.
 pub(crate) async fn run(inner: Arc<Inner>) {
     let poll = inner.config.poll;
     let (mut next, mut pause) = (Instant::now(), FIRST_PAUSE.min(poll));
+    let mut renewal = Renewal::new();
     loop {
         tokio::select! {
             () = sleep_until(next) => {
                 next = Instant::now() + pause;
                 pause = (pause * 2).min(poll);
-                probe(&inner).await;
+                let was_answered = probe(&inner).await;
+                if renewal.probed(Instant::now().into_std(), was_answered) {
+                    tracing::debug!("nobody answers: looking for the shared tier with another client");
+                    inner.store.renew();
+                }
             }
             () = inner.wake.notified() => {}
         }
         let part = inner.log_part();
         if inner.answers(part) {
-            let outcome = inner.talk().await;
-            inner.asked(part, &outcome);
+            // What was read or told by then need not be again.
+            let bound = inner.store.work() * MAX_TALK;
+            let late = |_| Err(Failure::Late(bound));
+            let outcome = tokio::time::timeout(bound, inner.talk()).await;
+            inner.asked(part, &outcome.unwrap_or_else(late));
         }
         if pause < poll && inner.answering() == PARTS {
             pause = poll;
@@ -39,11 +53,14 @@ pub(crate) async fn run(inner: Arc<Inner>) {
     }
 }
 
-async fn probe(inner: &Inner) {
+/// Whether anybody answered.
+async fn probe(inner: &Inner) -> bool {
     let probes = inner.names.probes().map(|(part, name)| async move {
         let outcome = inner.store.probe(name, inner.config.timeout).await;
         (part, outcome)
     });
     let outcomes = join_all(probes).await;
     inner.probed(&outcomes);
+    let mut failures = outcomes.iter().map(|(_, outcome)| outcome.as_ref().err());
+    failures.any(|failure| failure.is_none_or(Failure::was_answered))
 }

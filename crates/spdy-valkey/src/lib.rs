@@ -7,7 +7,7 @@
 //!  keep ───▶ lanes.rs: queues, in order for each URL ─────────▶ store.rs
 //!  purge ──▶ outbox.rs ──▶ keeper.rs: a task ─────────────────▶ store.rs: the log of purges
 //!                          │ reads what others wrote there ──▶ purge_log.rs ──▶ the caller's ear
-//!                          └ asks every part if it answers ──▶ parts.rs
+//!                          └ asks every part if it answers ──▶ parts.rs; if none does ──▶ renewal.rs: another client?
 //! ```
 //!
 //! `store.rs` alone knows the protocol and the client; `names.rs` says what is called how, `entry.rs` how a purge is written.
@@ -25,4 +25,5 @@ mod names;
 mod outbox;
 mod parts;
 mod purge_log;
+mod renewal;
 mod store;

@@ -12,21 +12,28 @@
 //!
 //! Redis 6.2 and every Valkey know all of them; no scripts. The client asks besides who has which slots.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use redis::cluster::ClusterClient;
+use redis::cluster::{ClusterClient, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::TcpSettings;
 use redis::{FromRedisValue, ProtocolVersion, RedisError, TlsCertificates, Value, cmd, pipe};
 use spdy_cache::shared::Mark;
 
 use crate::config::{Config, ConfigError};
 use crate::entry::Entry;
+use crate::inner::locked;
 use crate::names::Place;
 use crate::purge_log::MAX_ENTRIES;
 
 /// From wanting a connection to a node to having it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// From sending something to a node to knowing that it came there. A node whose machine is gone says nothing of it, and what is sent
+/// again to one that is back comes after minutes: longer than it takes to connect to it anew.
+#[cfg(target_os = "linux")]
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// For what no request waits for.
 const WORK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Times that the client asks again, where a node says that another has the slot.
@@ -37,9 +44,10 @@ const RETRY_WAIT_MS: u64 = 20;
 pub(crate) const PAGE: usize = 512;
 
 /// A cluster.
-#[derive(Clone)]
 pub(crate) struct Store {
-    connection: ClusterConnection,
+    client: ClusterClient,
+    /// Who is under way has one of his own.
+    connection: Mutex<ClusterConnection>,
     work: Duration,
 }
 
@@ -98,6 +106,7 @@ impl Store {
             .retries(RETRIES)
             .min_retry_wait(1)
             .max_retry_wait(RETRY_WAIT_MS)
+            .tcp_settings(tcp())
             // With it the client hears at once that a connection has ended.
             .use_protocol(ProtocolVersion::RESP3);
         if let Some(pem) = &config.authorities {
@@ -108,8 +117,26 @@ impl Store {
         }
         let client = client.build();
         let client = client.map_err(|error| ConfigError::Cluster(error.to_string()))?;
-        let connection = client.get_pending_async_connection_with_config(Default::default());
-        Ok(Self { connection, work })
+        let connection = Mutex::new(looking(&client));
+        Ok(Self {
+            client,
+            connection,
+            work,
+        })
+    }
+
+    /// Begins to look for the cluster anew, and forgets what was known of it. Who is under way goes on with what was.
+    pub(crate) fn renew(&self) {
+        *locked(&self.connection) = looking(&self.client);
+    }
+
+    /// How long it waits for an answer that no request waits for.
+    pub(crate) fn work(&self) -> Duration {
+        self.work
+    }
+
+    fn connection(&self) -> ClusterConnection {
+        locked(&self.connection).clone()
     }
 
     /// What is kept of a URL: name of each object, and what the index has of it.
@@ -144,7 +171,7 @@ impl Store {
         writes.cmd("SET").arg(place.object(name)).arg(object);
         writes.arg("EX").arg(seconds).ignore();
         writes.cmd("HLEN").arg(&place.index);
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection();
         let asked = writes.query_async::<(usize,)>(&mut connection);
         Ok(within(self.work, asked).await?.0)
     }
@@ -174,7 +201,7 @@ impl Store {
         let mut add = cmd("XADD");
         add.arg(log).arg("MAXLEN").arg(MAX_ENTRIES).arg("*");
         add.arg("e").arg(entry.encode());
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection();
         within(self.work, add.query_async::<Value>(&mut connection)).await?;
         Ok(())
     }
@@ -188,7 +215,7 @@ impl Store {
             .arg("+")
             .arg("COUNT")
             .arg(PAGE);
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection();
         let asked = range.query_async::<Vec<(String, Vec<Bytes>)>>(&mut connection);
         let entries = within(self.work, asked).await?;
         let read = entries.iter().map(|(id, fields)| {
@@ -202,15 +229,28 @@ impl Store {
     pub(crate) async fn probe(&self, name: &str, timeout: Duration) -> Result<(), Failure> {
         let mut exists = cmd("EXISTS");
         exists.arg(name);
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection();
         within(timeout, exists.query_async::<usize>(&mut connection)).await?;
         Ok(())
     }
 
     async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, Failure> {
-        let mut connection = self.connection.clone();
+        let mut connection = self.connection();
         Ok(command.query_async(&mut connection).await?)
     }
+}
+
+fn tcp() -> TcpSettings {
+    // Many share a connection: none waits until what another asked has come there.
+    let settings = TcpSettings::default().set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(ARRIVAL_TIMEOUT);
+    settings
+}
+
+/// The client, on its way to the nodes it is told of.
+fn looking(client: &ClusterClient) -> ClusterConnection {
+    client.get_pending_async_connection_with_config(ClusterConfig::default())
 }
 
 async fn within<T>(

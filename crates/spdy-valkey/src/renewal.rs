@@ -1,0 +1,93 @@
+//! When the client is given up for another: while the cluster goes, it may lose its way, and then it never finds it again.
+//!
+//! ```text
+//!            a round of probes                 as long as
+//!  heard ───without an answer───▶ silent ───the patience───▶ another client, twice the patience
+//!    ▲                            │    ▲                        │
+//!    └──────── an answer ─────────┘    └────────────────────────┘
+//! ```
+//!
+//! The `redis` crate's client asks some node that it is connected to who has which slots. If that node says that others have all
+//! of them, and those are gone, the client is left with no connection. A request that finds none makes it go back to the nodes that it
+//! was told of first; but if one that was sent on from node to node fails just then, the client asks for the slots again, of the
+//! nodes that it is connected to, and that for ever: no request gets as far as to find no connection, and a core is busy with it.
+//!
+//! A new client knows only the nodes of the configuration. It takes a while to find its way, so each is given longer than the one
+//! before; nobody else is asked in the meantime, but then there was nobody who answered.
+
+use std::time::{Duration, Instant};
+
+/// How long the first client may hear nothing.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long any may.
+const MAX_PATIENCE: Duration = Duration::from_secs(16);
+
+#[derive(Debug)]
+pub(crate) struct Renewal {
+    /// Since when this client has heard nothing; `None` if it has.
+    silent: Option<Instant>,
+    patience: Duration,
+}
+
+impl Renewal {
+    pub(crate) fn new() -> Self {
+        Self {
+            silent: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// A round of probes has ended `now`; whether there is to be another client.
+    pub(crate) fn probed(&mut self, now: Instant, was_answered: bool) -> bool {
+        if was_answered {
+            *self = Self::new();
+            return false;
+        }
+        let silent = *self.silent.get_or_insert(now);
+        let is_due = now.duration_since(silent) >= self.patience;
+        if is_due {
+            self.silent = Some(now);
+            self.patience = MAX_PATIENCE.min(self.patience * 2);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds at which there is another client, of rounds at these ones.
+    fn renewed(renewal: &mut Renewal, begun: Instant, rounds: &[(u64, bool)]) -> Vec<u64> {
+        let rounds = rounds.iter().filter(|(second, was_answered)| {
+            renewal.probed(begun + Duration::from_secs(*second), *was_answered)
+        });
+        rounds.map(|(second, _)| *second).collect()
+    }
+
+    #[test]
+    fn whoever_hears_anything_stays() {
+        let rounds: Vec<_> = (0..100).map(|second| (second, second % 2 == 0)).collect();
+        let renewed = renewed(&mut Renewal::new(), Instant::now(), &rounds);
+        assert_eq!(renewed, []);
+    }
+
+    #[test]
+    fn each_is_given_longer_than_the_one_before_and_none_is_given_for_ever() {
+        let rounds: Vec<_> = (0..=80).map(|second| (second, false)).collect();
+        let (mut renewal, begun) = (Renewal::new(), Instant::now());
+        assert_eq!(
+            renewed(&mut renewal, begun, &rounds),
+            [1, 3, 7, 15, 31, 47, 63, 79]
+        );
+        // Who was heard is as good as the first.
+        let rounds = [(81, true), (90, false), (91, false), (92, false)];
+        assert_eq!(renewed(&mut renewal, begun, &rounds), [91]);
+    }
+
+    #[test]
+    fn a_round_that_took_long_is_one_without_an_answer_and_no_more() {
+        let rounds = [(0, true), (100, false), (101, false)];
+        assert_eq!(renewed(&mut Renewal::new(), Instant::now(), &rounds), [101]);
+    }
+}
