@@ -13,6 +13,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
+use spdy_testkit::patience::PATIENCE;
 
 use crate::accelerate_abuse::{SITE, Scene, corpus, scene};
 use crate::smuggling::{AFTER, PATHS, SMUGGLED, Stage, assert_origin_had_one_reading};
@@ -118,7 +119,9 @@ fn every_abuse_of_moved_urls_is_refused_over_http3() {
                 continue;
             }
             let before = scene.origins.asked().len();
-            let answer = client.send(request, Priority::HIGHEST).await;
+            let answer = client.send(request, Priority::HIGHEST);
+            let answer = tokio::time::timeout(PATIENCE, answer).await;
+            let answer = answer.unwrap_or_else(|_| panic!("{}: no answer", case.name));
             let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
             sent += 1;
             if !is_right(&scene, &case, status, before) {
