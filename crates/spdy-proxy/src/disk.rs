@@ -56,7 +56,7 @@ pub struct DiskCounters {
     pub evicted: AtomicU64,
 }
 
-/// The tier. Dropping it writes what waits.
+/// The tier. Dropping it writes what waits, unless that was to be [left out](Self::leave_out).
 #[derive(Debug)]
 pub struct Disk {
     shared: Arc<Shared>,
@@ -73,6 +73,8 @@ struct Shared {
     waiting_bytes: AtomicU64,
     /// The last object was not written, since the disk did not take it: said once, until one is again.
     is_failing: AtomicBool,
+    /// Nothing is written any more.
+    is_over: AtomicBool,
     counters: DiskCounters,
 }
 
@@ -116,6 +118,7 @@ impl Disk {
             index: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             counters: DiskCounters::default(),
         });
         let lock = File::create(folder.join("lock"))?;
@@ -228,6 +231,12 @@ impl Disk {
         let _ = settled.await;
     }
 
+    /// Leaves out what waits to be written, now and from now on: a program that ends is not to wait for a disk that is slow. What
+    /// was purged is removed all the same.
+    pub fn leave_out(&self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+
     /// Files, and bytes in them.
     #[must_use]
     pub fn held(&self) -> (usize, u64) {
@@ -251,6 +260,10 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         drop(self.writes.take());
+        if self.shared.is_over.load(Ordering::Relaxed) {
+            // The writer may be in the middle of a file for as long as the disk likes: that is not one before it is whole.
+            return;
+        }
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {
@@ -359,7 +372,10 @@ impl Shared {
                 body,
                 purges,
             } => {
-                let written = self.write(&key, &stored, &body, purges);
+                let written = match self.is_over.load(Ordering::Relaxed) {
+                    false => self.write(&key, &stored, &body, purges),
+                    true => Err(io::Error::other("left out: the program ends")),
+                };
                 self.waiting_bytes.fetch_sub(body.len(), Ordering::Relaxed);
                 let counter = match &written {
                     Ok(()) => &self.counters.written,

@@ -45,7 +45,8 @@ use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
 use crate::commands::{
-    Outcome, Usage, accelerate_metrics, accelerate_schema, accelerate_setup, serve_metrics,
+    Outcome, Usage, accelerate_end, accelerate_metrics, accelerate_schema, accelerate_setup,
+    serve_metrics,
 };
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -152,7 +153,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(accelerate(args, &config, &secret, sites, printer))?;
+    let accelerating = accelerate(args, &config, &secret, sites, printer);
+    accelerate_end::run(runtime, accelerating)?;
     Ok(Outcome::Done)
 }
 
@@ -377,13 +379,7 @@ async fn accelerate(
     printer.note(format_args!("{DIM}stopping{DIM:#}"));
     stop.set();
     while running.join_next().await.is_some() {}
-    proxy.close().await;
-    if let Some(disk) = proxy.disk() {
-        disk.settled().await;
-    }
-    if let Some(shared) = shared {
-        shared.end(&proxy).await;
-    }
+    accelerate_end::end(&proxy, shared).await;
     Ok(())
 }
 

@@ -79,7 +79,8 @@ impl Shared {
         let _ = tokio::time::timeout(PATIENCE, self.tier.settled()).await;
         if let Some((path, notes)) = &self.heard {
             notes.abort();
-            note(&self.tier, proxy, path).await;
+            // Else what was noted last holds on, and purges since are heard again.
+            let _ = tokio::time::timeout(PATIENCE, note(&self.tier, proxy, path)).await;
         }
     }
 }

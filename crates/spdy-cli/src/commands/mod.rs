@@ -7,6 +7,7 @@ mod accelerate_audit;
 mod accelerate_audit_page;
 #[cfg(unix)]
 mod accelerate_audit_view;
+mod accelerate_end;
 mod accelerate_metrics;
 mod accelerate_schema;
 mod accelerate_setup;

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use serde_json::Value;
-use spdy_testkit::patience::{ended, until};
+use spdy_testkit::patience::{PATIENCE, ended, until};
 use spdy_testkit::redis_cluster::{NODES, RedisCluster};
 
 use crate::support::origins::{Asked, Origins, Step, whole};
@@ -56,11 +56,22 @@ impl Accelerator {
                 told.lock().expect("nobody panicked").push(line);
             }
         });
-        let mut line = String::new();
+        let (first, line) = mpsc::channel();
         let stdout = child.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut line).expect("text");
-        let ready: Value = serde_json::from_str(&line)
-            .unwrap_or_else(|_| panic!("{line:?}: {:?}", said.lock().expect("nobody panicked")));
+        thread::spawn(move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line);
+            first.send(read.map(|_| line))
+        });
+        let line = line.recv_timeout(PATIENCE);
+        let ready = line
+            .iter()
+            .flatten()
+            .find_map(|line| serde_json::from_str(line).ok());
+        let ready: Value = ready.unwrap_or_else(|| {
+            let _ = child.kill();
+            panic!("{line:?}: {:?}", said.lock().expect("nobody panicked"))
+        });
         let address = |at: &str| {
             let address = ready.pointer(at).and_then(Value::as_str);
             address
@@ -181,10 +192,15 @@ impl Scene {
 
     /// A configuration, with these keys of `[cache]`.
     fn config(&self, name: &str, cache: &str) -> PathBuf {
+        self.config_of(name, cache, 10_000)
+    }
+
+    /// The same, for who waits so long for the cluster.
+    fn config_of(&self, name: &str, cache: &str, timeout_ms: u64) -> PathBuf {
         let text = format!(
             "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
              [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
-             [cache]\n{cache}\n[cache.shared]\nurls = {:?}\ntimeout_ms = 10000\npoll_ms = 100\n\
+             [cache]\n{cache}\n[cache.shared]\nurls = {:?}\ntimeout_ms = {timeout_ms}\npoll_ms = 100\n\
              [[site]]\nnames = ['{SITE}']\norigin = '{}'\naddress = '{}'\n",
             self.file("secret", &"s".repeat(32)),
             self.file("token", TOKEN),
@@ -233,6 +249,30 @@ fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
     let hits = "spdy_cache_disk_objects_total{event=\"hits\"}";
     assert!(other.metric(hits) >= 1, "it is on the disk still");
     assert_eq!(scene.asked("/kept.css"), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn who_is_asked_to_end_does_so_while_the_cluster_stalls_and_while_it_is_gone() {
+    if !wanted() {
+        return;
+    }
+    let mut scene = Scene::new();
+    let start = |name: &str| {
+        let disk = format!("disk = {:?}", scene.folder.path().join(name));
+        let config = scene.config_of(&format!("{name}.toml"), &disk, 1000);
+        let started = Accelerator::start(&config);
+        started.has_parts(16);
+        started
+    };
+    let (one, other) = (start("one"), start("other"));
+    (0..NODES).for_each(|node| scene.cluster.pause(node));
+    assert!(!one.hits("/a.css"), "what it is to share waits");
+    one.end();
+    (0..NODES).for_each(|node| scene.cluster.kill(node));
+    other.has_parts(0);
+    assert!(!other.hits("/a.css"));
+    other.end();
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! How `spdy accelerate` ends: what is under way comes to its end, and nothing of it may take as long as it likes.
+//!
+//! ```text
+//!  asked to end ─▶ connections of clients ─▶ those to origins ─▶ what the disk is to keep ─▶ what is to be shared ─▶ names that
+//!                  drain_timeout             2 s for each pool   DISK_PATIENCE               a second, and one       are looked up
+//!                                                                                            for the file `heard`    LAST_PATIENCE
+//! ```
+//!
+//! Whatever is cut off is as after a kill: fetched once more, or heard once more.
+
+use std::time::Duration;
+
+use spdy_proxy::proxy::Proxy;
+use tokio::runtime::Runtime;
+
+use crate::commands::accelerate_shared::Shared;
+
+/// For all that the disk has not written yet: each object takes it as long as it takes to be safe there, and there may be tens of
+/// thousands.
+const DISK_PATIENCE: Duration = Duration::from_secs(5);
+/// For what nobody wants any more.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Ends what goes on beside the connections of clients.
+pub(super) async fn end(proxy: &Proxy, shared: Option<Shared>) {
+    proxy.close().await;
+    if let Some(disk) = proxy.disk() {
+        let settled = tokio::time::timeout(DISK_PATIENCE, disk.settled()).await;
+        if settled.is_err() {
+            tracing::warn!("the disk of the cache is slow: what is not written by now is left out");
+            disk.leave_out();
+        }
+    }
+    if let Some(shared) = shared {
+        shared.end(proxy).await;
+    }
+}
+
+/// Does `work`, and lets go of the threads behind it.
+pub(super) fn run<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(work);
+    // The system is asked for names on a thread, and may take a minute to say that it does not know.
+    runtime.shutdown_timeout(LAST_PATIENCE);
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use spdy_testkit::patience::until;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_thread_that_waits_for_the_system() {
+        let (_system, answer) = mpsc::channel::<()>();
+        let ended = thread::spawn(|| {
+            let runtime = tokio::runtime::Builder::new_multi_thread().build();
+            let asks = async {
+                let (begun, has_begun) = oneshot::channel();
+                tokio::task::spawn_blocking(move || {
+                    let _ = begun.send(());
+                    answer.recv()
+                });
+                has_begun.await
+            };
+            run(runtime.expect("threads can be started"), asks)
+        });
+        until("it has ended", || ended.is_finished());
+    }
+}
