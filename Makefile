@@ -26,7 +26,7 @@ test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers
 	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
-	scripts/attended 600 $(CARGO) test --workspace --locked $(FEATURES)
+	scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	SEED=1 scripts/fuzz 60
 

@@ -232,7 +232,7 @@ impl Disk {
     }
 
     /// Leaves out what waits to be written, now and from now on: a program that ends is not to wait for a disk that is slow. What
-    /// was purged is removed all the same.
+    /// was purged is removed all the same, if the program does not end before that.
     pub fn leave_out(&self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
     }

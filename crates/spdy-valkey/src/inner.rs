@@ -437,6 +437,11 @@ impl Inner {
         Ok(())
     }
 
+    /// How far telling and hearing have come.
+    pub(crate) fn progress(&self) -> (Mark, u64) {
+        (self.mark(), *self.told.borrow())
+    }
+
     /// Reads the log to its end. One at a time.
     async fn read_log(&self) -> Result<(), Failure> {
         let name = self.names.log();
@@ -453,6 +458,7 @@ impl Inner {
                 heard.until = before;
             }
         }
+        let mut has_begun = false;
         loop {
             let last = self.mark();
             let page = self.store.log(&name, last).await?;
@@ -460,7 +466,9 @@ impl Inner {
             match read {
                 Read::GoesOn(news) => self.hear(news),
                 Read::Again => continue,
+                Read::Nothing if has_begun => return Err(Failure::Forgetful),
                 Read::Nothing => {
+                    has_begun = true;
                     let (by, what) = (self.me, What::Begin);
                     self.store.tell(&name, &Entry { by, what }).await?;
                     continue;

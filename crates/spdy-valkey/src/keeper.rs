@@ -30,7 +30,7 @@ pub(crate) async fn run(inner: Arc<Inner>) {
                 pause = (pause * 2).min(poll);
                 let was_answered = probe(&inner).await;
                 if renewal.probed(Instant::now().into_std(), was_answered) {
-                    tracing::debug!("nobody answers: looking for the shared tier with another client");
+                    tracing::info!("nobody answers: looking for the shared tier with another client");
                     inner.store.renew();
                 }
             }
@@ -41,8 +41,12 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             // What was read or told by then need not be again.
             let bound = inner.store.work() * MAX_TALK;
             let late = |_| Err(Failure::Late(bound));
-            let outcome = tokio::time::timeout(bound, inner.talk()).await;
-            inner.asked(part, &outcome.unwrap_or_else(late));
+            let before = inner.progress();
+            match tokio::time::timeout(bound, inner.talk()).await {
+                // There was much to say: the rest in another round.
+                Err(_) if inner.progress() != before => inner.wake.notify_one(),
+                outcome => inner.asked(part, &outcome.unwrap_or_else(late)),
+            }
         }
         if pause < poll && inner.answering() == PARTS {
             pause = poll;

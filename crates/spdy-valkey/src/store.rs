@@ -69,12 +69,15 @@ pub(crate) enum Failure {
     /// A node did not want to.
     #[error("refused: {0}")]
     Refused(RedisError),
+    /// A node takes what it is told of purges, and has nothing of it.
+    #[error("the log of purges is empty whenever it is read")]
+    Forgetful,
 }
 
 impl Failure {
     /// Whether whoever should have answered is there.
     pub(crate) fn was_answered(&self) -> bool {
-        matches!(self, Self::Refused(_))
+        matches!(self, Self::Refused(_) | Self::Forgetful)
     }
 }
 

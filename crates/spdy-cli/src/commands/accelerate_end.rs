@@ -6,7 +6,8 @@
 //!                                                                                            for the file `heard`    LAST_PATIENCE
 //! ```
 //!
-//! Whatever is cut off is as after a kill: fetched once more, or heard once more.
+//! Whatever is cut off is as after a kill: fetched once more, or heard once more; and behind a disk that hangs, what a client's
+//! request had let go of is there again.
 
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use tokio::runtime::Runtime;
 
 use crate::commands::accelerate_shared::Shared;
 
-/// For all that the disk has not written yet: each object takes it as long as it takes to be safe there, and there may be tens of
-/// thousands.
+/// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may
+/// wait for that.
 const DISK_PATIENCE: Duration = Duration::from_secs(5);
 /// For what nobody wants any more.
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -26,9 +27,12 @@ pub(super) async fn end(proxy: &Proxy, shared: Option<Shared>) {
     proxy.close().await;
     if let Some(disk) = proxy.disk() {
         let settled = tokio::time::timeout(DISK_PATIENCE, disk.settled()).await;
+        // In time or not: what comes now, comes too late, and who lets go of the disk last does not wait for it.
+        disk.leave_out();
         if settled.is_err() {
             tracing::warn!("the disk of the cache is slow: what is not written by now is left out");
-            disk.leave_out();
+            // What is to go has waited behind what was to come.
+            let _ = tokio::time::timeout(LAST_PATIENCE, disk.settled()).await;
         }
     }
     if let Some(shared) = shared {

@@ -100,7 +100,10 @@ async fn note(tier: &Tier, proxy: &Proxy, path: &Path) {
         // What was heard is not done before its files are gone.
         disk.settled().await;
     }
-    if let Err(error) = write(path, heard) {
+    let to = path.to_owned();
+    let written = tokio::task::spawn_blocking(move || write(&to, heard)).await;
+    let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    if let Err(error) = written {
         tracing::warn!(%error, path = %path.display(), "cannot be written: after a restart, purges are heard again");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 
@@ -557,7 +557,12 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         assert_eq!(ended(&mut recorder).code(), code);
         // When the browser is gone, so is its connection.
         let mut rest = Vec::new();
-        let _ = asked.read_to_end(&mut rest);
+        let end = asked.read_to_end(&mut rest);
+        let is_late = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(
+            !end.is_err_and(|error| is_late(error.kind())),
+            "the browser stays"
+        );
         let left = fs::read_dir(folder.path()).expect("it is a folder").count();
         assert_eq!(left, usize::from(profile_stays), "after {signal}");
         assert!(!output.exists());

@@ -43,7 +43,13 @@ pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
 /// What `command` said; it is killed when it does not end, after what would be long for any of them.
 pub(crate) fn output(command: &mut Command) -> Output {
     const LONGEST: Duration = Duration::from_secs(300);
+    output_within(LONGEST, command)
+}
+
+/// The same of one that may take `longest`.
+pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output {
     let spawned = command
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
@@ -51,7 +57,7 @@ pub(crate) fn output(command: &mut Command) -> Output {
     let id = child.id().to_string();
     let (has_ended, end) = mpsc::channel::<()>();
     let watch = thread::spawn(move || {
-        let is_late = end.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout);
+        let is_late = end.recv_timeout(longest) == Err(mpsc::RecvTimeoutError::Timeout);
         if is_late {
             let _ = Command::new("kill").args(["-9", &id]).status();
         }
