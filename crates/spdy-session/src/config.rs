@@ -157,7 +157,9 @@ pub struct Config {
     /// PING when nothing was heard for so long; `None` (the default) never.
     pub keepalive_interval: Option<Duration>,
     /// With `keepalive_interval`: the session is dead when after a PING nothing at all was heard
-    /// for so long. Any frame will do, since Undertow never answers a PING. Default 10 s.
+    /// for so long. Any frame will do, since Undertow never answers a PING. The time in which we do not
+    /// read does not count, nor, without flow control, that in which our DATA waits: such a peer stops
+    /// reading, PINGs included, when one of its streams is not read. Default 10 s.
     pub keepalive_timeout: Duration,
     /// An unfinished control frame may stay so for this long (slowloris). Default 30 s.
     pub frame_timeout: Option<Duration>,
@@ -170,6 +172,9 @@ pub struct Config {
     /// A session without open streams ends in order after this long. Default 180 s for a server,
     /// `None` for a client, whose pool decides.
     pub idle_timeout: Option<Duration>,
+    /// A session on which nothing came and nothing left for this long ends, with whatever is open: for
+    /// peers that vanish while streams wait in silence. PINGs of either side count. Default `None`.
+    pub silence_timeout: Option<Duration>,
     /// A stream that its owner [discards](crate::session::Session::discard) may go on for this long
     /// after our FIN; then it is reset. Default 60 s for a server, `None` for a client.
     pub discard_timeout: Option<Duration>,
@@ -249,6 +254,7 @@ impl Config {
             frame_timeout: Some(Duration::from_secs(30)),
             write_timeout: server.then_some(Duration::from_secs(60)),
             idle_timeout: server.then_some(Duration::from_secs(180)),
+            silence_timeout: None,
             discard_timeout: server.then_some(Duration::from_secs(60)),
             discarded_bytes: 16 * 1024 * 1024,
             ended_streams_in_work: 100,

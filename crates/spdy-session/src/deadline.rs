@@ -16,6 +16,8 @@ use crate::stream::State;
 pub(crate) struct Deadlines {
     /// Anything came.
     last_heard: Instant,
+    /// Anything came or left.
+    last_crossed: Instant,
     /// A frame was begun that is not complete.
     partial: Option<Instant>,
     /// DATA is queued, and none of it left.
@@ -38,6 +40,7 @@ impl Deadlines {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             last_heard: now,
+            last_crossed: now,
             partial: None,
             waiting: None,
             left: 0,
@@ -50,7 +53,12 @@ impl Deadlines {
     }
 
     pub(crate) fn heard(&mut self, now: Instant) {
-        self.last_heard = now;
+        (self.last_heard, self.last_crossed) = (now, now);
+    }
+
+    /// A frame, or a piece of DATA, left.
+    pub(crate) fn said(&mut self, now: Instant) {
+        self.last_crossed = now;
     }
 
     /// Whether the input ends within a frame, and whether it brought any frame, or piece of DATA.
@@ -106,8 +114,11 @@ impl Session {
         }
         self.deadlines.unheard = unheard;
         let stopped = self.is_full();
-        if self.deadlines.stopped && !stopped && self.deadlines.partial.is_some() {
-            self.deadlines.partial = Some(now); // the rest of it could not come before
+        if self.deadlines.stopped && !stopped {
+            self.pings.wait_anew(now);
+            if self.deadlines.partial.is_some() {
+                self.deadlines.partial = Some(now); // the rest of it could not come before
+            }
         }
         self.deadlines.stopped = stopped;
     }
@@ -139,6 +150,9 @@ impl Session {
                 .idle
                 .zip(config.idle_timeout)
                 .map(|(since, limit)| since + limit),
+            config
+                .silence_timeout
+                .map(|limit| waits.last_crossed + limit),
             waits
                 .stuffed
                 .map(|since| since + config.control_queue_timeout),
@@ -201,6 +215,10 @@ impl Session {
             self.stats.limits.count(Limit::IdleTimeout);
             return self.end();
         }
+        let crossed = Some(self.deadlines.last_crossed);
+        if let Some(waited) = over(crossed, self.config.silence_timeout) {
+            return self.fail(SessionError::SilenceTimeout { waited });
+        }
         self.keep_alive();
     }
 
@@ -237,10 +255,13 @@ impl Session {
             return;
         };
         let (now, heard) = (self.now, self.deadlines.last_heard);
+        // Silence of these says nothing: an answer is not read, or lies behind DATA that the peer does not read
+        let unsure =
+            self.deadlines.stopped || (!self.stream_windows && self.outbound.data_bytes > 0);
         match self.pings.flight() {
             Some(flight) if now < flight.asked + self.config.keepalive_timeout => return,
             // no echo, but the peer lives: Undertow never answers a PING
-            Some(flight) if heard > flight.asked => self.pings.forget(),
+            Some(flight) if heard > flight.asked || unsure => self.pings.forget(),
             Some(_) => {
                 let waited = self.config.keepalive_timeout;
                 return self.fail(SessionError::KeepaliveTimeout { waited });

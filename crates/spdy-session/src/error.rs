@@ -152,6 +152,12 @@ pub enum SessionError {
         /// How long it was waited for.
         waited: Duration,
     },
+    /// Nothing came and nothing left, whatever was open.
+    #[error("nothing crossed either way for {waited:?}")]
+    SilenceTimeout {
+        /// How long it was waited for.
+        waited: Duration,
+    },
     /// Streams were still open when the time for draining was over.
     #[error("{open_streams} streams still open {waited:?} after shutdown")]
     DrainTimeout {
@@ -191,6 +197,7 @@ impl SessionError {
             Self::WriteTimeout { .. } => Some(Limit::WriteTimeout),
             Self::ControlQueueTimeout { .. } => Some(Limit::ControlQueueTimeout),
             Self::KeepaliveTimeout { .. } => Some(Limit::KeepaliveTimeout),
+            Self::SilenceTimeout { .. } => Some(Limit::SilenceTimeout),
             Self::DrainTimeout { .. } => Some(Limit::DrainTimeout),
             Self::Truncated { .. }
             | Self::Parity { .. }

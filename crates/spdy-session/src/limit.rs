@@ -114,6 +114,8 @@ limits! {
     UnclaimedTimeout = "unclaimed_push_timeout",
     /// A session without open streams; it ends in order.
     IdleTimeout = "idle_timeout",
+    /// A session on which nothing crosses either way, streams or none; it ends.
+    SilenceTimeout = "silence_timeout",
     /// Silence after a PING; the session ends.
     KeepaliveTimeout = "keepalive_timeout",
     /// Streams that go on after `shutdown`; the session ends without them.
@@ -140,6 +142,7 @@ impl Limit {
                 | Self::DiscardTimeout
                 | Self::UnclaimedTimeout
                 | Self::IdleTimeout
+                | Self::SilenceTimeout
                 | Self::KeepaliveTimeout
                 | Self::DrainTimeout
                 | Self::ControlQueueTimeout

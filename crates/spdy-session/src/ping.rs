@@ -84,6 +84,13 @@ impl Pings {
         self.flight = None;
     }
 
+    /// Waits for an answer from `now` on: it could not be read before.
+    pub(crate) fn wait_anew(&mut self, now: Instant) {
+        if let Some(flight) = &mut self.flight {
+            flight.asked = now;
+        }
+    }
+
     /// A PING came.
     pub(crate) fn receive(&mut self, id: u32, now: Instant) -> Pinged {
         if id % 2 != self.parity {

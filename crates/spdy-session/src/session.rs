@@ -320,6 +320,9 @@ impl Session {
         self.advance(now);
         self.note_room(); // what was consumed since, where there are no windows
         let wrote = self.write_next(out);
+        if wrote {
+            self.deadlines.said(now);
+        }
         self.settle();
         wrote
     }

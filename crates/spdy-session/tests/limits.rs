@@ -252,6 +252,12 @@ fn go(limit: Limit, past: bool) -> Option<(Script, Met)> {
             script.pass(ms(179_999 + tick));
             (script, Met::SessionOver)
         }
+        Limit::SilenceTimeout => {
+            let mut script = server(|config| config.silence_timeout = Some(ms(5_000)));
+            script.syn(1);
+            script.pass(ms(4_999 + tick));
+            (script, Met::SessionLost)
+        }
         Limit::KeepaliveTimeout => {
             let mut script = server(|config| {
                 config.keepalive_interval = Some(ms(5_000));

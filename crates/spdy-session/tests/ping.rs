@@ -154,6 +154,83 @@ fn a_dead_peer_is_told_by_keepalive_even_when_the_ping_cannot_be_written() {
     assert_eq!(client.heard(), ["Closed: nothing heard for 2s after PING"]);
 }
 
+/// Without windows, an owner that consumes nothing stops the reading, answers to PINGs included.
+#[test]
+fn a_peer_whose_answers_we_do_not_read_is_not_dead_and_has_its_time_when_we_read_again() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.flow_control = false;
+    config.session_window_bytes = 65_536;
+    config.keepalive_interval = Some(ms(5_000));
+    config.keepalive_timeout = ms(2_000);
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.data(1, 65_536, false);
+    assert!(!server.session.wants_input());
+    server.wrote();
+    server.pass(ms(5_000));
+    assert_eq!(server.wrote(), ["PING 2"]);
+    for ping in [4, 6, 8] {
+        server.pass(ms(2_000));
+        assert_eq!(server.wrote(), [format!("PING {ping}")]);
+    }
+    server.pass(ms(1_999));
+    server.session.consume(id(1), 65_536);
+    assert!(server.session.wants_input());
+    server.wrote();
+    server.pass(ms(1_999));
+    let alive = server
+        .heard()
+        .iter()
+        .all(|line| !line.starts_with("Closed"));
+    assert!(alive, "it had no time to answer");
+    server.pass(ms(1));
+    let heard = server.heard();
+    let last = heard.last().map(String::as_str);
+    assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
+}
+
+/// A peer without windows reads nothing, PINGs included, while one of its streams is not read.
+#[test]
+fn a_peer_without_windows_that_takes_none_of_our_data_is_not_dead() {
+    for (flow_control, lives) in [(false, true), (true, false)] {
+        let mut config = Config::new(Role::Client, Version::V31);
+        config.flow_control = flow_control;
+        config.keepalive_interval = Some(ms(5_000));
+        config.keepalive_timeout = ms(2_000);
+        let mut client = Script::new(config);
+        let open = client.session.open(&some_headers(), Open::default());
+        open.expect("room for a stream");
+        client.session.send_data(id(1), bytes(10), false);
+        client.pass(ms(5_000));
+        client.pass(ms(60_000)); // nothing was taken by poll_transmit
+        assert_eq!(client.heard().is_empty(), lives, "{flow_control}");
+    }
+}
+
+/// A terminal that waits for a key has an open stream, on which nothing is said.
+#[test]
+fn silence_is_counted_from_the_last_frame_of_either_side_whatever_is_open() {
+    let mut config = Config::new(Role::Server, Version::V31);
+    config.silence_timeout = Some(ms(10_000));
+    let mut server = Script::new(config);
+    server.syn(1);
+    server.pass(ms(9_000));
+    server.ping(1);
+    server.pass(ms(5_000));
+    assert_eq!(server.wrote().last().map(String::as_str), Some("PING 1"));
+    server.pass(ms(9_999));
+    assert!(!server.session.is_closed());
+    server.heard();
+    server.pass(ms(1));
+    assert_eq!(
+        server.heard(),
+        [
+            "Reset 1: session lost",
+            "Closed: nothing crossed either way for 10s"
+        ]
+    );
+}
+
 #[test]
 fn an_unfinished_control_frame_is_waited_for_thirty_seconds() {
     let mut server = Script::server();

@@ -107,8 +107,9 @@ pub const MAX_STREAMS: u32 = 1000;
 /// [`FloodLimits`](spdy_session::config::FloodLimits): `kubectl port-forward` resets the data stream of
 /// each connection that it closes.
 pub const MAX_RESETS: u32 = 10_000;
-/// How long a server keeps a session without streams, or one that reads nothing of what waits for it:
-/// the kubelet's four hours. A terminal that is held by Ctrl-S is no attack.
+/// How long a server keeps a session without streams, one that reads nothing of what waits for it, or one on
+/// which nothing crosses either way, whatever is open: the kubelet's four hours. A terminal that is held by
+/// Ctrl-S is no attack.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
 /// What is taken from the peer before the switch.
@@ -180,6 +181,7 @@ pub fn server_builder() -> server::Builder {
     without_flow_control(config);
     config.early_goaway = false;
     config.idle_timeout = Some(IDLE_TIMEOUT);
+    config.silence_timeout = Some(IDLE_TIMEOUT);
     config.write_timeout = Some(IDLE_TIMEOUT);
     builder
 }

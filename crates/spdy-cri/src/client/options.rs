@@ -32,10 +32,15 @@ pub struct Options {
     /// Bytes of a message on a plain WebSocket; a longer one ends the connection (close 1009). As many wait
     /// to be read. Default 1 MiB: servers send pieces of 32 KiB.
     pub message_bytes: usize,
-    /// From one PING to the next on a plain WebSocket; `None` sends none. Default 5 s, as client-go.
+    /// From one PING to the next on a plain WebSocket; over SPDY, and SPDY inside of WebSocket, from the last
+    /// that came to a PING. `None` sends none. Default 5 s, as client-go.
     pub ping_interval: Option<Duration>,
-    /// How long the answer to a PING may take, while we read; then the connection is lost. Default 60 s, as
-    /// client-go.
+    /// How long the answer to a PING may take, while we read; then the connection is lost. Over SPDY anything
+    /// that comes is an answer, and none is due while stdin waits to be taken: servers that stop at it read
+    /// no PING either. Default 60 s, as client-go on WebSocket.
+    ///
+    /// Bytes of stdin that have left and lie unread on their way hold up a PING as well: for a command that
+    /// pauses for longer with megabytes before it, and says nothing, allow more.
     pub ping_timeout: Duration,
     /// How long the server may take to answer a stream. Default 30 s, as client-go.
     pub stream_timeout: Duration,

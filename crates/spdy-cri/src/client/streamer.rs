@@ -31,7 +31,9 @@ impl Streamer {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (session, connection) = upgrade::client_builder().handshake(io, runtime.clone());
+        let builder =
+            upgrade::client_builder().keepalive(options.ping_interval, options.ping_timeout);
+        let (session, connection) = builder.handshake(io, runtime.clone());
         connection.spawn();
         Self {
             session,

@@ -1,0 +1,139 @@
+//! A network that takes no more bytes to the other side and says nothing of it, over SPDY: each side finds out.
+
+mod support;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::Request;
+use spdy::HeaderBlock;
+use spdy::client::OpenOptions;
+use spdy::upgrade::{self, Channel, IDLE_TIMEOUT, Limits};
+use spdy_cri::client::{self, Options};
+use spdy_cri::{Config, StreamingServer};
+use support::{PIPES, Toy, echo_port, exec, forward_to, nothing_runs, post, runtime, toy};
+use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A way to a server that can be cut without either end being closed.
+struct Road {
+    near: DuplexStream,
+    /// Cuts it, by being dropped.
+    uncut: oneshot::Sender<()>,
+    /// The server's side of the connection.
+    serving: JoinHandle<()>,
+}
+
+fn road(server: &StreamingServer<Toy>) -> Road {
+    let (near, mut middle) = tokio::io::duplex(64 * 1024);
+    let (mut beyond, far) = tokio::io::duplex(64 * 1024);
+    let server = server.clone();
+    let serving = tokio::spawn(async move { server.serve_connection(far).await });
+    let (uncut, cut) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut middle, &mut beyond) => {}
+            _ = cut => std::future::pending().await,
+        }
+    });
+    Road {
+        near,
+        uncut,
+        serving,
+    }
+}
+
+/// The first PING goes after 5 s, and its answer has a minute.
+fn in_time(waited: Duration) {
+    assert!((60 * SECOND..130 * SECOND).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_does_not_wait_for_a_server_that_vanished() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let Road { near, uncut, .. } = road(&server);
+    let process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let begun = tokio::time::Instant::now();
+    drop(uncut);
+    let waiting = tokio::time::timeout(600 * SECOND, process.wait()).await;
+    waiting.expect("an end").expect_err("nobody is there");
+    in_time(begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunnel() {
+    let port = echo_port().await;
+    let server = toy(Config::default());
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let get = Request::get(url).body(()).expect("a request");
+    let Road { near, uncut, .. } = road(&server);
+    let forward = client::port_forward_in_websocket(near, &get, Options::default(), runtime())
+        .await
+        .expect("a session");
+    let mut forwarded = forward.connect(port).await.expect("a connection");
+    let begun = tokio::time::Instant::now();
+    drop(uncut);
+    let mut byte = [0];
+    let reading = tokio::time::timeout(600 * SECOND, forwarded.data.read(&mut byte)).await;
+    reading.expect("an end").expect_err("nobody is there");
+    in_time(begun.elapsed());
+}
+
+/// Without PINGs of the client, as `crictl` is: the shell whose client lost its network was kept for ever.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_vanished_is_given_up_after_four_hours_and_its_command_with_it() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let Road {
+        near,
+        uncut,
+        serving,
+    } = road(&server);
+    let offers = ["v4.channel.k8s.io"];
+    let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
+        .await
+        .expect("a switch");
+    let (session, connection) = upgrade::client_builder().handshake(upgraded.into_io(), runtime());
+    connection.spawn();
+    let mut streams = Vec::new();
+    for kind in ["error", "stdin", "stdout", "stderr"] {
+        let headers = HeaderBlock::from_iter([("streamtype", kind)]);
+        let stream = session.open(headers, OpenOptions::default()).await;
+        let mut channel = Channel::new(stream.expect("a stream"));
+        channel.reply().await.expect("an answer");
+        streams.push(channel);
+    }
+    drop(uncut);
+    tokio::time::sleep(IDLE_TIMEOUT - 10 * SECOND).await;
+    let running = &server.handler().running;
+    assert_eq!(running.load(Ordering::SeqCst), 1);
+    let ended = tokio::time::timeout(60 * SECOND, serving).await;
+    ended.expect("an end").expect("no panic");
+    nothing_runs(&server).await;
+    drop((streams, session));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let Road { near, uncut, .. } = road(&server);
+    let options = Options {
+        ping_interval: Some(600 * SECOND),
+        ..Options::default()
+    };
+    let process = client::exec(near, &post(&url), PIPES, options, runtime())
+        .await
+        .expect("a process");
+    let waiting = tokio::time::timeout(3 * IDLE_TIMEOUT, process.wait()).await;
+    waiting.expect_err("it has no end");
+    // `wait` was dropped, and its session with it.
+    nothing_runs(&server).await;
+    drop(uncut);
+}
