@@ -276,10 +276,12 @@ impl Config {
     }
 
     /// Moves what is out of range to the next value that makes sense: a frame cannot announce more
-    /// than 2^24 - 1 bytes, and a buffer of nothing would never have room.
+    /// than 2^24 - 1 bytes, a buffer of nothing would never have room, and where no byte is small DATA, one
+    /// is progress still, and none is not.
     pub(crate) fn keep_within_bounds(&mut self) {
         self.data_frame_bytes = self.data_frame_bytes.clamp(1, MAX_PAYLOAD);
         self.send_buffer_bytes = self.send_buffer_bytes.max(1);
+        self.small_data_bytes = self.small_data_bytes.max(1);
     }
 
     /// How header blocks are written.

@@ -373,6 +373,27 @@ fn a_byte_of_credit_now_and_then_is_no_progress_and_a_kilobyte_is() {
     }
 }
 
+/// Where no DATA is small, credit that leaves the window below zero was taken for progress.
+#[test]
+fn credit_that_opens_no_window_is_no_progress() {
+    for small in [0, 1, 1024] {
+        let mut script = server(|config| config.small_data_bytes = small);
+        script.syn_fin(1);
+        script.session.reply(id(1), &some_headers(), false);
+        script.session.send_data(id(1), bytes(65_536), false);
+        script.wrote();
+        script.session.send_data(id(1), bytes(10), true);
+        script.setting(SettingId::INITIAL_WINDOW_SIZE, 0); // 65,536 bytes below zero
+        for _ in 0..3 {
+            script.window_update(1, 1000);
+            script.pass(ms(20_000));
+        }
+        assert_eq!(script.wrote(), ["RST_STREAM 1 CANCEL"], "{small}");
+        let limits = script.session.stats().limits;
+        assert_eq!(limits.of(Limit::StreamWriteTimeout), 1, "{small}: {limits}");
+    }
+}
+
 /// One stream that waits for credit is reset alone; before, the whole session ended with it.
 #[test]
 fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
