@@ -115,7 +115,8 @@ macro_rules! session_options {
                 self.metrics = Some(metrics.clone());
                 self
             }
-            /// Every limit and choice of the session machine.
+            /// Every limit and choice of the session machine. All hold but `push`, which a client's handshake
+            /// sets by who is to have the pushes.
             pub fn config_mut(&mut self) -> &mut spdy_session::config::Config {
                 &mut self.config
             }

@@ -94,8 +94,12 @@ impl Builder {
     /// Takes pushes in, to answer requests with: a GET of a URL that was pushed
     /// claims its push instead of asking, and the response's extensions hold a
     /// [`Pushed`]. What nobody claims is cancelled, or [taken](Session::take_pushes).
+    ///
+    /// `max_concurrent_streams` and `push_window_bytes` become those of `limits`; what is set after it holds.
     #[must_use]
     pub fn claim_pushes(mut self, limits: PushLimits) -> Self {
+        self.config.max_concurrent_streams = limits.streams;
+        self.config.push_window_bytes = Some(limits.window_bytes);
         self.claims = Some(limits);
         self
     }
@@ -109,12 +113,10 @@ impl Builder {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        self.config.push = PushPolicy::Refuse;
-        if let Some(limits) = self.claims {
-            self.config.push = PushPolicy::Accept;
-            self.config.max_concurrent_streams = limits.streams;
-            self.config.push_window_bytes = Some(limits.window_bytes);
-        }
+        self.config.push = match self.claims {
+            Some(_) => PushPolicy::Accept,
+            None => PushPolicy::Refuse,
+        };
         let choices = Choices {
             send_trailers: self.send_trailers,
             metrics: self.metrics,

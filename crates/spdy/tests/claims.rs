@@ -325,6 +325,40 @@ fn as_many_pushes_wait_as_the_limit_says() {
     });
 }
 
+/// The handshake put the limits' own in their place.
+#[test]
+fn what_a_caller_sets_after_the_limits_of_pushes_is_what_the_server_is_told() {
+    let mut builder = client::Builder::new(Version::V31).claim_pushes(PushLimits::default());
+    let config = builder.config_mut();
+    assert_eq!(config.max_concurrent_streams, 100);
+    assert_eq!(config.push_window_bytes, Some(65_536));
+    config.max_concurrent_streams = 7;
+    config.push_window_bytes = Some(70_000);
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, _far) = wire(&world, Duration::ZERO);
+    let told = Arc::<Mutex<Vec<_>>>::default();
+    let builder = builder.observer(Arc::new(Told(told.clone())));
+    let (session, connection) = builder.handshake(near, runtime.clone());
+    runtime.spawn(Box::pin(async move { drop(connection.run().await) }));
+    world.run();
+    assert_eq!(*told.lock().unwrap(), [(4, 7), (7, 70_000)]);
+    drop(session);
+}
+
+/// Settings that the client sent.
+struct Told(Arc<Mutex<Vec<(u32, u32)>>>);
+
+impl Observe for Told {
+    fn seen(&self, seen: &Seen<'_>) {
+        if let (Direction::Sent, Frame::Settings(settings)) = (seen.direction, seen.frame) {
+            let entries = settings.entries.iter();
+            let told = entries.map(|entry| (entry.id.0, entry.value));
+            self.0.lock().unwrap().extend(told);
+        }
+    }
+}
+
 #[test]
 fn what_is_asked_for_already_or_pushed_already_is_refused() {
     let pushes: &[Push] = &[
