@@ -121,7 +121,8 @@ pub struct Limits {
     pub header_lines: usize,
     /// Bytes of a refusal's body that a client keeps; the rest is not read. Default 64 KiB.
     pub refusal_bytes: usize,
-    /// From the first byte to the switch, or to the end of the refusal. Default 30 s.
+    /// From the first byte to the switch, or to the end of the refusal, which is told as far as it came by
+    /// then. Default 30 s.
     pub timeout: Duration,
 }
 

@@ -408,6 +408,49 @@ fn a_peer_that_dawdles_over_its_head_is_given_up_in_time() {
     );
 }
 
+/// An answer without a body was read on until the time was over, and then not told.
+#[test]
+fn a_refusal_is_told_in_time_by_a_peer_that_keeps_the_connection() {
+    let cases = [
+        ("204 No Content\r\n\r\n", 204, "", 0),
+        ("304 Not Modified\r\ncontent-length: 9\r\n\r\n", 304, "", 0),
+        (
+            "403 Forbidden\r\ncontent-length: 9\r\n\r\nsor",
+            403,
+            "sor",
+            30,
+        ),
+        ("404 Not Found\r\n\r\nno such", 404, "no such", 30),
+    ];
+    for (answer, code, text, seconds) in cases {
+        let world = Arc::<World>::default();
+        let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+        let (near, mut far) = wire(&world, Duration::from_millis(1));
+        let answer = format!("HTTP/1.1 {answer}");
+        runtime.spawn(Box::pin(async move {
+            far.write_all(answer.as_bytes()).await.expect("room");
+            while far.read(&mut [0; 512]).await.is_ok_and(|read| read > 0) {}
+        }));
+        let told = Arc::<std::sync::Mutex<Option<_>>>::default();
+        let (slot, beside) = (Arc::clone(&told), runtime.clone());
+        runtime.spawn(Box::pin(async move {
+            let got = upgrade::connect(near, &ask(), EXEC, Limits::default(), &beside).await;
+            let error = got.map(|_| ()).expect_err("no switch");
+            *slot.lock().expect("one thread") = Some((error, beside.now()));
+        }));
+        world.run();
+        let told = told.lock().expect("one thread").take();
+        let (error, at) = told.expect("an end");
+        assert_eq!(at.as_nanos() / 1_000_000_000, seconds, "{code}");
+        match error {
+            UpgradeError::Refused { status, body, .. } => {
+                assert_eq!((status.as_u16(), &body[..]), (code, text.as_bytes()));
+            }
+            other => panic!("{code}: {other}"),
+        }
+    }
+}
+
 /// A connection that takes bytes and passes none on.
 struct Mute<T>(T);
 

@@ -1,6 +1,9 @@
 //! The client's side: ask, and read the answer without swallowing a byte of the first frame.
 
+use std::pin::pin;
+
 use bytes::{Buf, Bytes, BytesMut};
+use futures_util::future::{BoxFuture, Either, select};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Method, Request, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -19,8 +22,8 @@ use crate::upgrade::{Limits, PROTOCOL, Rewound, STREAM_PROTOCOL_VERSION, Upgrade
 ///
 /// # Errors
 ///
-/// [`UpgradeError::Refused`] with status, headers and body for any other answer; the rest where the
-/// transport or the peer's HTTP fails.
+/// [`UpgradeError::Refused`] with status, headers and body for any other answer, whose body may be cut short by
+/// the limits, time among them; the rest where the transport or the peer's HTTP fails.
 pub async fn connect<T>(
     mut io: T,
     request: &Request<()>,
@@ -32,36 +35,41 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     let head = encode(request, protocols)?;
-    within(runtime, limits.timeout, async move {
+    let late = runtime.sleep_until(runtime.now() + limits.timeout);
+    let mut buffer = BytesMut::new();
+    let (status, headers) = within(runtime, limits.timeout, async {
         io.write_all(&head).await?;
         io.flush().await?;
-        let mut buffer = BytesMut::new();
         let mut room = limits.head_bytes;
-        let (status, headers) = loop {
+        loop {
             let head = read_head(&mut io, &mut buffer, room).await?;
             let (status, headers) = decode(&head, &limits)?;
             if status == StatusCode::SWITCHING_PROTOCOLS || !status.is_informational() {
-                break (status, headers);
+                return Ok((status, headers));
             }
             room -= head.len(); // 100 or 103: the answer is still to come
-        };
-        if status != StatusCode::SWITCHING_PROTOCOLS {
-            let body = refusal(&mut io, buffer, &headers, limits.refusal_bytes).await?;
-            let headers = Box::new(headers);
-            return Err(UpgradeError::Refused {
-                status,
-                headers,
-                body,
-            });
         }
-        let protocol = check_switch(&headers, protocols)?;
-        Ok(Upgraded {
-            io: Rewound::new(buffer.freeze(), io),
-            headers,
-            protocol,
-        })
     })
-    .await
+    .await?;
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        let body = match status {
+            // these have none, and so no length (RFC 9112 §6.3)
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Bytes::new(),
+            _ => refusal(&mut io, buffer, &headers, limits.refusal_bytes, late).await,
+        };
+        let headers = Box::new(headers);
+        return Err(UpgradeError::Refused {
+            status,
+            headers,
+            body,
+        });
+    }
+    let protocol = check_switch(&headers, protocols)?;
+    Ok(Upgraded {
+        io: Rewound::new(buffer.freeze(), io),
+        headers,
+        protocol,
+    })
 }
 
 /// The request's head.
@@ -150,14 +158,15 @@ fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>,
     }
 }
 
-/// The body of a refusal, up to `limit` bytes of it. A body cut short is as good as none of it missing:
-/// it is for people.
+/// The body of a refusal, up to `limit` bytes of it, and what came by the end of `late`. A body cut short is as
+/// good as none of it missing: it is for people.
 async fn refusal<T: AsyncRead + Unpin>(
     io: &mut T,
     mut buffer: BytesMut,
     headers: &HeaderMap,
     limit: usize,
-) -> Result<Bytes, UpgradeError> {
+    mut late: BoxFuture<'static, ()>,
+) -> Bytes {
     let chunked = has_token(headers, &header::TRANSFER_ENCODING, "chunked");
     let length = headers
         .get(header::CONTENT_LENGTH)
@@ -173,10 +182,15 @@ async fn refusal<T: AsyncRead + Unpin>(
             false => (buffer.clone().freeze(), buffer.len() >= wanted),
         };
         let enough = body.1 || buffer.len() >= limit;
-        if enough || io.read_buf(&mut buffer).await.unwrap_or(0) == 0 {
+        let more = !enough
+            && match select(pin!(io.read_buf(&mut buffer)), &mut late).await {
+                Either::Left((read, _)) => read.is_ok_and(|bytes| bytes > 0),
+                Either::Right(((), _)) => false,
+            };
+        if !more {
             let mut body = body.0;
             body.truncate(wanted);
-            return Ok(body);
+            return body;
         }
     }
 }
