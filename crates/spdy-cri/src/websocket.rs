@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::{Request, Response, StatusCode, Uri};
 use spdy::SharedRuntime;
-use spdy::upgrade::{Limits, Refusal, UpgradeError};
+use spdy::upgrade::{Limits, Refusal, UpgradeError, has_token};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Error;
@@ -44,10 +44,12 @@ fn config(message_bytes: usize) -> WebSocketConfig {
     config
 }
 
-/// Whether `request` asks for WebSocket.
+/// What the `Upgrade` header says.
+const PROTOCOL: &str = "websocket";
+
+/// Whether `request` asks for WebSocket, be it beside other protocols.
 pub(crate) fn is_asked<B>(request: &Request<B>) -> bool {
-    let upgrade = request.headers().get(UPGRADE).map(HeaderValue::as_bytes);
-    upgrade.is_some_and(|name| name.eq_ignore_ascii_case(b"websocket"))
+    has_token(request.headers(), &UPGRADE, PROTOCOL)
 }
 
 /// The sub-protocols that `request` offers, the client's favourite first.
@@ -71,6 +73,13 @@ pub(crate) fn accept<B>(
     *head.method_mut() = request.method().clone();
     *head.version_mut() = request.version();
     head.headers_mut().clone_from(request.headers());
+    // tungstenite knows no lists: it looks at the first line alone, and wants one protocol
+    for (name, token) in [(CONNECTION, "upgrade"), (UPGRADE, PROTOCOL)] {
+        if has_token(request.headers(), &name, token) {
+            head.headers_mut()
+                .insert(name, HeaderValue::from_static(token));
+        }
+    }
     let mut response = create_response(&head).map_err(|error| bad(&error))?;
     if let Some(protocol) = protocol {
         let chosen = HeaderValue::from_str(protocol).map_err(|error| bad(&error))?;
@@ -156,7 +165,7 @@ fn ask(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, Upgra
     let mut ours: HeaderMap = [
         (HOST, host),
         (CONNECTION, HeaderValue::from_static("Upgrade")),
-        (UPGRADE, HeaderValue::from_static("websocket")),
+        (UPGRADE, HeaderValue::from_static(PROTOCOL)),
         (SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
         (SEC_WEBSOCKET_KEY, key),
     ]

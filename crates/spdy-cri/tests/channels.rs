@@ -262,6 +262,34 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
     }
 }
 
+/// Only a lone `Upgrade: websocket` was seen.
+#[tokio::test]
+async fn a_websocket_is_asked_for_by_a_list_on_one_line_or_several() {
+    let server = toy(Config::default());
+    let lists: [&[&str]; 4] = [
+        &["Connection: Upgrade", "Upgrade: websocket"],
+        &["Connection: Upgrade", "Upgrade: WebSocket, x"],
+        &["Connection: Upgrade", "Upgrade: x", "Upgrade: websocket"],
+        &["Connection: x", "Connection: upgrade", "Upgrade: websocket"],
+    ];
+    for lines in lists {
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+        let path = url.parse::<http::Uri>().expect("a uri");
+        let head = format!(
+            "GET {} HTTP/1.1\r\nHost: h\r\n{}\r\nSec-WebSocket-Version: 13\r\n\
+             Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
+            path.path(),
+            lines.join("\r\n")
+        );
+        let mut io = dial(&server);
+        io.write_all(head.as_bytes()).await.expect("written");
+        let mut status = [0; 13];
+        io.read_exact(&mut status).await.expect("an answer");
+        assert_eq!(&status, b"HTTP/1.1 101 ", "{lines:?}");
+    }
+}
+
 /// The API server: its URL is good for as many requests as one likes, each with a token of its own.
 fn front(server: &StreamingServer<Toy>) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64 * 1024);

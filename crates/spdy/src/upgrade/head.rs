@@ -107,8 +107,9 @@ pub(super) fn members<'a>(
         .filter(|member| !member.is_empty())
 }
 
-/// Whether a list has `token`, in whatever case.
-pub(super) fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+/// Whether the header `name`, a list over all its lines, has the member `token`, in whatever case (RFC 9110 §5.6.1).
+#[must_use]
+pub fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
