@@ -107,11 +107,12 @@ pub(crate) async fn serve<H: Handler>(
                     },
                 };
                 match add(half, &label, incoming) {
-                    Half { port, error: Some(error), data: Some(data), .. } => {
+                    Some(Half { port, error: Some(error), data: Some(data), .. }) => {
                         let (handler, request) = (handler.clone(), request.clone());
                         running.spawn(forward(handler, request, port, error, data));
                     }
-                    half => { halves.insert(label.id, half); }
+                    Some(half) => { halves.insert(label.id, half); }
+                    None => {}
                 }
             }
             () = late => {
@@ -130,21 +131,21 @@ pub(crate) async fn serve<H: Handler>(
 }
 
 /// Answers a stream and puts it to the other of its pair. A second of its kind is reset, and so is one for
-/// another port.
-fn add(mut half: Half, label: &Label, incoming: Incoming) -> Half {
+/// another port. `None` if no stream is there: the first ended before it was answered.
+fn add(mut half: Half, label: &Label, incoming: Incoming) -> Option<Half> {
     let slot = match label.is_error {
         true => &mut half.error,
         false => &mut half.data,
     };
     if slot.is_some() || half.port != label.port {
         incoming.reject(RstStatus::CANCEL);
-        return half;
+        return Some(half);
     }
     match incoming.accept_raw(&HeaderBlock::new()) {
         Ok(stream) => *slot = Some(Channel::new(stream)),
         Err(error) => tracing::debug!(%error, "a stream ended before it was answered"),
     }
-    half
+    (half.error.is_some() || half.data.is_some()).then_some(half)
 }
 
 /// The second stream did not come.
@@ -186,4 +187,40 @@ async fn forward<H: Handler>(
 /// What the error stream says, in the kubelet's words.
 pub(crate) fn complaint(sandbox: &str, port: u16, why: &str) -> String {
     format!("error forwarding port {port} to pod {sandbox}: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy::client::OpenOptions;
+    use spdy::upgrade;
+
+    use super::*;
+
+    /// Such a stream held a place among the halves for as long as one that waits.
+    #[tokio::test]
+    async fn a_stream_that_is_over_before_it_is_answered_is_no_half_of_a_pair() {
+        let runtime = SharedRuntime::tokio();
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let (session, connection) = upgrade::client_builder().handshake(near, runtime.clone());
+        connection.spawn();
+        let (mut accept, serving) = upgrade::server_builder().handshake(far, runtime.clone());
+        serving.spawn();
+        for over in [false, true] {
+            let block = HeaderBlock::from_iter([(STREAM_TYPE, ERROR), (PORT, "80")]);
+            let stream = session.open(block, OpenOptions::default()).await;
+            let incoming = accept.next().await.expect("a stream");
+            if over {
+                drop(stream);
+                session.ping().await.expect("an answer, behind RST_STREAM");
+            }
+            let label = label(&incoming).expect("its headers");
+            let half = Half {
+                port: label.port,
+                error: None,
+                data: None,
+                until: runtime.now(),
+            };
+            assert_eq!(add(half, &label, incoming).is_none(), over);
+        }
+    }
 }
