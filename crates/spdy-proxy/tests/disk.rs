@@ -1,31 +1,15 @@
 //! The tier on a disk: what outlives what, and what is never found.
 
 use std::fs;
-#[cfg(unix)]
-use std::fs::File;
-#[cfg(unix)]
-use std::io;
 use std::path::{Path, PathBuf};
-#[cfg(unix)]
-use std::pin::pin;
-#[cfg(unix)]
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-#[cfg(unix)]
-use std::sync::mpsc;
-#[cfg(unix)]
-use std::task::{Context, Waker};
-#[cfg(unix)]
-use std::thread;
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, Request, Response, request};
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, Parts, Scope};
-#[cfg(unix)]
-use spdy_cache::object_file::file_name;
 use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
@@ -33,9 +17,6 @@ use spdy_cache::tags::Tag;
 use spdy_proxy::disk::Disk;
 
 const ROOM: u64 = 10 << 20;
-/// How long anything may take on a machine that has much else to do.
-#[cfg(unix)]
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn parts(target: &str) -> Parts<'_> {
     Parts {
@@ -311,64 +292,6 @@ async fn a_disk_that_cannot_be_written_costs_nothing_but_what_is_not_kept() {
     assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
 }
 
-/// Has the disk keep "/a", in which it hangs for as long as nobody reads what this gives: a pipe that holds less.
-#[cfg(unix)]
-fn hanging(disk: &Disk, folder: &Path) -> File {
-    let name = file_name(&key("/a"), &stored("en", 0));
-    let pipe = folder.join(&name[..2]).join(name).with_extension("new");
-    fs::create_dir_all(pipe.parent().unwrap()).unwrap();
-    let made = Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.unwrap().success());
-    disk.keep(&key("/a"), stored("en", 0), body(1 << 20, 1));
-    // That it can be opened tells that the other end is, too.
-    let (opened, is_opened) = mpsc::channel();
-    thread::spawn(move || opened.send(File::open(pipe)));
-    let opened = is_opened.recv_timeout(PATIENCE);
-    opened.expect("it is written").unwrap()
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn what_waits_for_a_disk_that_hangs_can_be_left_out_and_what_was_purged_goes() {
-    let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
-    disk.keep(&key("/gone"), stored("en", 0), body(1000, 1));
-    disk.settled().await;
-    let mut hanging = hanging(&disk, folder.path());
-    disk.keep(&key("/b"), stored("en", 0), body(1000, 1));
-    disk.purge(&Scope::Url(parts("/gone")).prefix().expect("no zero bytes"));
-    let mut settled = pin!(disk.settled());
-    let mut context = Context::from_waker(Waker::noop());
-    assert!(settled.as_mut().poll(&mut context).is_pending());
-    disk.leave_out();
-    let read = thread::spawn(move || io::copy(&mut hanging, &mut io::sink()));
-    let settled = tokio::time::timeout(PATIENCE, settled).await;
-    settled.expect("it no longer hangs");
-    assert!(read.join().unwrap().unwrap() > 1 << 20);
-    disk.keep(&key("/c"), stored("en", 0), body(1000, 1));
-    disk.settled().await;
-    for target in ["/b", "/c", "/gone"] {
-        assert_eq!(found(&disk, target, "en").await, None, "{target}");
-    }
-    assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
-    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 3);
-}
-
-#[cfg(unix)]
-#[test]
-fn who_has_left_out_what_waits_may_go_while_the_disk_hangs() {
-    let folder = tempfile::tempdir().unwrap();
-    let disk = Disk::open(folder.path(), ROOM).unwrap();
-    let _hanging = hanging(&disk, folder.path());
-    disk.leave_out();
-    let (gone, is_gone) = mpsc::channel();
-    thread::spawn(move || {
-        drop(disk);
-        gone.send(())
-    });
-    is_gone.recv_timeout(PATIENCE).expect("it does not wait");
-}
-
 #[tokio::test]
 async fn two_processes_do_not_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -376,4 +299,76 @@ async fn two_processes_do_not_share_a_folder() {
     assert!(Disk::open(folder.path(), ROOM).is_err());
     drop(first);
     assert!(Disk::open(folder.path(), ROOM).is_ok());
+}
+
+/// A disk that hangs in the middle of a file.
+#[cfg(unix)]
+mod hangs {
+    use std::fs::File;
+    use std::io;
+    use std::pin::pin;
+    use std::process::Command;
+    use std::sync::mpsc;
+    use std::task::{Context, Waker};
+    use std::thread;
+
+    use spdy_cache::object_file::file_name;
+    use spdy_testkit::patience::PATIENCE;
+
+    use super::*;
+
+    /// Has the disk keep "/a", in which it hangs for as long as nobody reads what this gives: a pipe that holds less.
+    fn hanging(disk: &Disk, folder: &Path) -> File {
+        let name = file_name(&key("/a"), &stored("en", 0));
+        let pipe = folder.join(&name[..2]).join(name).with_extension("new");
+        fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        let made = Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        disk.keep(&key("/a"), stored("en", 0), body(1 << 20, 1));
+        // That it can be opened tells that the other end is, too.
+        let (opened, is_opened) = mpsc::channel();
+        thread::spawn(move || opened.send(File::open(pipe)));
+        let opened = is_opened.recv_timeout(PATIENCE);
+        opened.expect("it is written").unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_disk_that_hangs_can_be_left_out_and_what_was_purged_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        disk.keep(&key("/gone"), stored("en", 0), body(1000, 1));
+        disk.settled().await;
+        let mut hanging = hanging(&disk, folder.path());
+        disk.keep(&key("/b"), stored("en", 0), body(1000, 1));
+        disk.purge(&Scope::Url(parts("/gone")).prefix().expect("no zero bytes"));
+        let mut settled = pin!(disk.settled());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(settled.as_mut().poll(&mut context).is_pending());
+        disk.leave_out();
+        let read = thread::spawn(move || io::copy(&mut hanging, &mut io::sink()));
+        let settled = tokio::time::timeout(PATIENCE, settled).await;
+        settled.expect("it no longer hangs");
+        assert!(read.join().unwrap().unwrap() > 1 << 20);
+        disk.keep(&key("/c"), stored("en", 0), body(1000, 1));
+        disk.settled().await;
+        for target in ["/b", "/c", "/gone"] {
+            assert_eq!(found(&disk, target, "en").await, None, "{target}");
+        }
+        assert_eq!(files(folder.path()), Vec::<PathBuf>::new());
+        assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn who_has_left_out_what_waits_may_go_while_the_disk_hangs() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path(), ROOM).unwrap();
+        let _hanging = hanging(&disk, folder.path());
+        disk.leave_out();
+        let (gone, is_gone) = mpsc::channel();
+        thread::spawn(move || {
+            drop(disk);
+            gone.send(())
+        });
+        is_gone.recv_timeout(PATIENCE).expect("it does not wait");
+    }
 }
