@@ -437,11 +437,6 @@ impl Inner {
         Ok(())
     }
 
-    /// How far telling and hearing have come.
-    pub(crate) fn progress(&self) -> (Mark, u64) {
-        (self.mark(), *self.told.borrow())
-    }
-
     /// Reads the log to its end. One at a time.
     async fn read_log(&self) -> Result<(), Failure> {
         let name = self.names.log();

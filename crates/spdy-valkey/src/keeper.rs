@@ -41,10 +41,10 @@ pub(crate) async fn run(inner: Arc<Inner>) {
             // What was read or told by then need not be again.
             let bound = inner.store.work() * MAX_TALK;
             let late = |_| Err(Failure::Late(bound));
-            let before = inner.progress();
+            let before = inner.mark();
             match tokio::time::timeout(bound, inner.talk()).await {
                 // There was much to say: the rest in another round.
-                Err(_) if inner.progress() != before => inner.wake.notify_one(),
+                Err(_) if inner.mark() != before => inner.wake.notify_one(),
                 outcome => inner.asked(part, &outcome.unwrap_or_else(late)),
             }
         }
