@@ -1,5 +1,6 @@
 //! How long a test waits for what another process or thread is to do. Nobody waits for ever: a test that hangs says nothing.
 
+use std::net::TcpStream;
 use std::process::{Child, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +22,18 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
         thread::park_timeout(BETWEEN);
     }
+}
+
+/// The connection; whoever reads from it fails after [`PATIENCE`] without a byte.
+///
+/// # Panics
+///
+/// If the system has no such setting.
+#[must_use]
+pub fn patient(connection: TcpStream) -> TcpStream {
+    let set = connection.set_read_timeout(Some(PATIENCE));
+    set.expect("there is such a setting");
+    connection
 }
 
 /// Waits until `child` has ended.

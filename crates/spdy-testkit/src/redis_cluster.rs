@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use crate::patience::PATIENCE;
+use crate::patience::{PATIENCE, patient};
 
 /// Nodes of every cluster.
 pub const NODES: usize = 3;
@@ -209,9 +209,8 @@ impl RedisCluster {
     /// If it does not answer.
     #[must_use]
     pub fn ask(&self, node: usize, command: &str) -> String {
-        let mut stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
-        let patience = stream.set_read_timeout(Some(PATIENCE));
-        patience.expect("it is not nothing");
+        let stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
+        let mut stream = patient(stream);
         write!(stream, "{command}\r\nQUIT\r\n").expect("the node runs");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).expect("the node runs");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use serde_json::Value;
-use spdy_testkit::patience::{PATIENCE, until};
+use spdy_testkit::patience::{patient, until};
 
 use crate::support::program::{Served, ended_with, output, spdy};
 
@@ -205,9 +205,7 @@ impl Accelerator {
 
 /// Sends `request` to `to`, and gives the answer as text.
 fn talk(to: SocketAddr, request: &str) -> String {
-    let mut io = TcpStream::connect(to).expect("it listens");
-    let patience = io.set_read_timeout(Some(PATIENCE));
-    patience.expect("it is not nothing");
+    let mut io = patient(TcpStream::connect(to).expect("it listens"));
     io.write_all(request.as_bytes()).expect("it reads");
     let mut answer = Vec::new();
     io.read_to_end(&mut answer).expect("it answers, and closes");

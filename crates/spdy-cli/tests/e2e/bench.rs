@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::Value;
 use spdy::server::PushForm;
-use spdy_testkit::patience::{PATIENCE, ended};
+use spdy_testkit::patience::{ended, patient};
 
 use crate::support::program::{Served, ended_with, spdy};
 use crate::support::site::Site;
@@ -357,9 +357,8 @@ fn ctrl_c_ends_a_run_early_with_what_it_has_come_to() {
     .spawn()
     .expect("the program starts");
     // Its first request is answered: it measures.
-    let (mut stream, _) = listener.accept().expect("a connection");
-    let patience = stream.set_read_timeout(Some(PATIENCE));
-    patience.expect("it is not nothing");
+    let (stream, _) = listener.accept().expect("a connection");
+    let mut stream = patient(stream);
     let mut request = [0; 1024];
     for _ in 0..2 {
         let _ = stream.read(&mut request).expect("a request");

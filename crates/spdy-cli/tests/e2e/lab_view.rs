@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use rusqlite::Connection;
 use serde_json::Value;
-use spdy_testkit::patience::{PATIENCE, ended, until};
+use spdy_testkit::patience::{ended, patient, until};
 
 use crate::reports::FAULTS;
 use crate::support::chromium::{Chromium, Look};
@@ -44,9 +44,7 @@ fn state(address: &str) -> Value {
 
 /// The whole answer to a request by hand.
 fn asked(address: &str, head: &str) -> String {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let patience = stream.set_read_timeout(Some(PATIENCE));
-    patience.expect("it is not nothing");
+    let mut stream = patient(TcpStream::connect(address).expect("it listens"));
     let request = format!("{head}\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("it reads");
     let mut answer = String::new();

@@ -14,7 +14,7 @@ use spdy_page::builtin;
 use spdy_page::head::{Head, authority, head_len, target};
 use spdy_page::open::open;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_testkit::patience::{PATIENCE, ended, until};
+use spdy_testkit::patience::{PATIENCE, ended, patient, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::files::sha256;
@@ -305,9 +305,7 @@ fn exchange_with(served: &Served, url: &url::Url, wire: &[u8]) -> Vec<u8> {
 }
 
 fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
-    let mut socket = TcpStream::connect(address).expect("the server listens");
-    let patience = socket.set_read_timeout(Some(PATIENCE));
-    patience.expect("it is not nothing");
+    let mut socket = patient(TcpStream::connect(address).expect("the server listens"));
     socket.write_all(wire).expect("the server reads");
     let end = socket.shutdown(std::net::Shutdown::Write);
     end.expect("it is open");
@@ -544,10 +542,9 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
                 socket = silent.accept().ok();
                 socket.is_some()
             });
-            let (mut socket, _) = socket.expect("it came");
+            let (socket, _) = socket.expect("it came");
             socket.set_nonblocking(false).expect("a setting");
-            let patience = socket.set_read_timeout(Some(PATIENCE));
-            patience.expect("it is not nothing");
+            let mut socket = patient(socket);
             if socket.read_exact(&mut [0; 4]).is_ok() {
                 break socket;
             }
