@@ -24,9 +24,6 @@ use crate::protocol::Protocol;
 use crate::serve::{Terms, over};
 use crate::tap::ConnectionTap;
 
-/// The window of a stream before anything is said of it, bytes (SPDY/3.1 §2.6.8).
-const FIRST_WINDOW_BYTES: u32 = 65_536;
-
 /// A client's SPDY session.
 #[derive(Clone, Debug)]
 pub(crate) struct SpdyClient {
@@ -56,8 +53,8 @@ impl SpdyClient {
         config.frame_timeout = Some(options.frame_timeout);
         limit_heads(config, options.max_head_bytes);
         config.block_limits.fold_names = options.fold_names;
-        if options.window_by_stream {
-            config.push_window_bytes = Some(FIRST_WINDOW_BYTES);
+        if !options.window_by_stream {
+            config.settings_window_bytes = None;
         }
         if let Some(limits) = options.pushes {
             builder = builder.claim_pushes(limits);

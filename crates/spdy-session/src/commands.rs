@@ -253,7 +253,7 @@ impl Session {
     }
 
     /// A pushed stream is wanted: its window grows from
-    /// [`push_window_bytes`](crate::config::Config::push_window_bytes) to that of any other.
+    /// [`settings_window_bytes`](crate::config::Config::settings_window_bytes) to that of any other.
     pub fn widen(&mut self, id: StreamId) {
         let window = self.config.wide_window();
         if let Some(stream) = self.streams.get_mut(id)

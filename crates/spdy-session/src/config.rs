@@ -117,14 +117,15 @@ pub struct Config {
     /// REFUSED_STREAM). Default 100. A client that refuses pushes sends 0 in its place.
     pub max_concurrent_streams: u32,
     /// Receive window of a new stream, bytes, up to 2^31 - 1 (SPDY/3 and later; sent in SETTINGS
-    /// when not 65,536). Default 10 MiB for a client, 65,536 for a server: Undertow's client
-    /// takes a greater value for its own window as well, and grants no more.
+    /// when not 65,536, as far as `settings_window_bytes` lets it). Default 10 MiB for a client,
+    /// 65,536 for a server: Undertow's client takes a greater value for its own window as well, and
+    /// grants no more.
     ///
     /// A value under 65,536 is told to the peer, but 65,536 is what is enforced: there is no
     /// acknowledgement that says from when the peer knows it.
     pub initial_window_bytes: u32,
     /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. By as much as
-    /// `initial_window_bytes` is above 65,536 it may be exceeded: some peers move it with their streams'. Where no
+    /// SETTINGS raises the streams' it may be exceeded: some peers move it with them. Where no
     /// window is in force (SPDY/2, or `flow_control` off), DATA that the owner has not consumed
     /// makes [`Session::wants_input`](crate::session::Session::wants_input) `false` from here on.
     /// Default 10 MiB for a client, 1 MiB for a server.
@@ -144,11 +145,15 @@ pub struct Config {
     pub detect_session_window: bool,
     /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
     pub push: PushPolicy,
-    /// Receive window of a pushed stream until the owner [widens](crate::session::Session::widen) it,
-    /// bytes, 65,536 at least (SPDY/3 and later). SETTINGS then tells this one, and each stream of our own
-    /// gets a WINDOW_UPDATE up to `initial_window_bytes` behind its SYN_STREAM, as Firefox did it: what
-    /// nobody asked for takes little room. Default `None`: as any other stream.
-    pub push_window_bytes: Option<u32>,
+    /// The most that SETTINGS tells of `initial_window_bytes`, 65,536 at least (SPDY/3 and later). Where that is
+    /// less, each stream of our own gets the rest by a WINDOW_UPDATE behind its SYN_STREAM, as Firefox did it (once
+    /// it is worth one: half of `initial_window_bytes`), and a pushed one when its owner
+    /// [widens](crate::session::Session::widen) it: what nobody asked for takes little room.
+    ///
+    /// Default 65,536 for a client: Undertow's server takes a greater value for its own receive windows as well,
+    /// grants nothing, and an upload to it stops at 64 KiB for ever. 16 bytes a request is what it costs. `None`,
+    /// the default for a server: SETTINGS tells all.
+    pub settings_window_bytes: Option<u32>,
     /// When SETTINGS goes out. Default [`Greeting::AtOnce`].
     pub greeting: Greeting,
     /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
@@ -247,7 +252,7 @@ impl Config {
             flow_control: true,
             detect_session_window: false,
             push: PushPolicy::Refuse,
-            push_window_bytes: None,
+            settings_window_bytes: (!server).then_some(INITIAL_WINDOW as u32),
             greeting: Greeting::AtOnce,
             early_goaway: server,
             keepalive_interval: None,
@@ -315,19 +320,19 @@ impl Config {
 
     /// The receive window of a new stream, as the peer is told.
     pub(crate) fn stream_window(&self) -> i64 {
-        match (self.greeting, self.push_window_bytes) {
-            (Greeting::Never, _) => INITIAL_WINDOW,
-            (_, Some(bytes)) => i64::from(bytes).clamp(INITIAL_WINDOW, self.wide_window()),
-            (_, None) => self.wide_window(),
-        }
+        let most = self
+            .settings_window_bytes
+            .map_or(i64::MAX, |bytes| i64::from(bytes).max(INITIAL_WINDOW));
+        self.wide_window().min(most)
     }
 
     /// The receive window of a stream of ours, and of a push that is wanted.
     pub(crate) fn wide_window(&self) -> i64 {
-        let window = i64::from(self.initial_window_bytes.min(0x7fff_ffff));
-        match self.push_window_bytes {
-            Some(_) => window.max(INITIAL_WINDOW),
-            None => window,
+        match self.greeting {
+            Greeting::Never => INITIAL_WINDOW,
+            Greeting::AtOnce | Greeting::AfterPeer => {
+                i64::from(self.initial_window_bytes.min(0x7fff_ffff))
+            }
         }
     }
 }

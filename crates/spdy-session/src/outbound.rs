@@ -310,7 +310,7 @@ impl Session {
         let fin = match item {
             Item::SynStream { headers, fin } => {
                 stream.written = true;
-                if self.config.push_window_bytes.is_some() && !unidirectional {
+                if self.config.settings_window_bytes.is_some() && !unidirectional {
                     self.widen(id);
                 }
                 self.stats.streams_opened += 1;

@@ -289,7 +289,7 @@ fn a_push_has_a_small_window_until_it_is_wanted_and_streams_of_ours_a_wide_one()
     let mut config = Config::new(Role::Client, Version::V31);
     config.push = PushPolicy::Accept;
     config.initial_window_bytes = 1024 * 1024;
-    config.push_window_bytes = Some(65_536);
+    config.settings_window_bytes = Some(65_536);
     let mut client = Script::new(config);
     client
         .session

@@ -15,7 +15,10 @@ fn greeting(config: Config) -> Vec<String> {
 
 #[test]
 fn settings_come_first_in_ascending_order_and_in_3_1_the_session_window_right_after() {
-    let client = |version| Config::new(Role::Client, version);
+    let client = |version| Config {
+        settings_window_bytes: None,
+        ..Config::new(Role::Client, version)
+    };
     let server = |version| Config::new(Role::Server, version);
     assert_eq!(
         greeting(client(Version::V31)),
@@ -36,7 +39,7 @@ fn settings_come_first_in_ascending_order_and_in_3_1_the_session_window_right_af
 fn a_client_that_takes_pushes_says_how_many() {
     let mut config = Config::new(Role::Client, Version::V3);
     config.push = PushPolicy::Accept;
-    assert_eq!(greeting(config), ["SETTINGS 4=100 7=10485760"]);
+    assert_eq!(greeting(config), ["SETTINGS 4=100"]);
 }
 
 #[test]
@@ -53,8 +56,28 @@ fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
         )
         .unwrap();
     let wrote = client.wrote();
-    assert_eq!(wrote[0], "SETTINGS 4=0 7=10485760");
+    assert_eq!(wrote[0], "SETTINGS 4=0");
     assert_eq!(wrote[2], "SYN_STREAM 1 fin");
+}
+
+/// Undertow's server takes what SETTINGS says for its own windows, and over 65,536 bytes grants no upload anything.
+#[test]
+fn a_client_tells_its_windows_behind_each_syn_stream_and_small_ones_in_settings() {
+    for (window, told, widened) in [
+        (10 << 20, "SETTINGS 4=0", Some("WINDOW_UPDATE 1 10420224")),
+        (65_536, "SETTINGS 4=0", None),
+        (40_000, "SETTINGS 4=0 7=40000", None),
+    ] {
+        let mut config = Config::new(Role::Client, Version::V3);
+        config.initial_window_bytes = window;
+        let mut client = Script::before_greeting(config);
+        client
+            .session
+            .open(&some_headers(), Open::default())
+            .unwrap();
+        let want: Vec<_> = [told, "SYN_STREAM 1"].into_iter().chain(widened).collect();
+        assert_eq!(client.wrote(), want, "{window}");
+    }
 }
 
 #[test]

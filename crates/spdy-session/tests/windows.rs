@@ -214,6 +214,7 @@ fn one_byte_past_the_session_window_ends_the_session() {
 fn a_peer_that_moves_its_session_window_by_our_initial_window_is_forgiven() {
     let mut config = Config::new(Role::Client, Version::V31);
     (config.initial_window_bytes, config.session_window_bytes) = (100_000, 100_000);
+    config.settings_window_bytes = None;
     let mut client = Script::new(config);
     for _ in 0..2 {
         client

@@ -95,11 +95,11 @@ impl Builder {
     /// claims its push instead of asking, and the response's extensions hold a
     /// [`Pushed`]. What nobody claims is cancelled, or [taken](Session::take_pushes).
     ///
-    /// `max_concurrent_streams` and `push_window_bytes` become those of `limits`; what is set after it holds.
+    /// `max_concurrent_streams` and `settings_window_bytes` become those of `limits`; what is set after it holds.
     #[must_use]
     pub fn claim_pushes(mut self, limits: PushLimits) -> Self {
         self.config.max_concurrent_streams = limits.streams;
-        self.config.push_window_bytes = Some(limits.window_bytes);
+        self.config.settings_window_bytes = Some(limits.window_bytes);
         self.claims = Some(limits);
         self
     }

@@ -331,9 +331,9 @@ fn what_a_caller_sets_after_the_limits_of_pushes_is_what_the_server_is_told() {
     let mut builder = client::Builder::new(Version::V31).claim_pushes(PushLimits::default());
     let config = builder.config_mut();
     assert_eq!(config.max_concurrent_streams, 100);
-    assert_eq!(config.push_window_bytes, Some(65_536));
+    assert_eq!(config.settings_window_bytes, Some(65_536));
     config.max_concurrent_streams = 7;
-    config.push_window_bytes = Some(70_000);
+    config.settings_window_bytes = Some(70_000);
     let world = Arc::<World>::default();
     let runtime = SharedRuntime::new(VirtualTime(world.clone()));
     let (near, _far) = wire(&world, Duration::ZERO);

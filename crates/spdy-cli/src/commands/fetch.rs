@@ -392,8 +392,6 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
             fold_names: args.connection.fold_names,
             stream_window_bytes: args.connection.window,
             pushes: accepts_pushes(args).then(PushLimits::default),
-            // Of every upload, since nobody says before it that the server is Undertow; it costs 16 bytes.
-            window_by_stream: args.order.request.has_body(),
             tap,
             ..ClientOptions::default()
         },

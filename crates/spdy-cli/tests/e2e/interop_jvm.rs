@@ -1,7 +1,15 @@
 //! Both roles against OkHttp, Jetty and Undertow.
 
-use crate::interop::{Meeting, meetings};
-use crate::support::files::FILES;
+use http::Request;
+use http_body_util::BodyExt;
+use spdy::Priority;
+use spdy::body::Body;
+use spdy_testkit::patience::PATIENCE;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+
+use crate::interop::{Meeting, every_file, meetings};
+use crate::support::files::{FILES, sha256};
 use crate::support::peers::{Peer, wanted};
 use crate::support::program::{ended_with, spdy};
 
@@ -90,5 +98,36 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
         let got = std::fs::read(folder.path().join(name)).expect("it was written");
         let want = std::fs::read(FILES.folder.join(name)).expect("the file is there");
         assert!(got == want, "{name}: {} bytes", got.len());
+    }
+}
+
+/// It takes the windows of our SETTINGS for its own as well, and over 64 KiB grants nothing: what a program uploads that
+/// sets nothing stood still there.
+#[test]
+fn a_program_that_sets_nothing_uploads_to_undertow() {
+    if !wanted() {
+        return;
+    }
+    let (_running, origin) = Peer::Undertow.serve("spdy/3.1", false);
+    let address = origin.trim_start_matches("http://").to_owned();
+    let files = every_file();
+    let runtime = Runtime::new().expect("a runtime can be made");
+    let uploads = runtime.block_on(async {
+        let socket = TcpStream::connect(&address).await.expect("it listens");
+        let (session, connection) = spdy::client::handshake(socket);
+        connection.spawn();
+        let uploads = files.iter().map(async |file| {
+            let body = std::fs::read(FILES.folder.join(file.name)).expect("the file is there");
+            let request = Request::post(format!("{origin}/echo")).body(Body::full(body));
+            let request = request.expect("a valid request");
+            let answer = session.request(request, Priority::HIGHEST).await?;
+            let came = answer.into_body().collect().await.expect("a whole body");
+            Ok::<_, spdy::Error>((file, sha256(&came.to_bytes())))
+        });
+        let uploads = futures_util::future::try_join_all(uploads);
+        tokio::time::timeout(PATIENCE, uploads).await
+    });
+    for (file, came) in uploads.expect("no upload hangs").expect("no upload fails") {
+        assert_eq!(came, file.sha256, "{}", file.name);
     }
 }

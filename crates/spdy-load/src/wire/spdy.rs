@@ -72,6 +72,10 @@ impl SpdyWire {
         config.secrets = plan.secrets.clone();
         config.compression_window_bits = plan.compression_window_bits;
         config.initial_window_bytes = plan.stream_window_bytes;
+        // One frame for all requests where there is no upload for a server to let hang.
+        if plan.target.body().is_empty() {
+            config.settings_window_bytes = None;
+        }
         config.session_window_bytes = plan.session_window_bytes;
         config.frame_timeout = None;
         config.small_data_bytes = 0;
