@@ -11,7 +11,7 @@
 
 pub use http::response::Parts as Head;
 use http::response::Parts;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
@@ -39,12 +39,6 @@ pub enum BadResponse {
     #[error("{name:?} means nothing in a response")]
     Unknown {
         /// The name, cut to 64 bytes.
-        name: String,
-    },
-    /// HEADERS gave a name again.
-    #[error("header {name:?} was already given")]
-    Repeated {
-        /// The name.
         name: String,
     },
     /// A pair that HTTP cannot carry.
@@ -136,61 +130,6 @@ pub(crate) fn read(
 #[must_use]
 pub fn has_status(version: Version, block: &HeaderBlock) -> bool {
     block.value(Names::of(version).status).is_some()
-}
-
-/// Adds what a HEADERS frame brought between SYN_REPLY and the first DATA.
-///
-/// # Errors
-///
-/// [`BadResponse::Repeated`] for a name that was already given (SPDY/3.1 §2.6.7);
-/// [`BadResponse::Unknown`] for a name with a colon.
-pub fn add_headers(
-    version: Version,
-    head: &mut Parts,
-    block: &HeaderBlock,
-) -> Result<(), BadResponse> {
-    for (name, value) in block.iter() {
-        if is_hop_by_hop(name) {
-            continue;
-        }
-        let names = Names::of(version);
-        if name.starts_with(b":")
-            || [names.status, names.version]
-                .iter()
-                .any(|own| own.as_bytes() == name)
-        {
-            return Err(BadResponse::Unknown { name: shown(name) });
-        }
-        if head
-            .headers
-            .contains_key(&String::from_utf8_lossy(name)[..])
-        {
-            return Err(BadResponse::Repeated { name: shown(name) });
-        }
-        append(&mut head.headers, block, name, value)?;
-    }
-    Ok(())
-}
-
-/// The trailers in a HEADERS frame after DATA.
-///
-/// # Errors
-///
-/// [`BadHeader`], if a pair is no header.
-pub fn decode_trailers(block: &HeaderBlock) -> Result<HeaderMap, BadHeader> {
-    let mut trailers = HeaderMap::new();
-    for (name, value) in block.iter().filter(|(name, _)| !is_hop_by_hop(name)) {
-        append(&mut trailers, block, name, value)?;
-    }
-    Ok(trailers)
-}
-
-/// The header block of trailers.
-#[must_use]
-pub fn encode_trailers(version: Version, trailers: &HeaderMap) -> HeaderBlock {
-    let mut block = BlockWriter::for_headers(trailers);
-    block.headers(version, trailers);
-    block.finish()
 }
 
 /// Whether a response of `status` to `method` has no body, whatever its headers say (RFC 9110 §6.4.1).

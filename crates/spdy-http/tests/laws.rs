@@ -102,7 +102,9 @@ proptest! {
             prop_assert_eq!(again.expect("a request").method, head.method);
         }
         let _ = spdy_http::response::decode(version, &block);
-        let _ = spdy_http::response::decode_trailers(&block);
+        for head in [None, Some(&block)] {
+            let _ = spdy_http::trailers::add(version, head, &mut HeaderMap::new(), &block);
+        }
         let _ = spdy_http::push::decode_promise(version, &block);
     }
 }

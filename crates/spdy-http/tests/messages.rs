@@ -1,12 +1,14 @@
 //! Heads of messages to header blocks and back.
 
-use http::header::{HeaderName, HeaderValue};
+use http::header::HeaderValue;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request, response};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 use spdy_http::headers::BadHeader;
+use spdy_http::names::Names;
 use spdy_http::request::{BadRequest, RequestError};
 use spdy_http::response::BadResponse;
+use spdy_http::trailers::{self, BadTrailers};
 
 fn head(method: Method, uri: &str, headers: &[(&'static str, &'static str)]) -> request::Parts {
     let mut request = Request::builder().method(method).uri(uri);
@@ -363,38 +365,67 @@ fn what_is_no_status_is_no_response() {
 }
 
 #[test]
-fn headers_that_come_later_may_add_and_not_repeat() {
-    let mut head = response(200, &[("a", "1")]);
-    spdy_http::response::add_headers(Version::V31, &mut head, &block(&[("b", "2")])).expect("new");
-    assert_eq!(head.headers["b"], "2");
-    for bad in [("a", "1"), ("b", "3"), (":status", "200")] {
-        let more = spdy_http::response::add_headers(Version::V31, &mut head, &block(&[bad]));
-        assert!(
-            matches!(
-                more,
-                Err(BadResponse::Repeated { .. } | BadResponse::Unknown { .. })
-            ),
-            "{bad:?}"
-        );
+fn headers_before_data_may_add_and_not_repeat_and_never_speak_of_the_first_line() {
+    let head = block(&[(":status", "200"), ("a", "1")]);
+    for version in Version::ALL {
+        let mut trailers = HeaderMap::new();
+        let mut add = |pair| trailers::add(version, Some(&head), &mut trailers, &block(&[pair]));
+        assert_eq!(add(("b", "2")), Ok(()));
+        for again in ["a", "b"] {
+            let name = again.to_owned();
+            assert_eq!(add((again, "3")), Err(BadTrailers::Repeated { name }));
+        }
+        for name in [":status", ":path", ":x", Names::of(version).path] {
+            let unknown = BadTrailers::Unknown { name: name.into() };
+            assert_eq!(add((name, "200")), Err(unknown), "{version}");
+        }
+        assert_eq!(trailers.len(), 1);
+        assert_eq!(trailers["b"], "2");
     }
 }
 
 #[test]
-fn trailers_go_there_and_back() {
+fn behind_data_a_name_may_come_again_and_those_of_the_first_line_may_not() {
     let mut trailers = HeaderMap::new();
-    trailers.append(
-        HeaderName::from_static("x-sum"),
-        HeaderValue::from_static("1"),
+    for value in ["1", "2"] {
+        trailers::add(Version::V31, None, &mut trailers, &block(&[("a", value)])).expect("new");
+    }
+    let values: Vec<_> = trailers.get_all("a").iter().collect();
+    assert_eq!(values, ["1", "2"]);
+    let status = trailers::add(
+        Version::V31,
+        None,
+        &mut trailers,
+        &block(&[(":status", "1")]),
     );
-    trailers.append(
-        HeaderName::from_static("x-sum"),
-        HeaderValue::from_static("2"),
-    );
-    let written = spdy_http::response::encode_trailers(Version::V31, &trailers);
-    assert_eq!(
-        spdy_http::response::decode_trailers(&written).expect("trailers"),
-        trailers
-    );
+    assert!(matches!(status, Err(BadTrailers::Unknown { .. })));
+}
+
+/// A length, or a host, that came by a second way was believed by whoever looked there.
+#[test]
+fn what_frames_or_directs_a_message_is_no_trailer() {
+    let mut trailers = HeaderMap::new();
+    let late = block(&[
+        ("host", "b.example"),
+        ("content-length", "5"),
+        ("transfer-encoding", "chunked"),
+        ("x-sum", "1"),
+    ]);
+    trailers::add(Version::V31, None, &mut trailers, &late).expect("trailers");
+    assert_eq!(trailers.len(), 1);
+    assert_eq!(trailers["x-sum"], "1");
+}
+
+#[test]
+fn trailers_go_there_and_back() {
+    let mut sent = HeaderMap::new();
+    for value in ["1", "2"] {
+        sent.append("x-sum", HeaderValue::from_static(value));
+    }
+    let written = trailers::encode(Version::V31, &sent);
+    let mut back = HeaderMap::new();
+    trailers::add(Version::V31, None, &mut back, &written).expect("trailers");
+    assert_eq!(back, sent);
 }
 
 mod push {

@@ -215,7 +215,7 @@ impl State {
         entry.received_bytes += bytes as u64;
         if entry.no_body && bytes > 0 {
             self.machine.consume(id, bytes);
-            return self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
+            return self.refuse_data(key, woken);
         }
         if entry.mismatch.is_none()
             && let Err(mismatch) = entry.length.received(bytes, fin)
@@ -284,6 +284,19 @@ impl State {
         if entry.is_done() {
             self.detach(key);
         }
+    }
+
+    /// DATA where the response has none, ended or not, and whether it comes now or came with the head: who
+    /// reads hears of it where it stood, behind HEADERS that came before and before all that came since.
+    pub(crate) fn refuse_data(&mut self, key: usize, woken: &mut Vec<Waker>) {
+        let entry = &mut self.entries[key];
+        let come = std::mem::take(&mut entry.inbound);
+        let is_headers = |item: &Inbound| matches!(item, Inbound::Headers(_));
+        entry.failure = None;
+        self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
+        let entry = &mut self.entries[key];
+        entry.inbound = come.into_iter().take_while(is_headers).collect();
+        entry.fin_received = false;
     }
 
     /// Resets a stream for what the peer did on it.

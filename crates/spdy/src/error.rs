@@ -67,6 +67,9 @@ pub enum Error {
     /// The peer's answer is no HTTP response; the stream was reset.
     #[error("the peer's answer is no HTTP response: {0}")]
     Response(#[from] spdy_http::response::BadResponse),
+    /// What came behind a message's head are no trailers; the stream was reset.
+    #[error("the message's trailers cannot be read: {0}")]
+    Trailers(#[from] spdy_http::trailers::BadTrailers),
     /// The body that was being sent failed; the stream was reset.
     #[error("the body being sent failed: {0}")]
     Body(Arc<BoxError>),
@@ -133,7 +136,7 @@ impl From<Error> for io::Error {
             Error::Request(_) | Error::Headers(_) | Error::PushRefused { .. } => {
                 io::ErrorKind::InvalidInput
             }
-            Error::Response(_) | Error::Length { .. } | Error::Body(_) => {
+            Error::Response(_) | Error::Trailers(_) | Error::Length { .. } | Error::Body(_) => {
                 io::ErrorKind::InvalidData
             }
         };

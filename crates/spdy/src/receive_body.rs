@@ -6,9 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body::Frame;
+use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_http::length::LengthMismatch;
-use spdy_http::response::decode_trailers;
+use spdy_http::trailers;
 use spdy_session::config::Role;
 
 use crate::entry::Inbound;
@@ -20,15 +21,20 @@ use crate::stream_ref::StreamRef;
 #[derive(Debug)]
 pub(crate) struct ReceiveBody {
     stream: StreamRef,
-    /// HEADERS that came, told at the end: DATA may follow them.
+    /// The block of the message's head, until DATA comes.
+    head: Option<HeaderBlock>,
+    /// HEADERS that came, told at the end: DATA may follow them, and what came before DATA is nothing else
+    /// ([`trailers`] says why).
     trailers: Option<HeaderMap>,
     ended: bool,
 }
 
 impl ReceiveBody {
-    pub(crate) fn new(stream: StreamRef) -> Self {
+    /// The body of a message whose head came in `head`.
+    pub(crate) fn new(stream: StreamRef, head: HeaderBlock) -> Self {
         Self {
             stream,
+            head: Some(head),
             trailers: None,
             ended: false,
         }
@@ -57,18 +63,18 @@ impl ReceiveBody {
             match ready!(self.stream.poll_body(cx)) {
                 Some(Ok((Inbound::Data(data), last))) => {
                     self.ended = last;
+                    self.head = None;
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Some(Ok((Inbound::Headers(block), last))) => {
                     self.ended = last;
-                    match decode_trailers(&block) {
-                        Ok(more) => self.trailers.get_or_insert_default().extend(more),
-                        Err(error) => {
-                            self.ended = true;
-                            self.stream.reset(RstStatus::PROTOCOL_ERROR);
-                            let error = spdy_http::response::BadResponse::Header(error);
-                            return Poll::Ready(Some(Err(Error::Response(error))));
-                        }
+                    let version = self.stream.shared.version;
+                    let told = self.trailers.get_or_insert_default();
+                    if let Err(error) = trailers::add(version, self.head.as_ref(), told, &block) {
+                        self.ended = true;
+                        self.trailers = None;
+                        self.stream.reset(RstStatus::PROTOCOL_ERROR);
+                        return Poll::Ready(Some(Err(Error::Trailers(error))));
                     }
                 }
                 Some(Err(error)) => {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::Body as _;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
-use spdy_http::response::encode_trailers;
+use spdy_http::trailers;
 
 use crate::body::Body;
 use crate::error::Error;
@@ -79,7 +79,7 @@ impl Future for SendBody {
                             && this.stream.shared.send_trailers
                         {
                             let version = this.stream.shared.version;
-                            let block = encode_trailers(version, &trailers);
+                            let block = trailers::encode(version, &trailers);
                             if let Err(error) = sendable::check_length(version, &block) {
                                 this.stream.reset(this.on_failure);
                                 return Poll::Ready(Err(error));

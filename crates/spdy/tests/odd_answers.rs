@@ -5,10 +5,22 @@ mod support;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
+use spdy_testkit::patience::PATIENCE;
 use support::{bytes_of, get, pipe, runtime};
 
 fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
     pairs.iter().copied().collect()
+}
+
+/// Waits, not for ever, for what nothing else tells.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let wait = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, wait).await;
+    waited.expect("not in vain");
 }
 
 const OK: [(&str, &str); 2] = [(":status", "200"), (":version", "HTTP/1.1")];
@@ -104,30 +116,75 @@ async fn data_after_a_100_is_no_response() {
     );
 }
 
+/// Those before DATA joined the head, if they were there when somebody looked.
 #[tokio::test]
-async fn headers_before_data_join_the_head_and_headers_after_it_are_trailers() {
+async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_them() {
     let mut odd = Odd::new();
-    let (mut response, mut stream) = odd.ask(get("/"), &OK).await;
-    stream
-        .send_headers(&block(&[("x-early", "1")]), false)
-        .expect("open");
+    let (response, mut stream) = odd.ask(get("/"), &OK).await;
+    let late = |stream: &mut Stream, name| {
+        let sent = stream.send_headers(&block(&[(name, "1")]), false);
+        sent.expect("open");
+    };
+    late(&mut stream, "x-early");
+    let response = response.await.expect("a response, before any data");
+    assert!(response.headers().is_empty());
     stream
         .send(Bytes::from_static(b"body"))
         .await
         .expect("open");
+    late(&mut stream, "x-late");
+    stream.finish().expect("open");
+    let body = response.into_body().collect().await.expect("a body");
+    let trailers = body.trailers().expect("trailers");
+    assert_eq!(
+        (&trailers["x-early"], &trailers["x-late"]),
+        (
+            &"1".parse().expect("a value"),
+            &"1".parse().expect("a value")
+        )
+    );
+    assert_eq!(body.to_bytes(), "body");
+}
+
+#[tokio::test]
+async fn headers_before_data_that_name_what_was_named_are_a_fault_of_the_stream() {
+    for (again, what) in [
+        ("x", "\"x\" was already given"),
+        (":status", "means nothing"),
+    ] {
+        let mut odd = Odd::new();
+        let (response, mut stream) = odd.ask(get("/"), &[OK[0], OK[1], ("x", "1")]).await;
+        let sent = stream.send_headers(&block(&[(again, "2")]), false);
+        sent.expect("open");
+        stream
+            .send(Bytes::from_static(b"body"))
+            .await
+            .expect("open");
+        let response = response.await.expect("a response");
+        let error = response.into_body().collect().await.expect_err("a fault");
+        assert!(error.to_string().contains(what), "{error}");
+        assert_eq!(
+            stream.failed().await.reset_status(),
+            Some(RstStatus::PROTOCOL_ERROR)
+        );
+    }
+}
+
+/// It was a body of four bytes, if its end was there when somebody looked.
+#[tokio::test]
+async fn data_with_fin_in_answer_to_a_204_is_a_fault_though_all_came_before_the_head_was_read() {
+    let mut odd = Odd::new();
+    let (response, mut stream) = odd
+        .ask(get("/"), &[(":status", "204"), (":version", "HTTP/1.1")])
+        .await;
     stream
-        .send_headers(&block(&[("x-late", "2")]), false)
+        .send(Bytes::from_static(b"body"))
+        .await
         .expect("open");
     stream.finish().expect("open");
-    // SETTINGS, SYN_REPLY, HEADERS, DATA, HEADERS, DATA: all must be there before the head is looked at.
-    while odd.session.stats().frames_received.total() < 5 {
-        tokio::task::yield_now().await;
-    }
-    let response = (&mut response).await.expect("a response");
-    assert_eq!(response.headers()["x-early"], "1");
-    let body = response.into_body().collect().await.expect("a body");
-    assert_eq!(body.trailers().expect("trailers")["x-late"], "2");
-    assert_eq!(body.to_bytes(), "body");
+    until(|| odd.session.active_streams() == 0).await;
+    let response = response.await.expect("a response");
+    assert!(response.into_body().collect().await.is_err());
 }
 
 #[tokio::test]
@@ -192,9 +249,7 @@ async fn a_whole_answer_survives_the_reset_of_the_question() {
     let response = response.await.expect("a response");
     assert_eq!(bytes_of(response).await, "enough");
     stream.reset(RstStatus::CANCEL);
-    while odd.session.active_streams() > 0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| odd.session.active_streams() == 0).await;
 }
 
 #[tokio::test]
@@ -207,9 +262,7 @@ async fn data_in_answer_to_a_304_is_dropped() {
         .send(Bytes::from_static(b"body"))
         .await
         .expect("open");
-    while odd.session.stats().received_data_bytes < 4 {
-        tokio::task::yield_now().await;
-    }
+    until(|| odd.session.stats().received_data_bytes >= 4).await;
     let response = response.await.expect("a response");
     assert!(response.into_body().collect().await.is_err());
     assert_eq!(

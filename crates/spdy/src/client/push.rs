@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::{HeaderMap, Response, request, response};
+use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
@@ -86,6 +87,8 @@ pub struct Push {
     priority: Priority,
     request: request::Parts,
     response: Option<response::Parts>,
+    /// The block that brought the response's head: SYN_STREAM's until another did.
+    block: HeaderBlock,
     /// Our request that it came beside.
     beside: Option<Arc<Asked>>,
 }
@@ -100,6 +103,7 @@ impl Push {
             priority: opening.priority,
             request: promise.request,
             response: promise.response,
+            block: opening.headers,
             beside: opening.beside,
         })
     }
@@ -161,7 +165,11 @@ impl Push {
         };
         let mut head = match self.response.take() {
             Some(head) => head,
-            None => ready!(poll_head(stream, cx))?,
+            None => {
+                let (head, block) = ready!(poll_head(stream, cx))?;
+                self.block = block;
+                head
+            }
         };
         let read_out = stream.look(|entry| {
             let mut length = LengthCheck::of(&head.headers);
@@ -176,7 +184,10 @@ impl Push {
             associated_to: self.associated_to,
         });
         let body = match self.stream.take() {
-            Some(stream) if !read_out => Body::received(ReceiveBody::new(stream)),
+            Some(stream) if !read_out => {
+                let block = std::mem::take(&mut self.block);
+                Body::received(ReceiveBody::new(stream, block))
+            }
             _ => Body::empty(),
         };
         Poll::Ready(Ok(Response::from_parts(head, body)))
@@ -184,10 +195,14 @@ impl Push {
 }
 
 /// The HEADERS that bring a pushed response's status.
-fn poll_head(stream: &StreamRef, cx: &mut Context<'_>) -> Poll<Result<response::Parts, Error>> {
+fn poll_head(
+    stream: &StreamRef,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(response::Parts, HeaderBlock), Error>> {
     stream.poll_inbound(cx).map(|inbound| match inbound {
         Some(Ok(Inbound::Headers(block))) => {
-            decode_response(stream.shared.version, &block).map_err(Error::Response)
+            let head = decode_response(stream.shared.version, &block)?;
+            Ok((head, block))
         }
         Some(Ok(Inbound::Data(_))) | None => {
             Err(Error::Response(BadResponse::Missing { name: ":status" }))

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use http::{Method, Request, Response, StatusCode, request};
 use spdy_frame::header_block::HeaderBlock;
@@ -123,7 +123,7 @@ impl Future for ResponseFuture {
         };
         let waiting = std::mem::replace(&mut self.0, State::Done);
         Poll::Ready(match (result, waiting) {
-            (Ok(head), State::Waiting(waiting)) => waiting.into_response(head),
+            (Ok((head, block)), State::Waiting(waiting)) => waiting.into_response(head, block),
             (Err(error), State::Waiting(waiting)) => {
                 // What the peer sent is no answer: it should not go on with it.
                 waiting.stream.reset(RstStatus::PROTOCOL_ERROR);
@@ -151,8 +151,12 @@ impl Claimed {
 }
 
 impl Waiting {
-    /// Sends the body and waits for the head, whichever goes on.
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<response::Head, Error>> {
+    /// Sends the body and waits for the head, whichever goes on. HEADERS that come after it are not waited
+    /// for, nor joined to it if they are there ([`spdy_http::trailers`] says why).
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(response::Head, HeaderBlock), Error>> {
         if let Some(body) = &mut self.body {
             match Pin::new(body).poll(cx) {
                 Poll::Ready(Err(error @ Error::Body(_))) => return Poll::Ready(Err(error)),
@@ -168,14 +172,13 @@ impl Waiting {
             } else {
                 ready!(self.stream.poll_reply(cx))?
             };
-            let mut head = response::decode(version, &block)?;
+            let head = response::decode(version, &block)?;
             // As many as `headers_per_stream` lets through.
             if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS {
                 self.interim = true;
                 continue;
             }
-            self.add_early_headers(&mut head)?;
-            return Poll::Ready(Ok(head));
+            return Poll::Ready(Ok((head, block)));
         }
     }
 
@@ -189,23 +192,12 @@ impl Waiting {
         })
     }
 
-    /// HEADERS before the first DATA are part of the head (SPDY/3.1 §3.2.2).
-    fn add_early_headers(&self, head: &mut response::Head) -> Result<(), Error> {
-        let version = self.stream.shared.version;
-        loop {
-            let block = self.stream.look(|entry| match entry.inbound.front() {
-                Some(Inbound::Headers(_)) => entry.inbound.pop_front(),
-                _ => None,
-            });
-            let Some(Inbound::Headers(block)) = block else {
-                return Ok(());
-            };
-            response::add_headers(version, head, &block)?;
-        }
-    }
-
     /// The response, its body joined to the stream.
-    fn into_response(self, mut head: response::Head) -> Result<Response<Body>, Error> {
+    fn into_response(
+        self,
+        mut head: response::Head,
+        block: HeaderBlock,
+    ) -> Result<Response<Body>, Error> {
         let Self {
             stream,
             body,
@@ -221,29 +213,33 @@ impl Waiting {
                 }
             }));
         }
-        let no_body = method == Method::CONNECT || response::has_no_body(&method, head.status);
-        if no_body && method != Method::CONNECT && stream.look(|entry| entry.received_bytes > 0) {
-            stream.reset(RstStatus::PROTOCOL_ERROR);
-        }
-        let (read_out, id) = stream.look_all(|state, key| {
+        let tunnel = method == Method::CONNECT;
+        let no_body = !tunnel && response::has_no_body(&method, head.status);
+        let mut woken = Vec::new();
+        let (read_out, id) = stream.command(|state, key| {
             state.answered(key, head.status);
             let entry = &mut state.entries[key];
-            if method != Method::CONNECT && no_body {
+            if no_body {
                 // Content-length is metadata there.
                 entry.no_body = true;
-            } else if method != Method::CONNECT {
+                if entry.received_bytes > 0 {
+                    state.refuse_data(key, &mut woken);
+                }
+            } else if !tunnel {
                 let mut length = LengthCheck::of(&head.headers);
                 let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
                 entry.mismatch = length.received(received, entry.fin_received).err();
                 entry.length = length;
             }
+            let entry = &state.entries[key];
             (entry.is_read_out() && entry.mismatch.is_none(), entry.id)
         });
+        woken.into_iter().for_each(Waker::wake);
         head.extensions.insert(id);
         let body = if read_out {
             Body::empty()
         } else {
-            Body::received(ReceiveBody::new(stream))
+            Body::received(ReceiveBody::new(stream, block))
         };
         Ok(Response::from_parts(head, body))
     }

@@ -162,7 +162,7 @@ impl Incoming {
                 stream
                     .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
                 // Who reads it is told, as where some of it came: it is not the empty body that somebody meant.
-                Body::received(ReceiveBody::new(stream.clone()))
+                Body::received(ReceiveBody::new(stream.clone(), self.opening.headers))
             } else {
                 Body::empty()
             }
@@ -174,7 +174,7 @@ impl Incoming {
                 LengthCheck::of(&head.headers)
             };
             stream.command(|state, key| state.expect_length(key, length));
-            Body::received(ReceiveBody::new(stream.clone()))
+            Body::received(ReceiveBody::new(stream.clone(), self.opening.headers))
         };
         head.extensions
             .insert(Pusher::new(shared.clone(), id, priority));

@@ -1,0 +1,93 @@
+//! What HEADERS bring to a message whose head is told: trailers, wherever they stand (SPDY/3.1 §2.6.7).
+//!
+//! ```text
+//! SYN_REPLY  :status 200, a: 1         the head, told at once
+//! HEADERS    b: 2                 }
+//! DATA       ...                  }    the body, and behind its last byte the trailers: b: 2, c: 3
+//! HEADERS    c: 3                 }
+//! DATA       ..., FIN             }
+//! ```
+//!
+//! The text lets HEADERS between SYN_REPLY and the first DATA add to the response's own. Nothing says, though,
+//! whether such HEADERS will come: who would join them to the head had to hold every response back until its
+//! first DATA, a stream of events for minutes, the answer to a CONNECT for ever (its DATA waits for ours); or
+//! to go by the hour, so that where the transport cut the bytes changed the response. So the head is what came
+//! in one block, and what comes later is told later, the names not lost (choice; Chromium resets the stream
+//! at such HEADERS, Firefox alone merged them). The same holds for requests behind their SYN_STREAM.
+//!
+//! What the text asks of HEADERS before DATA stays: they may not name what was named already.
+
+use http::{HeaderMap, header};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::version::Version;
+
+use crate::block_writer::BlockWriter;
+use crate::headers::{BadHeader, append, shown};
+use crate::names::{Names, is_hop_by_hop};
+
+/// Why HEADERS are no trailers: the stream is reset with PROTOCOL_ERROR.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadTrailers {
+    /// A name of the message's first line, or another with a colon.
+    #[error("{name:?} means nothing behind a head")]
+    Unknown {
+        /// The name, cut to 64 bytes.
+        name: String,
+    },
+    /// HEADERS before the first DATA gave a name again.
+    #[error("header {name:?} was already given")]
+    Repeated {
+        /// The name, cut to 64 bytes.
+        name: String,
+    },
+    /// A pair that HTTP cannot carry.
+    #[error(transparent)]
+    Header(#[from] BadHeader),
+}
+
+/// Adds what a HEADERS frame brought to `trailers`. `head` is the block that brought the message's head, as
+/// long as no DATA has come: behind DATA a name may come again, as it may in HTTP/1.1.
+///
+/// Hop-by-hop headers are left out, and so are `host` and `content-length`: where a message goes and how long
+/// it is was said in its head, and nowhere else (RFC 9110 §6.5.1).
+///
+/// # Errors
+///
+/// [`BadTrailers`]; what `trailers` holds then is nobody's business.
+pub fn add(
+    version: Version,
+    head: Option<&HeaderBlock>,
+    trailers: &mut HeaderMap,
+    block: &HeaderBlock,
+) -> Result<(), BadTrailers> {
+    let names = Names::of(version);
+    for (name, value) in block.iter() {
+        if is_hop_by_hop(name) {
+            continue;
+        }
+        let text = String::from_utf8_lossy(name);
+        if name.starts_with(b":") || names.contains(&text) {
+            return Err(BadTrailers::Unknown { name: shown(name) });
+        }
+        if let Some(head) = head
+            && (head.value(&text).is_some() || trailers.contains_key(&text[..]))
+        {
+            return Err(BadTrailers::Repeated { name: shown(name) });
+        }
+        if name != header::HOST.as_str().as_bytes()
+            && name != header::CONTENT_LENGTH.as_str().as_bytes()
+        {
+            append(trailers, block, name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// The header block of trailers.
+#[must_use]
+pub fn encode(version: Version, trailers: &HeaderMap) -> HeaderBlock {
+    let mut block = BlockWriter::for_headers(trailers);
+    block.headers(version, trailers);
+    block.finish()
+}
