@@ -1,91 +1,32 @@
 //! Every input of the conformance vectors, run against a server or a client of this library over a wire
 //! in virtual time. Each must end in an outcome that its `expect` names.
-
-use std::collections::BTreeMap;
+//!
+//! ```text
+//! run.rs          plays an input            crates/spdy-net/tests/conformance.rs does so over sockets, and has the
+//! application.rs  what the server answers   rest from here
+//! seen.rs         what came back
+//! outcome.rs      what it amounts to
+//! judge.rs        whether that is right
+//! ```
 
 use spdy_testkit::conformance;
 
+mod application;
+mod judge;
 mod outcome;
 mod run;
+mod seen;
 #[path = "../support/virtual_world.rs"]
 mod virtual_world;
-
-/// Where our outcome is right, but not the one that the vectors like best: the input, what becomes of it,
-/// and why.
-const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 10] = [
-    (
-        "hb_bomb_16m_v3",
-        "session:PROTOCOL_ERROR",
-        "to save the context 16 MiB would be inflated for nobody; we stop at 1 MiB",
-    ),
-    ("hb_bomb_16m_v31", "session:PROTOCOL_ERROR", "likewise"),
-    (
-        "hb_empty_block_v2",
-        "rst:1:PROTOCOL_ERROR",
-        "Netty writes an empty set of headers as no bytes, so they are no fault of the compression",
-    ),
-    ("hb_empty_block_v3", "rst:1:PROTOCOL_ERROR", "likewise"),
-    ("hb_empty_block_v31", "rst:1:PROTOCOL_ERROR", "likewise"),
-    (
-        "hb_many_headers_5000_v3",
-        "rst:1:FRAME_TOO_LARGE",
-        "with their lengths they are 70 kB, which is told before they are counted",
-    ),
-    (
-        "hb_many_headers_5000_v31",
-        "rst:1:FRAME_TOO_LARGE",
-        "likewise",
-    ),
-    (
-        "http_missing_host_v2",
-        "http:400:1",
-        "who serves several hosts cannot tell which was meant; an absolute url may stand for both",
-    ),
-    (
-        "http_missing_scheme_v2",
-        "http:400:1",
-        "a guess could take http for https; an absolute url may stand for both",
-    ),
-    (
-        "syn_after_goaway_v31",
-        "ignore",
-        "with no stream left the session has ended, and our GOAWAY says that nothing was looked at",
-    ),
-];
 
 #[test]
 fn every_input_ends_in_an_outcome_that_is_right_for_it() {
     let cases = conformance::all();
-    assert_eq!(cases.len(), 406);
-    let mut wrong = Vec::new();
-    let mut second = BTreeMap::new();
-    for case in &cases {
-        let run = run::run(case);
-        match case
-            .expect
-            .iter()
-            .position(|outcome| outcome::is(outcome, case, &run))
-        {
-            Some(0) => {}
-            Some(at) => _ = second.insert(case.id.as_str(), case.expect[at].as_str()),
-            None => wrong.push(format!(
-                "{} ({}): want {:?}, got {run:?}",
-                case.id, case.title, case.expect
-            )),
-        }
-    }
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
-    let listed = NOT_THE_FIRST_CHOICE.map(|(id, outcome, _)| (id, outcome));
-    assert_eq!(
-        second,
-        BTreeMap::from(listed),
-        "second choices and their table"
-    );
+    let played = cases.into_iter().map(|case| {
+        let run = run::run(&case);
+        (case, run)
+    });
+    judge::judge(&played.collect::<Vec<_>>());
 }
 
 /// The inputs one behind the other, cut, repeated and with bits flipped: no panic, and an end.

@@ -3,7 +3,7 @@
 use spdy::{Frame, GoAwayStatus, HeaderBlock, RstStatus, StreamId, Version};
 use spdy_testkit::conformance::{Case, Receiver};
 
-use crate::run::{Run, Seen, decode, version};
+use crate::seen::{Run, Seen, decode, version};
 
 /// Whether `run` ended as `outcome` says.
 pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
@@ -34,7 +34,7 @@ pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
             look.resets().is_empty() && look.lives() && look.reply(id(stream)).is_none()
         }
         ["retry_stream", "1"] => {
-            matches!(&run.response, Some(Err(error)) if error.is_retry_safe())
+            matches!(&run.response, Some(Err(failed)) if failed.retry_safe)
         }
         ["accept", "reply_only"] => {
             look.resets().is_empty() && look.reply(id("1")).is_some() && look.data_bytes() == 0
@@ -213,7 +213,7 @@ impl Look<'_> {
 }
 
 /// Whether a request is one that nobody answers.
-fn holds(headers: &HeaderBlock) -> bool {
+pub(crate) fn holds(headers: &HeaderBlock) -> bool {
     let path = headers.value(":path").or_else(|| headers.value("url"));
     path.is_some_and(|path| path == b"/hold")
 }
