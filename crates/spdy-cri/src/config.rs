@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use spdy::Metrics;
+
 use crate::protocol::{ChannelProtocol, RemoteCommand};
 use crate::websocket::MAX_MESSAGE_BYTES;
 
@@ -36,6 +38,9 @@ pub struct Config {
     /// Bytes of a message on a plain WebSocket; a longer one ends the connection (close 1009). As many wait
     /// for the handler to read them. Default 1 MiB; the kubelet takes 32 MiB.
     pub message_bytes: usize,
+    /// Where SPDY sessions are counted, those inside of WebSocket too; plain WebSockets are none. Default
+    /// `None`: nowhere.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for Config {
@@ -57,6 +62,7 @@ impl Default for Config {
             tunnel: true,
             channels: ChannelProtocol::ALL.to_vec(),
             message_bytes: MAX_MESSAGE_BYTES,
+            metrics: None,
         }
     }
 }

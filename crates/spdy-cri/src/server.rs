@@ -382,7 +382,10 @@ impl<H: Handler> StreamingServer<H> {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let runtime = self.0.runtime.clone();
-        let builder = upgrade::server_builder();
+        let mut builder = upgrade::server_builder();
+        if let Some(metrics) = &self.0.config.metrics {
+            builder = builder.metrics(metrics);
+        }
         let Agreed { asked, speech } = agreed;
         match speech {
             Speech::Spdy(version) => {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spdy::Metrics;
 use spdy::upgrade::Limits;
 
 use crate::channels::Heartbeat;
@@ -44,6 +45,9 @@ pub struct Options {
     pub ping_timeout: Duration,
     /// How long the server may take to answer a stream. Default 30 s, as client-go.
     pub stream_timeout: Duration,
+    /// Where SPDY sessions are counted, those inside of WebSocket too; plain WebSockets are none. Default
+    /// `None`: nowhere.
+    pub metrics: Option<Metrics>,
 }
 
 impl Default for Options {
@@ -57,6 +61,7 @@ impl Default for Options {
             ping_interval: Some(Duration::from_secs(5)),
             ping_timeout: Duration::from_secs(60),
             stream_timeout: Duration::from_secs(30),
+            metrics: None,
         }
     }
 }

@@ -31,8 +31,11 @@ impl Streamer {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let builder =
+        let mut builder =
             upgrade::client_builder().keepalive(options.ping_interval, options.ping_timeout);
+        if let Some(metrics) = &options.metrics {
+            builder = builder.metrics(metrics);
+        }
         let (session, connection) = builder.handshake(io, runtime.clone());
         connection.spawn();
         Self {
