@@ -10,6 +10,8 @@
 //! raw streams ──────────────────────────────────────────▶
 //! ```
 //!
+//! [`pcapng_writer`] goes the other way, for whoever has packets and no file yet.
+//!
 //! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
 //! grow has a name in [`limits`].
 
@@ -25,6 +27,7 @@ pub mod limits;
 mod packet;
 mod pcap;
 mod pcapng;
+pub mod pcapng_writer;
 mod reassembly;
 mod session;
 pub mod timeline;

@@ -21,17 +21,17 @@ use crate::limits::Limits;
 /// A file begins so, in either byte order.
 pub(crate) const MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-const SECTION: u32 = 0x0a0d_0d0a;
-const INTERFACE: u32 = 1;
+pub(crate) const SECTION: u32 = 0x0a0d_0d0a;
+pub(crate) const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
-const PACKET: u32 = 6;
-const SECRETS: u32 = 10;
-const TLS_KEY_LOG: u32 = 0x544c_534b;
-const OPTION_UNIT: u16 = 9;
+pub(crate) const PACKET: u32 = 6;
+pub(crate) const SECRETS: u32 = 10;
+pub(crate) const TLS_KEY_LOG: u32 = 0x544c_534b;
+pub(crate) const OPTION_UNIT: u16 = 9;
 const OPTION_OFFSET: u16 = 14;
 /// Type, and length twice.
-const AROUND: usize = 12;
+pub(crate) const AROUND: usize = 12;
 
 /// The state of a section.
 #[derive(Debug, Default)]

@@ -13,6 +13,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use serde::Deserialize;
 
@@ -52,6 +53,8 @@ pub(crate) struct Seen {
     pub(crate) timing: Option<Timing>,
     pub(crate) finished: Option<f64>,
     pub(crate) error: Option<String>,
+    /// Who answered.
+    pub(crate) address: Option<IpAddr>,
     /// It was answered before it reached the network stack, and the NetLog does not know of it.
     pub(crate) is_inside: bool,
 }
@@ -171,6 +174,15 @@ struct ResponseFields {
     from_prefetch_cache: bool,
     from_service_worker: bool,
     timing: Option<Timing>,
+    #[serde(rename = "remoteIPAddress")]
+    remote_ip_address: String,
+}
+
+impl ResponseFields {
+    /// It stands in brackets if it is one of IPv6.
+    fn address(&self) -> Option<IpAddr> {
+        self.remote_ip_address.trim_matches(['[', ']']).parse().ok()
+    }
 }
 
 #[derive(Deserialize)]
@@ -294,6 +306,7 @@ impl Observations {
             asked_by = AskedBy::Redirect;
             let before = &mut self.requests[last];
             before.timing = before.timing.or(redirect.timing);
+            before.address = before.address.or(redirect.address());
             self.in_flight.remove(&last);
         }
         if self.requests.len() >= self.most {
@@ -325,6 +338,7 @@ impl Observations {
         };
         let (seen, response) = (&mut self.requests[last], event.response);
         seen.timing = response.timing;
+        seen.address = response.address();
         seen.is_inside |= response.from_prefetch_cache || response.from_service_worker;
     }
 

@@ -470,6 +470,21 @@ fn told(number: usize, url: &str, priority: &str, from_memory: bool) -> String {
     }
 }
 
+/// As with QUIC, whose sockets no event tells the address of.
+#[test]
+fn where_the_log_tells_no_address_the_browser_does() {
+    let mut log = NetLog::default();
+    log.exchange("https://a.test/", true, 4_242, HTML, "hi");
+    let received = r#"{"method":"Network.responseReceived","params":{"requestId":"1","response":{"remoteIPAddress":"[2001:db8::7]"}}}"#;
+    let mut observations = Observations::new(&Limits::default());
+    observations.take(&told(1, "https://a.test/", "VeryHigh", false), true);
+    observations.take(received, true);
+    let limits = Limits::default();
+    let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
+    let address = recorded.unwrap().replica.document().address;
+    assert_eq!(address, Some("2001:db8::7".parse().unwrap()));
+}
+
 #[test]
 fn what_was_asked_for_again_and_again_finds_its_own_observation() {
     let (mut log, socket) = page(HTML, "hi");

@@ -44,7 +44,7 @@ const REMOVALS: [Duration; 5] = [
 ];
 
 /// Says nothing of its own to anybody, and writes down everything.
-const ARGUMENTS: [&str; 19] = [
+const ARGUMENTS: [&str; 18] = [
     "--headless",
     "--remote-debugging-pipe",
     "--net-log-capture-mode=Everything",
@@ -56,7 +56,6 @@ const ARGUMENTS: [&str; 19] = [
     "--disable-domain-reliability",
     "--disable-extensions",
     "--disable-gpu",
-    "--disable-quic",
     "--disable-sync",
     "--disable-features=Translate,OptimizationHints,MediaRouter,AutofillServerCommunication",
     "--no-default-browser-check",
@@ -121,6 +120,14 @@ impl Browser {
         if Uid::effective().is_root() {
             // Chromium refuses to run as root with its sandbox.
             command.arg("--no-sandbox");
+        }
+        command.arg(match &options.force_quic[..] {
+            [] => "--disable-quic".to_owned(),
+            origins => format!("--origin-to-force-quic-on={}", origins.join(",")),
+        });
+        if options.key_log {
+            let file = key_log_of(profile.path());
+            command.arg(format!("--ssl-key-log-file={}", file.display()));
         }
         if options.insecure {
             command.arg("--ignore-certificate-errors");
@@ -203,7 +210,17 @@ impl Browser {
     ///
     /// [`RecordError::Log`] if there is no log.
     pub(crate) fn log(&self, limit: usize) -> Result<(Vec<u8>, bool), RecordError> {
-        read_log(self.folder(), limit)
+        read(&log_of(self.folder()), limit).map_err(RecordError::Log)
+    }
+
+    /// The secrets that it wrote down, up to `limit` bytes; without any secret there is no file.
+    pub(crate) fn key_log(&self, limit: usize) -> Vec<u8> {
+        let read = read(&key_log_of(self.folder()), limit);
+        let (secrets, is_longer) = read.unwrap_or_default();
+        if is_longer {
+            tracing::warn!(limit, "the browser had more secrets than that are kept");
+        }
+        secrets
     }
 
     fn folder(&self) -> &Path {
@@ -258,14 +275,18 @@ fn stderr_of(folder: &Path) -> PathBuf {
     folder.join("stderr.txt")
 }
 
-fn read_log(folder: &Path, limit: usize) -> Result<(Vec<u8>, bool), RecordError> {
-    let file = File::open(log_of(folder)).map_err(RecordError::Log)?;
-    let mut log = Vec::new();
-    let read = file.take(limit as u64 + 1).read_to_end(&mut log);
-    read.map_err(RecordError::Log)?;
-    let is_longer = log.len() > limit;
-    log.truncate(limit);
-    Ok((log, is_longer))
+fn key_log_of(folder: &Path) -> PathBuf {
+    folder.join("keys.txt")
+}
+
+/// The first `limit` bytes of a file, and whether there are more.
+fn read(path: &Path, limit: usize) -> std::io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    let mut file = File::open(path)?.take(limit as u64 + 1);
+    file.read_to_end(&mut bytes)?;
+    let is_longer = bytes.len() > limit;
+    bytes.truncate(limit);
+    Ok((bytes, is_longer))
 }
 
 /// The first browser in PATH.
@@ -288,12 +309,11 @@ mod tests {
     #[test]
     fn a_log_is_read_up_to_its_limit_and_one_that_is_not_there_is_told() {
         let folder = tempfile::tempdir().expect("a folder can be made");
-        let missing = read_log(folder.path(), 5);
-        assert!(matches!(missing, Err(RecordError::Log(_))), "{missing:?}");
-        std::fs::write(log_of(folder.path()), "12345").expect("it can be written to");
-        let whole = read_log(folder.path(), 5).unwrap();
-        assert_eq!(whole, (b"12345".to_vec(), false));
-        let cut = read_log(folder.path(), 4).unwrap();
-        assert_eq!(cut, (b"1234".to_vec(), true));
+        let log = log_of(folder.path());
+        let missing = read(&log, 5).map_err(|fault| fault.kind());
+        assert_eq!(missing, Err(std::io::ErrorKind::NotFound));
+        std::fs::write(&log, "12345").expect("it can be written to");
+        assert_eq!(read(&log, 5).unwrap(), (b"12345".to_vec(), false));
+        assert_eq!(read(&log, 4).unwrap(), (b"1234".to_vec(), true));
     }
 }

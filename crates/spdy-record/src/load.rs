@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use spdy_page::devtools::Observations;
@@ -33,6 +35,8 @@ pub(crate) struct Loaded {
     pub(crate) observations: Observations,
     /// Name and version of the browser.
     pub(crate) product: String,
+    /// The window when the page was quiet, as PNG.
+    pub(crate) screenshot: Option<Vec<u8>>,
 }
 
 /// The browser and what it told so far.
@@ -75,6 +79,7 @@ impl<'a> Load<'a> {
             loaded: Loaded {
                 observations: Observations::new(&options.limits),
                 product: String::new(),
+                screenshot: None,
             },
             page: None,
             is_traced: false,
@@ -135,6 +140,27 @@ impl<'a> Load<'a> {
                 .await?
                 .is_some()
         {}
+        if self.options.screenshot {
+            self.take_screenshot().await?;
+        }
+        Ok(())
+    }
+
+    /// A browser that draws nothing is no reason to lose a recording.
+    async fn take_screenshot(&mut self) -> Result<(), RecordError> {
+        let page = self.page.clone();
+        let form = json!({"format": "png"});
+        let taken = self.call(page.as_deref(), "Page.captureScreenshot", form);
+        match taken.await {
+            Ok(taken) => {
+                let text = taken["data"].as_str().unwrap_or_default();
+                self.loaded.screenshot = STANDARD.decode(text).ok().filter(|png| !png.is_empty());
+            }
+            Err(fault @ (RecordError::Refused { .. } | RecordError::Silent { .. })) => {
+                tracing::warn!(%fault, "no screenshot");
+            }
+            Err(fault) => return Err(fault),
+        }
         Ok(())
     }
 

@@ -25,10 +25,19 @@ pub struct RecordOptions {
     pub insecure: bool,
     /// Give scripts a clock and chance that are the same each time.
     pub pin: bool,
+    /// Origins, `HOST:PORT`, that are asked over HTTP/3 and nothing else, under certificates of any authority that the browser was
+    /// told to believe in. With none of them QUIC is off.
+    pub force_quic: Vec<String>,
+    /// Take a picture of the window when the page is quiet.
+    pub screenshot: bool,
+    /// Keep the secrets of TLS and QUIC.
+    pub key_log: bool,
     /// Bounds of the log, and of what is made of it.
     pub limits: Limits,
     /// Bytes of one message of the browser.
     pub message_bytes: usize,
+    /// Bytes of the secrets; what is past them is not kept.
+    pub key_log_bytes: usize,
 }
 
 impl Default for RecordOptions {
@@ -41,8 +50,12 @@ impl Default for RecordOptions {
             resolve: Vec::new(),
             insecure: false,
             pin: false,
+            force_quic: Vec::new(),
+            screenshot: false,
+            key_log: false,
             limits: Limits::default(),
             message_bytes: 64 << 20,
+            key_log_bytes: 16 << 20,
         }
     }
 }

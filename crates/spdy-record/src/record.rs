@@ -19,6 +19,17 @@ enum End {
     Cut,
 }
 
+/// What a recording came to.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// The replica, and notes on it.
+    pub page: Opened,
+    /// The window when the page was quiet, as PNG, if it was [asked for](RecordOptions::screenshot) and the browser drew one.
+    pub screenshot: Option<Vec<u8>>,
+    /// Secrets of TLS and QUIC as `SSLKEYLOGFILE` has them, if they were [asked for](RecordOptions::key_log); empty if nothing was secret.
+    pub key_log: Vec<u8>,
+}
+
 /// Loads `url` in a browser of its own, and makes a replica of what that fetched. What the load did until it was quiet is
 /// in it, and what the browser told of it; `progress` is called when something moved.
 ///
@@ -35,7 +46,7 @@ pub async fn record(
     options: &RecordOptions,
     mut progress: impl FnMut(Progress),
     interrupt: impl Future<Output = ()>,
-) -> Result<Opened, RecordError> {
+) -> Result<Recorded, RecordError> {
     let (mut browser, mut pipe) = Browser::start(options)?;
     tokio::pin!(interrupt);
     let limit = options.limits.file_bytes;
@@ -58,6 +69,10 @@ pub async fn record(
     // However much it has left to say.
     browser.kill();
     let log = end.and_then(|_| browser.log(limit));
+    let key_log = match options.key_log {
+        true => browser.key_log(options.key_log_bytes),
+        false => Vec::new(),
+    };
     browser.end().await;
     let (log, is_cut) = log?;
     let name = url.host_str().unwrap_or("page");
@@ -76,10 +91,15 @@ pub async fn record(
             "the recording ended when the browser's log had {limit} bytes: what came later is not in it"
         ));
     }
+    let recorded = Recorded {
+        page: opened,
+        screenshot: loaded.screenshot,
+        key_log,
+    };
     // Whoever wanted it to end while that was made wants no recording.
     tokio::select! {
         biased;
         () = &mut interrupt => Err(RecordError::Interrupted),
-        () = tokio::task::yield_now() => Ok(opened),
+        () = tokio::task::yield_now() => Ok(recorded),
     }
 }

@@ -62,10 +62,29 @@ async fn a_log_that_passes_its_limit_ends_the_recording_and_what_came_is_kept() 
     options.limits.file_bytes = 500_000;
     let url = "http://a.test/".parse().unwrap();
     let recorded = record(&url, &options, |_| {}, std::future::pending()).await;
-    let opened = recorded.unwrap();
+    let opened = recorded.unwrap().page;
     let ended =
         "the recording ended when the browser's log had 500000 bytes: what came later is not in it";
     let remarks = &opened.notes.remarks;
     assert!(remarks.iter().any(|remark| remark == ended), "{remarks:?}");
     assert!(!opened.replica.exchanges.is_empty());
+}
+
+#[tokio::test]
+async fn a_browser_that_draws_nothing_and_has_no_secrets_is_recorded_all_the_same() {
+    let netlog = "../spdy-page/tests/data/chromium.netlog.json";
+    let netlog = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(netlog);
+    let options = RecordOptions {
+        screenshot: true,
+        key_log: true,
+        ..options(&[format!("log={}", netlog.display())])
+    };
+    let url = "http://a.test/".parse().unwrap();
+    let recorded = record(&url, &options, |_| {}, std::future::pending()).await;
+    let recorded = recorded.unwrap();
+    assert!(!recorded.page.replica.exchanges.is_empty());
+    assert_eq!(
+        (recorded.screenshot, &recorded.key_log[..]),
+        (None, &[][..])
+    );
 }

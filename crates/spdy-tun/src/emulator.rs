@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use spdy_clock::Instant;
 use spdy_netem::path::{Path, PathConfig, Topology, Transit, Verdict, Way};
 
+use crate::capture::{Capture, Taken};
 use crate::measured::Measured;
 use crate::meter::Meter;
 
@@ -28,6 +29,8 @@ struct Flying {
     transit: Option<Transit>,
     /// Bits that the bottleneck was busy with since the packet before it that arrives; `None` if it had a rest.
     bits_in_a_row: Option<u64>,
+    /// Its number in the capture, if it is in one.
+    captured: Option<usize>,
 }
 
 /// A packet that is due.
@@ -41,6 +44,7 @@ pub struct Delivery {
     /// Its bytes, from the IP header on.
     pub packet: Vec<u8>,
     bits_in_a_row: Option<u64>,
+    captured: Option<usize>,
 }
 
 /// A link with the packets in it, and what it carried since it was made.
@@ -54,6 +58,7 @@ pub struct Emulator {
     up: Meter,
     down: Meter,
     began: Instant,
+    capture: Option<Capture>,
 }
 
 impl Emulator {
@@ -72,7 +77,24 @@ impl Emulator {
             up: Meter::new(now),
             down: Meter::new(now),
             began: now,
+            capture: None,
         }
+    }
+
+    /// Keeps every packet that comes from now on, up to `limit_bytes` of them.
+    pub fn start_capture(&mut self, limit_bytes: usize) {
+        let _ = self.end_capture(); // of one that nobody ended
+        self.capture = Some(Capture::new(limit_bytes));
+    }
+
+    /// What was captured; nothing if nobody [asked](Self::start_capture). Packets that come later are not in it.
+    #[must_use]
+    pub fn end_capture(&mut self) -> Capture {
+        // What is on its way has a number in it, and no packet to come may be taken for one of these.
+        for flying in self.flying.values_mut() {
+            flying.captured = None;
+        }
+        self.capture.take().unwrap_or_default()
     }
 
     /// Takes a packet that was read at `now`. Calls come in order of `now`.
@@ -86,8 +108,15 @@ impl Emulator {
             meter.count_offered();
             meter.follow_bottleneck(is_in_a_row, packet.len(), verdict)
         };
-        let packet = packet.to_vec();
-        self.follow(way, verdict, packet, bits_in_a_row);
+        let captured = self.capture.as_mut();
+        let flying = Flying {
+            way,
+            captured: captured.and_then(|capture| capture.read(now, way, packet)),
+            packet: packet.to_vec(),
+            transit: None,
+            bits_in_a_row,
+        };
+        self.follow(verdict, flying);
     }
 
     /// When the next packet is due, or must pass a pipe again.
@@ -108,6 +137,7 @@ impl Emulator {
             way,
             packet,
             bits_in_a_row,
+            captured,
             ..
         } = first.remove();
         Some(Delivery {
@@ -115,11 +145,18 @@ impl Emulator {
             way,
             packet,
             bits_in_a_row,
+            captured,
         })
     }
 
     /// Notes that `delivery` was handed to the device at `now`; not `accepted` if the device refused it.
     pub fn handle_written(&mut self, delivery: &Delivery, now: Instant, accepted: bool) {
+        if let (Some(capture), Some(number)) = (&mut self.capture, delivery.captured) {
+            match accepted {
+                true => capture.written(number, now),
+                false => capture.taken(number, Taken::Refused),
+            }
+        }
         let meter = self.meter(delivery.way);
         if accepted {
             let len = delivery.packet.len();
@@ -158,21 +195,28 @@ impl Emulator {
         }
     }
 
-    fn follow(&mut self, way: Way, verdict: Verdict, packet: Vec<u8>, bits_in_a_row: Option<u64>) {
+    fn follow(&mut self, verdict: Verdict, flying: Flying) {
         let (at, transit) = match verdict {
             Verdict::Arrives(due) => (due, None),
             Verdict::Again(transit) => (transit.at(), Some(transit)),
-            Verdict::QueueFull => return self.meter(way).count_queue_drop(),
-            Verdict::Lost => return self.meter(way).count_loss(),
-        };
-        let flying = Flying {
-            way,
-            packet,
-            transit,
-            bits_in_a_row,
+            Verdict::QueueFull => {
+                self.note_taken(&flying, Taken::QueueFull);
+                return self.meter(flying.way).count_queue_drop();
+            }
+            Verdict::Lost => {
+                self.note_taken(&flying, Taken::Lost);
+                return self.meter(flying.way).count_loss();
+            }
         };
         self.sequence += 1;
+        let flying = Flying { transit, ..flying };
         self.flying.insert((at, self.sequence), flying);
+    }
+
+    fn note_taken(&mut self, flying: &Flying, by: Taken) {
+        if let (Some(capture), Some(number)) = (&mut self.capture, flying.captured) {
+            capture.taken(number, by);
+        }
     }
 
     /// Lets every packet that stood before a pipe by `now` pass it, each at its own instant.
@@ -185,7 +229,7 @@ impl Emulator {
             };
             let flying = self.flying.remove(&key).expect("just seen");
             let verdict = self.path.offer_again(transit);
-            self.follow(flying.way, verdict, flying.packet, flying.bits_in_a_row);
+            self.follow(verdict, flying);
         }
     }
 }
@@ -199,6 +243,7 @@ mod tests {
     use spdy_netem::queue::QueueLimit;
 
     use super::*;
+    use crate::capture::Fate;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -323,6 +368,50 @@ mod tests {
             (up.offered, up.queue_drops, up.refused, up.packets),
             (3, 1, 1, 1)
         );
+    }
+
+    #[test]
+    fn a_capture_tells_of_every_packet_when_it_came_and_what_became_of_it() {
+        let config = PathConfig {
+            queue: QueueLimit::Packets(2),
+            ..PathConfig::new(8_000, 8_000_000, 2 * MS)
+        };
+        let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
+        emulator.offer(Instant::ZERO, Way::Down, &[0; 100]);
+        emulator.start_capture(1_000);
+        for number in 1..4 {
+            emulator.offer(Instant::from_millis(1), Way::Up, &[number; 100]);
+        }
+        emulator.offer(Instant::from_millis(2), Way::Down, &[4; 100]);
+        emulator.offer(Instant::from_millis(2), Way::Down, &[5; 100]);
+        let end = Instant::from_millis(900);
+        let mut number = 0;
+        while let Some(delivery) = emulator.poll_delivery(end) {
+            emulator.handle_written(&delivery, delivery.due, number != 1);
+            number += 1;
+        }
+        let at = Instant::from_millis;
+        let capture = emulator.end_capture();
+        let told = |it: &crate::capture::Captured| (it.packet[0], it.way, it.read, it.fate);
+        let told: Vec<_> = capture.packets().iter().map(told).collect();
+        assert_eq!(
+            told,
+            [
+                (1, Way::Up, at(1), Fate::Written(at(102))),
+                (2, Way::Up, at(1), Fate::Written(at(202))),
+                (3, Way::Up, at(1), Fate::Taken(Taken::QueueFull)),
+                (4, Way::Down, at(2), Fate::Taken(Taken::Refused)),
+                (
+                    5,
+                    Way::Down,
+                    at(2),
+                    Fate::Written(at(3) + Duration::from_micros(200))
+                ),
+            ]
+        );
+        assert_eq!(capture.left_out(), 0);
+        emulator.offer(end, Way::Up, &[6; 100]);
+        assert_eq!(emulator.end_capture().packets().len(), 0);
     }
 
     proptest! {

@@ -13,10 +13,11 @@
 //! [`enclosure`] makes the process that all of it lives and dies with, [`host`] a namespace with its
 //! device, [`network`] two of them and the wire between. [`emulator`] is the machine in the middle: no
 //! device and no clock, the same [`Path`](spdy_netem::Path) as in virtual time. [`measured`] says what
-//! a run was, and [`limits`] whether it counts.
+//! a run was, and [`limits`] whether it counts; [`capture`] has its packets, for whoever wants them.
 //!
 //! Linux alone. `docs/real-time.md` tells who can reach whom, and the traps.
 
+pub mod capture;
 pub mod emulator;
 pub mod limits;
 pub mod measured;

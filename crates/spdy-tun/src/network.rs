@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use spdy_netem::path::PathConfig;
 
+use crate::capture::Capture;
 use crate::error::RealTimeError;
 use crate::host::{CLIENT, Host, HostConfig, SERVER};
 use crate::measured::Measured;
@@ -120,6 +121,26 @@ impl RealNetwork {
         measured.up.missed = up - self.missed_at_begin[0];
         measured.down.missed = down - self.missed_at_begin[1];
         Ok(measured)
+    }
+
+    /// Keeps the packets of this run from now on, up to `limit_bytes`; the next [`begin`](Self::begin) ends it.
+    ///
+    /// # Errors
+    ///
+    /// The link's thread has ended.
+    pub fn start_capture(&mut self, limit_bytes: usize) -> Result<(), RealTimeError> {
+        self.order(Order::StartCapture(limit_bytes))
+    }
+
+    /// What was captured since [`start_capture`](Self::start_capture), and the time of day at the origin of its instants.
+    ///
+    /// # Errors
+    ///
+    /// The link's thread has ended.
+    pub fn end_capture(&mut self) -> Result<(Capture, SystemTime), RealTimeError> {
+        let (sender, receiver) = mpsc::channel();
+        self.order(Order::EndCapture(sender))?;
+        receiver.recv().map_err(|_| self.ended())
     }
 
     /// Waits until nothing is on its way and nothing has been sent for `silence`; `false` if that took longer

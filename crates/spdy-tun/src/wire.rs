@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
@@ -17,6 +17,7 @@ use spdy_clock::{Instant, WallClock};
 use spdy_netem::path::{PathConfig, Way};
 use tun_rs::SyncDevice;
 
+use crate::capture::Capture;
 use crate::cpu::CpuTime;
 use crate::emulator::Emulator;
 use crate::measured::Measured;
@@ -38,6 +39,10 @@ pub(crate) enum Order {
     Begin { config: PathConfig, seed: u64 },
     /// Tell what was achieved since.
     Measure(mpsc::Sender<Measured>),
+    /// Keep the packets of this run, up to so many bytes.
+    StartCapture(usize),
+    /// Give what was kept, and the time of day at the origin of its instants.
+    EndCapture(mpsc::Sender<(Capture, SystemTime)>),
     /// Tell when nothing has come and nothing has been on its way for so long.
     Quiet(Duration, mpsc::Sender<()>),
     /// End.
@@ -158,6 +163,11 @@ impl Wire {
                     measured.waited_for_cpu_ms =
                         cpu.map(|(now, begin)| (now - begin).waited.as_secs_f64() * 1e3);
                     let _ = reply.send(measured);
+                }
+                Order::StartCapture(limit) => self.emulator.start_capture(limit),
+                Order::EndCapture(reply) => {
+                    let origin = SystemTime::now() - (now - Instant::ZERO);
+                    let _ = reply.send((self.emulator.end_capture(), origin));
                 }
                 Order::Quiet(silence, reply) => self.quiet = Some((silence, reply)),
                 Order::Stop => return Ok(true),

@@ -281,7 +281,8 @@ pub(super) async fn record_once(
             std::future::pending::<()>().await;
         }
     };
-    record(url, options, progress, interrupt).await
+    let recorded = record(url, options, progress, interrupt).await?;
+    Ok(recorded.page)
 }
 
 #[cfg(test)]

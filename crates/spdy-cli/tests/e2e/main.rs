@@ -15,6 +15,7 @@ mod accelerate_protocols;
 mod accelerate_schema;
 mod accelerate_shared;
 mod bench;
+mod browse_files;
 mod browsers;
 mod cli;
 mod header_blocks;

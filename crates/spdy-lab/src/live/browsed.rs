@@ -194,6 +194,7 @@ mod tests {
             faults: Vec::new(),
             link: Emulator::new(&path, 1, origin).measured(origin),
             recording: builtin::portal(),
+            kept: None,
         }
     }
 

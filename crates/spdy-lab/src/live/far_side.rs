@@ -47,7 +47,7 @@ pub struct Serving {
 /// What a far side was.
 #[derive(Clone, Copy, Debug)]
 pub struct Served {
-    /// TCP connections that were accepted.
+    /// Connections of TCP and QUIC that were accepted.
     pub connections: u64,
     /// What its thread computed, where the system tells.
     pub computed: Option<CpuTime>,
@@ -108,7 +108,9 @@ impl FarSide {
             let socket = SystemNetwork.datagrams((*address).into())?;
             let endpoint = QuicEndpoint::new(socket, tls, &config.options, &runtime)?;
             let (site, config) = (far_side.site.clone(), config.clone());
-            tokio::spawn(accept_quic(endpoint, site, config, runtime.clone()));
+            let accepted = accepted.clone();
+            let accepting = accept_quic(endpoint, site, config, runtime.clone(), accepted);
+            tokio::spawn(accepting);
         }
         let _ = ready.send(()); // whoever waits for it outlives us
         let _ = stopped.await; // told to stop, or forgotten
@@ -148,8 +150,10 @@ async fn accept_quic(
     site: Arc<Site>,
     config: ServeConfig,
     runtime: SharedRuntime,
+    accepted: Arc<AtomicU64>,
 ) {
     while let Some(incoming) = endpoint.accept().await {
+        accepted.fetch_add(1, Ordering::Relaxed);
         let serving = serve_quic(incoming, site.clone(), config.clone(), runtime.clone());
         tokio::spawn(serving);
     }

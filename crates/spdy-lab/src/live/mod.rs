@@ -17,6 +17,7 @@ pub mod addresses;
 pub mod browsed;
 pub mod clock;
 pub mod far_side;
+pub mod kept;
 pub mod load;
 pub mod names;
 pub(crate) mod on_host;

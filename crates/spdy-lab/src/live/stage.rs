@@ -3,6 +3,7 @@
 //!
 //! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). What is asked for and was not
 //!   recorded is answered with 404 (or 421), and remembered; but for an icon of the tab, which no page asks for.
+//!   By HTTP/3 all of TLS is spoken over QUIC, at the same addresses and ports.
 //! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
 //!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
 //!   its [pin](Stage::pin). ECDSA keys: browsers take no Ed25519.
@@ -43,13 +44,14 @@ const MAX_UNKNOWN: usize = 1_000;
 pub struct Stage {
     start: Url,
     pin: Pin,
+    by_quic: Vec<String>,
     far_side: FarSide,
     /// Method, host and target of everything that was asked for and is not there.
     unknown: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Stage {
-    /// Sets `replica` up to be loaded by `protocol`: `http`, `https` or `h2`.
+    /// Sets `replica` up to be loaded by `protocol`: `http`, `https`, `h2` or `h3`.
     ///
     /// # Errors
     ///
@@ -57,7 +59,7 @@ impl Stage {
     ///
     /// # Panics
     ///
-    /// If `protocol` is none that browsers speak over TCP.
+    /// If `protocol` is none that browsers speak.
     pub fn set(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
         let mut replica = replica.clone();
         let start = start_of(&replica, protocol.is_secure());
@@ -73,7 +75,8 @@ impl Stage {
         let spoken = match protocol {
             RaceProtocol::Http | RaceProtocol::Https => vec![Protocol::Http1],
             RaceProtocol::H2 => vec![Protocol::Http2, Protocol::Http1],
-            other => panic!("browsers of today do not speak {other} over TCP"),
+            RaceProtocol::H3 => vec![Protocol::Http3],
+            other => panic!("browsers of today do not speak {other}"),
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
         let unknown = Arc::default();
@@ -97,8 +100,13 @@ impl Stage {
                 servers.insert(SocketAddrV4::new(*address, port), config.clone());
             }
         }
+        let by_quic = match protocol {
+            RaceProtocol::H3 => secure_origins(&reached, page.replica()),
+            _ => Vec::new(),
+        };
         Ok(Self {
             start,
+            by_quic,
             pin: Pin::of(authority.certificate())?,
             far_side: FarSide {
                 site: page.site().clone(),
@@ -119,6 +127,12 @@ impl Stage {
     #[must_use]
     pub fn pin(&self) -> &Pin {
         &self.pin
+    }
+
+    /// Every `HOST:PORT` that speaks HTTP/3 and nothing else.
+    #[must_use]
+    pub fn by_quic(&self) -> &[String] {
+        &self.by_quic
     }
 
     /// Serves it on `host`, and forgets what was unknown before.
@@ -187,6 +201,16 @@ fn ports(replica: &Replica) -> BTreeSet<(u16, bool)> {
         .collect()
 }
 
+/// Every host with every port of TLS.
+fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Vec<String> {
+    let ports = ports(replica);
+    let secure = ports.iter().filter(|(_, is_secure)| *is_secure);
+    let hosts = reached.keys();
+    let origins =
+        secure.flat_map(|(port, _)| hosts.clone().map(move |host| format!("{host}:{port}")));
+    origins.collect()
+}
+
 /// Remembers what was asked for and was not recorded. A recorded 404 is none of that.
 fn log(replica: &Replica, unknown: &Arc<Mutex<BTreeSet<String>>>) -> spdy_server::serve::Log {
     let missing = replica.exchanges.iter();
@@ -222,10 +246,17 @@ mod tests {
         for (protocol, start) in [
             (RaceProtocol::Http, "http://www.portal.test/"),
             (RaceProtocol::H2, "https://www.portal.test/"),
+            (RaceProtocol::H3, "https://www.portal.test/"),
         ] {
             let stage = Stage::set(&replica, protocol).expect("names that certificates can carry");
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
+            let by_quic: BTreeSet<_> = stage.by_quic().iter().cloned().collect();
+            let wanted = hosts.iter().map(|host| format!("{host}:443"));
+            match protocol {
+                RaceProtocol::H3 => assert_eq!(by_quic, wanted.collect()),
+                _ => assert_eq!(by_quic, BTreeSet::new()),
+            }
             for (at, config) in &stage.far_side.servers {
                 assert_eq!(config.tls.is_some(), at.port() == 443, "{at}");
             }

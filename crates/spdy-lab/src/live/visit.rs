@@ -17,6 +17,7 @@ use spdy_tun::limits::{Fault, Limits};
 use spdy_tun::measured::Measured;
 use spdy_tun::network::RealNetwork;
 
+use crate::live::kept::{CAPTURE_BYTES, Kept};
 use crate::live::on_host::block_on;
 use crate::live::stage::Stage;
 
@@ -49,6 +50,8 @@ pub struct Visitor {
     pub browser: Option<PathBuf>,
     /// The longest that a load may take until the page is quiet.
     pub patience: Duration,
+    /// Keep [files](Kept) of each load.
+    pub keeps: bool,
 }
 
 /// One load.
@@ -60,7 +63,7 @@ pub struct Visit {
     pub load_ms: Option<f64>,
     /// Exchanges, redirects among them.
     pub exchanges: usize,
-    /// TCP connections that servers accepted, the speculative ones that browsers make among them.
+    /// Connections of TCP and QUIC that servers accepted, the speculative ones that browsers make among them.
     pub connections: u64,
     /// Of what was fetched: method, URL, status and body of each.
     pub fingerprint: String,
@@ -75,6 +78,9 @@ pub struct Visit {
     /// What was fetched, and when.
     #[serde(skip)]
     pub recording: Replica,
+    /// Its files, if they were asked for.
+    #[serde(skip)]
+    pub kept: Option<Kept>,
 }
 
 impl Visit {
@@ -118,6 +124,9 @@ impl Visitor {
         let start = |what| move |source| RealTimeError::Start { what, source };
         let serving = stage.serve(&network.server).map_err(start("the servers"))?;
         let options = self.options(stage);
+        if self.keeps {
+            network.start_capture(CAPTURE_BYTES)?;
+        }
         let url = stage.start().clone();
         let work = move || {
             let recorded =
@@ -128,7 +137,15 @@ impl Visitor {
         network.wait_until_quiet(SILENCE, REST_WITHIN)?;
         let link = network.measure()?;
         let served = serving.stop().map_err(start("the servers"))?;
-        let recording = recorded?.replica;
+        let recorded = recorded?;
+        let kept = match self.keeps {
+            true => {
+                let (capture, origin) = network.end_capture()?;
+                Some(Kept::new(&recorded, &capture, origin))
+            }
+            false => None,
+        };
+        let recording = recorded.page.replica;
         let failed = recording.failures.iter();
         let failed = failed
             .filter(|failure| !OWN_DOING.contains(&failure.error.as_str()))
@@ -146,6 +163,7 @@ impl Visitor {
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
             recording,
+            kept,
         })
     }
 
@@ -156,6 +174,9 @@ impl Visitor {
             browser: self.browser.clone(),
             browser_arguments: vec![format!("--ignore-certificate-errors-spki-list={believed}")],
             timeout: self.patience,
+            force_quic: stage.by_quic().to_vec(),
+            screenshot: self.keeps,
+            key_log: self.keeps,
             ..RecordOptions::default()
         }
     }

@@ -323,7 +323,9 @@ impl Recording<'_> {
         let exchange = Exchange {
             url: url.clone(),
             method: method.clone(),
-            address: answer::address(self.log, transaction),
+            // Of sockets of QUIC the log tells no address.
+            address: answer::address(self.log, transaction)
+                .or_else(|| told.and_then(|seen| seen.address)),
             request_head: answer.request_head,
             response_head: answer.response_head,
             body: answer.body,

@@ -1,12 +1,14 @@
 //! `spdy lab browse`: a real browser behind a link, and a recorded page at the other end.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use indicatif::ProgressBar;
 use serde::Serialize;
 use spdy_lab::live::browsed::{Browsed, Ratio};
+use spdy_lab::live::kept::{CAPTURE_BYTES, Kept};
 use spdy_lab::live::stage::Stage;
 use spdy_lab::live::visit::{Visit, Visitor};
 use spdy_lab::options::{Options, RaceProtocol};
@@ -20,6 +22,7 @@ use spdy_tun::network::{NetworkConfig, RealNetwork};
 
 use crate::commands::lab::calibrate::{load_average, told_error, told_ms};
 use crate::commands::lab::calibrate_pages::is_the_kernels;
+use crate::commands::new_file::NewFile;
 use crate::commands::race::{networks, open_replica};
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -42,7 +45,7 @@ pub(crate) struct Args {
     )]
     networks: Vec<String>,
 
-    /// Protocols, of http, https and h2; ratios are told against the first
+    /// Protocols, of http, https, h2 and h3; ratios are told against the first
     #[arg(
         short,
         long,
@@ -76,6 +79,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
+    /// Keep what other programs read of every load, in a folder: PAGE-PROTOCOL-NETWORK-NUMBER.har, .pcapng (every packet of
+    /// the link, with the secrets of TLS) and .png (the window when the page was quiet)
+    #[arg(long, value_name = "DIR")]
+    keep_runs: Option<PathBuf>,
+
     /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
@@ -85,6 +93,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab browse portal"
     "spdy lab browse page.warc --network 3g,cable --protocols http,https,h2 --runs 5"
     "spdy lab browse page.warc --runs 1 --keep whole.warc.gz    what the browser misses in it is a recorded 404 from then on"
+    "spdy lab browse page.warc --protocols h2,h3 --keep-runs runs    then tshark -r runs/page-h3-cable-1.pcapng -Y http3"
     "spdy lab browse page.warc --network \"down=2mbit,up=500kbit,rtt=100ms\" --json > page.json"
 };
 
@@ -102,10 +111,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     for protocol in &args.protocols {
         if !matches!(
             protocol,
-            RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2
+            RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2 | RaceProtocol::H3
         ) {
             let why =
-                format!("--protocols {protocol}: want those of browsers over TCP: http, https, h2");
+                format!("--protocols {protocol}: want those of browsers: http, https, h2, h3");
             return Err(Usage(why).into());
         }
     }
@@ -120,6 +129,10 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
     let replica = open_replica(&args.replica, &ImportOptions::default())?.replica;
     let networks = networks(&args.networks)?;
     networks.iter().try_for_each(is_the_kernels)?;
+    if let Some(folder) = &args.keep_runs {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
     inside.resolve_by(SERVER)?;
     let first = networks.first().expect("there is a default");
     let mut link = RealNetwork::start(&NetworkConfig::new(first.profile.path.clone()))?;
@@ -129,7 +142,7 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
     let mut done = Vec::with_capacity(cells);
     for network in &networks {
         for &protocol in &args.protocols {
-            let visits = args.visits(&mut link, &replica, network, protocol, || bar.inc(1))?;
+            let visits = args.visits(&mut link, &replica, network, protocol, &bar, printer)?;
             // Its certificates let a browser share connections where the recorded ones could have.
             let options = Options {
                 ip_pooling: true,
@@ -173,22 +186,28 @@ impl Args {
         replica: &Replica,
         network: &RaceNetwork,
         protocol: RaceProtocol,
-        mut counts: impl FnMut(),
+        bar: &ProgressBar,
+        printer: &Printer,
     ) -> anyhow::Result<Vec<Visit>> {
         let stage = Stage::set(replica, protocol).context("the page cannot be served")?;
         let visitor = Visitor {
             browser: self.browser.clone(),
             patience: Duration::from_secs(self.timeout),
+            keeps: self.keep_runs.is_some(),
         };
         let mut visits = Vec::new();
         let mut left = self.runs;
         for number in 0..u64::from(self.runs + self.repeats) {
             link.begin(&network.profile.path, self.seed.wrapping_add(number))?;
-            let visit = visitor.visit(link, &stage)?;
+            let mut visit = visitor.visit(link, &stage)?;
+            if let (Some(folder), Some(kept)) = (&self.keep_runs, visit.kept.take()) {
+                let name = run_name(&replica.name, protocol, &network.name, number + 1);
+                bar.suspend(|| write(&kept, folder, &name, printer))?;
+            }
             let does_count = visit.why_not().is_none();
             visits.push(visit);
             if does_count {
-                counts();
+                bar.inc(1);
                 left -= 1;
             }
             if left == 0 {
@@ -197,6 +216,39 @@ impl Args {
         }
         Ok(visits)
     }
+}
+
+/// A name for the files of a load.
+fn run_name(page: &str, protocol: RaceProtocol, network: &str, number: u64) -> String {
+    let is_odd = |c: char| !(c.is_ascii_alphanumeric() || ".,=".contains(c));
+    let [page, network] = [page, network].map(|name| name.replace(is_odd, "-"));
+    format!("{page}-{protocol}-{network}-{number}")
+}
+
+fn write(kept: &Kept, folder: &Path, name: &str, printer: &Printer) -> anyhow::Result<()> {
+    let files = [
+        ("har", Some(&kept.har)),
+        ("pcapng", Some(&kept.pcapng)),
+        ("png", kept.png.as_ref()),
+    ];
+    for (ending, bytes) in files {
+        // Not with_extension: a network may have a dot in its name.
+        let path = folder.join(format!("{name}.{ending}"));
+        match bytes {
+            Some(bytes) => NewFile::create(&path)?.write(bytes)?,
+            None => printer.note(format_args!(
+                "{WARN}no {}{WARN:#}: the browser drew nothing",
+                path.display()
+            )),
+        }
+    }
+    if kept.left_out > 0 {
+        let (left_out, most) = (kept.left_out, CAPTURE_BYTES >> 20);
+        printer.note(format_args!(
+            "{WARN}{name}.pcapng ends after {most} MiB{WARN:#}: {left_out} packets came later"
+        ));
+    }
+    Ok(())
 }
 
 impl Series {

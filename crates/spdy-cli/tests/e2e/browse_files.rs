@@ -1,0 +1,216 @@
+//! What `spdy lab browse --keep-runs` keeps of a browser's loads, read by those whom it is for.
+//!
+//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use flate2::read::ZlibDecoder;
+use serde_json::Value;
+use spdy_page::head;
+use spdy_page::open::{ImportOptions, read};
+
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{ended_with, output, spdy};
+
+/// Whether these tests are left out.
+fn are_left_out() -> bool {
+    std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() || !wanted()
+}
+
+/// The portal by `protocol`, once; files of the load are in `folder`, and its cell is what comes back.
+fn browse(protocol: &str, folder: &Path) -> Value {
+    require("Chromium", is_installed("chromium"));
+    let mut browse = spdy(&["lab", "browse", "portal", "--network", "lte", "--runs", "1"]);
+    browse.args(["--repeats", "0", "--protocols", protocol, "--json", "-q"]);
+    // Whether the link was on time is another question: the exit code may be 0 or 1.
+    let output = output(browse.arg("--keep-runs").arg(folder));
+    let found: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    found["cells"][0].clone()
+}
+
+/// What tshark sees of `fields` in the packets of `capture` that `filter` names, a line for each value.
+fn by_tshark(capture: &Path, filter: &str, field: &str) -> Vec<String> {
+    require("tshark", is_installed("tshark"));
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(capture);
+    tshark.args(["-Y", filter, "-T", "fields", "-e", field]);
+    let said = ended_with(0, &mut tshark).stdout;
+    let said = String::from_utf8(said).expect("text is UTF-8");
+    said.split(['\n', ','])
+        .filter(|it| !it.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Paths of the page, as requests say them.
+fn paths() -> BTreeSet<String> {
+    let page = spdy_page::builtin::portal();
+    page.exchanges
+        .iter()
+        .map(|exchange| head::target(&exchange.url))
+        .collect()
+}
+
+#[test]
+fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
+    if are_left_out() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let cell = browse("h2", folder.path());
+    let names: BTreeSet<_> = fs::read_dir(folder.path())
+        .expect("the folder was made")
+        .map(|entry| entry.expect("it can be read").file_name())
+        .collect();
+    let name = |ending: &str| format!("portal-h2-lte-1.{ending}");
+    assert_eq!(
+        names,
+        ["har", "pcapng", "png"].map(|it| name(it).into()).into()
+    );
+
+    let har = fs::read(folder.path().join(name("har"))).expect("it is there");
+    check_har(&har, "HTTP/2");
+
+    let capture = folder.path().join(name("pcapng"));
+    let asked = by_tshark(&capture, "http2.headers.path", "http2.headers.path");
+    let missing: Vec<_> = paths()
+        .into_iter()
+        .filter(|path| !asked.contains(path))
+        .collect();
+    assert!(missing.is_empty(), "not opened: {missing:?} of {asked:?}");
+    // Every packet that the link counted is in it, each once.
+    let there = |filter: &str| by_tshark(&capture, filter, "frame.number").len() as u64;
+    let counted = |way: &str, what: &str| {
+        cell["visits"][0]["link"][way][what]
+            .as_u64()
+            .unwrap_or_default()
+    };
+    // The link is measured a moment before its packets are taken.
+    let (up, down) = (there("ip.src == 198.19.0.1"), there("ip.dst == 198.19.0.1"));
+    assert!(
+        up >= counted("up", "offered") && up > 100,
+        "{up} up: {cell}"
+    );
+    assert!(
+        down >= counted("down", "packets") && down > 100,
+        "{down} down: {cell}"
+    );
+    let taken = counted("down", "queue_drops") + counted("down", "lost");
+    assert!(there("frame.interface_name == \"taken\"") >= taken, "{cell}");
+    // Our own reader opens the connections too, and finds no SPDY in them.
+    let inspected = ended_with(1, spdy(&["inspect"]).arg(&capture));
+    let said = String::from_utf8_lossy(&inspected.stderr);
+    assert!(said.contains("no SPDY session found"), "{said}");
+
+    let png = fs::read(folder.path().join(name("png"))).expect("it is there");
+    let rows = different_rows(&png);
+    assert!(
+        rows > 50,
+        "a picture of {rows} different rows shows no page"
+    );
+}
+
+#[test]
+fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
+    if are_left_out() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let cell = browse("h3", folder.path());
+    let visit = &cell["visits"][0];
+    assert_eq!(visit["asked_in_vain"], serde_json::json!([]));
+    assert!(visit["connections"].as_u64() >= Some(7), "{visit}");
+    assert!(cell["virtual_failure"].is_null(), "{cell}");
+
+    let file = |ending: &str| folder.path().join(format!("portal-h3-lte-1.{ending}"));
+    check_har(&fs::read(file("har")).expect("it is there"), "HTTP/3");
+
+    let capture = file("pcapng");
+    // HEADERS of every request, and of every response (RFC 9114 §7.2.2).
+    let frames = by_tshark(&capture, "http3.frame_type", "http3.frame_type");
+    let headers = frames.iter().filter(|kind| *kind == "1").count();
+    assert!(headers >= 2 * paths().len(), "{headers} HEADERS");
+    let by_tcp = by_tshark(&capture, "tcp", "frame.number");
+    assert_eq!(by_tcp, [""; 0], "QUIC and nothing else");
+}
+
+/// A HAR of the portal, by our importer and by the form: HAR 1.2 wants these of every log, page and entry.
+fn check_har(har: &[u8], version: &str) {
+    let log: Value = serde_json::from_slice(har).expect("a HAR is JSON");
+    let log = &log["log"];
+    let has = |of: &Value, names: &str| {
+        for name in names.split(' ') {
+            assert!(!of[name].is_null(), "no {name} in {of}");
+        }
+    };
+    has(log, "version creator entries");
+    has(&log["creator"], "name version");
+    has(&log["pages"][0], "startedDateTime id title pageTimings");
+    let entries = log["entries"].as_array().expect("a list");
+    for entry in entries {
+        has(
+            entry,
+            "pageref startedDateTime time request response cache timings serverIPAddress",
+        );
+        has(
+            &entry["request"],
+            "method url httpVersion cookies headers queryString headersSize bodySize",
+        );
+        let response = &entry["response"];
+        has(
+            response,
+            "status statusText httpVersion cookies headers content redirectURL headersSize bodySize",
+        );
+        has(&response["content"], "size mimeType");
+        has(&entry["timings"], "send wait receive");
+        assert_eq!(
+            response["httpVersion"], version,
+            "{}",
+            entry["request"]["url"]
+        );
+    }
+    let opened = read(har.to_vec().into(), "x.har", &ImportOptions::default());
+    let replica = opened.expect("our importer reads it").replica;
+    // 44 of the page, and the icon that Chromium looks for by itself.
+    assert_eq!(replica.exchanges.len(), 45);
+    assert!(
+        replica.load > replica.dom_content_loaded,
+        "{:?}",
+        replica.load
+    );
+    let fetched: BTreeSet<_> = replica
+        .exchanges
+        .iter()
+        .map(|it| head::target(&it.url))
+        .collect();
+    assert!(paths().is_subset(&fetched), "{fetched:?}");
+}
+
+/// How many different rows of pixels a PNG has, as its filters leave them: one colour all over has one or two.
+fn different_rows(png: &[u8]) -> usize {
+    let mut rest = png
+        .strip_prefix(b"\x89PNG\r\n\x1a\n")
+        .expect("a PNG begins so");
+    let (mut packed, mut height) = (Vec::new(), 0);
+    while let Some((len, after)) = rest.split_first_chunk::<4>() {
+        let (kind, after) = after.split_at(4);
+        let (data, after) = after.split_at(u32::from_be_bytes(*len) as usize);
+        match kind {
+            b"IHDR" => {
+                let four = data[4..].first_chunk().expect("a height");
+                height = u32::from_be_bytes(*four) as usize;
+            }
+            b"IDAT" => packed.extend(data),
+            _ => {}
+        }
+        rest = &after[4..];
+    }
+    let mut rows = Vec::new();
+    std::io::copy(&mut ZlibDecoder::new(&packed[..]), &mut rows).expect("its pixels are packed");
+    let rows: BTreeSet<_> = rows.chunks(rows.len() / height).collect();
+    rows.len()
+}

@@ -1,0 +1,196 @@
+//! A capture file of packets that somebody has: pcapng as `pcapng.rs` reads it, little-endian, raw IP, nanoseconds.
+//!
+//! ```text
+//! section | interface ... | secrets ... | packet ...
+//!                                         options: 1 comment, 2 direction
+//! ```
+//!
+//! Readers open TLS with secrets that stand before the packets which want them, so write those first.
+
+use crate::pcapng::{AROUND, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG};
+
+const BYTE_ORDER: u32 = 0x1a2b_3c4d;
+/// LINKTYPE_RAW: packets begin with their IP head.
+const RAW_IP: u16 = 101;
+const OPTION_COMMENT: u16 = 1;
+const OPTION_NAME: u16 = 2;
+const OPTION_DESCRIPTION: u16 = 3;
+const OPTION_FLAGS: u16 = 2;
+const OPTION_PROGRAM: u16 = 4;
+
+/// Which way a packet passes the interface that it was seen at.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Passes {
+    /// Into the host.
+    In,
+    /// Out of it.
+    Out,
+}
+
+/// An interface of a file.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct InterfaceId(u32);
+
+/// A file that grows.
+#[derive(Clone, Debug)]
+pub struct PcapngWriter {
+    file: Vec<u8>,
+    interfaces: u32,
+}
+
+impl PcapngWriter {
+    /// A file without packets, made by `program`.
+    #[must_use]
+    pub fn new(program: &str) -> Self {
+        let mut section = Vec::new();
+        section.extend(BYTE_ORDER.to_le_bytes());
+        section.extend([1, 0, 0, 0]); // version 1.0
+        section.extend([0xff; 8]); // as long as the file
+        options(&mut section, &[(OPTION_PROGRAM, program.as_bytes())]);
+        let mut writer = Self {
+            file: Vec::new(),
+            interfaces: 0,
+        };
+        writer.block(SECTION, section);
+        writer
+    }
+
+    /// An interface whose packets begin with their IP head.
+    pub fn interface(&mut self, name: &str, description: &str) -> InterfaceId {
+        let mut interface = Vec::new();
+        interface.extend(RAW_IP.to_le_bytes());
+        interface.extend([0; 6]); // reserved; packets are whole, however long
+        let unit = [9]; // 10^-9 s
+        let told = [
+            (OPTION_NAME, name.as_bytes()),
+            (OPTION_DESCRIPTION, description.as_bytes()),
+            (OPTION_UNIT, &unit),
+        ];
+        options(&mut interface, &told);
+        self.block(INTERFACE, interface);
+        self.interfaces += 1;
+        InterfaceId(self.interfaces - 1)
+    }
+
+    /// Secrets of TLS in the form of `SSLKEYLOGFILE`.
+    pub fn tls_secrets(&mut self, key_log: &[u8]) {
+        let mut secrets = Vec::new();
+        secrets.extend(TLS_KEY_LOG.to_le_bytes());
+        secrets.extend(length(key_log).to_le_bytes());
+        secrets.extend(key_log);
+        self.block(SECRETS, secrets);
+    }
+
+    /// A packet that passed `interface` so many nanoseconds after 1970 began.
+    pub fn packet(
+        &mut self,
+        interface: InterfaceId,
+        unix_nanos: u64,
+        passes: Passes,
+        packet: &[u8],
+        comment: Option<&str>,
+    ) {
+        let (InterfaceId(interface), len) = (interface, length(packet));
+        let mut body = Vec::new();
+        for word in [
+            interface,
+            (unix_nanos >> 32) as u32,
+            unix_nanos as u32,
+            len,
+            len,
+        ] {
+            body.extend(word.to_le_bytes());
+        }
+        body.extend(packet);
+        body.resize(body.len().next_multiple_of(4), 0);
+        let flags: u32 = match passes {
+            Passes::In => 1,
+            Passes::Out => 2,
+        };
+        let flags = flags.to_le_bytes();
+        let comment = comment.map(|comment| (OPTION_COMMENT, comment.as_bytes()));
+        let told: Vec<_> = comment
+            .into_iter()
+            .chain([(OPTION_FLAGS, &flags[..])])
+            .collect();
+        options(&mut body, &told);
+        self.block(PACKET, body);
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.file
+    }
+
+    fn block(&mut self, kind: u32, mut body: Vec<u8>) {
+        body.resize(body.len().next_multiple_of(4), 0);
+        let len = (length(&body) + AROUND as u32).to_le_bytes();
+        self.file.extend(kind.to_le_bytes());
+        self.file.extend(len);
+        self.file.extend(body);
+        self.file.extend(len);
+    }
+}
+
+/// Appends options, and the end of them.
+fn options(body: &mut Vec<u8>, options: &[(u16, &[u8])]) {
+    for (code, value) in options {
+        // What is longer than an option can be is cut: nobody reads a comment of 64 KiB.
+        let value = &value[..value.len().min(usize::from(u16::MAX))];
+        body.extend(code.to_le_bytes());
+        body.extend((value.len() as u16).to_le_bytes());
+        body.extend(value);
+        body.resize(body.len().next_multiple_of(4), 0);
+    }
+    body.extend([0; 4]);
+}
+
+/// Lengths are 32 bits there, and what we write fits memory many times over.
+fn length(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or_else(|_| panic!("{} bytes in one block", bytes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::{Reader, Record};
+    use crate::limits::Limits;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut writer = PcapngWriter::new("a test");
+        let [one, two] = ["link0", "taken"].map(|name| writer.interface(name, "of a test"));
+        writer.tls_secrets(b"CLIENT_RANDOM 00 11\n");
+        let nanos = 1_784_000_000_123_456_789;
+        writer.packet(one, nanos, Passes::Out, &[0x45; 41], None);
+        writer.packet(
+            two,
+            nanos + 1,
+            Passes::In,
+            &[0x46; 40],
+            Some("the queue was full"),
+        );
+        let mut reader = Reader::new(Limits::default());
+        reader.push(&writer.into_bytes());
+        let mut records = Vec::new();
+        while let Some(record) = reader.poll().unwrap() {
+            records.push(record);
+        }
+        let packet = |unix_nanos, bytes: Vec<u8>| Record::Packet {
+            unix_nanos,
+            link: 101,
+            bytes: bytes.into(),
+            cut: false,
+        };
+        assert_eq!(
+            records,
+            [
+                Record::Secrets((&b"CLIENT_RANDOM 00 11\n"[..]).into()),
+                packet(nanos, vec![0x45; 41]),
+                packet(nanos + 1, vec![0x46; 40]),
+            ]
+        );
+        reader.finish().unwrap();
+    }
+}

@@ -1,0 +1,151 @@
+//! What is kept of a browser's load for other programs: a HAR, a capture that opens itself, and a picture.
+//!
+//! ```text
+//!  interface "client"   what a capture at the client would show     up: when it was sent    down: when it came
+//!  interface "taken"    what the link took on its way to the client                         down: when it would have been sent
+//!  secrets              TLS and QUIC of every connection, before the first packet
+//! ```
+//!
+//! So every packet is there once, those that the link took with the reason as their comment. HAR and capture tell
+//! the same time of day.
+
+use std::time::{Duration, SystemTime};
+
+use spdy_inspect::pcapng_writer::{Passes, PcapngWriter};
+use spdy_netem::path::Way;
+use spdy_page::har_export;
+use spdy_record::record::Recorded;
+use spdy_tun::capture::{Capture, Captured, Fate, Taken};
+
+/// Bytes of packets that are kept of a load, as they are counted on the link.
+pub const CAPTURE_BYTES: usize = 256 << 20;
+
+/// Files of one load.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// What was fetched and when, HAR 1.2.
+    pub har: Vec<u8>,
+    /// The packets, with the secrets that open them.
+    pub pcapng: Vec<u8>,
+    /// The window when the page was quiet, if the browser drew one.
+    pub png: Option<Vec<u8>>,
+    /// Packets past [`CAPTURE_BYTES`], which are not kept.
+    pub left_out: u64,
+}
+
+impl Kept {
+    /// Of a load, and of what the link carried meanwhile; `origin` is the time of day at the origin of the capture's instants.
+    #[must_use]
+    pub fn new(recorded: &Recorded, capture: &Capture, origin: SystemTime) -> Self {
+        Self {
+            har: har_export::export(&recorded.page.replica),
+            pcapng: pcapng(capture, origin, &recorded.key_log),
+            png: recorded.screenshot.clone(),
+            left_out: capture.left_out(),
+        }
+    }
+}
+
+fn pcapng(capture: &Capture, origin: SystemTime, key_log: &[u8]) -> Vec<u8> {
+    let mut file = PcapngWriter::new(concat!("spdy ", env!("CARGO_PKG_VERSION")));
+    let client = file.interface("client", "every packet as the client's device saw it");
+    let taken = file.interface("taken", "packets to the client that the link took");
+    if !key_log.is_empty() {
+        file.tls_secrets(key_log);
+    }
+    let since_1970 = origin.duration_since(SystemTime::UNIX_EPOCH);
+    let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock that stands before 1970 tells no time of day
+    let mut seen: Vec<_> = capture.packets().iter().filter_map(seen).collect();
+    seen.sort_by_key(|seen| seen.at);
+    for Seen { at, packet, why } in seen {
+        let nanos = since_1970 + Duration::from_nanos(at.as_nanos());
+        let nanos = u64::try_from(nanos.as_nanos()).unwrap_or(u64::MAX);
+        let (interface, passes) = match (packet.way, why) {
+            (Way::Up, _) => (client, Passes::Out),
+            (Way::Down, None) => (client, Passes::In),
+            (Way::Down, Some(_)) => (taken, Passes::In),
+        };
+        file.packet(interface, nanos, passes, &packet.packet, why);
+    }
+    file.into_bytes()
+}
+
+/// A packet where a file has it.
+struct Seen<'a> {
+    at: spdy_clock::Instant,
+    packet: &'a Captured,
+    /// Why it never came.
+    why: Option<&'static str>,
+}
+
+/// `None` for what had not come when the capture ended.
+fn seen(packet: &Captured) -> Option<Seen<'_>> {
+    let why = match packet.fate {
+        Fate::Taken(Taken::QueueFull) => Some("the link took it: its queue was full"),
+        Fate::Taken(Taken::Lost) => Some("the link took it: lost by chance"),
+        Fate::Taken(Taken::Refused) => Some("the receiver's device did not take it"),
+        Fate::Flying | Fate::Written(_) => None,
+    };
+    let at = match (packet.way, packet.fate) {
+        (Way::Up, _) | (Way::Down, Fate::Taken(_)) => packet.read,
+        (Way::Down, Fate::Written(at)) => at,
+        (Way::Down, Fate::Flying) => return None,
+    };
+    Some(Seen { at, packet, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_clock::Instant;
+    use spdy_inspect::capture::{Reader, Record};
+    use spdy_inspect::limits::Limits;
+    use spdy_netem::path::PathConfig;
+    use spdy_netem::queue::QueueLimit;
+    use spdy_tun::emulator::Emulator;
+
+    use super::*;
+
+    #[test]
+    fn every_packet_is_in_the_file_once_when_the_client_saw_it_or_the_link_took_it() {
+        const MS: Duration = Duration::from_millis(1);
+        let config = PathConfig {
+            queue: QueueLimit::Packets(2),
+            ..PathConfig::new(8_000_000, 8_000, 20 * MS)
+        };
+        let mut emulator = Emulator::new(&config, 1, Instant::ZERO);
+        emulator.start_capture(1_000);
+        for number in 0..3 {
+            emulator.offer(Instant::from_millis(1), Way::Down, &[0x40 + number; 50]);
+        }
+        emulator.offer(Instant::from_millis(2), Way::Up, &[0x43; 50]);
+        let end = Instant::from_millis(500);
+        while let Some(delivery) = emulator.poll_delivery(end) {
+            emulator.handle_written(&delivery, delivery.due, true);
+        }
+        emulator.offer(end, Way::Down, &[0x44; 50]);
+        let file = pcapng(
+            &emulator.end_capture(),
+            SystemTime::UNIX_EPOCH + 7 * MS,
+            b"keys",
+        );
+        let mut reader = Reader::new(Limits::default());
+        reader.push(&file);
+        let mut told = Vec::new();
+        while let Some(record) = reader.poll().unwrap() {
+            told.push(match record {
+                Record::Secrets(secrets) => (secrets[0], 0),
+                Record::Packet {
+                    unix_nanos, bytes, ..
+                } => (bytes[0], unix_nanos / 1_000_000),
+            });
+        }
+        let want = [(b'k', 0), (0x42, 8), (0x43, 9), (0x40, 68), (0x41, 118)];
+        assert_eq!(told, want);
+        let comment = b"the link took it: its queue was full";
+        let count = file
+            .windows(comment.len())
+            .filter(|it| it == comment)
+            .count();
+        assert_eq!(count, 1);
+    }
+}

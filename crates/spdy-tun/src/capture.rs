@@ -1,0 +1,117 @@
+//! The packets of a link, kept: each once, with the instants at which it came and went.
+//!
+//! ```text
+//!  read from the sender's device ──► the link ──► written to the receiver's     Fate::Written(when)
+//!                                        └──► taken: queue, chance, device      Fate::Taken(by)
+//! ```
+//!
+//! That is more than a capture at either end tells: what the link took is in it, with the reason.
+
+use spdy_clock::Instant;
+use spdy_netem::path::Way;
+
+/// What the link did with a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Fate {
+    /// It is on its way.
+    Flying,
+    /// The receiver's device has it since then.
+    Written(Instant),
+    /// It never came.
+    Taken(Taken),
+}
+
+/// What took a packet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Taken {
+    /// The queue was full.
+    QueueFull,
+    /// Chance.
+    Lost,
+    /// The receiver's device did not take it.
+    Refused,
+}
+
+/// A packet.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Captured {
+    /// When it was read from the sender's device.
+    pub read: Instant,
+    /// Which way it went.
+    pub way: Way,
+    /// What became of it.
+    pub fate: Fate,
+    /// Its bytes, from the IP header on.
+    pub packet: Vec<u8>,
+}
+
+/// Packets in the order in which they were read.
+#[derive(Clone, Debug, Default)]
+pub struct Capture {
+    packets: Vec<Captured>,
+    bytes: usize,
+    limit_bytes: usize,
+    left_out: u64,
+}
+
+impl Capture {
+    /// An empty one that keeps packets until they have `limit_bytes`.
+    #[must_use]
+    pub fn new(limit_bytes: usize) -> Self {
+        Self {
+            limit_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// What it kept.
+    #[must_use]
+    pub fn packets(&self) -> &[Captured] {
+        &self.packets
+    }
+
+    /// Packets that had no room: from the first of them on, nothing was kept.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Keeps `packet`; its number, or `None` if there is no room.
+    pub(crate) fn read(&mut self, now: Instant, way: Way, packet: &[u8]) -> Option<usize> {
+        let bytes = self.bytes + packet.len();
+        if bytes > self.limit_bytes || self.left_out > 0 {
+            self.left_out += 1;
+            return None;
+        }
+        self.bytes = bytes;
+        self.packets.push(Captured {
+            read: now,
+            way,
+            fate: Fate::Flying,
+            packet: packet.to_vec(),
+        });
+        Some(self.packets.len() - 1)
+    }
+
+    pub(crate) fn written(&mut self, number: usize, now: Instant) {
+        self.packets[number].fate = Fate::Written(now);
+    }
+
+    pub(crate) fn taken(&mut self, number: usize, by: Taken) {
+        self.packets[number].fate = Fate::Taken(by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_kept_up_to_the_limit_and_from_one_byte_past_it_only_counted() {
+        let mut capture = Capture::new(150);
+        let mut read = |len| capture.read(Instant::ZERO, Way::Up, &vec![0; len]);
+        assert_eq!([read(100), read(50), read(1)], [Some(0), Some(1), None]);
+        assert_eq!(read(0), None, "a capture has no holes");
+        assert_eq!((capture.packets().len(), capture.left_out()), (2, 2));
+    }
+}
