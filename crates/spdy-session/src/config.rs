@@ -33,8 +33,7 @@ pub enum PushPolicy {
     /// Pushes that belong to an open stream of ours are events.
     Accept,
     /// As `Accept`, and streams that belong to none too: no HTTP, but raw protocols over
-    /// moby/spdystream open such streams from the server. For owners of this machine: a client of the
-    /// crate `spdy` judges pushes by their requests, and never sets it.
+    /// moby/spdystream open such streams from the server.
     AcceptUnassociated,
 }
 

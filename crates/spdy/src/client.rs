@@ -1,6 +1,7 @@
 //! The client side of a session: requests out, responses and pushes in.
 
 pub(crate) mod claims;
+mod offered;
 mod push;
 mod response;
 
@@ -31,15 +32,17 @@ use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
 use crate::sendable;
 use crate::shared::{Choices, Shared, State};
-use crate::stream::Stream;
+use crate::stream::{Stream, open_raw};
 use crate::stream_ref::StreamRef;
 use crate::trace;
 
 use crate::client::claims::Asked;
 pub use crate::client::claims::{PushLimits, PushStats, Pushed, SELECTING};
+pub use crate::client::offered::{Offered, Offers};
 pub use crate::client::push::{Push, Pushes};
 pub use crate::client::response::ResponseFuture;
 pub use crate::session_driver::Connection;
+pub use crate::stream::OpenOptions;
 
 /// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`].
 ///
@@ -153,23 +156,42 @@ impl Builder {
             Connection::new(io, shared),
         )
     }
+
+    /// Likewise, with every stream that the peer opens offered as it is, whether it belongs to one of ours or
+    /// to none: for raw protocols whose servers open streams too ([`server::Handle::open`] does). HTTP is read
+    /// into none of them, so pushes are not told apart. They wait, up to `max_concurrent_streams`, until they
+    /// are taken.
+    ///
+    /// [`server::Handle::open`]: crate::server::Handle::open
+    #[must_use]
+    pub fn handshake_with_offers<T>(
+        mut self,
+        io: T,
+        runtime: SharedRuntime,
+    ) -> (Session, Offers, Connection<T>)
+    where
+        T: AsyncRead + AsyncWrite + Unpin,
+    {
+        self.config.push = PushPolicy::AcceptUnassociated;
+        let choices = Choices {
+            send_trailers: self.send_trailers,
+            accepts: true,
+            metrics: self.metrics,
+            ..Choices::default()
+        };
+        let shared = Shared::new(self.config, runtime, choices);
+        (
+            Session::first(&shared),
+            Offers::new(shared.clone()),
+            Connection::new(io, shared),
+        )
+    }
 }
 
 impl Default for Builder {
     fn default() -> Self {
         Self::new(Version::V31)
     }
-}
-
-/// What SYN_STREAM of a raw stream says besides its headers.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OpenOptions {
-    /// Who goes first; 0, the default, is the most urgent.
-    pub priority: Priority,
-    /// The peer cannot answer.
-    pub unidirectional: bool,
-    /// We send no DATA.
-    pub fin: bool,
 }
 
 /// A session's handle: cheap to clone, and good for any task.
@@ -319,24 +341,7 @@ impl Session {
     /// [`Error::Closing`] if the session takes no new streams; [`Error::Headers`] if the headers cannot be
     /// written.
     pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
-        sendable::check(self.shared.version, &headers)?;
-        let OpenOptions {
-            priority,
-            unidirectional,
-            fin,
-        } = options;
-        let open = Open {
-            priority,
-            associated_to: StreamId::ZERO,
-            unidirectional,
-            fin,
-        };
-        let mut entry = Entry::new(StreamId::ZERO, 1);
-        entry.span = trace::opened_here(Role::Client, || self.shared.runtime.now(), None);
-        let key = self
-            .shared
-            .command(|state| state.open(entry, headers, open, true))?;
-        let stream = StreamRef::of_counted(self.shared.clone(), key);
+        let stream = open_raw(&self.shared, headers, options, true)?;
         let id = poll_fn(|cx| stream.poll_opened(cx)).await?;
         Ok(Stream::new(stream, id))
     }

@@ -10,7 +10,7 @@ use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_http::length::LengthCheck;
 use spdy_http::push::{Promise, decode_promise, is_same_origin};
-use spdy_session::config::Role;
+use spdy_session::config::{PushPolicy, Role};
 use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::limit::Limit;
@@ -112,9 +112,10 @@ impl State {
         // Streams that are over already are no concurrent ones, yet they take room until they are taken,
         // and those that were cancelled are work until whoever answers them has stopped.
         let config = self.machine.config();
+        let raw = config.push == PushPolicy::AcceptUnassociated; // a client's, for what is no push
         let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
             Some(Limit::UntakenStreams)
-        } else if role == Role::Server
+        } else if (role == Role::Server || raw)
             && self.ended_in_work() > config.ended_streams_in_work as usize
         {
             Some(Limit::EndedStreamsInWork)
@@ -126,7 +127,7 @@ impl State {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
-        if role == Role::Client {
+        if role == Role::Client && !raw {
             match self.judge_push(version, &opening) {
                 Ok((promise, beside)) => {
                     opening.promise = Some(promise);

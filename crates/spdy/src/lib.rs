@@ -22,6 +22,7 @@ pub mod client;
 mod dispatch;
 mod entry;
 pub mod error;
+mod incoming;
 pub mod metrics;
 mod receive_body;
 pub mod runtime;

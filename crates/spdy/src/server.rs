@@ -10,25 +10,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use spdy_frame::status::RstStatus;
+use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::session::Stats;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::builder::session_options;
-use crate::entry::register;
 use crate::error::Error;
+use crate::incoming::{poll_next, refuse_all, try_next};
 use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
 use crate::shared::{Choices, Shared, State};
+use crate::stream::{Stream, open_raw};
 
-pub use crate::server::incoming::Incoming;
+pub use crate::incoming::Incoming;
 pub use crate::server::push::Pusher;
 pub use crate::server::responder::{Responder, Sending};
 #[cfg(feature = "tokio-runtime")]
 pub use crate::server::serve::{serve, serve_until};
 pub use crate::session_driver::Connection;
+pub use crate::stream::OpenOptions;
 pub use spdy_http::push::PushForm;
 
 /// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`]. To answer requests
@@ -134,23 +136,12 @@ impl Accept {
 
     /// As [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
-        let mut old = None;
-        let taken = self.shared.look(|state| match take(state) {
-            Some(taken) => Poll::Ready(Some(taken)),
-            None if state.ended.is_some() => Poll::Ready(None),
-            None => {
-                register(&mut state.incoming_waker, cx.waker(), &mut old);
-                Poll::Pending
-            }
-        });
-        taken.map(|taken| taken.map(|taken| Incoming::new(&self.shared, taken)))
+        poll_next(&self.shared, cx)
     }
 
     /// The next stream, if one waits.
     pub(crate) fn try_next(&mut self) -> Option<Incoming> {
-        self.shared
-            .look(take)
-            .map(|taken| Incoming::new(&self.shared, taken))
+        try_next(&self.shared)
     }
 
     /// Counters, shutdown and the like, from anywhere.
@@ -162,34 +153,11 @@ impl Accept {
     }
 }
 
-/// Takes the first stream that waits, for one owner.
-fn take(state: &mut State) -> Option<incoming::Taken> {
-    while let Some(key) = state.incoming.pop_front() {
-        let entry = &mut state.entries[key];
-        entry.handles = 1;
-        if let Some(opening) = entry.opening.take() {
-            return Some(incoming::Taken {
-                key,
-                id: entry.id,
-                opening,
-                ended: entry.is_read_out(),
-            });
-        }
-    }
-    None
-}
-
 impl Drop for Accept {
     fn drop(&mut self) {
         let now = self.shared.runtime.now();
         self.shared.command(|state| {
-            state.accepts = false;
-            while let Some(taken) = take(state) {
-                let (id, status) = (taken.id, RstStatus::REFUSED_STREAM);
-                state.reset(taken.key, status, Error::ResetByUs { id, status });
-                // Nobody has waited for it, so no waker goes with it.
-                drop(state.release(taken.key));
-            }
+            refuse_all(state);
             state.shutdown(now);
         });
     }
@@ -212,6 +180,52 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// Opens a raw stream towards the client, without HTTP, as any side may (SPDY/3.1 §2.3). It belongs to
+    /// no other stream; what belongs to a request is pushed ([`Responder::push`]).
+    ///
+    /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none
+    /// to give. Whether the client takes this one is said by [`Stream::reply`], or by the stream's end; a
+    /// client of this crate does after
+    /// [`handshake_with_offers`](crate::client::Builder::handshake_with_offers).
+    ///
+    /// ```
+    /// use spdy::{HeaderBlock, SharedRuntime, client, server};
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (near, far) = tokio::io::duplex(4096);
+    /// let (session, mut offers, connection) =
+    ///     client::Builder::default().handshake_with_offers(near, SharedRuntime::tokio());
+    /// connection.spawn();
+    /// let (accept, connection) = server::handshake(far);
+    /// connection.spawn();
+    ///
+    /// let headers = HeaderBlock::from_iter([("topic", "weather")]);
+    /// let mut told = accept.handle().open(headers, server::OpenOptions::default())?;
+    /// told.write_all(b"rain").await?;
+    /// told.shutdown().await?;
+    ///
+    /// let offered = offers.next().await.expect("a server that opens");
+    /// assert_eq!(offered.headers().value("topic"), Some(&b"weather"[..]));
+    /// let mut heard = String::new();
+    /// offered.accept(&HeaderBlock::new())?.read_to_string(&mut heard).await?;
+    /// assert_eq!(heard, "rain");
+    /// # drop(session);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyStreams`] if the client takes no more, or none; [`Error::Closing`] if the session
+    /// takes no new streams; [`Error::Headers`] if the headers cannot be written.
+    pub fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
+        let stream = open_raw(&self.shared, headers, options, false)?;
+        let id = stream.id();
+        Ok(Stream::new(stream, id))
+    }
+
     /// GOAWAY: no new streams are taken; open ones go on to their end, then the session closes.
     pub fn shutdown(&self) {
         let now = self.shared.runtime.now();

@@ -3,18 +3,54 @@
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
+use spdy_session::session::Open;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::entry::Inbound;
+use crate::entry::{Entry, Inbound};
 use crate::error::Error;
 use crate::sendable;
+use crate::shared::Shared;
 use crate::stream_ref::StreamRef;
+use crate::trace;
+
+/// What SYN_STREAM of a raw stream says besides its headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// Who goes first; 0, the default, is the most urgent.
+    pub priority: Priority,
+    /// The peer cannot answer.
+    pub unidirectional: bool,
+    /// We send no DATA.
+    pub fin: bool,
+}
+
+/// Opens a stream of ours, now or, where it may wait, when the peer allows it.
+pub(crate) fn open_raw(
+    shared: &Arc<Shared>,
+    headers: HeaderBlock,
+    options: OpenOptions,
+    may_wait: bool,
+) -> Result<StreamRef, Error> {
+    sendable::check(shared.version, &headers)?;
+    let open = Open {
+        priority: options.priority,
+        associated_to: StreamId::ZERO,
+        unidirectional: options.unidirectional,
+        fin: options.fin,
+    };
+    let mut entry = Entry::new(StreamId::ZERO, 1);
+    entry.span = trace::opened_here(shared.role, || shared.runtime.now(), None);
+    let key = shared.command(|state| state.open(entry, headers, open, may_wait))?;
+    Ok(StreamRef::of_counted(shared.clone(), key))
+}
 
 /// One stream, without HTTP. Dropped before our half has ended, it is reset with CANCEL; dropped after
 /// that, what was written still arrives, and nobody reads what the peer says.

@@ -302,3 +302,113 @@ async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
     let error = asked.expect_err("no such response");
     assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
 }
+
+/// A client that takes what its server opens, and that server.
+fn offered(
+    client: client::Builder,
+    version: Version,
+) -> (client::Session, client::Offers, server::Accept) {
+    let (near, far) = pipe();
+    let runtime = runtime();
+    let (accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
+    serving.spawn();
+    let (session, offers, connection) = client.handshake_with_offers(near, runtime);
+    connection.spawn();
+    (session, offers, accept)
+}
+
+#[tokio::test]
+async fn a_server_opens_streams_as_a_client_does() {
+    for version in Version::ALL {
+        let (session, mut offers, accept) = offered(client::Builder::new(version), version);
+        let headers = block(&[("streamtype", "event")]);
+        let opened = accept
+            .handle()
+            .open(headers.clone(), OpenOptions::default());
+        let mut far = opened.expect("a stream");
+        assert_eq!(far.id().value(), 2, "{version}");
+        let offer = offers.next().await.expect("a stream");
+        assert_eq!((offer.headers(), offer.id()), (&headers, far.id()));
+        assert!(offer.associated_to().is_zero() && !offer.is_unidirectional());
+        let mut near = offer.accept(&block(&[("x", "y")])).expect("a stream");
+        assert_eq!(far.reply().await.expect("a reply"), block(&[("x", "y")]));
+        // More than any window, there and back.
+        let sent = pattern(300_000);
+        let echo = tokio::spawn(async move {
+            let (mut from, mut to) = tokio::io::split(&mut near);
+            tokio::io::copy(&mut from, &mut to).await.expect("an echo");
+            to.shutdown().await.expect("an end");
+        });
+        let (mut from, mut to) = tokio::io::split(far);
+        let write = async {
+            to.write_all(&sent).await.expect("written");
+            to.shutdown().await.expect("an end");
+        };
+        let mut back = Vec::new();
+        let (_, read) = tokio::join!(write, from.read_to_end(&mut back));
+        read.expect("read");
+        assert!(back == sent, "{version}");
+        echo.await.expect("no panic");
+        drop((from, to));
+        assert_eq!(session.active_streams(), 0, "{version}");
+        assert_eq!(accept.handle().active_streams(), 0, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_tells_without_being_answered_and_a_client_takes_or_refuses_it() {
+    let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
+    let one_way = OpenOptions {
+        unidirectional: true,
+        ..OpenOptions::default()
+    };
+    let handle = accept.handle();
+    let open = || handle.open(block(&[("x", "log")]), one_way);
+    let mut far = open().expect("a stream");
+    far.send(Bytes::from_static(b"line")).await.expect("sent");
+    far.finish().expect("an end");
+    let offer = offers.next().await.expect("a stream");
+    assert!(offer.is_unidirectional());
+    let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
+    let mut got = String::new();
+    near.read_to_string(&mut got).await.expect("read");
+    assert_eq!(got, "line");
+    assert!(near.write_all(b"x").await.is_err());
+    let mut far = open().expect("a stream");
+    drop(offers.next().await.expect("a stream"));
+    let refused = Some(RstStatus::REFUSED_STREAM);
+    assert_eq!(far.failed().await.reset_status(), refused);
+    // Nobody takes any more, what waits included.
+    let mut waits = open().expect("a stream");
+    session.ping().await.expect("it has come");
+    drop(offers);
+    assert_eq!(waits.failed().await.reset_status(), refused);
+    let mut late = open().expect("a stream");
+    assert_eq!(late.failed().await.reset_status(), refused);
+}
+
+#[tokio::test]
+async fn one_stream_more_than_the_client_takes_is_opened_by_no_server() {
+    let client = client::Builder::new(Version::V31).max_concurrent_streams(2);
+    let (_session, _offers, accept) = offered(client, Version::V31);
+    let handle = accept.handle();
+    handle
+        .ping()
+        .await
+        .expect("the client's settings have come");
+    let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
+    let _held = [open().expect("a stream"), open().expect("a stream")];
+    assert!(matches!(open(), Err(Error::TooManyStreams { limit: 2 })));
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_offers_has_room_for_none() {
+    let (_session, accept) = pair();
+    let handle = accept.handle();
+    handle
+        .ping()
+        .await
+        .expect("the client's settings have come");
+    let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
+    assert!(matches!(opened, Err(Error::TooManyStreams { limit: 0 })));
+}

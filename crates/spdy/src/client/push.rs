@@ -7,7 +7,6 @@ use std::task::{Context, Poll, ready};
 use http::{HeaderMap, Response, request, response};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
-use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_http::length::LengthCheck;
 use spdy_http::push::decode_response;
@@ -17,6 +16,7 @@ use crate::body::Body;
 use crate::client::claims::{Asked, Pushed};
 use crate::entry::{Inbound, Opening, register};
 use crate::error::Error;
+use crate::incoming;
 use crate::receive_body::ReceiveBody;
 use crate::shared::Shared;
 use crate::stream_ref::StreamRef;
@@ -62,18 +62,7 @@ impl Pushes {
 
 impl Drop for Pushes {
     fn drop(&mut self) {
-        self.shared.command(|state| {
-            state.accepts = false;
-            while let Some(key) = state.incoming.pop_front() {
-                let entry = &mut state.entries[key];
-                entry.handles = 1;
-                let id = entry.id;
-                let status = RstStatus::REFUSED_STREAM;
-                state.reset(key, status, Error::ResetByUs { id, status });
-                // Nobody has waited for it, so no waker goes with it.
-                drop(state.release(key));
-            }
-        });
+        self.shared.command(incoming::refuse_all);
     }
 }
 

@@ -1,12 +1,7 @@
-//! A stream that the peer opened, before anyone answered it.
-
-use std::sync::Arc;
+//! A stream that a client opened, read as an HTTP request.
 
 use http::{Method, Request, Response};
-use spdy_frame::header_block::HeaderBlock;
-use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
-use spdy_frame::stream_id::StreamId;
 use spdy_http::length::LengthCheck;
 use spdy_http::request::{self, BadRequest};
 use spdy_http::response;
@@ -14,102 +9,13 @@ use spdy_session::config::Role;
 use tracing::Span;
 
 use crate::body::Body;
-use crate::entry::Opening;
-use crate::error::Error;
+use crate::incoming::Incoming;
 use crate::receive_body::ReceiveBody;
-use crate::sendable;
 use crate::server::push::Pusher;
 use crate::server::responder::Responder;
-use crate::shared::Shared;
-use crate::stream::Stream;
-use crate::stream_ref::StreamRef;
 use crate::trace;
 
-/// What is known of a stream when it is taken.
-pub(super) struct Taken {
-    pub(super) key: usize,
-    pub(super) id: StreamId,
-    pub(super) opening: Box<Opening>,
-    /// Its FIN came, and no DATA.
-    pub(super) ended: bool,
-}
-
-/// A stream that the peer opened and nobody answered yet. Dropped so, it is refused.
-#[derive(Debug)]
-pub struct Incoming {
-    stream: Unanswered,
-    id: StreamId,
-    opening: Box<Opening>,
-    ended: bool,
-}
-
-/// Refuses the stream, unless it was taken out.
-#[derive(Debug)]
-struct Unanswered(Option<StreamRef>);
-
-impl Unanswered {
-    fn take(mut self) -> StreamRef {
-        let Some(stream) = self.0.take() else {
-            unreachable!("a stream is taken out once")
-        };
-        stream
-    }
-}
-
-impl Drop for Unanswered {
-    fn drop(&mut self) {
-        if let Some(stream) = &self.0 {
-            stream.reset(RstStatus::REFUSED_STREAM);
-        }
-    }
-}
-
 impl Incoming {
-    pub(super) fn new(shared: &Arc<Shared>, taken: Taken) -> Self {
-        let Taken {
-            key,
-            id,
-            opening,
-            ended,
-        } = taken;
-        Self {
-            stream: Unanswered(Some(StreamRef::of_counted(shared.clone(), key))),
-            id,
-            opening,
-            ended,
-        }
-    }
-
-    /// Its headers, as they came.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderBlock {
-        &self.opening.headers
-    }
-
-    /// Its priority.
-    #[must_use]
-    pub fn priority(&self) -> Priority {
-        self.opening.priority
-    }
-
-    /// Its number.
-    #[must_use]
-    pub fn id(&self) -> StreamId {
-        self.id
-    }
-
-    /// The stream it belongs to; 0 for none.
-    #[must_use]
-    pub fn associated_to(&self) -> StreamId {
-        self.opening.associated_to
-    }
-
-    /// Whether the peer wants no answer.
-    #[must_use]
-    pub fn is_unidirectional(&self) -> bool {
-        self.opening.unidirectional
-    }
-
     /// Reads it as an HTTP request.
     ///
     /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold
@@ -124,7 +30,7 @@ impl Incoming {
             self.reject(RstStatus::PROTOCOL_ERROR);
             return Err(BadRequest::Stream { why });
         }
-        let (id, priority) = (self.id, self.priority());
+        let (id, priority) = (self.id(), self.priority());
         let stream = self.stream.take();
         let shared = &stream.shared;
         let head = request::decode(shared.version, &self.opening.headers);
@@ -195,40 +101,5 @@ impl Incoming {
         } else {
             None
         }
-    }
-
-    /// Answers with SYN_REPLY and takes the stream as it is. On a unidirectional stream nothing is
-    /// sent.
-    ///
-    /// # Errors
-    ///
-    /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
-    /// is reset.
-    pub fn accept_raw(self, headers: &HeaderBlock) -> Result<Stream, Error> {
-        let unidirectional = self.is_unidirectional();
-        let (stream, id) = (self.stream.take(), self.id);
-        if let Err(error) = sendable::check(stream.shared.version, headers) {
-            stream.reset(RstStatus::INTERNAL_ERROR);
-            return Err(error);
-        }
-        let shared = &stream.shared;
-        let now = || shared.runtime.now();
-        let followed = trace::opened_by_peer(&shared.span, Role::Server, id, now, None);
-        stream.command(|state, key| {
-            let entry = &mut state.entries[key];
-            entry.span = followed;
-            entry.answered = true;
-            match &entry.failure {
-                Some(failure) => Err(failure.clone()),
-                None if unidirectional || state.machine.reply(id, headers, false) => Ok(()),
-                None => Err(Error::SendClosed { id }),
-            }
-        })?;
-        Ok(Stream::new(stream, id))
-    }
-
-    /// RST_STREAM.
-    pub fn reject(self, status: RstStatus) {
-        self.stream.take().reset(status);
     }
 }

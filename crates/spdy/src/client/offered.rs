@@ -1,0 +1,95 @@
+//! Streams that a server opens, for protocols that are not HTTP (SPDY/3.1 §2.3: either side may open one).
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+
+use crate::error::Error;
+use crate::incoming::{self, Incoming};
+use crate::shared::Shared;
+use crate::stream::Stream;
+
+/// The streams that the server opens, in the order in which they came. Dropped, it refuses what comes later.
+#[derive(Debug)]
+pub struct Offers {
+    shared: Arc<Shared>,
+}
+
+impl Offers {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// The next stream; `None` when the session has ended.
+    pub async fn next(&mut self) -> Option<Offered> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`next`](Self::next), for hand-written futures.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Offered>> {
+        incoming::poll_next(&self.shared, cx).map(|next| next.map(Offered))
+    }
+}
+
+impl Drop for Offers {
+    fn drop(&mut self) {
+        self.shared.command(incoming::refuse_all);
+    }
+}
+
+/// A stream that the server opened and nobody took yet. Dropped so, it is refused.
+#[derive(Debug)]
+pub struct Offered(Incoming);
+
+impl Offered {
+    /// Its headers, as they came.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderBlock {
+        self.0.headers()
+    }
+
+    /// Its priority.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.0.priority()
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.0.id()
+    }
+
+    /// The stream of ours that it belongs to; 0 for none.
+    #[must_use]
+    pub fn associated_to(&self) -> StreamId {
+        self.0.associated_to()
+    }
+
+    /// Whether nothing can be said on it: the server said so, or it belongs to a stream of ours (the pushes of
+    /// node-spdy and moby/spdystream forget to say so).
+    #[must_use]
+    pub fn is_unidirectional(&self) -> bool {
+        self.0.is_unidirectional()
+    }
+
+    /// Answers with SYN_REPLY and takes the stream. On a unidirectional stream nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
+    /// is reset.
+    pub fn accept(self, headers: &HeaderBlock) -> Result<Stream, Error> {
+        self.0.accept_raw(headers)
+    }
+
+    /// RST_STREAM.
+    pub fn reject(self, status: RstStatus) {
+        self.0.reject(status);
+    }
+}
