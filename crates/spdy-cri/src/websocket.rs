@@ -12,7 +12,7 @@ use http::header::{
 };
 use http::{Request, Response, StatusCode, Uri};
 use spdy::SharedRuntime;
-use spdy::upgrade::{Limits, Refusal, UpgradeError, has_token};
+use spdy::upgrade::{self, Limits, Refusal, UpgradeError, first_token, has_token};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Error;
@@ -47,9 +47,11 @@ fn config(message_bytes: usize) -> WebSocketConfig {
 /// What the `Upgrade` header says.
 const PROTOCOL: &str = "websocket";
 
-/// Whether `request` asks for WebSocket, be it beside other protocols.
+/// Whether `request` asks for WebSocket, be it beside other protocols, and not for SPDY before it: of several
+/// the client names its favourite first (RFC 9110 §7.8). client-go names one, and asks anew for the other.
 pub(crate) fn is_asked<B>(request: &Request<B>) -> bool {
-    has_token(request.headers(), &UPGRADE, PROTOCOL)
+    let known = [PROTOCOL, upgrade::PROTOCOL];
+    first_token(request.headers(), &UPGRADE, &known) == Some(PROTOCOL)
 }
 
 /// The sub-protocols that `request` offers, the client's favourite first.

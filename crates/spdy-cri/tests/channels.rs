@@ -290,6 +290,40 @@ async fn a_websocket_is_asked_for_by_a_list_on_one_line_or_several() {
     }
 }
 
+/// The WebSocket was taken, wherever it stood.
+#[tokio::test]
+async fn of_spdy_and_websocket_the_one_that_the_client_names_first_is_spoken() {
+    let server = toy(Config::default());
+    for (lines, want) in [
+        ("Upgrade: SPDY/3.1, websocket", "spdy/3.1"),
+        (
+            "Upgrade: x\r\nUpgrade: spdy/3.1\r\nUpgrade: websocket",
+            "spdy/3.1",
+        ),
+        ("Upgrade: WebSocket, SPDY/3.1", "websocket"),
+    ] {
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+        let path = url.parse::<http::Uri>().expect("a uri");
+        let head = format!(
+            "GET {} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n{lines}\r\n\
+             X-Stream-Protocol-Version: v4.channel.k8s.io\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+             Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
+            path.path(),
+        );
+        let mut io = dial(&server);
+        io.write_all(head.as_bytes()).await.expect("written");
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(io.read_u8().await.expect("an answer"));
+        }
+        let answer = String::from_utf8(answer).expect("text").to_lowercase();
+        assert!(answer.starts_with("http/1.1 101 "), "{lines}: {answer}");
+        let upgrade = format!("\r\nupgrade: {want}\r\n");
+        assert!(answer.contains(&upgrade), "{lines}: {answer}");
+    }
+}
+
 /// The API server: its URL is good for as many requests as one likes, each with a token of its own.
 fn front(server: &StreamingServer<Toy>) -> DuplexStream {
     let (near, far) = tokio::io::duplex(64 * 1024);

@@ -88,7 +88,7 @@ pub use channel::Channel;
 pub use close_last::CloseLast;
 pub use connect::connect;
 pub use error::UpgradeError;
-pub use head::has_token;
+pub use head::{first_token, has_token};
 pub use offer::{Accepted, Offer, Refusal, negotiate, read_offer};
 pub use rewound::Rewound;
 

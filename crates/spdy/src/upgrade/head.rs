@@ -113,6 +113,20 @@ pub fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
+/// The first member of the header `name`, a list over all its lines, that is one of `tokens`, in whatever case: of
+/// an `Upgrade` what the client would have most (RFC 9110 §7.8 lists the favourite first).
+#[must_use]
+pub fn first_token<'a>(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    tokens: &[&'a str],
+) -> Option<&'a str> {
+    members(headers, name).find_map(|member| {
+        let mut known = tokens.iter().copied();
+        known.find(|token| member.eq_ignore_ascii_case(token))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,5 +159,9 @@ mod tests {
         assert!(has_token(&headers, &name, "Upgrade"));
         assert!(has_token(&headers, &name, "close"));
         assert!(!has_token(&headers, &name, "up"));
+        let first = |tokens: &[&'static str]| first_token(&headers, &name, tokens);
+        assert_eq!(first(&["close", "upgrade"]), Some("upgrade"));
+        assert_eq!(first(&["close", "up"]), Some("close"));
+        assert_eq!(first(&["up"]), None);
     }
 }
