@@ -7,11 +7,17 @@ mod virtual_world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Request, StatusCode};
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits, Refusal, Rewound, UpgradeError, Upgraded};
-use spdy::{Error, HeaderBlock, RstStatus, SharedRuntime, client, server};
+use spdy::{
+    Compression, Error, Frame, HeaderBlock, Instant, Priority, RstStatus, SharedRuntime, StreamId,
+    Version, client, server,
+};
+use spdy_frame::compress::Deflater;
+use spdy_frame::frame::{RstStream, SynStream};
+use spdy_session::session::Session as Machine;
 use support::{pattern, pipe, runtime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use virtual_world::{VirtualTime, World, wire};
@@ -617,4 +623,42 @@ async fn a_server_says_nothing_before_the_clients_first_frame() {
     assert_eq!(echo, [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1]);
     drop((near, accept));
     running.await.expect("no panic").expect("an orderly end");
+}
+
+/// `kubectl port-forward` resets a stream for each connection that it closes: the session outlives as many as are
+/// allowed, and not one more.
+#[test]
+fn one_reset_more_than_the_limit_in_ten_seconds_ends_the_session() {
+    let mut builder = upgrade::server_builder();
+    let mut session = Machine::new(builder.config_mut().clone(), Instant::ZERO);
+    let mut deflater = Deflater::new(Version::V31, Compression::Zlib(0));
+    let headers = HeaderBlock::from_iter([("streamtype", "data")]);
+    let mut open_and_reset = |number: u32| {
+        let stream_id = StreamId::new(2 * number + 1);
+        let (mut block, mut wire) = (BytesMut::new(), BytesMut::new());
+        deflater.deflate(&headers, &mut block);
+        let syn = Frame::SynStream(SynStream {
+            stream_id,
+            associated_to: StreamId::ZERO,
+            priority: Priority::HIGHEST,
+            unidirectional: false,
+            fin: false,
+            block: block.freeze(),
+        });
+        let status = RstStatus::CANCEL;
+        let reset = Frame::RstStream(RstStream { stream_id, status });
+        syn.encode(Version::V31, &mut wire);
+        reset.encode(Version::V31, &mut wire);
+        session.handle_input(Instant::ZERO, &wire);
+        while session.poll_event().is_some() {}
+        session.is_closing()
+    };
+    for number in 0..upgrade::MAX_RESETS {
+        assert!(!open_and_reset(number), "after {} resets", number + 1);
+    }
+    assert!(open_and_reset(upgrade::MAX_RESETS));
+    assert_eq!(
+        session.stats().limits.to_string(),
+        "flood_spoiled_streams 1"
+    );
 }
