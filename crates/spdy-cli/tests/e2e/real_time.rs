@@ -188,6 +188,8 @@ fn virtual_time_is_near_the_kernels_own() {
             "small",
             "--runs",
             "1",
+            "--lossy-runs",
+            "4",
             "--json",
             "-q",
         ];
@@ -200,8 +202,10 @@ fn virtual_time_is_near_the_kernels_own() {
         assert_eq!(summary["pairs_that_agree"], pairs, "{found}");
         let errors = &summary["loss_free"];
         let (cells, mean) = (errors["cells"].as_u64(), errors["mean"].as_f64());
-        // Eight were asked for: one or two may have met nothing but late moments.
-        if cells >= Some(6) && mean.is_some_and(|mean| mean <= 0.01) {
+        let lossy = summary["lossy"]["mean"].as_f64();
+        // Eight were asked for, and two with loss: one or two may have met nothing but late moments.
+        let loss_free = cells >= Some(6) && mean.is_some_and(|mean| mean <= 0.01);
+        if loss_free && lossy.is_some_and(|mean| mean <= 0.08) {
             return;
         }
         said.push(summary.clone());

@@ -107,14 +107,14 @@ pub fn loss_free() -> Vec<Cell> {
     cells
 }
 
-/// The 54 single downloads with 1 and 2 % loss each way.
+/// The 72 single downloads with 1 and 2 % loss each way: 1 to 10 Mbps, 20 to 200 ms, 10 kB to 1 MB.
 #[must_use]
 pub fn lossy() -> Vec<Cell> {
-    let mut cells = Vec::with_capacity(54);
+    let mut cells = Vec::with_capacity(72);
     for loss_permille in [10, 20] {
         for bps in [MBPS, 2 * MBPS, 10 * MBPS] {
             for rtt_ms in [20, 100, 200] {
-                for bytes in [10_000, 100_000, 300_000] {
+                for bytes in [10_000, 100_000, 300_000, 1_000_000] {
                     cells.push(Cell::single(bps, rtt_ms, loss_permille, bytes));
                 }
             }
@@ -148,16 +148,19 @@ pub fn pairs() -> Vec<Cell> {
     cells
 }
 
-/// A handful that takes some seconds: eight single downloads, and a pair.
+/// A handful that takes some seconds: eight single downloads without loss, two with it, and a pair.
 #[must_use]
 pub fn small() -> Vec<Cell> {
-    let mut cells = Vec::with_capacity(10);
+    let mut cells = Vec::with_capacity(12);
     for bps in [MBPS, 10 * MBPS] {
         for rtt_ms in [50, 200] {
             for bytes in [10_000, 100_000] {
                 cells.push(Cell::single(bps, rtt_ms, 0, bytes));
             }
         }
+    }
+    for loss_permille in [10, 20] {
+        cells.push(Cell::single(2 * MBPS, 50, loss_permille, 100_000));
     }
     for manner in [Manner::Six, Manner::One] {
         cells.push(Cell {
@@ -179,8 +182,8 @@ mod tests {
     #[test]
     fn the_sets_are_as_large_as_they_say() {
         assert_eq!(loss_free().len(), 150);
-        assert_eq!(lossy().len(), 54);
+        assert_eq!(lossy().len(), 72);
         assert_eq!(pairs().len(), 32);
-        assert_eq!(small().len(), 10);
+        assert_eq!(small().len(), 12);
     }
 }

@@ -74,11 +74,11 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Cells {
-    /// Ten, some seconds
+    /// Twelve, some seconds
     Small,
     /// 150 single downloads without loss: 250 kbps to 10 Mbps, 10 to 500 ms, 1 kB to 1 MB
     LossFree,
-    /// 54 single downloads with 1 and 2 % loss
+    /// 72 single downloads with 1 and 2 % loss: 1 to 10 Mbps, 20 to 200 ms, 10 kB to 1 MB
     Lossy,
     /// 16 pairs of six connections and one, half of them with loss
     Pairs,
