@@ -445,6 +445,19 @@ fn reordering_is_no_loss_once_it_was_seen() {
     assert!(today.retransmits < 10, "of 691 segments: {today:?}");
 }
 
+/// The timer goes off while the first segment is still on its way. The head's copy was sent after everything else, and the
+/// acknowledgement of its original, taken for the copy's, would tell that everything else is lost.
+#[test]
+fn after_a_needless_timeout_nothing_is_sent_again_but_the_head() {
+    let slow = PathConfig::new(25_000, 25_000, 20 * MS);
+    let (world, _) = download(&slow, TcpConfig::today(), 12_000, |_, _, _| false);
+    let stats = world.server.stats();
+    assert!(stats.timeouts >= 1 && stats.undos >= 1, "{stats:?}");
+    assert_eq!(stats.losses_detected, 0, "{stats:?}");
+    let copies = stats.timeouts + stats.loss_probes;
+    assert!(stats.retransmits <= copies, "{stats:?}");
+}
+
 #[test]
 fn without_sack_a_loss_is_found_by_three_duplicates() {
     let tcp = TcpConfig {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::config::LossDetection;
+use super::scoreboard::Sent;
 use super::sender::{DUPLICATE_THRESHOLD, Fin, Phase, Sender};
 use super::tlp::ProbeEvidence;
 use crate::segment::Segment;
@@ -137,7 +138,9 @@ impl Sender {
             }
             if !sent.sacked {
                 news.delivered += 1;
-                self.rack.on_delivered(now, &sent, min_rtt);
+                if !is_originals(&sent, news.echo_ms) {
+                    self.rack.on_delivered(now, &sent, min_rtt);
+                }
             }
         }
         news.sets_timer = acked > 0;
@@ -220,6 +223,12 @@ impl Sender {
             self.cwnd.avoid(every, acked);
         }
     }
+}
+
+/// Whether `sent` was sent again for nothing: the acknowledgement echoes a time before that, so it is the original's.
+/// Taken for the copy's, it would make RACK think everything lost that was sent with the original.
+fn is_originals(sent: &Sent, echo_ms: Option<u64>) -> bool {
+    sent.ever_resent && echo_ms.is_some_and(|echo| echo < clock_ms(sent.sent_at))
 }
 
 /// The clock that segments show the peer: milliseconds, never zero.
