@@ -253,11 +253,14 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
     }
 }
 
-/// Half of all packets lost: the client gives a connection up, and no word of it reaches the server, which stays.
+/// Half of all packets lost: the client gives a connection up, and no word of it reaches the server, which stays. With other
+/// seeds it is the server that gives up, in the middle of an answer; the client, without keepalive, waits on, and its
+/// load rightly did not end.
 #[test]
 fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     let hard = RaceNetwork::parse("rate=10mbit,rtt=50ms,loss=50%").unwrap();
     let mut race = Race::new(vec![builtin::portal()], vec![hard]);
+    race.seed = 2;
     race.protocols = vec![RaceProtocol::Http];
     for load in race.run(|_| ()) {
         let stalled = load.failures.iter().any(|why| why.contains("did not end"));
