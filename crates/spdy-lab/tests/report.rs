@@ -230,3 +230,26 @@ fn names_of_networks_stand_side_by_side() {
     let svg = &over.expect("a figure").svg;
     assert!(svg.contains(">dsl<") && svg.contains(">cable<"), "{svg}");
 }
+
+#[test]
+fn what_a_level_without_effect_would_say_again_is_counted_once() {
+    let (runner, rows) = loaded(
+        "name = 'again'\npages = ['portal']\nprotocols = ['http', 'https', 'spdy']\n[factors]\nnetwork = ['dsl', 'cable']\ncompression = ['masked', 0]\n",
+    );
+    let page = render(&contents(&runner), &rows, &[]);
+    // Four of the twelve: HTTP's and HTTPS's without compression.
+    assert!(
+        page.contains("<p>4 cells differ from others in levels"),
+        "no word of it"
+    );
+    let counted = |protocol: &str, count: usize| {
+        let row = format!("\">{protocol}</td><td>{count}</td>");
+        assert!(page.contains(&row), "{protocol} {count}");
+    };
+    counted("http", 2);
+    counted("https", 2);
+    counted("spdy", 4);
+    assert!(page.contains("https against http: faster in 0 of 2"));
+    let (runner, rows) = loaded(&PLAN.replace("runs = 3", "runs = 1"));
+    assert!(!render(&contents(&runner), &rows, &[]).contains("differ from others in levels"));
+}

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
@@ -143,6 +144,11 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     }
     let shards = NonZeroU32::new(args.shard).expect("clap lets none below 1 through");
     let hosts = Hosts::of(args.fold, shards).map_err(Usage)?;
+    let options = args.choices.options()?;
+    if hosts == Hosts::Folded && options.accelerator != Accelerator::Off {
+        let what = "--fold and --accelerator: both have what is of other hosts below /.spdy/1/ of the page's own";
+        return Err(Usage(what.to_owned()).into());
+    }
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);
     Ok(Race {
@@ -152,7 +158,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         runs: args.runs,
         seed: args.seed,
         hosts,
-        options: args.choices.options()?,
+        options,
         threads: args.choices.threads(),
     })
 }

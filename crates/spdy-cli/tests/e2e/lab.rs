@@ -207,10 +207,13 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
     holder.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
     until("the last is loaded", || !loads(&child));
     interrupt(&child);
+    // Before that it said what has no effect.
     let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-    let mut line = String::new();
-    stderr.read_line(&mut line).expect("text");
-    assert!(line.contains("stopping"), "{line}");
+    let mut said = String::new();
+    while !said.contains("stopping") {
+        let read = stderr.read_line(&mut said).expect("text");
+        assert!(read > 0, "it ended: {said}");
+    }
     interrupt(&child);
     let status = ended(&mut child);
     assert_eq!(status.code(), Some(130), "{status}");
@@ -369,6 +372,22 @@ fn a_cell_keeps_its_key_and_its_seeds_when_the_plan_gets_more_levels_and_protoco
         6,
         "one for each combination of the other levels"
     );
+}
+
+#[test]
+fn levels_that_change_nothing_are_told_where_they_do_not() {
+    let lab = Lab::new(
+        "name = 'a'\npages = ['portal']\nprotocols = ['http', 'spdy', 'h2']\n[factors]\nnetwork = 'dsl'\ncompression = ['masked', 0]\n",
+    );
+    let cells = ended_with(0, &mut lab.command(&["cells", "small.toml"]));
+    assert_eq!(text(&cells.stdout).lines().count(), 6, "all are there");
+    let said = text(&cells.stderr);
+    for line in [
+        "compression has no effect on 4 of 6 cells (http, h2): it is how SPDY compresses heads",
+        "2 cells are others over again but for their seeds",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
 }
 
 #[test]

@@ -31,23 +31,36 @@ impl Conditions {
     ///
     /// Levels that do not go together, as a rate and a rate for one direction.
     pub fn of(cell: &Cell<'_>) -> Result<Self, PlanError> {
-        let conflict = |what: String| PlanError::Cell {
+        Self::of_levels(cell.levels()).map_err(|what| PlanError::Cell {
             key: cell.key(),
             what,
-        };
+        })
+    }
+
+    /// The conditions that `levels` come to, which are in the order of their factors.
+    ///
+    /// # Errors
+    ///
+    /// What does not go together.
+    pub(crate) fn of_levels(levels: &[(Factor, &str)]) -> Result<Self, String> {
         let mut options = Options::default();
         // A preset is the ground that the other choices stand on, and comes before them in their order.
-        for (factor, level) in cell.levels() {
-            factor.choose(level, &mut options).map_err(conflict)?;
+        for (factor, level) in levels {
+            factor.choose(level, &mut options)?;
         }
-        if options.accelerator != Accelerator::Off && options.cache != Cache::Cold {
+        let is_accelerated = options.accelerator != Accelerator::Off;
+        if is_accelerated && options.cache != Cache::Cold {
             let what = "accelerator and cache: what a browser keeps of rewritten answers is not modelled; give one of them";
-            return Err(conflict(what.to_owned()));
+            return Err(what.to_owned());
         }
-        let shards = level(cell, Factor::Shard).and_then(factor::shards);
-        let fold = level(cell, Factor::Fold) == Some("yes");
-        let hosts = Hosts::of(fold, shards.unwrap_or(NonZeroU32::MIN)).map_err(conflict)?;
-        let profile = profile(cell).map_err(conflict)?;
+        let shards = level(levels, Factor::Shard).and_then(factor::shards);
+        let fold = level(levels, Factor::Fold) == Some("yes");
+        let hosts = Hosts::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
+        if is_accelerated && hosts == Hosts::Folded {
+            let what = "accelerator and fold: both have what is of other hosts below /.spdy/1/ of the page's own; give one of them";
+            return Err(what.to_owned());
+        }
+        let profile = profile(levels)?;
         let network = RaceNetwork {
             name: profile.settings(),
             profile,
@@ -73,17 +86,17 @@ impl Conditions {
     }
 }
 
-fn level<'a>(cell: &Cell<'a>, wanted: Factor) -> Option<&'a str> {
-    let found = cell.levels().iter().find(|(factor, _)| *factor == wanted);
+fn level<'a>(levels: &[(Factor, &'a str)], wanted: Factor) -> Option<&'a str> {
+    let found = levels.iter().find(|(factor, _)| *factor == wanted);
     found.map(|(_, level)| *level)
 }
 
-fn profile(cell: &Cell<'_>) -> Result<Profile, String> {
-    let mut parts: Vec<String> = level(cell, Factor::Network)
+fn profile(levels: &[(Factor, &str)]) -> Result<Profile, String> {
+    let mut parts: Vec<String> = level(levels, Factor::Network)
         .into_iter()
         .map(str::to_owned)
         .collect();
-    for (factor, level) in cell.levels() {
+    for (factor, level) in levels {
         if let Some(setting) = factor.setting() {
             parts.push(format!("{setting}={level}"));
         }
@@ -92,10 +105,10 @@ fn profile(cell: &Cell<'_>) -> Result<Profile, String> {
         let profile = parts.join(",").parse::<Profile>();
         profile.map_err(|error| error.to_string())
     };
-    let Some(delay) = level(cell, Factor::Delay) else {
+    let Some(delay) = level(levels, Factor::Delay) else {
         return read(&parts);
     };
-    if level(cell, Factor::Rtt).is_some() {
+    if level(levels, Factor::Rtt).is_some() {
         return Err("delay makes the round trip: give it, or rtt".to_owned());
     }
     // Read once as if the delay were the round trip, to learn both and how often a packet passes.

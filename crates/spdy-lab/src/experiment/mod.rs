@@ -3,7 +3,7 @@
 //! ```text
 //! EXPERIMENT.toml ─ read.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
 //!                                │                    │                                  │
-//!                             its hash         its key, its seeds                        ▼
+//!                             its hash         its key, its seeds ─ effect.rs            ▼
 //!                                                                     runner.rs: the loads of a cell
 //! ```
 //!
@@ -12,6 +12,7 @@
 
 pub mod cell;
 pub mod conditions;
+pub mod effect;
 pub mod error;
 pub mod factor;
 pub mod plan;

@@ -45,6 +45,7 @@ struct Listed {
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let experiment = Experiment::open(&args.experiment)?;
+    experiment.tell_idle(printer);
     let plan = experiment.plan.clone();
     let there = match &args.store {
         Some(location) => {

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
+use spdy_lab::experiment::effect::{self, Idle};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
 use spdy_lab::experiment::shipped;
@@ -38,6 +39,28 @@ impl Experiment {
         };
         let plan = Plan::parse(&text).with_context(|| format!("{name} is no experiment"))?;
         Ok(Self { plan, folder })
+    }
+
+    /// Says which factors have no effect where, for whoever may take their levels for evidence.
+    pub(super) fn tell_idle(&self, printer: &Printer) {
+        for Idle {
+            factor,
+            protocols,
+            cells,
+            why,
+        } in effect::idle(&self.plan)
+        {
+            let names: Vec<_> = protocols.iter().map(|protocol| protocol.name()).collect();
+            let (names, all) = (names.join(", "), self.plan.len());
+            printer.note(format_args!(
+                "{WARN}{factor}{WARN:#} has no effect on {cells} of {all} cells ({names}): {why}"
+            ));
+        }
+        if let repeats @ 1.. = effect::repeats(&self.plan) {
+            printer.note(format_args!(
+                "{repeats} cells are others over again but for their seeds; a report counts what they say once"
+            ));
+        }
     }
 
     /// A plan that a store keeps, whose paths start in `folder`, and stay there: a store may be somebody else's, and is

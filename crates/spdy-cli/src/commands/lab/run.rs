@@ -54,6 +54,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     // Heard from the start: a page may take long to open.
     let stop = stop_at_signal(printer)?;
     let experiment = Experiment::open(&args.experiment)?;
+    experiment.tell_idle(printer);
     let by_name = || Location::File(format!("{}.db", experiment.plan.name()).into());
     let location = args.store.clone().unwrap_or_else(by_name);
     let runner = experiment.into_runner(printer)?;

@@ -1,8 +1,9 @@
 //! The cells of a store as drawings want them: by trial, by page, along factors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::experiment::cell::levels_of;
+use crate::experiment::effect::Repeats;
 use crate::stats::{Bootstrap, LEAST_RUNS, Modes, median};
 use crate::store::row::Row;
 use crate::store::value::Value;
@@ -15,6 +16,8 @@ const PROTOCOL: &str = "protocol";
 pub(super) struct Cell {
     pub(super) key: String,
     pub(super) protocol: String,
+    /// The first cell that had the same effect, by a number: another one's if its own levels change nothing.
+    pub(super) first: usize,
     pub(super) load: Time,
     pub(super) dom_content_loaded: Option<Time>,
     pub(super) time_on_wire: Option<Time>,
@@ -101,9 +104,16 @@ pub(super) struct Trial {
     pub(super) levels: Vec<(String, String)>,
     /// A cell for each protocol that ran.
     pub(super) cells: Vec<Cell>,
+    /// Protocols whose cell repeats that of an earlier trial, and so does the one of the first protocol: no evidence of its own.
+    repeated: Vec<String>,
 }
 
 impl Trial {
+    /// Whether it tells of `protocol` what no earlier trial does.
+    pub(super) fn is_new(&self, protocol: &str) -> bool {
+        !self.repeated.iter().any(|repeated| repeated == protocol)
+    }
+
     pub(super) fn cell(&self, protocol: &str) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.protocol == protocol)
     }
@@ -152,6 +162,7 @@ impl Data {
     pub(super) fn of(rows: &[Row]) -> Self {
         let mut trials: Vec<Trial> = Vec::new();
         let mut place = BTreeMap::<String, usize>::new();
+        let mut repeats = Repeats::default();
         for rows in rows.chunk_by(|a, b| a.value("cell") == b.value("cell")) {
             let key = rows[0].value("cell").as_str().unwrap_or_default();
             let levels = levels_of(key);
@@ -159,9 +170,10 @@ impl Data {
                 let found = levels.iter().find(|(other, _)| other == name);
                 found.map(|(_, level)| level.clone()).unwrap_or_default()
             };
-            let Some(cell) = cell(key, level(PROTOCOL), rows) else {
+            let Some(mut cell) = cell(key, level(PROTOCOL), rows) else {
                 continue;
             };
+            cell.first = repeats.first(key);
             let of_factors = |(name, _): &(String, String)| name != PAGE && name != PROTOCOL;
             let page = level(PAGE);
             let levels: Vec<_> = levels.into_iter().filter(of_factors).collect();
@@ -173,6 +185,7 @@ impl Data {
                     page,
                     levels,
                     cells: Vec::new(),
+                    repeated: Vec::new(),
                 });
             }
             trials[at].cells.push(cell);
@@ -200,6 +213,7 @@ impl Data {
                 _ => factors.push(factor(name, levels)),
             }
         }
+        find_repeated(&mut trials, protocols.first().map_or("", |first| first));
         Self {
             trials,
             protocols,
@@ -207,6 +221,21 @@ impl Data {
             factors,
             constant,
         }
+    }
+
+    /// Cells that are others over again, but for their seeds.
+    pub(super) fn repeats(&self) -> usize {
+        let cells = || self.trials.iter().flat_map(|trial| &trial.cells);
+        cells().count()
+            - cells()
+                .map(|cell| cell.first)
+                .collect::<BTreeSet<_>>()
+                .len()
+    }
+
+    /// Trials that tell of `protocol` what no earlier one does.
+    pub(super) fn new_of<'a>(&'a self, protocol: &'a str) -> impl Iterator<Item = &'a Trial> {
+        self.trials.iter().filter(|trial| trial.is_new(protocol))
     }
 
     /// Factors that are drawn along an axis.
@@ -242,6 +271,17 @@ impl Data {
     }
 }
 
+/// Says of each of `trials` which of its protocols tell no more than an earlier one does.
+fn find_repeated(trials: &mut [Trial], reference: &str) {
+    let mut seen = BTreeSet::new();
+    for trial in trials {
+        let against = trial.cell(reference).map(|cell| cell.first);
+        let told = |cell: &&Cell| !seen.insert((against, cell.first));
+        let repeated = trial.cells.iter().filter(told);
+        trial.repeated = repeated.map(|cell| cell.protocol.clone()).collect();
+    }
+}
+
 fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
     let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
         let values: Option<Vec<f64>> = rows.iter().map(of).collect();
@@ -268,6 +308,7 @@ fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
     Some(Cell {
         key: key.to_owned(),
         protocol,
+        first: 0,
         load: Time::of(&loads)?,
         dom_content_loaded: Time::of(&times("dom_content_loaded_ms")),
         time_on_wire: Time::of(&times("time_on_wire_ms")),

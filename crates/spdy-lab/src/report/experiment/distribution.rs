@@ -26,7 +26,7 @@ pub(super) fn times(data: &Data) -> Figure {
     figure.legend_of(&data.protocols);
     for page in &data.pages {
         let of = |protocol: &str| {
-            let trials = data.trials.iter().filter(|trial| trial.page == *page);
+            let trials = data.new_of(protocol).filter(|trial| trial.page == *page);
             let cells = trials.filter_map(|trial| trial.cell(protocol));
             cells.map(|cell| cell.load.ms).collect()
         };
@@ -52,7 +52,7 @@ pub(super) fn ratios(data: &Data) -> Figure {
     for (page, name) in all.into_iter().chain(each) {
         let of = |protocol: &str| {
             let is_of = |of: &&super::data::Trial| page.is_none_or(|page| of.page == *page);
-            let trials = data.trials.iter().filter(is_of);
+            let trials = data.new_of(protocol).filter(is_of);
             trials
                 .filter_map(|trial| trial.ratio(protocol, data.reference()))
                 .collect()

@@ -84,8 +84,7 @@ impl Scale {
 fn panel(data: &Data, protocol: &str, scale: &Scale) -> Panel {
     let reference = data.reference();
     let dots: Vec<_> = data
-        .trials
-        .iter()
+        .new_of(protocol)
         .filter_map(|trial| Some((trial, trial.cell(reference)?, trial.cell(protocol)?)))
         .filter(|(_, a, b)| a.load.ms > 0.0 && b.load.ms > 0.0)
         .collect();

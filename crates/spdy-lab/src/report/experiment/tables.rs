@@ -28,8 +28,7 @@ pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
     for page in &data.pages {
         for (number, protocol) in data.protocols.iter().enumerate() {
             let trials: Vec<&Trial> = data
-                .trials
-                .iter()
+                .new_of(protocol)
                 .filter(|trial| trial.page == *page)
                 .collect();
             let ratios = |of: &dyn Fn(&Cell) -> Option<f64>| -> Vec<f64> {
@@ -60,7 +59,16 @@ pub(super) fn ratios(out: &mut String, data: &Data) -> fmt::Result {
             )?;
         }
     }
-    close(out)
+    close(out)?;
+    match data.repeats() {
+        0 => Ok(()),
+        count => write!(
+            out,
+            "<p>{} cells differ from others in levels that have no effect on their protocol, and in their seeds. What two cells of such \
+             levels say of each other is counted once, here, in the dots and in the distributions.</p>",
+            Count(count as u64)
+        ),
+    }
 }
 
 /// For each page and protocol: medians over all trials of what crossed the wire.
