@@ -2,7 +2,7 @@
 //!
 //! Semantics are those of HTTP/1.1; only the writing changes. [`request`] and [`response`] turn the
 //! heads of the `http` crate into header blocks and back, [`names`] knows which headers travel,
-//! [`push`] what a pushed stream is for, [`trailers`] what comes behind a head, [`length`] checks
+//! [`push`] what a pushed stream is for, [`trailers`] what comes behind a head, [`urgency`] what an answer deserves, [`length`] checks
 //! content-length, and [`http1_text`] says how long a head would have been in HTTP/1.1. No stream, no
 //! session, no I/O: those are the crates `spdy` and `spdy-session`.
 
@@ -15,3 +15,4 @@ pub mod push;
 pub mod request;
 pub mod response;
 pub mod trailers;
+pub mod urgency;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use spdy_clock::Instant;
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 
@@ -122,6 +123,23 @@ impl Session {
         self.schedule(id);
         self.note_waiting();
         true
+    }
+
+    /// From now on the stream's DATA goes among that of `priority`: for an owner that knows better than a peer
+    /// that ranks nothing.
+    pub fn prioritise(&mut self, id: StreamId, priority: Priority) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        let queued = stream.queued == Queued::Data;
+        if queued {
+            self.outbound.forget(stream);
+            stream.queued = Queued::No;
+        }
+        stream.priority = priority;
+        if queued {
+            self.schedule(id);
+        }
     }
 
     /// HEADERS, after all that was queued before; `false` if the stream can no longer send, or

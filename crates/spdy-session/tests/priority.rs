@@ -109,3 +109,16 @@ fn data_frames_are_as_large_as_configured_and_one_frame_takes_many_pieces() {
     server.session.send_data(id(1), bytes(0), true);
     assert_eq!(server.wrote(), ["DATA 1 4096", "DATA 1 904 fin"]);
 }
+
+#[test]
+fn an_owner_may_rank_what_the_peer_did_not_before_it_is_queued_and_after() {
+    let mut server = serving(0, &[0, 0, 0]);
+    server.session.prioritise(id(1), Priority::new(4));
+    for stream in [1, 3, 5] {
+        let data = bytes(40_000);
+        assert!(server.session.send_data(id(stream), data, true));
+    }
+    assert_eq!(turns(&mut server, 2), [3, 5]);
+    server.session.prioritise(id(3), Priority::new(2));
+    assert_eq!(turns(&mut server, 10), [5, 5, 3, 3, 1, 1, 1]);
+}

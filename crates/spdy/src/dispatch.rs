@@ -5,6 +5,7 @@ use std::task::Waker;
 
 use bytes::Bytes;
 use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
@@ -105,6 +106,7 @@ impl State {
         fin: bool,
         woken: &mut Vec<Waker>,
     ) {
+        self.peer_ranks |= opening.priority != Priority::HIGHEST;
         if !self.accepts {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;

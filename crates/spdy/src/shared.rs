@@ -93,6 +93,7 @@ impl Shared {
             incoming: VecDeque::new(),
             incoming_waker: None,
             accepts: choices.accepts,
+            peer_ranks: false,
             claims: choices.claims.map(Claims::new),
             driver: None,
             owners: 0,
@@ -248,6 +249,8 @@ pub(crate) struct State {
     pub(crate) incoming: VecDeque<usize>,
     pub(crate) incoming_waker: Option<Waker>,
     pub(crate) accepts: bool,
+    /// The peer opened a stream that was less urgent than others may be: it ranks them.
+    pub(crate) peer_ranks: bool,
     /// Pushes that wait for requests.
     pub(crate) claims: Option<Claims>,
     /// The driver's waker while it sleeps.

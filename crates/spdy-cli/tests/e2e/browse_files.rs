@@ -100,7 +100,10 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
         "{down} down: {cell}"
     );
     let taken = counted("down", "queue_drops") + counted("down", "lost");
-    assert!(there("frame.interface_name == \"taken\"") >= taken, "{cell}");
+    assert!(
+        there("frame.interface_name == \"taken\"") >= taken,
+        "{cell}"
+    );
     // Our own reader opens the connections too, and finds no SPDY in them.
     let inspected = ended_with(1, spdy(&["inspect"]).arg(&capture));
     let said = String::from_utf8_lossy(&inspected.stderr);

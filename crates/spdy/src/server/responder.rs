@@ -13,7 +13,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 #[cfg(doc)]
 use spdy_http::push::PushForm;
-use spdy_http::{push, response};
+use spdy_http::{push, response, urgency};
 
 use tracing::Span;
 
@@ -106,7 +106,8 @@ impl Responder {
     /// Sends `response`; done when its last byte was handed to the session.
     ///
     /// Hop-by-hop headers are left out and a content-length is added where the body's length is known.
-    /// To HEAD, and with 204 and 304, no body is sent. A request whose DATA was not as long as its
+    /// To HEAD, and with 204 and 304, no body is sent. While all that the client asked for has the highest
+    /// priority, answers go by their content-type: pages, style sheets, scripts, and pictures last. A request whose DATA was not as long as its
     /// content-length is answered with 400 instead.
     ///
     /// # Errors
@@ -184,8 +185,13 @@ impl Responder {
                 return Err(failure.clone());
             }
             entry.answered = true;
-            let mut fin = first.is_empty() && body.is_end_stream();
             let bad_length = entry.mismatch.is_some();
+            // OkHttp and moby say 0 of everything: then what it is decides (choice).
+            if matches!(kind, Kind::Reply { .. }) && !state.peer_ranks {
+                let urgency = urgency::by_content_type(&head.headers);
+                state.machine.prioritise(id, urgency);
+            }
+            let mut fin = first.is_empty() && body.is_end_stream();
             let sent = match kind {
                 Kind::Reply { .. } if bad_length => {
                     fin = true;
