@@ -48,6 +48,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
             compression_window_bits: options.spdy_window_bits,
             max_frame_bytes: options.data_frame_bytes,
             frame_timeout: PATIENCE,
+            write_timeout: None,
             // As measured so far: 16 bytes a request are seen where a link carries 375 kbit/s up.
             window_by_stream: false,
             pushes: pushes(options.push),

@@ -47,6 +47,9 @@ pub struct ClientOptions {
     pub max_frame_bytes: u32,
     /// How long a SPDY control frame may stay unfinished.
     pub frame_timeout: Duration,
+    /// How long what is to be sent over SPDY may wait without a kilobyte of it being taken
+    /// ([`Config::write_timeout`](spdy::Config::write_timeout)); `None` for ever.
+    pub write_timeout: Option<Duration>,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
     /// What is secret in them.
@@ -84,6 +87,7 @@ impl Default for ClientOptions {
             max_head_bytes: 64 * 1024,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
             frame_timeout: Duration::from_secs(30),
+            write_timeout: Some(Duration::from_secs(60)),
             compression: Compression::Masked,
             secrets: Secrets::default(),
             compression_window_bits: None,

@@ -51,6 +51,7 @@ impl SpdyClient {
         config.compression_window_bits = options.compression_window_bits;
         config.keepalive_interval = options.keepalive;
         config.frame_timeout = Some(options.frame_timeout);
+        config.write_timeout = options.write_timeout;
         limit_heads(config, options.max_head_bytes);
         config.block_limits.fold_names = options.fold_names;
         if !options.window_by_stream {

@@ -171,8 +171,9 @@ pub struct Config {
     /// DATA may wait for this long without one byte of it leaving, for want of credit or of
     /// [`poll_transmit`](crate::session::Session::poll_transmit) being asked (slow read). It is the
     /// session's end where nothing leaves at all; a stream whose own window stays closed is reset
-    /// alone. Fewer than `small_data_bytes` are no progress. Default 60 s for a server, `None` for a
-    /// client.
+    /// alone. Fewer than `small_data_bytes` are no progress. How long all of it takes does not matter, nor
+    /// that a stream is quiet which has nothing to send. Default 60 s. Where a reader may rest for as long as
+    /// it likes (raw streams to a terminal or a forwarded port) it wants more, or `None`.
     pub write_timeout: Option<Duration>,
     /// A session without open streams ends in order after this long. Default 180 s for a server,
     /// `None` for a client, whose pool decides.
@@ -257,7 +258,7 @@ impl Config {
             keepalive_interval: None,
             keepalive_timeout: Duration::from_secs(10),
             frame_timeout: Some(Duration::from_secs(30)),
-            write_timeout: server.then_some(Duration::from_secs(60)),
+            write_timeout: Some(Duration::from_secs(60)),
             idle_timeout: server.then_some(Duration::from_secs(180)),
             silence_timeout: None,
             discard_timeout: server.then_some(Duration::from_secs(60)),

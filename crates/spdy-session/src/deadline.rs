@@ -7,6 +7,7 @@ use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
 
 use crate::error::SessionError;
+use crate::event::ResetCause;
 use crate::limit::Limit;
 use crate::session::Session;
 use crate::stream::State;
@@ -229,21 +230,28 @@ impl Session {
             let Some(stream) = self.streams.get(id) else {
                 continue;
             };
-            let starved = stream
-                .starved
-                .zip(self.config.write_timeout)
-                .map(|((since, _), limit)| (since + limit, Limit::StreamWriteTimeout));
+            let starved =
+                stream
+                    .starved
+                    .zip(self.config.write_timeout)
+                    .map(|((since, _), waited)| {
+                        let cause = ResetCause::Stalled { waited };
+                        (since + waited, Limit::StreamWriteTimeout, cause)
+                    });
             let discarded = stream
                 .discarded
                 .filter(|_| stream.state == State::HalfClosedLocal)
                 .zip(self.config.discard_timeout)
-                .map(|(discarded, limit)| (discarded.since + limit, Limit::DiscardTimeout));
+                .map(|(discarded, patience)| {
+                    let cause = ResetCause::ByUs(RstStatus::CANCEL);
+                    (discarded.since + patience, Limit::DiscardTimeout, cause)
+                });
             match starved.or(discarded) {
-                Some((due, limit)) if due <= self.now => {
+                Some((due, limit, cause)) if due <= self.now => {
                     self.stats.limits.count(limit);
-                    self.stream_error(id, RstStatus::CANCEL)?;
+                    self.stream_error_told(id, RstStatus::CANCEL, cause)?;
                 }
-                Some((due, _)) => self.deadlines.look_at_streams(due),
+                Some((due, ..)) => self.deadlines.look_at_streams(due),
                 None => {}
             }
         }

@@ -17,6 +17,12 @@ pub enum ResetCause {
     ByPeer(RstStatus),
     /// We sent it, because of what the peer did.
     ByUs(RstStatus),
+    /// We sent CANCEL: DATA waited, and the peer gave no credit for it
+    /// ([`write_timeout`](crate::config::Config::write_timeout)).
+    Stalled {
+        /// How long it waited.
+        waited: Duration,
+    },
     /// The peer's GOAWAY came before our SYN_STREAM was processed: safe to retry, on another
     /// session, whatever the method.
     NotProcessed,

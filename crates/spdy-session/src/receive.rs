@@ -14,7 +14,7 @@ use spdy_frame::version::Version;
 
 use crate::config::Role;
 use crate::error::{Flood, SessionError};
-use crate::event::Event;
+use crate::event::{Event, ResetCause};
 use crate::limit::Limit;
 use crate::observe::Direction;
 use crate::ping::Pinged;
@@ -223,11 +223,20 @@ impl Session {
         id: StreamId,
         status: RstStatus,
     ) -> Result<(), SessionError> {
+        self.stream_error_told(id, status, ResetCause::ByUs(status))
+    }
+
+    /// As [`stream_error`](Self::stream_error), with what the owner is told.
+    pub(crate) fn stream_error_told(
+        &mut self,
+        id: StreamId,
+        status: RstStatus,
+        cause: ResetCause,
+    ) -> Result<(), SessionError> {
         let Some(stream) = self.take_stream(id) else {
             return Ok(());
         };
         self.outbound.resets.push_back((id, status));
-        let cause = crate::event::ResetCause::ByUs(status);
         self.events.push_back(Event::Reset { id, cause });
         self.cancel_pushes_of(id);
         self.spoiled(id, stream.state.sends())

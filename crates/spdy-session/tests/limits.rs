@@ -10,6 +10,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::limit::Limit;
+use spdy_session::session::Open;
 use support::{Script, bytes, id, ms, some_headers};
 
 /// What a peer meets.
@@ -471,4 +472,57 @@ fn refused_blocks_count_wherever_they_stand() {
     }
     let limits = script.session.stats().limits;
     assert_eq!(limits.of(Limit::RefusedBlocks), 1, "{limits}");
+}
+
+/// A server that gives an upload no window held it, and whoever waited for its answer, for ever.
+#[test]
+fn an_upload_without_progress_for_a_minute_is_reset_and_says_why() {
+    for (window, told) in [
+        // the stream's own
+        (0, ["Reset 1 by us: stalled for 60s", "Reply 3 fin"]),
+        // the session's: nobody's DATA can leave
+        (1 << 20, ["Reset 1: session lost", "Reset 3: session lost"]),
+    ] {
+        let mut script = Script::client();
+        script.setting(SettingId::INITIAL_WINDOW_SIZE, window);
+        script
+            .session
+            .open(&some_headers(), Open::default())
+            .unwrap();
+        let asked = Open {
+            fin: true,
+            ..Open::default()
+        };
+        script.session.open(&some_headers(), asked).unwrap();
+        script.session.send_data(id(1), bytes(70_000), true);
+        script.wrote();
+        script.pass(ms(59_999));
+        assert_eq!((script.wrote(), script.heard()), (vec![], vec![]));
+        script.pass(ms(1));
+        script.wrote();
+        script.reply(3, true);
+        let heard = script.heard();
+        assert_eq!(heard[..2], told, "{window}: {heard:?}");
+    }
+}
+
+/// It is no limit on how long an upload takes.
+#[test]
+fn an_upload_of_a_kilobyte_now_and_then_goes_on() {
+    let mut script = Script::client();
+    script.setting(SettingId::INITIAL_WINDOW_SIZE, 0);
+    script
+        .session
+        .open(&some_headers(), Open::default())
+        .unwrap();
+    script.session.send_data(id(1), bytes(10 * 1024), true);
+    for sent in 1..=10 {
+        script.wrote();
+        script.pass(ms(59_999));
+        script.window_update(1, 1024);
+        let fin = if sent == 10 { " fin" } else { "" };
+        assert_eq!(script.wrote(), [format!("DATA 1 1024{fin}")]);
+    }
+    script.pass(ms(3_600_000));
+    assert_eq!((script.wrote(), script.heard()), (vec![], vec![]));
 }

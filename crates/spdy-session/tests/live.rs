@@ -59,7 +59,7 @@ fn assert_no_fault(name: &str, events: &[Event]) {
         let ours = matches!(
             event,
             Event::Reset {
-                cause: ResetCause::ByUs(_),
+                cause: ResetCause::ByUs(_) | ResetCause::Stalled { .. },
                 ..
             }
         );

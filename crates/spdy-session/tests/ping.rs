@@ -196,6 +196,7 @@ fn a_peer_without_windows_that_takes_none_of_our_data_is_not_dead() {
         let mut config = Config::new(Role::Client, Version::V31);
         config.flow_control = flow_control;
         config.keepalive_interval = Some(ms(5_000));
+        config.write_timeout = None; // which is another limit
         config.keepalive_timeout = ms(2_000);
         let mut client = Script::new(config);
         let open = client.session.open(&some_headers(), Open::default());

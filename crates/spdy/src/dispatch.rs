@@ -318,6 +318,7 @@ impl State {
         let failure = match cause {
             ResetCause::ByPeer(status) => Error::ResetByPeer { id, status },
             ResetCause::ByUs(status) => Error::ResetByUs { id, status },
+            ResetCause::Stalled { waited } => Error::Stalled { id, waited },
             ResetCause::NotProcessed => Error::NotProcessed { id },
             ResetCause::SessionLost(error) => {
                 self.io_error.clone().unwrap_or(Error::SessionLost(error))

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use spdy_frame::error::BlockError;
 use spdy_frame::status::RstStatus;
@@ -51,6 +52,15 @@ pub enum Error {
         id: StreamId,
         /// What the peer was told.
         status: RstStatus,
+    },
+    /// We sent RST_STREAM(CANCEL): what was to be sent waited, and the peer gave no credit for it
+    /// ([`Config::write_timeout`](crate::Config::write_timeout)).
+    #[error("stream {id} was reset here: the peer gave no credit for its DATA for {waited:?}")]
+    Stalled {
+        /// The stream.
+        id: StreamId,
+        /// How long it waited.
+        waited: Duration,
     },
     /// The transport ended, or the session did, before the stream's FIN.
     #[error("the session was lost: {0}")]
@@ -116,6 +126,7 @@ impl Error {
     pub fn reset_status(&self) -> Option<RstStatus> {
         match self {
             Self::ResetByPeer { status, .. } | Self::ResetByUs { status, .. } => Some(*status),
+            Self::Stalled { .. } => Some(RstStatus::CANCEL),
             _ => None,
         }
     }
@@ -129,6 +140,9 @@ impl From<Error> for io::Error {
                 io::ErrorKind::ConnectionReset
             }
             Error::ResetByUs { .. } => io::ErrorKind::ConnectionAborted,
+            Error::Stalled { .. } | Error::SessionLost(SessionError::WriteTimeout { .. }) => {
+                io::ErrorKind::TimedOut
+            }
             Error::SessionLost(_) => io::ErrorKind::UnexpectedEof,
             Error::Closing => io::ErrorKind::NotConnected,
             Error::SendClosed { .. } => io::ErrorKind::BrokenPipe,

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use spdy_clock::Instant;
+use spdy_session::limit::Limit;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::buffers;
@@ -344,7 +345,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     .stall_ends()
                     .is_some_and(|end| self.shared.runtime.now() >= end) =>
             {
-                self.lose(io::ErrorKind::TimedOut.into());
+                let waited = self.write_timeout.unwrap_or_default();
+                let why = format!("the peer took no byte for {waited:?}");
+                self.tell(|state, _| state.machine.count(Limit::WriteTimeout));
+                self.lose(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             Phase::Running => self.tell(|state, now| {
                 state.machine.handle_timeout(now);

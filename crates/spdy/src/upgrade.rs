@@ -108,9 +108,9 @@ pub const MAX_STREAMS: u32 = 1000;
 /// [`FloodLimits`](spdy_session::config::FloodLimits): `kubectl port-forward` resets the data stream of
 /// each connection that it closes.
 pub const MAX_RESETS: u32 = 10_000;
-/// How long a server keeps a session without streams, one that reads nothing of what waits for it, or one on
-/// which nothing crosses either way, whatever is open: the kubelet's four hours. A terminal that is held by
-/// Ctrl-S is no attack.
+/// How long a server keeps a session without streams, or one on which nothing crosses either way, whatever is open,
+/// and how long either side waits for a peer that reads nothing of what waits for it: the kubelet's four hours. A
+/// terminal that is held by Ctrl-S is no attack, and a forwarded port whose program rests no fault.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
 /// What is taken from the peer before the switch.
@@ -184,12 +184,12 @@ pub fn server_builder() -> server::Builder {
     config.early_goaway = false;
     config.idle_timeout = Some(IDLE_TIMEOUT);
     config.silence_timeout = Some(IDLE_TIMEOUT);
-    config.write_timeout = Some(IDLE_TIMEOUT);
     builder
 }
 
 fn without_flow_control(config: &mut Config) {
     config.flow_control = false;
+    config.write_timeout = Some(IDLE_TIMEOUT);
     config.greeting = Greeting::Never;
     config.max_concurrent_streams = MAX_STREAMS;
     config.assumed_peer_streams = MAX_STREAMS;

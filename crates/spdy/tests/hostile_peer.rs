@@ -142,6 +142,97 @@ fn a_peer_that_takes_no_byte_is_given_up_after_the_write_timeout() {
     assert_eq!(ended, Some((Duration::from_secs(60), true)));
 }
 
+/// What became of `work`, and how long after the start of the world.
+type Outcome = Arc<Mutex<Option<(Duration, String)>>>;
+
+fn outcome<T>(
+    runtime: &SharedRuntime,
+    work: impl Future<Output = Result<T, spdy::Error>> + Send + 'static,
+) -> Outcome {
+    let (outcome, clock) = (Outcome::default(), runtime.clone());
+    let note = outcome.clone();
+    runtime.spawn(Box::pin(async move {
+        let how = work.await.err();
+        let how = how.map_or_else(|| "done".to_owned(), |error| error.to_string());
+        let after = clock.now() - spdy::Instant::ZERO;
+        *note.lock().expect("one thread") = Some((after, how));
+    }));
+    outcome
+}
+
+fn upload(bytes: usize) -> Request<Body> {
+    let request = Request::post("http://a.example/");
+    request.body(Body::full(vec![7; bytes])).expect("valid")
+}
+
+/// Only servers had a deadline: an upload to one that reads nothing waited for ever.
+#[test]
+fn an_upload_that_nobody_reads_fails_after_a_minute_and_costs_no_other_request() {
+    let (world, runtime) = world();
+    let (near, far) = wire(&world, Duration::ZERO);
+    let reads_none = |request: Request<Body>| async move {
+        let _unread = request.into_body();
+        std::future::pending::<Response<Body>>().await
+    };
+    let mut builder = server::Builder::new(VERSION);
+    builder.config_mut().idle_timeout = None;
+    let serving = builder.serve(far, runtime.clone(), reads_none);
+    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let uploaded = outcome(
+        &runtime,
+        session.request(upload(1 << 20), Priority::HIGHEST),
+    );
+    // Windows hold all of it: what is not answered is not our limit's.
+    let answered = outcome(&runtime, session.request(upload(60_000), Priority::HIGHEST));
+    let (clock, stats) = (runtime.clone(), Arc::<Mutex<_>>::default());
+    let note = stats.clone();
+    runtime.spawn(Box::pin(async move {
+        clock.sleep_until(spdy::Instant::from_millis(61_000)).await;
+        *note.lock().expect("one thread") = Some(session.stats().limits.to_string());
+        drop(session);
+    }));
+    world.run();
+    let said = "stream 1 was reset here: the peer gave no credit for its DATA for 60s";
+    let uploaded = uploaded.lock().expect("one thread").take();
+    assert_eq!(uploaded, Some((Duration::from_secs(60), said.to_owned())));
+    let answered = answered.lock().expect("one thread").take();
+    assert!(answered.is_none_or(|(after, _)| after > Duration::from_secs(60)));
+    let limits = stats.lock().expect("one thread").take();
+    assert_eq!(limits.as_deref(), Some("stream_write_timeout 1"));
+}
+
+/// Raw streams to Kubernetes' peers may be quiet for hours: a terminal that is held, a program that rests.
+#[test]
+fn a_server_that_takes_no_byte_is_given_up_after_a_minute_and_over_an_upgrade_after_hours() {
+    for (builder, patience, said) in [
+        (
+            client::Builder::new(VERSION),
+            Duration::from_secs(60),
+            "60s",
+        ),
+        (
+            spdy::upgrade::client_builder(),
+            spdy::upgrade::IDLE_TIMEOUT,
+            "14400s",
+        ),
+    ] {
+        let (world, runtime) = world();
+        let (session, connection) = builder.handshake(TakesNothing(Bytes::new()), runtime.clone());
+        connection.spawn();
+        let uploaded = outcome(
+            &runtime,
+            session.request(upload(1 << 20), Priority::HIGHEST),
+        );
+        world.run();
+        let uploaded = uploaded.lock().expect("one thread").take();
+        let said = format!("the connection failed: the peer took no byte for {said}");
+        assert_eq!(uploaded, Some((patience, said)));
+        assert_eq!(session.stats().limits.to_string(), "write_timeout 1");
+    }
+}
+
 /// Streams that are over from birth are no concurrent streams, so no limit held them: they waited for
 /// somebody to take them, by the million.
 #[test]

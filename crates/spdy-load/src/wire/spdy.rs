@@ -293,6 +293,9 @@ impl SpdyWire {
                 ),
                 false,
             ),
+            ResetCause::Stalled { waited } => {
+                (Fault::lost(format_args!("no credit for {waited:?}")), false)
+            }
             ResetCause::NotProcessed => (Fault::lost("the server went away"), true),
             ResetCause::SessionLost(error) => (Fault::lost(error), false),
         };

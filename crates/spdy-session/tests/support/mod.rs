@@ -343,6 +343,7 @@ pub fn event_line(event: &Event) -> String {
         Event::Reset { id, cause } => match cause {
             ResetCause::ByPeer(status) => format!("Reset {id} by peer: {status}"),
             ResetCause::ByUs(status) => format!("Reset {id} by us: {status}"),
+            ResetCause::Stalled { waited } => format!("Reset {id} by us: stalled for {waited:?}"),
             ResetCause::NotProcessed => format!("Reset {id}: not processed"),
             ResetCause::SessionLost(_) => format!("Reset {id}: session lost"),
         },
