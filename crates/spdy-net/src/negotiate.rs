@@ -9,9 +9,9 @@
 //! anything else                    HTTP/1.1
 //! ```
 //!
-//! Where one of SPDY/3 and 3.1 is spoken here, that is it. Where both are, the session begins as 3 and
-//! turns to 3.1 at the first WINDOW_UPDATE for stream 0, which nobody sends in SPDY/3. The other way
-//! round would fail: a client of SPDY/3 never gives the credit that a server of 3.1 waits for.
+//! Where one of SPDY/3 and 3.1 is spoken here, that is it. Where both are, the session begins as 3, keeps to the window
+//! that 3.1 has beside until the client has shown what it speaks, and turns to 3.1 at its first WINDOW_UPDATE for
+//! stream 0, which nobody sends in SPDY/3 (`spdy-session/src/undecided.rs`).
 
 use std::time::Duration;
 

@@ -138,9 +138,8 @@ pub struct Config {
     /// `false`: neither obey nor enforce windows, and send no WINDOW_UPDATE (moby/spdystream and
     /// Kubernetes have none). Default `true`.
     pub flow_control: bool,
-    /// In SPDY/3, take a WINDOW_UPDATE for stream 0 as the sign that the peer speaks 3.1, and
-    /// turn the session window on. For connections whose version nobody negotiated: the two write
-    /// the same version number. Default `false`.
+    /// In SPDY/3, find out whether the peer speaks 3.1. For connections whose version nobody negotiated: the two write
+    /// the same version number. Until it is known what 3.1 wants is kept to (`undecided.rs`). Default `false`.
     pub detect_session_window: bool,
     /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
     pub push: PushPolicy,

@@ -162,6 +162,7 @@ impl Session {
                 .zip(config.drain_timeout)
                 .map(|(since, limit)| since + limit),
             self.outbound.hold_until,
+            self.undecided.until(),
             waits.streams,
         ]
         .into_iter()
@@ -183,6 +184,9 @@ impl Session {
         }
         if self.outbound.hold_until.is_some_and(|until| now >= until) {
             self.release_held(true);
+        }
+        if self.undecided.until().is_some_and(|until| now >= until) {
+            self.speaks_3();
         }
         let partial = self.deadlines.partial.filter(|_| !self.deadlines.stopped);
         if let Some(waited) = over(partial, self.config.frame_timeout) {

@@ -23,6 +23,7 @@ mod scheduler;
 mod stream;
 mod streams;
 pub mod tally;
+mod undecided;
 mod window;
 
 pub mod config;

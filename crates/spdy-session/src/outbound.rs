@@ -237,6 +237,7 @@ impl Session {
             let stream_id = StreamId::ZERO;
             return self.put(&Frame::WindowUpdate(WindowUpdate { stream_id, delta }), out);
         }
+        self.ask_what_it_speaks();
         if !self.closing.has_ended()
             && let Some(id) = self.pings.next(self.now)
         {
@@ -275,7 +276,7 @@ impl Session {
         }
         // before a greeting that waits for the peer's first frame, this waits as well
         let may_speak = self.outbound.greeted || self.config.greeting == Greeting::Never;
-        if self.session_window && may_speak && self.receive.owes() {
+        if self.grants_session_window() && may_speak && self.receive.owes() {
             let (stream_id, delta) = (StreamId::ZERO, self.receive.grant());
             self.note_room();
             return Some(WindowUpdate { stream_id, delta });
@@ -382,7 +383,7 @@ impl Session {
 
     /// Writes a DATA frame of the stream whose turn it is.
     fn write_data(&mut self, out: &mut BytesMut) -> bool {
-        let (windows, session_window) = (self.stream_windows, self.session_window);
+        let (windows, session_window) = (self.stream_windows, self.obeys_session_window());
         let (frame_bytes, small) = (self.config.data_frame_bytes, self.config.small_data_bytes);
         while !session_window || self.send.credit() > 0 {
             let Some(id) = self.outbound.scheduler.pop() else {

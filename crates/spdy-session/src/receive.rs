@@ -155,6 +155,7 @@ impl Session {
         match self.pings.receive(id, self.now) {
             Pinged::Echoed | Pinged::Ignored => Ok(()),
             Pinged::Answered(rtt) => {
+                self.answers_what_it_speaks();
                 self.events.push_back(Event::Pong { rtt });
                 Ok(())
             }
@@ -201,9 +202,7 @@ impl Session {
             if !(self.config.detect_session_window && self.config.version == Version::V3) {
                 return Ok(());
             }
-            // the peer speaks 3.1: both windows have counted from the first byte on
-            self.session_window = true;
-            self.open_session_window();
+            self.speaks_31();
         }
         let window = self.send.level();
         if delta == 0 || self.send.shift(i64::from(delta)).is_err() {

@@ -234,6 +234,9 @@ impl Session {
         payload.truncate(session_room);
         self.stats.received_data_bytes += payload.len() as u64;
         self.receive.receive(payload.len());
+        if self.undecided.is_yes() && self.receive.available() < 0 {
+            self.speaks_3();
+        }
 
         let delivered = self.deliver(id, payload, fin && !over_session);
         self.note_room();

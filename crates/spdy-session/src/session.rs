@@ -54,6 +54,7 @@ use crate::outbound::Outbound;
 use crate::ping::Pings;
 use crate::streams::Streams;
 use crate::tally::{Frames, Resets};
+use crate::undecided::Undecided;
 use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
 /// What SYN_STREAM says besides its headers.
@@ -170,6 +171,8 @@ pub struct Session {
     pub(crate) stream_windows: bool,
     /// The session has a window.
     pub(crate) session_window: bool,
+    /// Whether it has is not known.
+    pub(crate) undecided: Undecided,
     /// What we may send in all. Counted even where it does not bind: SPDY/3 may turn out to be 3.1.
     pub(crate) send: SendWindow,
     /// What the peer may send in all; as `send`.
@@ -229,6 +232,7 @@ impl Session {
             stats: Stats::default(),
             stream_windows: config.stream_windows(),
             session_window: config.session_window(),
+            undecided: Undecided::new(&config),
             send: SendWindow::new(INITIAL_WINDOW),
             receive,
             peer_initial_window: INITIAL_WINDOW,

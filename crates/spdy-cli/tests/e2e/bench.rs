@@ -152,7 +152,7 @@ fn a_body_is_sent_with_each_request() {
     let data = format!("@{}", form.display());
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
         let site = Site::start(
-            protocol.parse().expect("a protocol"),
+            vec![protocol.parse().expect("a protocol")],
             false,
             true,
             PushForm::default(),

@@ -78,6 +78,8 @@ pub(crate) struct Meeting {
     peer: Peer,
     protocol: &'static str,
     secure: bool,
+    /// Our server is told what is spoken.
+    is_told: bool,
 }
 
 impl Meeting {
@@ -87,6 +89,15 @@ impl Meeting {
             peer,
             protocol,
             secure: false,
+            is_told: true,
+        }
+    }
+
+    /// Over TCP, where our server finds out what is spoken.
+    pub(crate) const fn guessed(peer: Peer, protocol: &'static str) -> Self {
+        Self {
+            is_told: false,
+            ..Self::plain(peer, protocol)
         }
     }
 
@@ -96,11 +107,16 @@ impl Meeting {
             peer,
             protocol,
             secure: true,
+            is_told: true,
         }
     }
 
-    fn as_protocol(self) -> Protocol {
-        self.protocol.parse().expect("a protocol of ours")
+    /// What our server speaks.
+    fn protocols(self) -> Vec<Protocol> {
+        match self.is_told {
+            true => vec![self.protocol.parse().expect("a protocol of ours")],
+            false => Protocol::ALL.to_vec(),
+        }
     }
 
     fn urls(origin: &str, files: &[&'static File]) -> Vec<String> {
@@ -123,7 +139,10 @@ impl Meeting {
         if !wanted() {
             return;
         }
-        let mut options = vec!["--protocols", self.protocol];
+        let mut options = Vec::new();
+        if self.is_told {
+            options.extend(["--protocols", self.protocol]);
+        }
         options.extend(self.peer.options_of_serve());
         let served = Served::start(&FILES.folder, &options);
         let origin = served.origin(self.secure);
@@ -156,7 +175,7 @@ impl Meeting {
 
     fn site(self, push_form: PushForm) -> (Site, String) {
         let site = Site::start(
-            self.as_protocol(),
+            self.protocols(),
             self.secure,
             self.peer.has_flow_control(),
             push_form,
@@ -169,6 +188,11 @@ impl Meeting {
     /// The peer's client posts each file to our server, which answers with what came.
     pub(crate) fn its_client_gets_its_posts_back(self) {
         self.its_client_posts(&every_file());
+    }
+
+    /// One that no window holds.
+    pub(crate) fn its_client_gets_a_long_post_back(self) {
+        self.its_client_posts(&[named("1m")]);
     }
 
     fn its_client_posts(self, files: &[&'static File]) {

@@ -22,6 +22,7 @@ mod header_blocks;
 mod http3;
 mod inspect;
 mod interop;
+mod interop_guessed;
 mod interop_jvm;
 mod interop_moby;
 mod interop_netty;

@@ -34,9 +34,9 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Speaks `protocol` alone, over TLS if `secure`, and pushes in `push_form`.
+    /// Speaks `protocols` alone, over TLS if `secure`, and pushes in `push_form`.
     pub(crate) fn start(
-        protocol: Protocol,
+        protocols: Vec<Protocol>,
         secure: bool,
         flow_control: bool,
         push_form: PushForm,
@@ -45,7 +45,7 @@ impl Site {
         let tls = secure.then(|| {
             let identity = Identity::from_files(&CERTIFICATE.chain, &CERTIFICATE.key)
                 .expect("the certificate can be read");
-            ServerTls::new(&identity, &[protocol], &TlsOptions::default())
+            ServerTls::new(&identity, &protocols, &TlsOptions::default())
                 .expect("TLS can be set up")
         });
         let pushes = Arc::new(Mutex::new(Vec::new()));
@@ -66,11 +66,12 @@ impl Site {
             listener.run(ListenOptions::default(), stop, move |io, _, _| {
                 let (handler, tls, options) = (Arc::clone(&handler), tls.clone(), options.clone());
                 let (shared, never) = (shared.clone(), never.clone());
+                let protocols = protocols.clone();
                 async move {
                     let tls = tls.as_ref();
                     // How it ended is the client's to tell.
                     let _ =
-                        serve_connection(io, handler, &[protocol], tls, &options, &shared, &never)
+                        serve_connection(io, handler, &protocols, tls, &options, &shared, &never)
                             .await;
                 }
             }),

@@ -1,0 +1,104 @@
+//! What is sent and granted while nobody knows whether the peer speaks SPDY/3 or 3.1, and how it is found out.
+
+mod support;
+
+use spdy_frame::version::Version;
+use spdy_session::config::{Config, Role};
+use support::{Script, bytes, id, ms, some_headers};
+
+/// The window of a session of 3.1 that nobody has raised.
+const WINDOW: usize = 65_536;
+
+/// DATA in `lines`, bytes.
+fn sum(lines: &[String]) -> usize {
+    let data = lines.iter().filter(|line| line.starts_with("DATA"));
+    data.map(|line| line.split(' ').nth(2).unwrap().parse::<usize>().unwrap())
+        .sum()
+}
+
+fn undecided() -> Script {
+    let mut config = Config::new(Role::Server, Version::V3);
+    config.detect_session_window = true;
+    Script::new(config)
+}
+
+/// Answers streams 1 and 3 with 100,000 bytes each.
+fn answering_two(server: &mut Script) {
+    for stream in [1, 3] {
+        server.syn_fin(stream);
+        server.session.reply(id(stream), &some_headers(), false);
+        server.session.send_data(id(stream), bytes(50_000), false);
+    }
+}
+
+/// A client of 3.1 that had not said so was overrun.
+#[test]
+fn a_peer_of_3_or_3_1_is_sent_what_3_1_allows_until_it_has_shown_which_it_speaks() {
+    let mut server = undecided();
+    answering_two(&mut server);
+    let wrote = server.wrote();
+    assert_eq!(sum(&wrote), WINDOW);
+    assert_eq!(wrote.last().unwrap(), "PING 2");
+    server.window_update(0, 20_000); // before its echo
+    server.ping(2);
+    assert_eq!(sum(&server.wrote()), 20_000);
+    server.pass(ms(5_000));
+    assert_eq!(sum(&server.wrote()), 0);
+}
+
+#[test]
+fn a_peer_that_echoes_and_grants_the_session_nothing_speaks_3() {
+    let mut server = undecided();
+    answering_two(&mut server);
+    server.wrote();
+    server.ping(2);
+    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+    // or else it is slow, and shows it now
+    server.window_update(0, 10_000);
+    server.session.send_data(id(1), bytes(1_000), false);
+    assert_eq!(sum(&server.wrote()), 0, "65,536 + 10,000 - 100,000");
+}
+
+#[test]
+fn a_peer_that_neither_echoes_nor_grants_speaks_3_after_a_second() {
+    let mut server = undecided();
+    answering_two(&mut server);
+    server.wrote();
+    server.pass(ms(999));
+    assert_eq!(sum(&server.wrote()), 0);
+    server.pass(ms(1));
+    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+}
+
+/// A client of 3.1 that has received nothing has nothing to grant, so its upload stood still after 65,536 bytes.
+#[test]
+fn the_session_of_a_peer_of_3_or_3_1_gets_credit_once_half_a_window_has_come() {
+    let mut server = undecided();
+    server.syn(1);
+    server.syn(3);
+    server.data(1, 32_767, false);
+    assert_eq!(server.wrote(), [""; 0]);
+    server.data(1, 1, false);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 983040"]);
+}
+
+#[test]
+fn a_peer_that_sends_more_than_3_1_allows_speaks_3_and_its_session_gets_no_more_credit() {
+    let mut config = Config::new(Role::Server, Version::V3);
+    config.detect_session_window = true;
+    config.session_window_bytes = 65_536;
+    let mut server = Script::new(config);
+    for stream in [1, 3, 5] {
+        server.syn(stream);
+    }
+    server.data(1, 65_536, false);
+    server.data(3, 1, false);
+    server.session.consume(id(1), 65_536);
+    assert_eq!(server.wrote(), ["WINDOW_UPDATE 1 65536"]);
+    // and no window holds what we send
+    for stream in [1, 3] {
+        server.session.reply(id(stream), &some_headers(), false);
+        server.session.send_data(id(stream), bytes(50_000), false);
+    }
+    assert_eq!(sum(&server.wrote()), 100_000);
+}
