@@ -43,6 +43,19 @@ meetings! {
         fetch_gets_its_posts_back
         its_pushes_come
         its_pushes_answer_requests;
+    jetty_spdy_3_over_tls = Meeting::tls(Peer::Jetty, "spdy/3") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        its_client_takes_what_serve_pushes
+        its_client_takes_our_pushes_in_one_block
+        its_client_takes_our_pushes_with_the_version_twice
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come
+        its_pushes_answer_requests;
     jetty_spdy_2 = Meeting::plain(Peer::Jetty, "spdy/2") =>
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
@@ -56,7 +69,28 @@ meetings! {
         fetch_gets_its_posts_back
         its_pushes_come
         its_pushes_answer_requests;
+    jetty_spdy_2_over_tls = Meeting::tls(Peer::Jetty, "spdy/2") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        its_client_takes_what_serve_pushes
+        its_client_takes_our_pushes_in_one_block
+        its_client_takes_our_pushes_with_the_version_twice
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come
+        its_pushes_answer_requests;
     undertow = Meeting::plain(Peer::Undertow, "spdy/3.1") =>
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back;
+    undertow_over_tls = Meeting::tls(Peer::Undertow, "spdy/3.1") =>
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back

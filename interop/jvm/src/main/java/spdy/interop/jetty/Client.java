@@ -1,6 +1,7 @@
 package spdy.interop.jetty;
 
 import java.net.InetSocketAddress;
+import org.eclipse.jetty.io.ssl.SslClientConnectionFactory;
 import org.eclipse.jetty.spdy.api.DataInfo;
 import org.eclipse.jetty.spdy.api.GoAwayResultInfo;
 import org.eclipse.jetty.spdy.api.HeadersInfo;
@@ -13,28 +14,32 @@ import org.eclipse.jetty.spdy.api.Stream;
 import org.eclipse.jetty.spdy.api.StreamFrameListener;
 import org.eclipse.jetty.spdy.api.SynInfo;
 import org.eclipse.jetty.spdy.client.SPDYClient;
+import org.eclipse.jetty.spdy.client.SPDYClientConnectionFactory;
 import org.eclipse.jetty.spdy.http.HTTPSPDYHeader;
 import org.eclipse.jetty.util.Fields;
 import org.eclipse.jetty.util.log.Log;
 import org.eclipse.jetty.util.log.StdErrLog;
+import org.eclipse.jetty.util.ssl.SslContextFactory;
 import org.eclipse.jetty.util.thread.QueuedThreadPool;
 import spdy.interop.Arguments;
 import spdy.interop.Exchanges;
 import spdy.interop.Exchanges.Exchange;
+import spdy.interop.Tls;
 
 /**
  * Fetches every URL at once over one SPDY/2 or SPDY/3 session of Jetty's client and prints what came as JSON.
  *
  * <pre>java spdy.interop.jetty.Client --protocol spdy/3|spdy/2 [--repeat N] [--post FILE] [--seconds N] URL...</pre>
  *
- * Plain, by prior knowledge.
+ * By ALPN over TLS; plain by prior knowledge.
  */
 public final class Client {
     private Client() {}
 
     public static void main(String[] args) throws Exception {
         Arguments arguments = new Arguments(args, Arguments.OF_A_CLIENT);
-        short version = Server.version(arguments.text("protocol"));
+        String protocol = arguments.text("protocol");
+        short version = Server.version(protocol);
         Exchanges exchanges = new Exchanges("jetty", arguments);
         Log.setLog(new StdErrLog());
         ((StdErrLog) Log.getRootLogger()).setLevel(StdErrLog.LEVEL_WARN);
@@ -42,8 +47,14 @@ public final class Client {
         threads.setDaemon(true);
         SPDYClient.Factory factory = new SPDYClient.Factory(threads);
         factory.start();
-        Session session = factory.newSPDYClient(version)
-                .connect(
+        SPDYClient client = factory.newSPDYClient(version);
+        if (exchanges.origin.getScheme().equals("https")) {
+            SslContextFactory ssl = Server.ssl(Tls.ofAClient(), protocol);
+            ssl.start();
+            client.setClientConnectionFactory(new SslClientConnectionFactory(
+                    ssl, factory.getByteBufferPool(), threads, new SPDYClientConnectionFactory()));
+        }
+        Session session = client.connect(
                         new InetSocketAddress(exchanges.origin.getHost(), exchanges.origin.getPort()),
                         new SessionFrameListener.Adapter() {
                             @Override

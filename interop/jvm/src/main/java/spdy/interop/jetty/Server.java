@@ -3,8 +3,14 @@ package spdy.interop.jetty;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import org.eclipse.jetty.server.ConnectionFactory;
 import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.server.SslConnectionFactory;
 import org.eclipse.jetty.spdy.api.ByteBufferDataInfo;
 import org.eclipse.jetty.spdy.api.DataInfo;
 import org.eclipse.jetty.spdy.api.HeadersInfo;
@@ -22,13 +28,15 @@ import org.eclipse.jetty.util.Fields;
 import org.eclipse.jetty.util.Promise;
 import org.eclipse.jetty.util.log.Log;
 import org.eclipse.jetty.util.log.StdErrLog;
+import org.eclipse.jetty.util.ssl.SslContextFactory;
 import spdy.interop.Arguments;
 import spdy.interop.Folder;
+import spdy.interop.Tls;
 
 /**
- * A folder served over SPDY/2 or SPDY/3 by Jetty's streams, plain.
+ * A folder served over SPDY/2 or SPDY/3 by Jetty's streams, plain or (with a certificate) by TLS and ALPN.
  *
- * <pre>java spdy.interop.jetty.Server --root DIR --protocol spdy/3|spdy/2 [--port 0]</pre>
+ * <pre>java spdy.interop.jetty.Server --root DIR --protocol spdy/3|spdy/2 [--port 0] [--cert FILE --key FILE]</pre>
  *
  * The first line of stdout is JSON and tells the port. POST is answered with what came; GET /a?push=b,c pushes
  * /b and /c beside /a.
@@ -50,12 +58,35 @@ public final class Server {
 
         org.eclipse.jetty.server.Server server = new org.eclipse.jetty.server.Server();
         Answers answers = new Answers(folder, version);
-        ServerConnector connector = new ServerConnector(server, new SPDYServerConnectionFactory(version, answers));
+        List<ConnectionFactory> spoken = new ArrayList<>();
+        boolean tls = arguments.has("cert");
+        if (tls) {
+            SSLContext context = Tls.ofAServer(arguments.text("cert"), arguments.text("key"));
+            spoken.add(new SslConnectionFactory(ssl(context, protocol), protocol));
+        }
+        spoken.add(new SPDYServerConnectionFactory(version, answers));
+        ServerConnector connector = new ServerConnector(server, spoken.toArray(ConnectionFactory[]::new));
         connector.setHost("127.0.0.1");
         connector.setPort(arguments.number("port"));
         server.addConnector(connector);
         server.start();
-        Folder.ready("jetty", connector.getLocalPort(), protocol, false);
+        Folder.ready("jetty", connector.getLocalPort(), protocol, tls);
+    }
+
+    /**
+     * TLS whose ALPN is that of the JDK. Jetty's own was a class in the boot class path of Java 8, and chose what is
+     * spoken inside; here that is known before.
+     */
+    static SslContextFactory ssl(SSLContext context, String protocol) {
+        SslContextFactory ssl = new SslContextFactory() {
+            @Override
+            public void customize(SSLEngine engine) {
+                super.customize(engine);
+                Tls.agreeOn(protocol, engine);
+            }
+        };
+        ssl.setSslContext(context);
+        return ssl;
     }
 
     /** Sends a body, piece after piece: Jetty cuts nothing in SPDY/2, and a frame holds less than 16 MiB. */

@@ -24,6 +24,7 @@ import okio.Okio;
 import spdy.interop.Arguments;
 import spdy.interop.Exchanges;
 import spdy.interop.Exchanges.Exchange;
+import spdy.interop.Tls;
 
 /**
  * Fetches every URL over one SPDY/3.1 session and prints what came as JSON.
@@ -50,7 +51,7 @@ public final class Client {
     private static void secure(Exchanges exchanges) throws Exception {
         OkHttpClient client = new OkHttpClient();
         client.setProtocols(List.of(Protocol.SPDY_3, Protocol.HTTP_1_1));
-        client.setSslSocketFactory(Tls.ofAClient());
+        client.setSslSocketFactory(Tls.ofAClient().getSocketFactory());
         client.setHostnameVerifier((host, session) -> true);
         client.setReadTimeout(0, TimeUnit.SECONDS);
         client.getDispatcher().setMaxRequests(exchanges.asked.size());

@@ -25,6 +25,7 @@ import okio.BufferedSink;
 import okio.Okio;
 import spdy.interop.Arguments;
 import spdy.interop.Folder;
+import spdy.interop.Tls;
 
 /**
  * A folder served over SPDY/3.1 by OkHttp's FramedConnection, plain or (with a certificate) by TLS and ALPN; with
@@ -44,7 +45,7 @@ public final class Server {
         int port = arguments.number("port");
         SSLSocketFactory tls = null;
         if (arguments.has("cert")) {
-            tls = Tls.ofAServer(arguments.text("cert"), arguments.text("key"));
+            tls = Tls.ofAServer(arguments.text("cert"), arguments.text("key")).getSocketFactory();
         }
         if (arguments.has("mock")) {
             mock(folder, port, tls);

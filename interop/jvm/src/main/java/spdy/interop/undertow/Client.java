@@ -5,6 +5,7 @@ import io.undertow.client.ClientConnection;
 import io.undertow.client.ClientExchange;
 import io.undertow.client.ClientRequest;
 import io.undertow.client.UndertowClient;
+import io.undertow.protocols.ssl.UndertowXnioSsl;
 import io.undertow.util.Headers;
 import io.undertow.util.HttpString;
 import io.undertow.util.Methods;
@@ -15,18 +16,20 @@ import java.nio.ByteBuffer;
 import org.xnio.ChannelListeners;
 import org.xnio.OptionMap;
 import org.xnio.Options;
+import org.xnio.Xnio;
 import org.xnio.channels.StreamSinkChannel;
 import org.xnio.channels.StreamSourceChannel;
 import spdy.interop.Arguments;
 import spdy.interop.Exchanges;
 import spdy.interop.Exchanges.Exchange;
+import spdy.interop.Tls;
 
 /**
  * Fetches every URL at once over one SPDY/3.1 session of Undertow's client and prints what came as JSON.
  *
  * <pre>java spdy.interop.undertow.Client [--repeat N] [--post FILE] [--seconds N] URL...</pre>
  *
- * Plain, by prior knowledge. It takes no notice of what is pushed.
+ * By ALPN over TLS; plain by prior knowledge. It takes no notice of what is pushed.
  */
 public final class Client {
     private Client() {}
@@ -34,10 +37,13 @@ public final class Client {
     public static void main(String[] args) throws Exception {
         Exchanges exchanges = new Exchanges("undertow", new Arguments(args, Arguments.OF_A_CLIENT));
         URI origin = exchanges.origin;
+        boolean secure = origin.getScheme().equals("https");
+        String scheme = secure ? "spdy" : "spdy-plain";
         ClientConnection session = UndertowClient.getInstance()
                 .connect(
-                        new URI("spdy-plain", null, origin.getHost(), origin.getPort(), "/", null, null),
+                        new URI(scheme, null, origin.getHost(), origin.getPort(), "/", null, null),
                         Server.worker(),
+                        secure ? new UndertowXnioSsl(Xnio.getInstance(), OptionMap.EMPTY, Tls.ofAClient()) : null,
                         Server.buffers(true),
                         // Else a WINDOW_UPDATE waits for the acknowledgement of the one before.
                         OptionMap.create(Options.TCP_NODELAY, true))

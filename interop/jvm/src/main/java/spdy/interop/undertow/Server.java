@@ -2,15 +2,19 @@ package spdy.interop.undertow;
 
 import io.undertow.UndertowOptions;
 import io.undertow.connector.ByteBufferPool;
+import io.undertow.protocols.ssl.UndertowXnioSsl;
 import io.undertow.server.DefaultByteBufferPool;
 import io.undertow.server.HttpHandler;
 import io.undertow.server.HttpServerExchange;
+import io.undertow.server.protocol.http.AlpnOpenListener;
+import io.undertow.server.protocol.spdy.SpdyOpenListener;
 import io.undertow.server.protocol.spdy.SpdyPlainOpenListener;
 import io.undertow.util.Headers;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
+import javax.net.ssl.SSLContext;
 import org.xnio.ChannelListeners;
 import org.xnio.OptionMap;
 import org.xnio.Options;
@@ -20,11 +24,12 @@ import org.xnio.XnioWorker;
 import org.xnio.channels.AcceptingChannel;
 import spdy.interop.Arguments;
 import spdy.interop.Folder;
+import spdy.interop.Tls;
 
 /**
- * A folder served over SPDY/3.1 by Undertow, plain.
+ * A folder served over SPDY/3.1 by Undertow, plain or (with a certificate) by TLS and ALPN.
  *
- * <pre>java spdy.interop.undertow.Server --root DIR [--port 0]</pre>
+ * <pre>java spdy.interop.undertow.Server --root DIR [--port 0] [--cert FILE --key FILE]</pre>
  *
  * The first line of stdout is JSON and tells the port. POST is answered with what came. It cannot push in SPDY.
  */
@@ -50,15 +55,28 @@ public final class Server {
     public static void main(String[] args) throws Exception {
         Arguments arguments = new Arguments(args, Arguments.OF_A_SERVER);
         Folder folder = new Folder(arguments.text("root"));
-        SpdyPlainOpenListener opening = new SpdyPlainOpenListener(
-                buffers(true), buffers(false), OptionMap.create(UndertowOptions.ENABLE_SPDY, true));
-        opening.setRootHandler(new Answers(folder));
-        AcceptingChannel<StreamConnection> listener = worker().createStreamConnectionServer(
-                new InetSocketAddress(InetAddress.getByName("127.0.0.1"), arguments.number("port")),
-                ChannelListeners.openListenerAdapter(opening),
-                OptionMap.create(Options.TCP_NODELAY, true, Options.REUSE_ADDRESSES, true));
+        InetSocketAddress address =
+                new InetSocketAddress(InetAddress.getByName("127.0.0.1"), arguments.number("port"));
+        OptionMap enabled = OptionMap.create(UndertowOptions.ENABLE_SPDY, true);
+        OptionMap options = OptionMap.create(Options.TCP_NODELAY, true, Options.REUSE_ADDRESSES, true);
+        boolean tls = arguments.has("cert");
+        AcceptingChannel<? extends StreamConnection> listener;
+        if (tls) {
+            SSLContext context = Tls.ofAServer(arguments.text("cert"), arguments.text("key"));
+            SpdyOpenListener spoken = new SpdyOpenListener(buffers(true), buffers(false), enabled);
+            AlpnOpenListener opening = new AlpnOpenListener(buffers(true), enabled, SpdyOpenListener.SPDY_3_1, spoken);
+            opening.setRootHandler(new Answers(folder));
+            listener = new UndertowXnioSsl(Xnio.getInstance(), OptionMap.EMPTY, context)
+                    .createSslConnectionServer(
+                            worker(), address, ChannelListeners.openListenerAdapter(opening), options);
+        } else {
+            SpdyPlainOpenListener opening = new SpdyPlainOpenListener(buffers(true), buffers(false), enabled);
+            opening.setRootHandler(new Answers(folder));
+            listener = worker().createStreamConnectionServer(
+                    address, ChannelListeners.openListenerAdapter(opening), options);
+        }
         listener.resumeAccepts();
-        Folder.ready("undertow", listener.getLocalAddress(InetSocketAddress.class).getPort(), "spdy/3.1", false);
+        Folder.ready("undertow", listener.getLocalAddress(InetSocketAddress.class).getPort(), "spdy/3.1", tls);
     }
 
     private static final class Answers implements HttpHandler {

@@ -1,4 +1,4 @@
-package spdy.interop.okhttp;
+package spdy.interop;
 
 import java.io.ByteArrayInputStream;
 import java.nio.file.Files;
@@ -13,16 +13,17 @@ import java.security.spec.PKCS8EncodedKeySpec;
 import java.util.Base64;
 import javax.net.ssl.KeyManagerFactory;
 import javax.net.ssl.SSLContext;
-import javax.net.ssl.SSLSocketFactory;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLParameters;
 import javax.net.ssl.TrustManager;
 import javax.net.ssl.X509TrustManager;
 
-/** TLS 1.2 sockets for both roles: OkHttp 2.7 knows no later version by name, and falls over it. */
-final class Tls {
+/** TLS 1.2 for both roles: OkHttp 2.7 knows no later version by name, and falls over it; the others are as old. */
+public final class Tls {
     private Tls() {}
 
     /** Believes every certificate. */
-    static SSLSocketFactory ofAClient() throws Exception {
+    public static SSLContext ofAClient() throws Exception {
         X509TrustManager anybody = new X509TrustManager() {
             @Override
             public void checkClientTrusted(X509Certificate[] chain, String type) {}
@@ -35,11 +36,11 @@ final class Tls {
                 return new X509Certificate[0];
             }
         };
-        return sockets(null, new TrustManager[] {anybody});
+        return context(null, new TrustManager[] {anybody});
     }
 
     /** Shows the certificate of these PEM files; the key is of an elliptic curve. */
-    static SSLSocketFactory ofAServer(String cert, String key) throws Exception {
+    public static SSLContext ofAServer(String cert, String key) throws Exception {
         Certificate[] chain = CertificateFactory.getInstance("X.509")
                 .generateCertificates(new ByteArrayInputStream(Files.readAllBytes(Path.of(cert))))
                 .toArray(Certificate[]::new);
@@ -51,15 +52,22 @@ final class Tls {
         store.setKeyEntry("key", KeyFactory.getInstance("EC").generatePrivate(bytes), password, chain);
         KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         keys.init(store, password);
-        return sockets(keys, null);
+        return context(keys, null);
     }
 
-    private static SSLSocketFactory sockets(KeyManagerFactory keys, TrustManager[] trust) throws Exception {
+    private static SSLContext context(KeyManagerFactory keys, TrustManager[] trust) throws Exception {
         // A context of this name is of the versions in this property; one of "TLSv1.2" is so for clients alone.
         System.setProperty("jdk.tls.server.protocols", "TLSv1.2");
         System.setProperty("jdk.tls.client.protocols", "TLSv1.2");
         SSLContext context = SSLContext.getInstance("TLS");
         context.init(keys == null ? null : keys.getKeyManagers(), trust, new SecureRandom());
-        return context.getSocketFactory();
+        return context;
+    }
+
+    /** Offers, or takes, {@code protocol} alone by ALPN. */
+    public static void agreeOn(String protocol, SSLEngine engine) {
+        SSLParameters parameters = engine.getSSLParameters();
+        parameters.setApplicationProtocols(new String[] {protocol});
+        engine.setSSLParameters(parameters);
     }
 }
