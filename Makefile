@@ -26,6 +26,7 @@ test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers
 	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
+	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	SEED=1 scripts/fuzz 60
@@ -34,9 +35,12 @@ SECONDS ?= 3600
 fuzz:
 	scripts/fuzz $(SECONDS)
 
+# HARS names a folder of recordings, for what header compression saves: the repository has none.
+HARS ?=
 bench:
 	$(CARGO) bench --workspace --bench '*' --locked
 	scripts/cpu-per-load
+	scripts/header-bytes $(HARS)
 	scripts/setup-peers
 	scripts/setup-race-peers
 	scripts/race-peers
@@ -45,4 +49,4 @@ bench:
 
 clean:
 	$(CARGO) clean
-	rm -rf demo interop/node-spdy/node_modules interop/netty/target interop/kubernetes/target
+	rm -rf demo interop/node-spdy/node_modules interop/netty/target interop/kubernetes/target interop/zlib/target
