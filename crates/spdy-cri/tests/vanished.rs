@@ -12,7 +12,7 @@ use spdy::upgrade::{self, Channel, IDLE_TIMEOUT, Limits};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
 use support::{PIPES, Toy, echo_port, exec, forward_to, nothing_runs, post, runtime, toy};
-use tokio::io::{AsyncReadExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -64,6 +64,53 @@ async fn a_client_does_not_wait_for_a_server_that_vanished() {
     let waiting = tokio::time::timeout(600 * SECOND, process.wait()).await;
     waiting.expect("an end").expect_err("nobody is there");
     in_time(begun.elapsed());
+}
+
+/// A road that holds megabytes, as the buffers of TCP do: stdin has left, and the PING lies behind it.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_pauses_with_megabytes_of_stdin_before_it_is_not_taken_for_dead() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["pause", "7200"], PIPES));
+    let (near, far) = tokio::io::duplex(8 * 1024 * 1024);
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve_connection(far).await });
+    let request = post(&url.expect("a url"));
+    let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let sent = support::pattern(4_000_000, 0);
+    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("asked for");
+    stdin.write_all(&sent).await.expect("written");
+    stdin.shutdown().await.expect("an end");
+    let mut got = Vec::new();
+    let reading = tokio::time::timeout(3 * 3600 * SECOND, stdout.read_to_end(&mut got));
+    reading.await.expect("in time").expect("all of it");
+    assert!(got == sent, "{} bytes", got.len());
+    assert!(process.wait().await.expect("a status").is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_vanished_with_megabytes_of_stdin_before_it_is_not_waited_for_for_ever() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let Road { near, uncut, .. } = road(&server);
+    let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let mut stdin = process.stdin.take().expect("asked for");
+    let feeding = tokio::spawn(async move {
+        let fed = stdin.write_all(&support::pattern(4_000_000, 0)).await;
+        fed.expect_err("nobody takes all of it")
+    });
+    let begun = tokio::time::Instant::now();
+    drop(uncut);
+    let waiting = tokio::time::timeout(2 * IDLE_TIMEOUT, process.wait()).await;
+    waiting.expect("an end").expect_err("nobody is there");
+    feeding.await.expect("no panic");
+    let waited = begun.elapsed();
+    let late = IDLE_TIMEOUT + 70 * SECOND;
+    assert!((IDLE_TIMEOUT..=late).contains(&waited), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]

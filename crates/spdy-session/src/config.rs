@@ -161,10 +161,14 @@ pub struct Config {
     /// PING when nothing was heard for so long; `None` (the default) never.
     pub keepalive_interval: Option<Duration>,
     /// With `keepalive_interval`: the session is dead when after a PING nothing at all was heard
-    /// for so long. Any frame will do, since Undertow never answers a PING. The time in which we do not
-    /// read does not count, nor, without flow control, that in which our DATA waits: such a peer stops
-    /// reading, PINGs included, when one of its streams is not read. Default 10 s.
+    /// for so long. Anything will do, since Undertow never answers a PING. The time in which we do not
+    /// read does not count. Default 10 s.
     pub keepalive_timeout: Duration,
+    /// The same without flow control, while DATA of ours waits, or lies before the PING on its way (in a session that
+    /// sent 64 KiB or more): such a peer stops reading, PINGs included, when one of its streams is not read, and what
+    /// does not read may live. Exact to `keepalive_timeout`. Default 4 h, in which the kubelet would end the session;
+    /// a peer whose TCP is gone too is found out by ours, on Linux in some 15 min.
+    pub keepalive_unread_timeout: Duration,
     /// An unfinished control frame may stay so for this long (slowloris). Default 30 s.
     pub frame_timeout: Option<Duration>,
     /// DATA may wait for this long without one byte of it leaving, for want of credit or of
@@ -256,6 +260,7 @@ impl Config {
             early_goaway: server,
             keepalive_interval: None,
             keepalive_timeout: Duration::from_secs(10),
+            keepalive_unread_timeout: Duration::from_secs(4 * 3600),
             frame_timeout: Some(Duration::from_secs(30)),
             write_timeout: Some(Duration::from_secs(60)),
             idle_timeout: server.then_some(Duration::from_secs(180)),

@@ -12,6 +12,9 @@ use crate::limit::Limit;
 use crate::session::Session;
 use crate::stream::State;
 
+/// What may lie before a program that does not read, while the peer reads on, bytes: a pipe of Linux holds so much.
+const PIPE_BYTES: u64 = 64 * 1024;
+
 /// Since when each thing has been waited for.
 #[derive(Debug)]
 pub(crate) struct Deadlines {
@@ -267,21 +270,36 @@ impl Session {
             return;
         };
         let (now, heard) = (self.now, self.deadlines.last_heard);
-        // Silence of these says nothing: an answer is not read, or lies behind DATA that the peer does not read
-        let unsure =
-            self.deadlines.stopped || (!self.stream_windows && self.outbound.data_bytes > 0);
+        let patience = self.config.keepalive_timeout;
         match self.pings.flight() {
-            Some(flight) if now < flight.asked + self.config.keepalive_timeout => return,
+            Some(flight) if now < flight.asked + patience => return,
+            Some(_) if !self.stream_windows => return self.wait_for_the_one_echo(),
             // no echo, but the peer lives: Undertow never answers a PING
-            Some(flight) if heard > flight.asked || unsure => self.pings.forget(),
-            Some(_) => {
-                let waited = self.config.keepalive_timeout;
-                return self.fail(SessionError::KeepaliveTimeout { waited });
-            }
+            Some(flight) if heard > flight.asked => self.pings.forget(),
+            Some(_) => return self.fail(SessionError::KeepaliveTimeout { waited: patience }),
             None => {}
         }
         if now >= heard + interval {
             self.pings.ask(now);
         }
+    }
+    /// Without windows every PING is answered, once it is read. Another would only lie behind it, and many that are
+    /// read at once are a flood.
+    fn wait_for_the_one_echo(&mut self) {
+        let (now, heard) = (self.now, self.deadlines.last_heard);
+        let sent = self.stats.sent_data_bytes;
+        let is_behind_data =
+            self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.lie_behind_data());
+        let waited = match is_behind_data {
+            true => self.config.keepalive_unread_timeout,
+            false => self.config.keepalive_timeout,
+        };
+        // Silence says nothing while an answer is not read, or may lie behind what the peer does not read.
+        let excused = self.deadlines.stopped || (is_behind_data && now < heard + waited);
+        let since = if excused { now } else { heard };
+        if now >= since + self.config.keepalive_timeout {
+            return self.fail(SessionError::KeepaliveTimeout { waited });
+        }
+        self.pings.wait_anew(since);
     }
 }

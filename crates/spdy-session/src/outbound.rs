@@ -476,6 +476,7 @@ impl Session {
         }
         self.deadlines
             .data_left(len, self.config.small_data_bytes, self.now);
+        self.pings.data_left();
         self.departed(id, fin);
         self.outbound.scheduler.sent(priority);
     }

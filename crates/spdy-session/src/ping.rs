@@ -14,7 +14,7 @@ use crate::config::Role;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     id: u32,
-    /// When it was asked for: what a dead session is told by.
+    /// When it was asked for, or written: what a dead session is told by.
     pub(crate) asked: Instant,
     /// When it was written: what the round trip is measured from.
     sent: Option<Instant>,
@@ -39,6 +39,10 @@ pub(crate) struct Pings {
     parity: u32,
     next_id: u32,
     flight: Option<Flight>,
+    /// DATA left before the last one that was written, since one before it was answered.
+    behind_data: bool,
+    /// DATA left since then.
+    data_since: bool,
     echoes: VecDeque<u32>,
     max_echoes: usize,
 }
@@ -53,6 +57,8 @@ impl Pings {
             parity,
             next_id,
             flight: None,
+            behind_data: false,
+            data_since: false,
             echoes: VecDeque::new(),
             max_echoes,
         }
@@ -91,6 +97,18 @@ impl Pings {
         }
     }
 
+    /// DATA left.
+    pub(crate) fn data_left(&mut self) {
+        self.data_since = true;
+    }
+
+    /// Whether DATA lies before the one under way, or would before one that is written now, of which no echo says that
+    /// the peer has read it.
+    pub(crate) fn lie_behind_data(&self) -> bool {
+        let unsent = self.flight.is_none_or(|flight| flight.sent.is_none());
+        self.behind_data || (unsent && self.data_since)
+    }
+
     /// A PING came.
     pub(crate) fn receive(&mut self, id: u32, now: Instant) -> Pinged {
         if id % 2 != self.parity {
@@ -107,6 +125,7 @@ impl Pings {
                 ..
             }) if ours == id => {
                 self.flight = None;
+                self.behind_data = false;
                 Pinged::Answered(now - sent)
             }
             _ => Pinged::Ignored,
@@ -122,7 +141,8 @@ impl Pings {
             .flight
             .as_mut()
             .filter(|flight| flight.sent.is_none())?;
-        flight.sent = Some(now);
+        (flight.asked, flight.sent) = (now, Some(now));
+        self.behind_data |= std::mem::take(&mut self.data_since);
         Some(flight.id)
     }
 }

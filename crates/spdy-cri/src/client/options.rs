@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spdy::Metrics;
-use spdy::upgrade::Limits;
+use spdy::upgrade::{IDLE_TIMEOUT, Limits};
 
 use crate::channels::Heartbeat;
 use crate::protocol::{ChannelProtocol, RemoteCommand};
@@ -37,12 +37,13 @@ pub struct Options {
     /// that came to a PING. `None` sends none. Default 5 s, as client-go.
     pub ping_interval: Option<Duration>,
     /// How long the answer to a PING may take, while we read; then the connection is lost. Over SPDY anything
-    /// that comes is an answer, and none is due while stdin waits to be taken: servers that stop at it read
-    /// no PING either. Default 60 s, as client-go on WebSocket.
-    ///
-    /// Bytes of stdin that have left and lie unread on their way hold up a PING as well: for a command that
-    /// pauses for longer with megabytes before it, and says nothing, allow more.
+    /// that comes is an answer. Default 60 s, as client-go on WebSocket.
     pub ping_timeout: Duration,
+    /// The same over SPDY, while stdin waits to be taken, or may lie unread before the PING (of 64 KiB or more in
+    /// all): servers that stop at it, since the command pauses, read no PING either. Default 4 h, in which the
+    /// kubelet ends a silent session; TCP alone notices in some 15 min that nobody is there. (client-go never
+    /// gives up.)
+    pub unread_timeout: Duration,
     /// How long the server may take to answer a stream. Default 30 s, as client-go.
     pub stream_timeout: Duration,
     /// Where SPDY sessions are counted, those inside of WebSocket too; plain WebSockets are none. Default
@@ -60,6 +61,7 @@ impl Default for Options {
             message_bytes: MAX_MESSAGE_BYTES,
             ping_interval: Some(Duration::from_secs(5)),
             ping_timeout: Duration::from_secs(60),
+            unread_timeout: IDLE_TIMEOUT,
             stream_timeout: Duration::from_secs(30),
             metrics: None,
         }

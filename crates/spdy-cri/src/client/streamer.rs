@@ -33,6 +33,7 @@ impl Streamer {
     {
         let mut builder =
             upgrade::client_builder().keepalive(options.ping_interval, options.ping_timeout);
+        builder.config_mut().keepalive_unread_timeout = options.unread_timeout;
         if let Some(metrics) = &options.metrics {
             builder = builder.metrics(metrics);
         }

@@ -45,7 +45,7 @@ impl Runtime for TestTime {
 }
 
 /// A runtime with a few commands: `cat`, `fail N`, `both`, `size N` (that many sizes of the terminal),
-/// `bytes N`, `wait` (until the client is gone), `deaf` (drops stdin, answers later), `broken`.
+/// `bytes N`, `wait` (until the client is gone), `pause N` (seconds, and then `cat`), `deaf` (drops stdin, answers later), `broken`.
 #[derive(Default)]
 pub(crate) struct Toy {
     /// Calls that have begun and neither returned nor were dropped.
@@ -122,6 +122,10 @@ impl Handler for Toy {
                 stdout.write_all(&pattern(number(&command)?, 0)).await?;
             }
             "wait" => std::future::pending().await,
+            "pause" => {
+                tokio::time::sleep(Duration::from_secs(number(&command)? as u64)).await;
+                cat(streams).await?;
+            }
             "deaf" => {
                 drop(streams.stdin.take());
                 let mut resize = streams.resize.take().ok_or("no resize stream")?;
