@@ -3,11 +3,17 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use spdy_testkit::patience::output_within;
 
 const README: &str = include_str!("../README.md");
 
 /// Where the README has its server listen; here the system chooses.
 const ADDRESS: &str = "127.0.0.1:10350";
+
+/// How long all of it may take; the examples may have to be built first.
+const LONGEST: Duration = Duration::from_secs(600);
 
 /// Runs the examples as they were built beside this test, as `cargo run` would if it were asked, and without
 /// waiting for its lock; `ALONE` in the shell's place, so that its number is theirs. Where they were not built
@@ -97,7 +103,12 @@ fn the_lines_of_the_readme_do_what_it_says() {
         };
         to.push('\n');
     }
-    let output = shell(&script).output().expect("a shell");
+    let mut command = shell(&script);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let output = output_within(LONGEST, command.spawn().expect("a shell"));
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said, promised, "of\n{script}");
     assert!(promised.contains("\n7\n"), "an exit code is among it");

@@ -3,7 +3,7 @@
 mod support;
 
 use std::net::{IpAddr, SocketAddr};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hickory_proto::op::{Message, ResponseCode};
@@ -13,6 +13,7 @@ use spdy_dns::rate_limit::RateLimits;
 use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::latch::Latch;
+use spdy_testkit::patience::{PATIENCE, output_within};
 use support::{question, zones};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
@@ -209,12 +210,19 @@ async fn garbage_over_udp_is_answered_shortly_or_not_at_all_and_it_serves_on() {
 
 /// What a program prints.
 async fn run(program: &'static str, args: Vec<String>) -> String {
-    let ran = tokio::task::spawn_blocking(move || Command::new(program).args(args).output());
-    let output = ran.await.unwrap().unwrap_or_else(|error| {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null());
+    let started = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = started.unwrap_or_else(|error| {
         panic!(
             "{program}: {error}; install the peers with `scripts/setup-peers`, or skip them with SPDY_SKIP_PEERS=1"
         )
     });
+    let ran = tokio::task::spawn_blocking(|| output_within(PATIENCE, child));
+    let output = ran.await.unwrap();
     assert!(output.status.success(), "{program}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }

@@ -1,7 +1,9 @@
 //! How long a test waits for what another process or thread is to do. Nobody waits for ever: a test that hangs says nothing.
 
+use std::io::Read;
 use std::net::TcpStream;
-use std::process::{Child, ExitStatus};
+use std::process::{Child, ExitStatus, Output};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -42,16 +44,60 @@ pub fn patient(connection: TcpStream) -> TcpStream {
 ///
 /// If it has not after [`PATIENCE`]; it is killed then.
 pub fn ended(child: &mut Child) -> ExitStatus {
+    let ended = ended_within(PATIENCE, child);
+    ended.unwrap_or_else(|_| panic!("process {} did not end by itself", child.id()))
+}
+
+/// What `child` says on those of its outputs that are pipes, until its end.
+///
+/// # Panics
+///
+/// If it has not ended after `longest`; it is killed then.
+pub fn output_within(longest: Duration, mut child: Child) -> Output {
+    drop(child.stdin.take());
+    let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
+    let ended = ended_within(longest, &mut child);
+    let (Ok(status) | Err(status)) = ended;
+    // Who was started by it may hold its pipes for longer.
+    let [stdout, stderr] =
+        [stdout, stderr].map(|bytes| bytes.recv_timeout(PATIENCE).expect("the end of a pipe"));
+    let output = Output {
+        status,
+        stdout,
+        stderr,
+    };
+    assert!(
+        ended.is_ok(),
+        "process {} did not end by itself: {output:?}",
+        child.id()
+    );
+    output
+}
+
+/// How `child` ended, by itself or killed.
+fn ended_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, ExitStatus> {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().expect("it is ours") {
-            return status;
+            return Ok(status);
         }
-        if begun.elapsed() >= PATIENCE {
+        if begun.elapsed() >= longest {
             let _ = child.kill();
-            let _ = child.wait();
-            panic!("process {} did not end by itself", child.id());
+            return Err(child.wait().expect("it is ours"));
         }
         thread::park_timeout(BETWEEN);
     }
+}
+
+/// All bytes of `pipe`, once it has ended; none if there is none.
+fn read(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Vec<u8>> {
+    let (all, bytes) = mpsc::channel();
+    thread::spawn(move || {
+        let mut read = Vec::new();
+        if let Some(mut pipe) = pipe {
+            let _ = pipe.read_to_end(&mut read);
+        }
+        let _ = all.send(read);
+    });
+    bytes
 }
