@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use sha2::{Digest, Sha256};
+use spdy_testkit::patience::{PATIENCE, ended, output_within};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
 
@@ -83,13 +84,16 @@ impl Served {
     }
 
     fn fetch(&self, args: &[&str]) -> Output {
-        Command::new(PROGRAM)
-            .args(["fetch", "--color", "never", "--cacert", &self.ca])
-            .args(args)
-            .current_dir(self.folder.path())
-            .output()
-            .unwrap()
+        let mut fetch = Command::new(PROGRAM);
+        fetch.args(["fetch", "--color", "never", "--cacert", &self.ca]);
+        output(fetch.args(args).current_dir(self.folder.path()))
     }
+}
+
+/// What `command` says until its end.
+fn output(command: &mut Command) -> Output {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    output_within(PATIENCE, piped.stdin(Stdio::null()).spawn().unwrap())
 }
 
 impl Drop for Served {
@@ -250,10 +254,7 @@ fn frames_are_shown_in_both_directions() {
 #[test]
 fn a_cause_is_told_once() {
     let nix = "https://localhost:1/";
-    let output = Command::new(PROGRAM)
-        .args(["fetch", "--cacert", "nix.pem", nix])
-        .output()
-        .unwrap();
+    let output = output(Command::new(PROGRAM).args(["fetch", "--cacert", "nix.pem", nix]));
     assert_eq!(
         text(&output.stderr),
         "error: cannot read nix.pem: No such file or directory (os error 2)\n"
@@ -282,13 +283,7 @@ fn redirects_are_followed_only_if_asked_and_not_for_ever() {
 fn strangers_are_refused() {
     let served = Served::folder(&[]);
     let home = served.https("/");
-    let without_ca = |args: &[&str]| {
-        Command::new(PROGRAM)
-            .arg("fetch")
-            .args(args)
-            .output()
-            .unwrap()
-    };
+    let without_ca = |args: &[&str]| output(Command::new(PROGRAM).arg("fetch").args(args));
     assert_eq!(without_ca(&[&home]).status.code(), Some(1));
     assert_eq!(text(&without_ca(&["--insecure", &home]).stdout), "home");
     let wrong = format!("sha256//{}=", "A".repeat(43));
@@ -366,10 +361,7 @@ fn a_recorded_page_answers_with_literal_heads_where_they_are_asked_for() {
     assert!(first(&["--literal-heads"]) == wanted);
     assert!(first(&[]) != wanted, "names go out in small letters");
 
-    let folder = Command::new(PROGRAM)
-        .args(["serve", ".", "--literal-heads"])
-        .output()
-        .unwrap();
+    let folder = output(Command::new(PROGRAM).args(["serve", ".", "--literal-heads"]));
     assert_eq!(folder.status.code(), Some(2));
     assert!(text(&folder.stderr).contains("a folder has neither hosts nor heads"));
 }
@@ -385,7 +377,7 @@ fn whoever_reads_no_further_is_no_error() {
         .unwrap();
     let mut first = [0; 10];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = output_within(PATIENCE, child);
     assert_eq!(
         (output.status.code(), text(&output.stderr)),
         (Some(0), String::new())
@@ -400,7 +392,7 @@ fn a_server_that_is_asked_to_stop_ends_well() {
         .args(["-TERM", &served.child.id().to_string()])
         .status();
     assert!(asked.unwrap().success());
-    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    assert_eq!(ended(&mut served.child).code(), Some(0));
 }
 
 #[test]
