@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use serde_json::Value;
+use spdy_testkit::patience::ended;
 
 use crate::support::program::{ended_with, spdy};
 
@@ -372,10 +373,7 @@ fn whoever_has_read_enough_may_leave() {
         .expect("it is piped")
         .read_to_string(&mut said)
         .expect("text");
-    assert_eq!(
-        (child.wait().expect("it ends").code(), said.as_str()),
-        (Some(0), "")
-    );
+    assert_eq!((ended(&mut child).code(), said.as_str()), (Some(0), ""));
 }
 
 /// A recording of a page with one image, whose body the recorder left out, and one request that failed.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
+use spdy_testkit::patience::ended;
 
 use crate::support::capture::Relay;
 use crate::support::files::FILES;
@@ -158,7 +159,7 @@ fn a_capture_from_stdin_is_shown_while_it_grows() {
     stdin.write_all(rest).expect("the program reads");
     drop(stdin);
     until("1048576 bytes of DATA");
-    assert!(inspect.wait().expect("an end").success());
+    assert!(ended(&mut inspect).success());
 }
 
 #[test]

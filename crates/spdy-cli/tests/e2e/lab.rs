@@ -12,7 +12,7 @@ use serde_json::Value;
 use spdy_testkit::patience::{ended, until};
 
 use crate::support::lab::{Lab, SMALL, text};
-use crate::support::program::ended_with;
+use crate::support::program::{ended_with, output_of};
 
 /// A store but for the places of its head (SQLite's file format §1.3) that count how often it was written, twice over,
 /// and how often its tables changed, which being laid out anew counts as.
@@ -131,7 +131,7 @@ fn ctrl_c_ends_a_run_in_order_and_the_same_command_goes_on() {
         .expect("the program can be started");
     until("a cell is there", || lab.cells_in("a.db") > 0);
     interrupt(&child);
-    let output = child.wait_with_output().expect("it was ours");
+    let output = output_of(child);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(
@@ -173,7 +173,7 @@ fn ctrl_c_waits_for_no_cell_and_drops_what_is_not_whole() {
         .expect("the program can be started");
     until("it has a plan", || lab.has_plan("a.db"));
     interrupt(&child);
-    let output = child.wait_with_output().expect("it was ours");
+    let output = output_of(child);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(told.contains("stopping"), "{told}");
@@ -234,7 +234,7 @@ fn two_runs_at_once_into_one_store_end_as_one_alone() {
         child.expect("the program can be started")
     };
     for child in [start(), start()] {
-        let output = child.wait_with_output().expect("it was ours");
+        let output = output_of(child);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     }
     lab.run("alone.db", &[]);

@@ -12,7 +12,7 @@ use crate::support::certificate::CERTIFICATE;
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::peers::wanted;
 use crate::support::postgres::{PASSWORD, PostgresServer};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{ended_with, output_of, spdy};
 
 /// Starts all of `commands`, and waits until each has ended well.
 fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
@@ -30,7 +30,7 @@ fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
     };
     children
         .into_iter()
-        .map(|child| end(child.wait_with_output().expect("it was ours")))
+        .map(|child| end(output_of(child)))
         .collect()
 }
 
@@ -282,7 +282,7 @@ fn a_run_whose_server_goes_away_fails_and_says_which() {
         !found.trim().is_empty()
     });
     drop(server);
-    let output = child.wait_with_output().expect("it was ours");
+    let output = output_of(child);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(

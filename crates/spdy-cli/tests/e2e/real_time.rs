@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use spdy_testkit::patience::until;
+use spdy_testkit::patience::{ended, until};
 
 use crate::support::peers::{is_installed, require, wanted};
 use crate::support::program::{ended_with, output, output_within, spdy};
@@ -169,7 +169,7 @@ fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
     let mut stdout = child.stdout.take().expect("it is piped");
     stdout.read_to_string(&mut said).expect("text");
     assert_eq!(said, "", "it went on to its end");
-    let status = child.wait().expect("it was interrupted");
+    let status = ended(&mut child);
     assert_eq!(status.signal(), Some(2), "{status}");
 }
 

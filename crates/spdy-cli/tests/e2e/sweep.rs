@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use rusqlite::Connection;
 use serde_json::Value;
+use spdy_testkit::patience::ended;
 
 use crate::lab::{chance, content};
 #[cfg(unix)]
@@ -321,7 +322,7 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
         }
         told.push(line);
     }
-    let status = child.wait().expect("it was ours");
+    let status = ended(&mut child);
     assert!(status.success(), "{case}: {told:#?}");
     assert!(
         told.contains(&at) && told.iter().any(|line| line == "24 of 24 tasks"),

@@ -8,8 +8,13 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use spdy_testkit::patience;
+
 /// How long a program may take to say that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// What would be long for any of them.
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// Lines that are remembered of a program that runs.
 const MOST_LINES: usize = 10_000;
@@ -40,9 +45,8 @@ pub(crate) fn ended_with(code: i32, command: &mut Command) -> Output {
     output
 }
 
-/// What `command` said; it is killed when it does not end, after what would be long for any of them.
+/// What `command` said; it is killed when it does not end.
 pub(crate) fn output(command: &mut Command) -> Output {
-    const LONGEST: Duration = Duration::from_secs(300);
     output_within(LONGEST, command)
 }
 
@@ -54,20 +58,12 @@ pub(crate) fn output_within(longest: Duration, command: &mut Command) -> Output 
         .stderr(Stdio::piped())
         .spawn();
     let child = spawned.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    let id = child.id().to_string();
-    let (has_ended, end) = mpsc::channel::<()>();
-    let watch = thread::spawn(move || {
-        let is_late = end.recv_timeout(longest) == Err(mpsc::RecvTimeoutError::Timeout);
-        if is_late {
-            let _ = Command::new("kill").args(["-9", &id]).status();
-        }
-        is_late
-    });
-    let output = child.wait_with_output().expect("it was started");
-    drop(has_ended);
-    let is_late = watch.join().expect("waiting does not panic");
-    assert!(!is_late, "{command:?} did not end: {output:?}");
-    output
+    patience::output_within(longest, child)
+}
+
+/// What `child` says until its end; it is killed when it does not end.
+pub(crate) fn output_of(child: Child) -> Output {
+    patience::output_within(LONGEST, child)
 }
 
 /// A program that runs until the test lets go of it.
