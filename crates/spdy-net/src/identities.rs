@@ -5,6 +5,10 @@
 //! ```
 //!
 //! All of it is exchanged at once, between two handshakes: certificates are renewed without a connection noticing.
+//!
+//! Who offers `acme-tls/1` and nothing else comes from an authority, and wants to see a proof that the name is ours (RFC 8737): a
+//! certificate made for that one question, which nobody else is shown. It does for a [`ServerTls`](crate::tls::ServerTls) that is
+//! [`proving`](crate::tls::ServerTls::proving).
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,6 +21,9 @@ use crate::certificates::Identity;
 use crate::tls::TlsOptions;
 use crate::tls_error::TlsSetupError;
 
+/// What a client that wants a proof offers by ALPN (RFC 8737 §6.2).
+pub(crate) const PROOF_ALPN: &[u8] = b"acme-tls/1";
+
 /// Identities by host. Clones are the same ones.
 #[derive(Clone)]
 pub struct Identities {
@@ -25,11 +32,31 @@ pub struct Identities {
 }
 
 /// As they are shown at one time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ByName {
     /// Sorted by name, in lower case.
     hosts: Vec<(String, Arc<CertifiedKey>)>,
     fallback: Arc<CertifiedKey>,
+    /// In the order in which they came.
+    proofs: Vec<(String, Arc<CertifiedKey>)>,
+}
+
+/// A proof that is shown until this is dropped.
+#[derive(Debug)]
+#[must_use = "it is shown no longer than this lives"]
+pub struct Proof {
+    identities: Identities,
+    shown: Arc<CertifiedKey>,
+}
+
+impl Drop for Proof {
+    fn drop(&mut self) {
+        let proofs = |now: &mut ByName| {
+            now.proofs
+                .retain(|(_, proof)| !Arc::ptr_eq(proof, &self.shown));
+        };
+        self.identities.change(proofs);
+    }
 }
 
 impl fmt::Debug for Identities {
@@ -70,10 +97,72 @@ impl Identities {
         hosts: &[(String, Identity)],
         fallback: &Identity,
     ) -> Result<(), TlsSetupError> {
-        let next = Arc::new(ByName::new(hosts, fallback, &self.provider)?);
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = next;
+        let next = ByName::new(hosts, fallback, &self.provider)?;
+        self.change(|now| {
+            let proofs = std::mem::take(&mut now.proofs);
+            *now = ByName { proofs, ..next };
+        });
         Ok(())
     }
+
+    /// The same of the hosts alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`replace`](Self::replace).
+    pub fn replace_hosts(&self, hosts: &[(String, Identity)]) -> Result<(), TlsSetupError> {
+        let hosts = certified(hosts, &self.provider)?;
+        self.change(|now| now.hosts = hosts);
+        Ok(())
+    }
+
+    /// The same of what is shown for all other hosts.
+    ///
+    /// # Errors
+    ///
+    /// As [`replace`](Self::replace).
+    pub fn replace_fallback(&self, fallback: &Identity) -> Result<(), TlsSetupError> {
+        let fallback = fallback.certified(&self.provider)?;
+        self.change(|now| now.fallback = fallback);
+        Ok(())
+    }
+
+    /// Shows `proof` for `host` to whoever offers `acme-tls/1` alone, as long as what this gives lives. Of two for one host the
+    /// later is shown.
+    ///
+    /// # Errors
+    ///
+    /// A key that the provider cannot use.
+    pub fn prove(&self, host: &str, proof: &Identity) -> Result<Proof, TlsSetupError> {
+        // Whether the key is the leaf's is not looked at: who reads certificates here refuses those with a critical extension that
+        // only authorities know, which is what makes a proof useless to anybody else (RFC 8737 §3).
+        let key = proof.key.clone_key();
+        let key = self.provider.key_provider.load_private_key(key)?;
+        let shown = Arc::new(CertifiedKey::new(proof.chain.clone(), key));
+        let entry = (host.to_ascii_lowercase(), shown.clone());
+        self.change(|now| now.proofs.push(entry));
+        let identities = self.clone();
+        Ok(Proof { identities, shown })
+    }
+
+    fn change(&self, change: impl FnOnce(&mut ByName)) {
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut now));
+    }
+}
+
+/// `hosts` ready to sign with, sorted by name.
+fn certified(
+    hosts: &[(String, Identity)],
+    provider: &CryptoProvider,
+) -> Result<Vec<(String, Arc<CertifiedKey>)>, TlsSetupError> {
+    let mut certified = Vec::with_capacity(hosts.len());
+    for (host, identity) in hosts {
+        certified.push((host.to_ascii_lowercase(), identity.certified(provider)?));
+    }
+    certified.sort_by(|a, b| a.0.cmp(&b.0)); // keeps the first of two first
+    certified.dedup_by(|second, first| second.0 == first.0);
+    Ok(certified)
 }
 
 impl ByName {
@@ -82,15 +171,10 @@ impl ByName {
         fallback: &Identity,
         provider: &CryptoProvider,
     ) -> Result<Self, TlsSetupError> {
-        let mut certified = Vec::with_capacity(hosts.len());
-        for (host, identity) in hosts {
-            certified.push((host.to_ascii_lowercase(), identity.certified(provider)?));
-        }
-        certified.sort_by(|a, b| a.0.cmp(&b.0)); // keeps the first of two first
-        certified.dedup_by(|second, first| second.0 == first.0);
         Ok(Self {
-            hosts: certified,
+            hosts: certified(hosts, provider)?,
             fallback: fallback.certified(provider)?,
+            proofs: Vec::new(),
         })
     }
 
@@ -110,6 +194,14 @@ impl ByName {
         });
         named.unwrap_or(&self.fallback)
     }
+
+    fn proof_of(&self, host: Option<&str>) -> Option<&Arc<CertifiedKey>> {
+        let host = host?.to_ascii_lowercase();
+        let mut proofs = self.proofs.iter().rev();
+        proofs
+            .find(|(proven, _)| *proven == host)
+            .map(|(_, proof)| proof)
+    }
 }
 
 impl ResolvesServerCert for Identities {
@@ -118,6 +210,10 @@ impl ResolvesServerCert for Identities {
             let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
             now.clone()
         };
-        Some(now.of(hello.server_name()).clone())
+        let wants_proof = hello.alpn().is_some_and(|offered| offered.eq([PROOF_ALPN]));
+        match wants_proof {
+            true => now.proof_of(hello.server_name()).cloned(),
+            false => Some(now.of(hello.server_name()).clone()),
+        }
     }
 }

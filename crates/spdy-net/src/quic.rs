@@ -194,6 +194,7 @@ pub async fn connect(
         // quinn does not tell these.
         suite: None,
         resumed: false,
+        is_proof: false,
     };
     let shown = connection
         .peer_identity()

@@ -6,6 +6,7 @@
 //! first packet --QUIC's handshake--> http3::server::serve -------------------------------------> ended
 //! ```
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ use spdy::server::PushForm;
 use spdy_frame::compress::Compression;
 use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
+use tokio::io::AsyncWriteExt;
 
 use crate::error::ConnectionError;
 use crate::handler::Handler;
@@ -138,11 +140,14 @@ pub async fn serve_connection(
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
-    let (io, protocol, guessed) = opened.inspect_err(|error| {
+    let opened = opened.inspect_err(|error| {
         if matches!(error, ConnectionError::TimedOut { .. }) {
             options.hits.count(ConnectionLimit::HandshakeTimeout);
         }
     })?;
+    let Some((io, protocol, guessed)) = opened else {
+        return Ok(());
+    };
     let secure = tls.is_some();
     tracing::debug!(%protocol, secure, "serving a connection");
     let io = Box::new(Impatient::new(
@@ -259,19 +264,26 @@ pub(crate) struct Terms<'a> {
     pub(crate) stop: &'a Latch,
 }
 
-/// TLS, if there is any, what is spoken, and whether that is a guess from the first bytes.
+/// TLS, if there is any, what is spoken, and whether that is a guess from the first bytes; `None` where a handshake was all that
+/// was wanted.
 async fn open(
     io: BoxIo,
     protocols: &[Protocol],
     tls: Option<&ServerTls>,
     patience: Duration,
     runtime: &SharedRuntime,
-) -> Result<(BoxIo, Protocol, bool), ConnectionError> {
+) -> Result<Option<(BoxIo, Protocol, bool)>, ConnectionError> {
     let Some(tls) = tls else {
         let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
-        return Ok((io, protocol, true));
+        return Ok(Some((io, protocol, true)));
     };
-    let handshake = Box::pin(tls.accept(io));
+    let handshake = Box::pin(async {
+        let (mut io, agreed) = tls.accept(io).await?;
+        if agreed.is_proof {
+            io.shutdown().await?;
+        }
+        io::Result::Ok((io, agreed))
+    });
     let deadline = runtime.sleep_until(runtime.now() + patience);
     let (io, agreed) = match select(handshake, deadline).await {
         Either::Left((shaken, _)) => shaken?,
@@ -283,10 +295,11 @@ async fn open(
         }
     };
     match agreed.protocol {
-        Some(protocol) => Ok((io, protocol, false)),
+        Some(protocol) => Ok(Some((io, protocol, false))),
+        None if agreed.is_proof => Ok(None),
         None => {
             let (io, protocol) = negotiate::sniff(io, protocols, patience, runtime).await?;
-            Ok((io, protocol, true))
+            Ok(Some((io, protocol, true)))
         }
     }
 }

@@ -20,7 +20,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::certificates::Identity;
 use crate::growing_records::GrowingRecords;
-use crate::identities::Identities;
+use crate::identities::{Identities, PROOF_ALPN};
 use crate::key_log::KeyLogFile;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
@@ -181,6 +181,8 @@ pub struct Agreed {
     /// An earlier session was taken up again: the handshake was an abbreviated one. (QUIC's does not tell, and
     /// counts as a full one.)
     pub resumed: bool,
+    /// The client wanted to see a proof of the name and nothing else (`acme-tls/1`, RFC 8737): the connection is over.
+    pub is_proof: bool,
 }
 
 fn agreed(tls: &rustls::CommonState) -> Agreed {
@@ -189,6 +191,7 @@ fn agreed(tls: &rustls::CommonState) -> Agreed {
         version: tls.protocol_version(),
         suite: tls.negotiated_cipher_suite().map(|suite| suite.suite()),
         resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+        is_proof: tls.alpn_protocol() == Some(PROOF_ALPN),
     }
 }
 
@@ -437,6 +440,16 @@ impl ServerTls {
     #[must_use]
     pub fn with_growing_records(mut self) -> Self {
         self.growing_records = true;
+        self
+    }
+
+    /// The same for authorities as well: who offers `acme-tls/1` alone sees the [`Proof`](crate::identities::Proof) of the name
+    /// that he asks for, if there is one, and is told nothing else.
+    #[must_use]
+    pub fn proving(mut self) -> Self {
+        // The last one: it is agreed on where nothing else can be.
+        let config = Arc::make_mut(&mut self.config);
+        config.alpn_protocols.push(PROOF_ALPN.to_vec());
         self
     }
 

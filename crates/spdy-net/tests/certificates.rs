@@ -5,7 +5,7 @@ mod support;
 use rustls::pki_types::CertificateDer;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::identities::Identities;
-use spdy_net::tls::{ClientTls, ServerTls, TlsOptions};
+use spdy_net::tls::{Agreed, ClientTls, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
 use support::{ALL, PIPE, quiet};
 
@@ -93,6 +93,78 @@ async fn identities_are_exchanged_at_once_or_not_at_all() {
 
     identities.replace(&[], &rest).unwrap();
     assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+}
+
+/// A handshake with what `offered` by ALPN alone; the certificate that is shown and what is agreed on.
+async fn shown_to(
+    server: &ServerTls,
+    shop: &Shop,
+    offered: &[u8],
+    host: &str,
+) -> std::io::Result<(CertificateDer<'static>, Agreed)> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(shop.ca.certificate().clone()).unwrap();
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![offered.to_vec()];
+    let name = rustls::pki_types::ServerName::try_from(host.to_owned()).unwrap();
+    let (near, far) = tokio::io::duplex(PIPE);
+    let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
+    let connecting = connector.connect(name, near);
+    let accepting = server.accept(Box::new(far));
+    let (near, far) = futures_util::future::join(connecting, accepting).await;
+    let (_, agreed) = far?;
+    let near = near?;
+    let shown = near.get_ref().1.peer_certificates().unwrap();
+    Ok((shown[0].clone().into_owned(), agreed))
+}
+
+#[tokio::test]
+async fn a_proof_is_shown_to_who_wants_nothing_else_as_long_as_it_lives() {
+    let shop = Shop::open();
+    let [own, first, second] = [(); 3].map(|()| shop.issue());
+    let identities = Identities::new(&[], &own, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    let (plain, server) = (server.clone(), server.proving());
+    let wants = b"acme-tls/1";
+    assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
+
+    let proof = identities.prove("A.test", &first).unwrap();
+    let (shown, agreed) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
+    assert!(shown == first.chain[0] && agreed.is_proof && agreed.protocol.is_none());
+    let (shown, agreed) = shown_to(&server, &shop, b"h2", "a.test").await.unwrap();
+    assert!(shown == own.chain[0] && !agreed.is_proof);
+    assert!(shown_to(&server, &shop, wants, "b.test").await.is_err());
+    // Not by a server that was not told to.
+    assert!(shown_to(&plain, &shop, wants, "a.test").await.is_err());
+
+    // What is exchanged meanwhile leaves it where it is, and the end of an earlier one leaves the later.
+    identities.replace(&[], &own).unwrap();
+    let later = identities.prove("a.test", &second).unwrap();
+    drop(proof);
+    let (shown, _) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
+    assert_eq!(shown, second.chain[0]);
+    drop(later);
+    assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
+}
+
+#[tokio::test]
+async fn hosts_and_the_rest_are_exchanged_by_themselves() {
+    let shop = Shop::open();
+    let [own, rest, other] = [(); 3].map(|()| shop.issue());
+    let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
+    let identities = Identities::new(&host(&own), &rest, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    identities.replace_fallback(&other).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, own.chain[0]);
+    assert_eq!(shown(&server, &shop.client, "b.test").await, other.chain[0]);
+    identities.replace_hosts(&host(&rest)).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+    identities.replace_hosts(&[]).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, other.chain[0]);
 }
 
 #[tokio::test]

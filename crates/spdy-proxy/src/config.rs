@@ -21,6 +21,7 @@ use serde::Deserialize;
 use spdy_net::protocol::Protocol;
 use url::Url;
 
+use crate::config_acme::AcmeConfig;
 use crate::config_env;
 use crate::config_shared::{self, SharedConfig};
 
@@ -102,6 +103,8 @@ pub struct Tls {
     pub key: Option<PathBuf>,
     /// Where the authority made on the spot is written, for clients to believe it.
     pub write_authority: Option<PathBuf>,
+    /// Certificates from an authority of the web. Until the first has come, one made on the spot is shown.
+    pub acme: Option<AcmeConfig>,
 }
 
 /// One site.
@@ -474,6 +477,11 @@ impl Config {
                 let want = "an http or https URL of a host, without a path";
                 return value("site.origin", want, &origin.as_str());
             }
+        }
+        let acme = self.tls.acme.as_ref();
+        if let Some((what, want, got)) = acme.and_then(|acme| acme.fault(self)) {
+            let what = what.to_owned();
+            return Err(ConfigError::Value { what, want, got });
         }
         Ok(())
     }

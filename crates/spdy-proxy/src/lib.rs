@@ -21,6 +21,7 @@ pub mod admin;
 pub mod coding;
 pub mod companions;
 pub mod config;
+pub mod config_acme;
 pub mod config_env;
 pub mod config_shared;
 pub mod counters;

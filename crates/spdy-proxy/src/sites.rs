@@ -154,6 +154,33 @@ impl Sites {
         self.by_name.keys().map(String::as_str)
     }
 
+    /// The names of each certificate: those of a site, and of sites that call one another's names their own (`own_hosts`). Browsers
+    /// use one session for names that stand in one certificate.
+    #[must_use]
+    pub fn certificates(&self) -> Vec<Vec<String>> {
+        let sites: Vec<&Arc<Site>> = self.all().collect();
+        let mut groups: Vec<usize> = (0..sites.len()).collect();
+        for (one, site) in sites.iter().enumerate() {
+            for (other, its) in sites.iter().enumerate() {
+                let (into, from) = (
+                    groups[one].min(groups[other]),
+                    groups[one].max(groups[other]),
+                );
+                if into != from && its.names.iter().any(|name| site.rules.is_own(name)) {
+                    let merged = groups.iter_mut().filter(|group| **group == from);
+                    merged.for_each(|group| *group = into);
+                }
+            }
+        }
+        let names = (0..sites.len()).map(|group| {
+            let members = sites.iter().zip(&groups).filter(|(_, its)| **its == group);
+            members.flat_map(|(site, _)| site.names.clone()).collect()
+        });
+        names
+            .filter(|names: &Vec<String>| !names.is_empty())
+            .collect()
+    }
+
     /// The first names of sites whose origin has a name that is answered for here, and no `address`: unless that name leads elsewhere
     /// from here, this accelerator asks itself.
     #[must_use]
@@ -245,5 +272,42 @@ impl Site {
         let port = self.origin.port_or_known_default().unwrap_or_default();
         let host = self.origin.host_str().unwrap_or_default();
         (self.origin.scheme(), host, port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_that_call_one_another_their_own_share_a_certificate() {
+        let site = |names: &[&str], own: &[&str]| {
+            format!(
+                "[[site]]\nnames = {names:?}\norigin = 'https://origin.test'\n[site.rewrite]\nown_hosts = {own:?}\n"
+            )
+        };
+        let config = [
+            site(&["www.a.test", "a.test"], &["*.a.test"]),
+            site(&["b.test"], &["cdn.c.test"]),
+            site(&["img.a.test"], &[]),
+            site(&["c.test", "cdn.c.test"], &["static.b.test"]),
+            site(&["d.test"], &["elsewhere.test"]),
+            site(&["static.b.test"], &[]),
+        ];
+        let config = Config::read(&config.concat()).expect("a good one");
+        let sites = Sites::compile(&config, &[7; 32]).expect("a good one");
+        let names: Vec<String> = sites
+            .certificates()
+            .iter()
+            .map(|names| names.join(" "))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "b.test c.test cdn.c.test static.b.test",
+                "d.test",
+                "img.a.test www.a.test a.test",
+            ]
+        );
     }
 }

@@ -1,52 +1,46 @@
 //! `spdy accelerate`: a caching reverse proxy that folds a page's hosts into one session.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use http::{HeaderValue, Request};
+use http::Request;
 use serde::Serialize;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy::{Body, Metrics};
 use spdy_dns::serve::{DnsServer, ServeLimits};
-use spdy_dns::zones::SharedZones;
-use spdy_net::admission::Conduct;
+use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::{Identity, LocalCa};
-use spdy_net::error::ConnectionError;
 use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
-use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
-use spdy_net::quic::QuicIncoming;
-use spdy_net::seat::Seat;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::admin::Admin;
 use spdy_proxy::config::Config;
 use spdy_proxy::config_env;
-use spdy_proxy::counters::{Answered, Log};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
-use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
 use spdy_proxy::upstream::Upstream;
-use spdy_proxy::visit::Visit;
 use url::Url;
 
+use crate::commands::accelerate_acme::{self, Acme};
 #[cfg(unix)]
 use crate::commands::accelerate_audit;
+use crate::commands::accelerate_served::{Served, conduct};
 use crate::commands::accelerate_shared::Shared;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
 use crate::commands::{
-    Outcome, Usage, accelerate_end, accelerate_metrics, accelerate_schema, accelerate_setup,
-    serve_metrics,
+    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_schema,
+    accelerate_setup, serve_metrics,
 };
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -141,6 +135,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let config = read(args)?;
     let secret = accelerate_setup::secret(&config)?;
     let sites = accelerate_setup::compile(&config, &secret)?;
+    accelerate_acme::certificates(&config, &sites)?;
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
         accelerate_setup::doubt(&sites, printer);
@@ -213,6 +208,7 @@ async fn accelerate(
     let identities = Identities::new(&[], &identity, &TlsOptions::default())?;
     let tls =
         ServerTls::of(&identities, &protocols, &TlsOptions::default())?.with_growing_records();
+    let tls = tls.proving();
     let (hits, counted) = (LimitHits::default(), Metrics::new());
     let options = ServerOptions {
         http2_push: config.learn.push,
@@ -237,9 +233,11 @@ async fn accelerate(
             .with_context(|| format!("cannot answer for names at {addresses:?}"))?,
         ),
     };
+    let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let own: Vec<SocketAddr> = doors.iter().map(|door| door.about.address).collect();
     let upstream = accelerate_setup::upstream(config, &sites, &zones, own.clone(), &runtime)?;
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
+    let certificates = accelerate_acme::certificates(config, &sites)?;
     let proxy = Proxy::new(
         sites,
         upstream,
@@ -254,7 +252,13 @@ async fn accelerate(
     let shared = Shared::start(config, &proxy).await?;
     let operator = match &config.admin {
         Some(admin) => {
-            let metrics = accelerate_metrics::registry(&proxy, shared.as_ref(), &counted, &hits);
+            let metrics = accelerate_metrics::registry(
+                &proxy,
+                shared.as_ref(),
+                &acme.certificates,
+                &counted,
+                &hits,
+            );
             let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
             let token = Token::new(&accelerate_setup::token(&admin.token_file)?);
             Some(Arc::new(Admin::new(
@@ -279,6 +283,7 @@ async fn accelerate(
         printer,
     )?;
 
+    acme.apply(config, certificates)?;
     let stop = Latch::new();
     let listen_options = args.limits.of_listeners(hits);
     let mut running = tokio::task::JoinSet::new();
@@ -290,13 +295,15 @@ async fn accelerate(
         runtime: runtime.clone(),
         stop: stop.clone(),
         alt_svc: None,
-        log: log(args, printer),
+        log: accelerate_log::log(args.verbose, args.json, printer),
         timing: accelerate_setup::timing(&config.timing)?,
+        tokens: None,
     };
     for door in doors {
         let served = Served {
             tls: door.about.tls.then(|| tls.clone()),
             alt_svc: door.alt_svc(),
+            tokens: (!door.about.tls).then(|| acme.tokens.clone()),
             ..served.clone()
         };
         if let Some(listener) = door.quic {
@@ -353,23 +360,18 @@ async fn accelerate(
             }
             () = reloads.next() => {
                 let renewed = renew(args, secret, &authority, &zones, own.clone(), &runtime);
-                let renewed = renewed.and_then(|(sites, upstream, identity)| {
-                    identities.replace(&[], &identity)?;
-                    Ok((sites, upstream))
+                let renewed = renewed.and_then(|renewed| {
+                    renewed.take_effect(&zones, &mut acme, &identities, &proxy, printer)
                 });
                 match renewed {
-                    Ok((sites, upstream)) => {
-                        accelerate_setup::doubt(&sites, printer);
-                        proxy.replace(sites, upstream);
-                        printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
-                    }
+                    Ok(()) => printer.note(format_args!("{DIM}read the configuration anew{DIM:#}")),
                     // What runs goes on as it was.
                     Err(error) => printer.note(format_args!("{BAD}the configuration stays as it was{BAD:#}: {error:#}")),
                 }
             }
             _ = renewals.tick() => {
                 let renewed = identity_anew(args, secret, &authority);
-                let renewed = renewed.and_then(|identity| Ok(identities.replace(&[], &identity)?));
+                let renewed = renewed.and_then(|identity| Ok(identities.replace_fallback(&identity)?));
                 if let Err(error) = renewed {
                     printer.note(format_args!("{BAD}the certificate stays as it was{BAD:#}: {error:#}"));
                 }
@@ -390,7 +392,16 @@ fn identity_anew(args: &Args, secret: &[u8], authority: &LocalCa) -> anyhow::Res
     accelerate_setup::identity(&config, &sites, authority)
 }
 
-/// Reads the configuration again: sites, origins and certificate may be others now. Where is listened stays.
+/// What the configuration comes to when it is read again: sites, origins and certificates may be others now. Where is listened
+/// stays.
+struct Renewed {
+    config: Config,
+    sites: Sites,
+    upstream: Upstream,
+    identity: Identity,
+    zones: Zones,
+}
+
 fn renew(
     args: &Args,
     secret: &[u8],
@@ -398,132 +409,41 @@ fn renew(
     zones: &SharedZones,
     own: Vec<SocketAddr>,
     runtime: &SharedRuntime,
-) -> anyhow::Result<(Sites, Upstream, Identity)> {
+) -> anyhow::Result<Renewed> {
     let config = read(args)?;
     let sites = accelerate_setup::compile(&config, secret)?;
-    let identity = accelerate_setup::identity(&config, &sites, authority)?;
-    let next = accelerate_setup::zones(&config)?;
-    let upstream = accelerate_setup::upstream(&config, &sites, zones, own, runtime)?;
-    zones.replace(next);
-    Ok((sites, upstream, identity))
-}
-
-/// A line for each answer: on stdout as JSON, or on stderr for people.
-fn log(args: &Args, printer: &Printer) -> Option<Log> {
-    let (json, verbose, printer) = (args.json, args.verbose, printer.clone());
-    (args.verbose).then(|| -> Log {
-        Arc::new(move |answered: &Answered<'_>| {
-            if json {
-                let line = Line::of(answered);
-                if let Err(error) = printer.json(&line) {
-                    tracing::debug!(%error, "nobody reads the log");
-                }
-            } else if verbose {
-                let style =
-                    match answered.status.is_client_error() || answered.status.is_server_error() {
-                        true => BAD,
-                        false => BOLD,
-                    };
-                printer.note(format_args!(
-                    "{style}{}{style:#} {} {} {DIM}{}, {:.1} ms{DIM:#}",
-                    answered.status.as_str(),
-                    answered.method,
-                    answered.uri,
-                    answered.outcome,
-                    answered.took.as_secs_f64() * 1e3
-                ));
-            }
-        })
+    Ok(Renewed {
+        identity: accelerate_setup::identity(&config, &sites, authority)?,
+        zones: accelerate_setup::zones(&config)?,
+        upstream: accelerate_setup::upstream(&config, &sites, zones, own, runtime)?,
+        sites,
+        config,
     })
 }
 
-/// An answer, as a line of JSON.
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    method: &'a str,
-    uri: &'a str,
-    from: Option<IpAddr>,
-    protocol: Option<&'static str>,
-    status: u16,
-    outcome: &'static str,
-    cache_status: Option<&'a str>,
-    trace: Option<&'a str>,
-    took_ms: f64,
-}
-
-impl<'a> Line<'a> {
-    fn of(answered: &'a Answered<'_>) -> Self {
-        Self {
-            method: answered.method.as_str(),
-            uri: &answered.uri,
-            from: answered.from,
-            protocol: answered.protocol.map(Protocol::alpn),
-            status: answered.status.as_u16(),
-            outcome: answered.outcome,
-            cache_status: answered.cache_status,
-            trace: answered.trace,
-            took_ms: answered.took.as_secs_f64() * 1e3,
+impl Renewed {
+    /// All of it, or nothing.
+    fn take_effect(
+        self,
+        zones: &SharedZones,
+        acme: &mut Acme,
+        identities: &Identities,
+        proxy: &Proxy,
+        printer: &Printer,
+    ) -> anyhow::Result<()> {
+        let before = zones.now();
+        // First: names are proven in them.
+        zones.replace(self.zones);
+        let certificates = accelerate_acme::certificates(&self.config, &self.sites);
+        let applied = certificates.and_then(|names| acme.apply(&self.config, names));
+        if let Err(error) = applied {
+            zones.replace(Zones::clone(&before));
+            return Err(error);
         }
-    }
-}
-
-/// What a connection is served with.
-#[derive(Clone)]
-struct Served {
-    proxy: Arc<Proxy>,
-    protocols: Vec<Protocol>,
-    tls: Option<ServerTls>,
-    options: ServerOptions,
-    runtime: SharedRuntime,
-    stop: Latch,
-    alt_svc: Option<HeaderValue>,
-    log: Option<Log>,
-    timing: Timing,
-}
-
-impl Served {
-    fn visit(&self, from: SocketAddr, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
-        let visit = Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc);
-        Arc::new(visit.telling(self.log.clone()).timing(self.timing.clone()))
-    }
-
-    async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {
-        let visit = self.visit(from, self.alt_svc.clone());
-        let options = ServerOptions {
-            seat,
-            ..self.options
-        };
-        let (protocols, tls) = (&self.protocols, self.tls.as_ref());
-        conduct(
-            spdy_net::serve::serve_connection(
-                io,
-                visit,
-                protocols,
-                tls,
-                &options,
-                &self.runtime,
-                &self.stop,
-            )
-            .await,
-        )
-    }
-
-    async fn quic(self, incoming: QuicIncoming, from: SocketAddr, seat: Seat) -> Conduct {
-        let visit = self.visit(from, None);
-        let options = ServerOptions {
-            seat,
-            ..self.options
-        };
-        let served =
-            spdy_net::serve::serve_quic(incoming, visit, &options, &self.runtime, &self.stop);
-        conduct(served.await)
-    }
-}
-
-fn conduct(served: Result<(), ConnectionError>) -> Conduct {
-    match served {
-        Err(error) if error.is_abuse() => Conduct::Abusive,
-        _ => Conduct::Fair,
+        identities.replace_fallback(&self.identity)?;
+        accelerate_setup::doubt(&self.sites, printer);
+        proxy.replace(self.sites, self.upstream);
+        Ok(())
     }
 }
 

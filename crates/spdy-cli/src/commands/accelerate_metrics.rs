@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::UNIX_EPOCH;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
+use spdy_acme::keeper::Certificates;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;
@@ -20,6 +22,7 @@ use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
 pub(super) fn registry(
     proxy: &Arc<Proxy>,
     shared: Option<&Shared>,
+    certificates: &Certificates,
     metrics: &Metrics,
     hits: &LimitHits,
 ) -> Arc<Registry> {
@@ -28,6 +31,7 @@ pub(super) fn registry(
     added.register_collector(Box::new(OfProxy {
         proxy: proxy.clone(),
         shared: shared.map(|shared| shared.tier.clone()),
+        certificates: certificates.clone(),
     }));
     registry
 }
@@ -36,6 +40,7 @@ pub(super) fn registry(
 struct OfProxy {
     proxy: Arc<Proxy>,
     shared: Option<Arc<Tier>>,
+    certificates: Certificates,
 }
 
 impl Collector for OfProxy {
@@ -85,6 +90,7 @@ impl Collector for OfProxy {
         if let Some(shared) = &self.shared {
             of_shared(shared, &mut encoder)?;
         }
+        of_certificates(&self.certificates, &mut encoder)?;
         let mut held = gauge(
             &mut encoder,
             "cache_held_bytes",
@@ -101,6 +107,33 @@ impl Collector for OfProxy {
         }
         Ok(())
     }
+}
+
+/// Certificates by ACME; nothing where there are none.
+fn of_certificates(
+    certificates: &Certificates,
+    encoder: &mut DescriptorEncoder<'_>,
+) -> fmt::Result {
+    let expiries = certificates.expiries();
+    if expiries.is_empty() {
+        return Ok(());
+    }
+    let help = "When certificates by ACME end, in seconds since 1970, 0 where none has come yet";
+    let mut metric = gauge(encoder, "certificate_expiry_timestamp_seconds", help)?;
+    for (name, until) in &expiries {
+        let since = until.and_then(|until| until.duration_since(UNIX_EPOCH).ok());
+        let since = since.map_or(0, |since| since.as_secs());
+        put_gauge(&mut metric, &[("name", name.as_str())], since)?;
+    }
+    let orders = &certificates.orders;
+    let all = [("issued", &orders.issued), ("failed", &orders.failed)];
+    let help = "Orders of certificates by ACME by what became of them";
+    let mut metric = counter(encoder, "certificate_orders", help)?;
+    for (outcome, count) in all {
+        let count = count.load(Ordering::Relaxed);
+        put(&mut metric, &[("outcome", outcome)], count)?;
+    }
+    Ok(())
 }
 
 /// What the tier that is shared with other machines counts.

@@ -1,6 +1,7 @@
 //! A file for each command: its arguments, and what it does with them.
 
 pub(crate) mod accelerate;
+mod accelerate_acme;
 #[cfg(unix)]
 mod accelerate_audit;
 #[cfg(unix)]
@@ -8,8 +9,10 @@ mod accelerate_audit_page;
 #[cfg(unix)]
 mod accelerate_audit_view;
 mod accelerate_end;
+mod accelerate_log;
 mod accelerate_metrics;
 mod accelerate_schema;
+mod accelerate_served;
 mod accelerate_setup;
 mod accelerate_shared;
 pub(crate) mod bench;

@@ -7,6 +7,8 @@
 mod accelerate;
 mod accelerate_abuse;
 #[cfg(unix)]
+mod accelerate_acme;
+#[cfg(unix)]
 mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;

@@ -85,6 +85,11 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("it is ours").is_some()
+    }
+
     /// What it has said so far.
     pub(crate) fn said(&self) -> Vec<String> {
         self.said.lock().expect("nobody panicked").clone()

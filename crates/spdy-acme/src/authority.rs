@@ -1,0 +1,393 @@
+//! Who signs, and an order from the account to the chain (RFC 8555 §7).
+//!
+//! ```text
+//!  account ──▶ order ──▶ each name: proven already, or its proof shown and the authority told to look
+//!    │           └─▶ ready ──▶ a key and a request ──▶ valid ──▶ the chain
+//!    └ kept in the folder, made if there is none
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::{Either, select};
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error,
+    ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_net::certificates::{Identity, certificates_from_pem};
+use spdy_net::network::SharedNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ClientTls;
+use tokio::sync::Mutex;
+use url::Url;
+
+use crate::error::AcmeError;
+use crate::folder::Folder;
+use crate::proofs::Way;
+use crate::transport::Transport;
+
+/// For all of an order: an authority looks from several places, and waits for their names.
+pub const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
+/// Between two looks at an order, the first time and at most.
+const LOOKS: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(8);
+/// For one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Who signs.
+pub trait Authority: Send + Sync + 'static {
+    /// Has a certificate made for `names`, in place of `held` if there is one.
+    fn order(
+        &self,
+        names: Vec<String>,
+        held: Option<CertificateDer<'static>>,
+    ) -> BoxFuture<Result<Identity, Failure>>;
+
+    /// When it wants `held` renewed (RFC 9773); `None` if it does not say.
+    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<Advice>>;
+}
+
+/// An order that brought nothing.
+#[derive(Debug)]
+pub struct Failure {
+    /// Why.
+    pub error: AcmeError,
+    /// How long the authority is to be left alone, if it said so.
+    pub rest: Option<Duration>,
+}
+
+/// When a certificate is to be renewed.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// At some time within this.
+    pub window: Range<SystemTime>,
+    /// When to ask again.
+    pub again: Duration,
+}
+
+/// Which authority, and what we are to it. Who makes one has read the authority's terms, and agreed.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where it says what it can do (RFC 8555 §7.1.1).
+    pub directory: Url,
+    /// Where it may write to, as URLs (`mailto:`); told when the account is made, and never after.
+    pub contact: Vec<String>,
+    /// The account that we have with it otherwise, and its key (§7.3.4).
+    pub external_account: Option<(String, Vec<u8>)>,
+    /// What kind of certificate is wanted, where it has several.
+    pub profile: Option<String>,
+    /// How names are proven.
+    pub way: Way,
+}
+
+/// An authority that speaks ACME.
+#[derive(Clone)]
+pub struct Acme(Arc<Inner>);
+
+impl std::fmt::Debug for Acme {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Acme").field(&self.0.settings).finish()
+    }
+}
+
+struct Inner {
+    settings: Settings,
+    folder: Folder,
+    transport: Transport,
+    runtime: SharedRuntime,
+    /// Once it was needed.
+    account: Mutex<Option<Account>>,
+}
+
+impl Acme {
+    /// One that is reached over `network`, and believed by `tls`.
+    #[must_use]
+    pub fn new(
+        settings: Settings,
+        folder: Folder,
+        tls: ClientTls,
+        network: SharedNetwork,
+        runtime: SharedRuntime,
+    ) -> Self {
+        let config = Config {
+            protocols: vec![Protocol::Http2, Protocol::Http1],
+            tls: Some(tls),
+            connect_timeout: Some(REQUEST_TIMEOUT),
+            head_timeout: Some(REQUEST_TIMEOUT),
+            body_timeout: Some(REQUEST_TIMEOUT),
+            ..Config::default()
+        };
+        let client = Client::new(runtime.clone(), network, config);
+        Self(Arc::new(Inner {
+            settings,
+            folder,
+            transport: Transport::new(client),
+            runtime,
+            account: Mutex::default(),
+        }))
+    }
+}
+
+impl Authority for Acme {
+    fn order(
+        &self,
+        names: Vec<String>,
+        held: Option<CertificateDer<'static>>,
+    ) -> BoxFuture<Result<Identity, Failure>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let _ = inner.transport.take_rest();
+            let deadline = inner.runtime.now() + ORDER_TIMEOUT;
+            let late = inner.runtime.sleep_until(deadline);
+            let ordered = match select(Box::pin(inner.order(&names, held)), late).await {
+                Either::Left((ordered, _)) => ordered,
+                Either::Right(_) => Err(AcmeError::Late(ORDER_TIMEOUT)),
+            };
+            if let Err(AcmeError::Account { .. }) = ordered {
+                *inner.account.lock().await = None;
+                if let Err(error) = inner.folder.forget_account() {
+                    tracing::warn!(%error, "the account stays as it is");
+                }
+            }
+            let rest = inner.transport.take_rest();
+            ordered.map_err(|error| Failure { error, rest })
+        })
+    }
+
+    fn advice(&self, held: CertificateDer<'static>) -> BoxFuture<Option<Advice>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let identifier = CertificateIdentifier::try_from(&held).ok()?;
+            let account = inner.account().await.ok()?;
+            let advised = account.renewal_info(&identifier).await;
+            let (info, again) = advised
+                .inspect_err(|error| tracing::debug!(%error, "no advice on renewal"))
+                .ok()?;
+            let window = info.suggested_window;
+            Some(Advice {
+                window: window.start.into()..window.end.into(),
+                again,
+            })
+        })
+    }
+}
+
+impl Inner {
+    async fn account(&self) -> Result<Account, AcmeError> {
+        let mut known = self.account.lock().await;
+        if let Some(account) = &*known {
+            return Ok(account.clone());
+        }
+        let builder = Account::builder_with_http(Box::new(self.transport.clone()));
+        let account = match self.folder.account()? {
+            Some(text) => {
+                let kept: AccountCredentials =
+                    serde_json::from_slice(&text).map_err(|error| AcmeError::Kept {
+                        path: self.folder.account_path(),
+                        why: error.to_string(),
+                    })?;
+                let account = builder.from_credentials(kept).await;
+                account.map_err(|error| self.said("the directory", error))?
+            }
+            None => {
+                let contact: Vec<_> = self.settings.contact.iter().map(String::as_str).collect();
+                let account = NewAccount {
+                    contact: &contact,
+                    terms_of_service_agreed: true,
+                    only_return_existing: false,
+                };
+                let external = self.settings.external_account.as_ref();
+                let external = external.map(|(id, key)| ExternalAccountKey::new(id.clone(), key));
+                let directory = self.settings.directory.to_string();
+                let made = builder.create(&account, directory, external.as_ref()).await;
+                let (account, kept) = made.map_err(|error| self.said("a new account", error))?;
+                let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
+                self.folder.keep_account(&kept)?;
+                account
+            }
+        };
+        *known = Some(account.clone());
+        Ok(account)
+    }
+
+    async fn order(
+        &self,
+        names: &[String],
+        held: Option<CertificateDer<'static>>,
+    ) -> Result<Identity, AcmeError> {
+        let account = self.account().await?;
+        let mut order = self.new_order(&account, names, held.as_ref()).await?;
+        let shown = self.prove(&mut order).await?;
+        let status = self
+            .until(&mut order, |status| status != OrderStatus::Pending)
+            .await?;
+        if status == OrderStatus::Invalid {
+            return Err(self.why(&mut order).await);
+        }
+        drop(shown);
+        let (key, request) = request(names)?;
+        let finalized = order.finalize_csr(&request).await;
+        finalized.map_err(|error| self.said("a certificate", error))?;
+        let is_over = |status| matches!(status, OrderStatus::Valid | OrderStatus::Invalid);
+        self.until(&mut order, is_over).await?;
+        let chain = order.certificate().await;
+        let chain = chain.map_err(|error| self.said("a certificate", error))?;
+        let chain = chain.ok_or_else(|| AcmeError::Order("valid, and has no chain".to_owned()))?;
+        let chain = certificates_from_pem(chain.as_bytes(), self.settings.directory.as_str())?;
+        Ok(Identity { chain, key })
+    }
+
+    async fn new_order(
+        &self,
+        account: &Account,
+        names: &[String],
+        held: Option<&CertificateDer<'static>>,
+    ) -> Result<Order, AcmeError> {
+        let names: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
+        let wanted = || match &self.settings.profile {
+            Some(profile) => NewOrder::new(&names).profile(profile),
+            None => NewOrder::new(&names),
+        };
+        let said = |error| self.said("a new order", error);
+        if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
+            match account.new_order(&wanted().replaces(replaced)).await {
+                // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
+                Err(error) if !is(&error, "rateLimited") => {
+                    tracing::debug!(%error, "the order replaces nothing");
+                }
+                ordered => return ordered.map_err(said),
+            }
+        }
+        account.new_order(&wanted()).await.map_err(said)
+    }
+
+    /// Shows what proves each name that wants it.
+    async fn prove(&self, order: &mut Order) -> Result<Vec<crate::proofs::Shown>, AcmeError> {
+        let way = &self.settings.way;
+        let mut shown = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization =
+                authorization.map_err(|error| self.said("an authorization", error))?;
+            let name = authorization.identifier().to_string();
+            match authorization.status {
+                AuthorizationStatus::Pending => {}
+                AuthorizationStatus::Valid => continue, // it was proven lately
+                other => return Err(AcmeError::Order(format!("{other:?} for {name}"))),
+            }
+            let offered = authorization
+                .challenges
+                .iter()
+                .map(|challenge| called(&challenge.r#type))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let Some(mut challenge) = authorization.challenge(way.kind()) else {
+                return Err(AcmeError::Challenge {
+                    name,
+                    want: way.challenge(),
+                    offered,
+                });
+            };
+            let bare = name.strip_prefix("*.").unwrap_or(&name);
+            let authorized = challenge.key_authorization();
+            shown.push(way.show(bare, &challenge.token, authorized.as_str())?);
+            let told = challenge.set_ready().await;
+            told.map_err(|error| self.said("a challenge", error))?;
+        }
+        Ok(shown)
+    }
+
+    /// Looks at the order until its status `is_it`.
+    async fn until(
+        &self,
+        order: &mut Order,
+        is_it: impl Fn(OrderStatus) -> bool,
+    ) -> Result<OrderStatus, AcmeError> {
+        let mut wait = LOOKS.start;
+        loop {
+            let refreshed = order.refresh().await;
+            let status = refreshed
+                .map_err(|error| self.said("its order", error))?
+                .status;
+            if is_it(status) {
+                return Ok(status);
+            }
+            let runtime = &self.runtime;
+            runtime.sleep_until(runtime.now() + wait).await;
+            wait = (wait * 2).min(LOOKS.end);
+        }
+    }
+
+    /// Why an order is invalid, as far as the authority says.
+    async fn why(&self, order: &mut Order) -> AcmeError {
+        let challenge = self.settings.way.challenge();
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(mut authorization)) = authorizations.next().await {
+            if authorization.refresh().await.is_err() {
+                continue;
+            }
+            let told = authorization
+                .challenges
+                .iter()
+                .find_map(|challenge| challenge.error.as_ref());
+            if let Some(problem) = told {
+                return AcmeError::Unproven {
+                    name: authorization.identifier().to_string(),
+                    challenge,
+                    why: problem.to_string(),
+                };
+            }
+        }
+        match &order.state().error {
+            Some(problem) => AcmeError::Order(problem.to_string()),
+            None => AcmeError::Order("invalid".to_owned()),
+        }
+    }
+
+    fn said(&self, what: &'static str, source: Error) -> AcmeError {
+        let directory = self.settings.directory.to_string();
+        match is(&source, "accountDoesNotExist") {
+            true => AcmeError::Account { directory },
+            false => AcmeError::Authority {
+                directory,
+                what,
+                source,
+            },
+        }
+    }
+}
+
+/// A kind of challenge as authorities call it.
+fn called(kind: &ChallengeType) -> &str {
+    match kind {
+        ChallengeType::Http01 => "http-01",
+        ChallengeType::Dns01 => "dns-01",
+        ChallengeType::TlsAlpn01 => "tls-alpn-01",
+        ChallengeType::Unknown(other) => other,
+        _ => "another",
+    }
+}
+
+/// Whether it is a problem of this kind (RFC 8555 §6.7).
+fn is(error: &Error, kind: &str) -> bool {
+    let Error::Api(problem) = error else {
+        return false;
+    };
+    let told = problem.r#type.as_deref().unwrap_or_default();
+    told.strip_prefix("urn:ietf:params:acme:error:") == Some(kind)
+}
+
+/// A key of its own for each certificate, and the request that it signs.
+fn request(names: &[String]) -> Result<(PrivateKeyDer<'static>, Vec<u8>), AcmeError> {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = DistinguishedName::new(); // all names are alternative ones
+    let request = params.serialize_request(&key)?;
+    let key = PrivateKeyDer::try_from(key.serialize_der())
+        .expect("a key we made is a key that can be read");
+    Ok((key, request.der().to_vec()))
+}

@@ -1,0 +1,150 @@
+//! When a certificate is ordered next: a machine without I/O, whose hours are arguments.
+//!
+//! ```text
+//!             nothing held ──▶ Order ──issued──▶ held ── Wait ──▶ due ──▶ Order
+//!                                │                │               ▲
+//!                                failed           │ Ask, now and then: the authority may want it sooner (RFC 9773)
+//!                                └─▶ Wait, twice as long each time ──▶ Order
+//! ```
+//!
+//! Due is what is left of its validity in percent, somewhat earlier by chance: what was ordered in one hour is not renewed in
+//! one. Nothing brings an order sooner than a hundredth of the validity after the last certificate: not an authority whose
+//! advice is always to renew, not one whose certificates are old when they come.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// After the first failure. Let's Encrypt bears five failures an hour for one name.
+pub const FIRST_RETRY: Duration = Duration::from_secs(120);
+/// After many.
+pub const LAST_RETRY: Duration = Duration::from_secs(6 * 60 * 60);
+/// The longest that an authority may send us away for.
+pub const LONGEST_REST: Duration = Duration::from_secs(24 * 60 * 60);
+/// How often an authority is asked for advice where it does not say; the first time earlier by chance.
+pub const ADVICE: Duration = Duration::from_secs(6 * 60 * 60);
+/// No sooner than this, and no later than a day, whatever it says (RFC 9773 §4.3.2).
+pub const SOONEST_ADVICE: Duration = Duration::from_secs(60);
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Next {
+    /// A certificate is to be ordered.
+    Order,
+    /// The authority is to be asked when it wants the one that is held renewed.
+    Ask,
+    /// Nothing before that hour.
+    Wait(SystemTime),
+}
+
+/// One certificate's.
+#[derive(Debug)]
+pub struct Course {
+    left_percent: u8,
+    chance: ChaCha8Rng,
+    /// When it is ordered.
+    due: SystemTime,
+    /// No advice is followed before.
+    soonest: SystemTime,
+    /// When the authority is asked.
+    ask: Option<SystemTime>,
+    failures: u32,
+}
+
+impl Course {
+    /// Of a certificate that is not there yet: it is ordered at once. Later it is renewed when `left_percent` of its validity is
+    /// left, 1 to 99.
+    #[must_use]
+    pub fn new(left_percent: u8, seed: u64) -> Self {
+        Self {
+            left_percent: left_percent.clamp(1, 99),
+            chance: ChaCha8Rng::seed_from_u64(seed),
+            due: UNIX_EPOCH,
+            soonest: UNIX_EPOCH,
+            ask: None,
+            failures: 0,
+        }
+    }
+
+    /// What is to be done at `now`.
+    #[must_use]
+    pub fn next(&self, now: SystemTime) -> Next {
+        if now >= self.due {
+            return Next::Order;
+        }
+        match self.ask {
+            Some(ask) if now >= ask => Next::Ask,
+            Some(ask) => Next::Wait(ask.min(self.due)),
+            None => Next::Wait(self.due),
+        }
+    }
+
+    /// One is there of which this is known, since before: it was found in the folder.
+    pub fn found(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
+        self.due = renewal(validity, self.left_percent, self.chance.random());
+        // A restart asks for nothing.
+        self.ask = Some(now + ADVICE.mul_f64(self.chance.random_range(0.1..1.0)));
+        self.failures = 0;
+    }
+
+    /// One has come.
+    pub fn issued(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
+        self.found(now, validity);
+        let lifetime = lifetime(validity);
+        self.soonest = now + (lifetime / 100).max(Duration::from_secs(1));
+        self.due = self.due.max(self.soonest);
+    }
+
+    /// None has come; the authority may have said how long it is to be left alone.
+    pub fn failed(&mut self, now: SystemTime, rest: Option<Duration>) {
+        self.failures = self.failures.saturating_add(1);
+        let rest = rest.unwrap_or_default().min(LONGEST_REST);
+        self.due = now + retry(self.failures, self.chance.random()).max(rest);
+        self.ask = None;
+    }
+
+    /// The authority wants it renewed within `window`, and to be asked again after so long. It may bring the renewal forward.
+    pub fn advised(&mut self, now: SystemTime, window: &Range<SystemTime>, again: Duration) {
+        let width = lifetime(window).mul_f64(self.chance.random());
+        let at = (window.start + width).max(self.soonest);
+        self.due = self.due.min(at);
+        self.ask = Some(now + again.clamp(SOONEST_ADVICE, LONGEST_REST));
+    }
+
+    /// The authority gives no advice, or none now.
+    pub fn unadvised(&mut self, now: SystemTime) {
+        self.ask = Some(now + ADVICE);
+    }
+
+    /// When the next order is.
+    #[must_use]
+    pub fn due(&self) -> SystemTime {
+        self.due
+    }
+}
+
+fn lifetime(validity: &Range<SystemTime>) -> Duration {
+    validity
+        .end
+        .duration_since(validity.start)
+        .unwrap_or_default()
+}
+
+/// When what is valid for so long is renewed: when `left_percent` of that is left, earlier by up to a fiftieth of it. `chance` is
+/// from 0 to 1.
+#[must_use]
+pub fn renewal(validity: &Range<SystemTime>, left_percent: u8, chance: f64) -> SystemTime {
+    let lifetime = lifetime(validity);
+    let left = lifetime.mul_f64(f64::from(left_percent) / 100.0 + chance / 50.0);
+    validity.end - left.min(lifetime)
+}
+
+/// How long after the failure of this number, 1 and up, it is tried again: twice as long each time, and up to a quarter longer by
+/// chance, from 0 to 1.
+#[must_use]
+pub fn retry(failures: u32, chance: f64) -> Duration {
+    let doubled = FIRST_RETRY.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    doubled.min(LAST_RETRY).mul_f64(1.0 + chance / 4.0)
+}

@@ -1,0 +1,92 @@
+//! Why there is no certificate.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use spdy_dns::zones::TextError;
+use spdy_net::tls_error::TlsSetupError;
+
+/// Why there is no certificate yet, or why it cannot be kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcmeError {
+    /// The authority refused, or could not be reached.
+    #[error("{directory}: {what}: {source}")]
+    Authority {
+        /// Its directory.
+        directory: String,
+        /// What was wanted of it.
+        what: &'static str,
+        /// What it said.
+        source: instant_acme::Error,
+    },
+    /// The authority knows our account no longer.
+    #[error("{directory} knows our account no longer: the next try makes another")]
+    Account {
+        /// Its directory.
+        directory: String,
+    },
+    /// It wants another kind of proof than we were told to give.
+    #[error("{name}: want the challenge {want}, the authority offers {offered}")]
+    Challenge {
+        /// The name.
+        name: String,
+        /// What is configured.
+        want: &'static str,
+        /// What there is.
+        offered: String,
+    },
+    /// It looked, and did not see what it wanted.
+    #[error("{name}: the authority looked for the proof ({challenge}) and says: {why}")]
+    Unproven {
+        /// The name.
+        name: String,
+        /// How it was to be proven.
+        challenge: &'static str,
+        /// What it said.
+        why: String,
+    },
+    /// The order ended another way.
+    #[error("the authority calls the order {0}")]
+    Order(String),
+    /// It took too long.
+    #[error("no certificate within {} s", .0.as_secs())]
+    Late(Duration),
+    /// What came is no certificate that could be shown.
+    #[error("a certificate that cannot be used: {why}")]
+    Certificate {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What came cannot be shown, or no proof can be made.
+    #[error(transparent)]
+    Tls(#[from] TlsSetupError),
+    /// A key or a request for a certificate cannot be made.
+    #[error("cannot make a key and a request: {0}")]
+    Make(#[from] rcgen::Error),
+    /// The name's zone does not take the text of a proof.
+    #[error("{name}: {source}")]
+    Text {
+        /// The name.
+        name: String,
+        /// Why.
+        source: TextError,
+    },
+    /// The folder cannot be used.
+    #[error("{}: {source}", path.display())]
+    Folder {
+        /// The file, or the folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What stands in a file of the folder is not what was written.
+    #[error("{}: {why}", path.display())]
+    Kept {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+}

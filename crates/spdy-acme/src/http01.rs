@@ -1,0 +1,54 @@
+//! http-01 before a handler: requests for tokens that we know are answered, all others pass, so that an origin behind us may have
+//! a way of its own to certificates.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, Request, Response, header};
+use spdy::body::Body;
+use spdy::runtime::BoxFuture;
+use spdy_net::handler::Handler;
+
+use crate::proofs::Tokens;
+
+/// Where an authority asks (RFC 8555 §8.3).
+const PATH: &str = "/.well-known/acme-challenge/";
+
+/// A handler behind that answer.
+pub struct Answering {
+    tokens: Tokens,
+    rest: Arc<dyn Handler>,
+}
+
+impl std::fmt::Debug for Answering {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answering").finish_non_exhaustive()
+    }
+}
+
+impl Answering {
+    /// `rest` answers what is not asked of `tokens`.
+    #[must_use]
+    pub fn new(tokens: Tokens, rest: Arc<dyn Handler>) -> Self {
+        Self { tokens, rest }
+    }
+
+    fn authorization(&self, request: &Request<Body>) -> Option<String> {
+        let token = request.uri().path().strip_prefix(PATH)?;
+        let is_asked = matches!(*request.method(), Method::GET | Method::HEAD);
+        self.tokens.authorization(token).filter(|_| is_asked)
+    }
+}
+
+impl Handler for Answering {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let Some(authorization) = self.authorization(&request) else {
+            return self.rest.answer(request);
+        };
+        let mut response = Response::new(Body::full(authorization));
+        let headers = response.headers_mut();
+        let text = HeaderValue::from_static("application/octet-stream");
+        headers.insert(header::CONTENT_TYPE, text);
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Box::pin(std::future::ready(response))
+    }
+}

@@ -1,0 +1,197 @@
+//! What is shown while an order is open, so that the authority sees that a name leads here.
+//!
+//! | challenge | who looks, and where | what he sees |
+//! | --- | --- | --- |
+//! | tls-alpn-01 (RFC 8737) | a TLS client that offers `acme-tls/1` alone, at port 443 | a certificate with the digest in it |
+//! | http-01 (RFC 8555 §8.3) | a GET of `/.well-known/acme-challenge/TOKEN`, at port 80 | the key authorization |
+//! | dns-01 (§8.4) | a question for TXT of `_acme-challenge.NAME` | the digest, in base64 |
+//!
+//! The key authorization is the token and the thumbprint of our account's key (§8.1); the digest is its SHA-256.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use instant_acme::ChallengeType;
+use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
+use sha2::{Digest, Sha256};
+use spdy_dns::zones::SharedZones;
+use spdy_net::certificates::Identity;
+use spdy_net::identities::{Identities, Proof};
+
+use crate::error::AcmeError;
+
+/// How names are proven.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// By what these show; whoever shows them is [`proving`](spdy_net::tls::ServerTls::proving).
+    TlsAlpn(Identities),
+    /// By what is answered for these, before plain connections.
+    Http(Tokens),
+    /// By texts in these zones. The only way to a wildcard.
+    Dns(SharedZones),
+}
+
+/// Key authorizations by token, for http-01. Clones are the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Arc<RwLock<BTreeMap<String, String>>>);
+
+impl Tokens {
+    /// What is to be answered for `token`.
+    #[must_use]
+    pub fn authorization(&self, token: &str) -> Option<String> {
+        let tokens = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.get(token).cloned()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>)) {
+        change(&mut self.0.write().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// What is shown until this is dropped.
+#[derive(Debug)]
+#[must_use = "it is shown no longer than this lives"]
+pub enum Shown {
+    /// A certificate.
+    Tls(Proof),
+    /// An answer.
+    Http(ShownToken),
+    /// A record.
+    Dns(ShownText),
+}
+
+/// An answer for a token.
+#[derive(Debug)]
+pub struct ShownToken {
+    tokens: Tokens,
+    token: String,
+}
+
+impl Drop for ShownToken {
+    fn drop(&mut self) {
+        self.tokens
+            .change(|tokens| drop(tokens.remove(&self.token)));
+    }
+}
+
+/// A TXT record.
+#[derive(Debug)]
+pub struct ShownText {
+    zones: SharedZones,
+    name: String,
+    text: String,
+}
+
+impl Drop for ShownText {
+    fn drop(&mut self) {
+        self.zones
+            .change(|zones| zones.remove_text(&self.name, &self.text));
+    }
+}
+
+impl Way {
+    /// The challenge as authorities call it.
+    #[must_use]
+    pub fn challenge(&self) -> &'static str {
+        match self {
+            Self::TlsAlpn(_) => "tls-alpn-01",
+            Self::Http(_) => "http-01",
+            Self::Dns(_) => "dns-01",
+        }
+    }
+
+    pub(crate) fn kind(&self) -> ChallengeType {
+        match self {
+            Self::TlsAlpn(_) => ChallengeType::TlsAlpn01,
+            Self::Http(_) => ChallengeType::Http01,
+            Self::Dns(_) => ChallengeType::Dns01,
+        }
+    }
+
+    /// Shows for `name` (of a wildcard the name below the star) that we are who asks with `authorization`.
+    ///
+    /// # Errors
+    ///
+    /// No certificate can be made for the name, or its zone takes no text.
+    pub fn show(&self, name: &str, token: &str, authorization: &str) -> Result<Shown, AcmeError> {
+        let digest = Sha256::digest(authorization);
+        Ok(match self {
+            Self::TlsAlpn(identities) => {
+                Shown::Tls(identities.prove(name, &certificate(name, &digest)?)?)
+            }
+            Self::Http(tokens) => {
+                tokens.change(|tokens| {
+                    tokens.insert(token.to_owned(), authorization.to_owned());
+                });
+                let (tokens, token) = (tokens.clone(), token.to_owned());
+                Shown::Http(ShownToken { tokens, token })
+            }
+            Self::Dns(zones) => {
+                let (owner, text) = (
+                    format!("_acme-challenge.{name}"),
+                    URL_SAFE_NO_PAD.encode(digest),
+                );
+                let added = zones.change(|zones| zones.add_text(&owner, &text));
+                added.map_err(|source| AcmeError::Text {
+                    name: name.to_owned(),
+                    source,
+                })?;
+                let zones = zones.clone();
+                Shown::Dns(ShownText {
+                    zones,
+                    name: owner,
+                    text,
+                })
+            }
+        })
+    }
+}
+
+/// The certificate of RFC 8737 §3: for `name` alone, signed by itself, with the digest in an extension that must be understood.
+fn certificate(name: &str, digest: &[u8]) -> Result<Identity, AcmeError> {
+    let mut params = CertificateParams::new(vec![name.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+    let certificate = params.self_signed(&key)?;
+    let key = PrivateKeyDer::try_from(key.serialize_der())
+        .expect("a key we made is a key that can be read");
+    Ok(Identity {
+        chain: vec![certificate.der().clone()],
+        key,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_dns::zones::Zones;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_answered_for_as_long_as_its_proof_lives() {
+        let tokens = Tokens::default();
+        let way = Way::Http(tokens.clone());
+        let shown = way.show("a.test", "token", "token.thumb").unwrap();
+        assert_eq!(
+            tokens.authorization("token").as_deref(),
+            Some("token.thumb")
+        );
+        assert_eq!(tokens.authorization("other"), None);
+        drop(shown);
+        assert_eq!(tokens.authorization("token"), None);
+    }
+
+    #[test]
+    fn a_name_that_lies_in_no_zone_of_ours_is_told() {
+        let way = Way::Dns(SharedZones::new(Zones::default()));
+        let error = way.show("a.test", "token", "token.thumb").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a.test: \"_acme-challenge.a.test\" lies in no zone of ours"
+        );
+    }
+}

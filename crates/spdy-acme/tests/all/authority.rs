@@ -1,0 +1,277 @@
+//! Authorities that refuse, talk too much, never come to an end, or forgot who we are. (One that signs: Pebble, in the program's
+//! end-to-end tests.)
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::support::Clock;
+use http::{Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_acme::authority::{Acme, Authority, Failure, ORDER_TIMEOUT, Settings};
+use spdy_acme::error::AcmeError;
+use spdy_acme::folder::Folder;
+use spdy_acme::proofs::{Tokens, Way};
+use spdy_net::handler::Handler;
+use spdy_net::latch::Latch;
+use spdy_net::network::{BoxIo, Network};
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
+use spdy_net::verify::Trust;
+
+const AT: &str = "http://acme.test";
+const PENDING: &str = r#"{"status": "pending", "authorizations": ["http://acme.test/name"], "finalize": "http://acme.test/end"}"#;
+
+/// Turns of all tasks in which the longest answer has come.
+const LONG_ANSWER: usize = 10_000;
+
+/// Path, status and text of one answer; `None`: as ever.
+type Answers = dyn Fn(&str) -> Option<(u16, String)> + Send + Sync;
+
+/// An authority that looks at no proof, and never sees one: orders stay as they are.
+#[derive(Clone)]
+struct Fake {
+    otherwise: Arc<Answers>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    fn answering(
+        otherwise: impl Fn(&str) -> Option<(u16, String)> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            otherwise: Arc::new(otherwise),
+            asked: Arc::default(),
+        }
+    }
+
+    fn asked(&self, path: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|asked| *asked == path).count()
+    }
+}
+
+fn challenge(kind: &str, rest: &str) -> String {
+    let url = format!("{AT}/challenge");
+    format!(r#"{{"type": "{kind}", "url": "{url}", "token": "token", "status": "pending"{rest}}}"#)
+}
+
+fn authorization(status: &str, challenge: &str) -> String {
+    let name = r#""identifier": {"type": "dns", "value": "a.test"}"#;
+    format!(r#"{{{name}, "status": "{status}", "challenges": [{challenge}]}}"#)
+}
+
+fn problem(kind: &str) -> String {
+    format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "detail": "so it is"}}"#)
+}
+
+impl Handler for Fake {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        let path = request.uri().path().to_owned();
+        self.asked.lock().unwrap().push(path.clone());
+        let (status, text) = (self.otherwise)(&path).unwrap_or_else(|| match path.as_str() {
+            "/directory" => {
+                let to = |name: &str| format!(r#""{name}": "{AT}/{name}""#);
+                let all = ["newNonce", "newAccount", "newOrder"].map(to);
+                (200, format!("{{{}}}", all.join(", ")))
+            }
+            "/newAccount" => (201, "{}".to_owned()),
+            "/newOrder" => (201, PENDING.to_owned()),
+            "/order" => (200, PENDING.to_owned()),
+            "/name" => (200, authorization("pending", &challenge("http-01", ""))),
+            "/challenge" => (200, challenge("http-01", "")),
+            _ => (200, String::new()),
+        });
+        let location = match path.as_str() {
+            "/newOrder" => "/order",
+            _ => "/account",
+        };
+        let mut response = Response::new(Body::full(text));
+        *response.status_mut() = StatusCode::from_u16(status).unwrap();
+        for (name, value) in [
+            ("replay-nonce", "nonce".to_owned()),
+            ("location", format!("{AT}{location}")),
+            ("retry-after", "3600".to_owned()),
+        ] {
+            let name: http::HeaderName = name.parse().unwrap();
+            response.headers_mut().insert(name, value.parse().unwrap());
+        }
+        Box::pin(std::future::ready(response))
+    }
+}
+
+/// Every connection leads to it.
+struct ToFake(Fake, SharedRuntime);
+
+impl Network for ToFake {
+    fn resolve(&self, _: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        Box::pin(async { Ok(vec![[127, 0, 0, 1].into()]) })
+    }
+
+    fn connect(&self, _: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let (fake, runtime) = (self.0.clone(), self.1.clone());
+        tokio::spawn(async move {
+            let (options, stop) = (ServerOptions::default(), Latch::new());
+            let spoken = [Protocol::Http2];
+            let far = Box::new(far);
+            serve_connection(
+                far,
+                Arc::new(fake),
+                &spoken,
+                None,
+                &options,
+                &runtime,
+                &stop,
+            )
+            .await
+        });
+        Box::pin(async { Ok(Box::new(near) as BoxIo) })
+    }
+}
+
+struct Shop {
+    clock: Clock,
+    fake: Fake,
+    acme: Acme,
+    folder: Folder,
+    tokens: Tokens,
+    _dir: tempfile::TempDir,
+}
+
+impl Shop {
+    fn before(fake: Fake) -> Self {
+        let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+        let runtime = SharedRuntime::new(clock.clone());
+        let tokens = Tokens::default();
+        let directory: url::Url = format!("{AT}/directory").parse().unwrap();
+        let folder = Folder::open(dir.path(), &directory).unwrap();
+        let settings = Settings {
+            directory,
+            contact: Vec::new(),
+            external_account: None,
+            profile: None,
+            way: Way::Http(tokens.clone()),
+        };
+        let options = TlsOptions {
+            key_log: KeyLogTo::Nowhere,
+            ..TlsOptions::default()
+        };
+        let tls = ClientTls::new(&Trust::default(), &options).unwrap();
+        let network = Arc::new(ToFake(fake.clone(), runtime.clone()));
+        Self {
+            acme: Acme::new(settings, folder.clone(), tls, network, runtime),
+            clock,
+            fake,
+            folder,
+            tokens,
+            _dir: dir,
+        }
+    }
+
+    /// What became of an order, at the latest after a time that is long enough for every one.
+    async fn order(&self) -> Failure {
+        let ordered = tokio::spawn(self.acme.order(vec!["a.test".to_owned()], None));
+        for _ in 0..LONG_ANSWER {
+            if ordered.is_finished() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        self.clock.turn(ORDER_TIMEOUT).await;
+        ordered.await.unwrap().expect_err("nothing is signed here")
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_never_ends_is_given_up_and_its_proof_withdrawn() {
+    let shop = Shop::before(Fake::answering(|_| None));
+    let ordered = tokio::spawn(shop.acme.order(vec!["a.test".to_owned()], None));
+    shop.clock
+        .turn(ORDER_TIMEOUT - Duration::from_secs(1))
+        .await;
+    let shown = shop.tokens.authorization("token").expect("it is shown");
+    assert!(shown.starts_with("token."), "{shown}");
+    assert_eq!(shop.fake.asked("/challenge"), 1, "it was told to look");
+    let looks = shop.fake.asked("/order");
+    assert!((20..40).contains(&looks), "{looks} looks in three minutes");
+    shop.clock.turn(Duration::from_secs(1)).await;
+    let failure = ordered.await.unwrap().expect_err("nothing is signed here");
+    assert!(
+        matches!(failure.error, AcmeError::Late(ORDER_TIMEOUT)),
+        "{failure:?}"
+    );
+    assert_eq!(shop.tokens.authorization("token"), None);
+}
+
+#[tokio::test]
+async fn an_answer_is_read_to_its_limit_and_no_further() {
+    let told = |len: usize| {
+        let shop = Shop::before(Fake::answering(move |path| {
+            (path == "/directory").then(|| (200, " ".repeat(len)))
+        }));
+        async move { shop.order().await.error.to_string() }
+    };
+    let whole = told(1 << 20).await;
+    assert!(whole.contains("JSON"), "{whole}");
+    let cut = told((1 << 20) + 1).await;
+    assert!(!cut.contains("JSON"), "{cut}");
+}
+
+#[tokio::test]
+async fn who_is_rate_limited_is_told_for_how_long() {
+    let shop = Shop::before(Fake::answering(|path| {
+        (path == "/newOrder").then(|| (429, problem("rateLimited")))
+    }));
+    let Failure { error, rest } = shop.order().await;
+    assert_eq!(rest, Some(Duration::from_secs(3600)));
+    let told = error.to_string();
+    assert!(
+        told.starts_with("http://acme.test/directory: a new order: "),
+        "{told}"
+    );
+    assert!(told.contains("so it is"), "{told}");
+}
+
+#[tokio::test]
+async fn an_account_that_is_not_known_any_more_is_put_aside_for_another() {
+    let shop = Shop::before(Fake::answering(|path| {
+        (path == "/newOrder").then(|| (400, problem("accountDoesNotExist")))
+    }));
+    for accounts in 1..=2 {
+        let Failure { error, rest } = shop.order().await;
+        assert!(matches!(error, AcmeError::Account { .. }), "{error}");
+        assert_eq!(rest, None);
+        assert_eq!(shop.fake.asked("/newAccount"), accounts);
+        assert!(shop.folder.account().unwrap().is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_was_not_proven_is_told_in_the_authoritys_words() {
+    let why = format!(r#", "error": {}"#, problem("connection"));
+    let shop = Shop::before(Fake::answering(move |path| match path {
+        "/order" => Some((200, PENDING.replace("pending", "invalid"))),
+        "/name" => Some((200, authorization("pending", &challenge("http-01", &why)))),
+        _ => None,
+    }));
+    let told = shop.order().await.error.to_string();
+    let want = "a.test: the authority looked for the proof (http-01) and says: ";
+    assert!(
+        told.starts_with(want) && told.contains("so it is"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn an_authority_that_wants_another_proof_is_told_of() {
+    let shop = Shop::before(Fake::answering(|path| {
+        (path == "/name").then(|| (200, authorization("pending", &challenge("dns-01", ""))))
+    }));
+    let told = shop.order().await.error.to_string();
+    assert!(told.contains("want the challenge http-01"), "{told}");
+    assert!(told.contains("offers dns-01"), "{told}");
+}

@@ -1,0 +1,165 @@
+//! When certificates are ordered, over years that take no time.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use proptest::prelude::*;
+use spdy_acme::course::{Course, FIRST_RETRY, LAST_RETRY, LONGEST_REST, Next, renewal, retry};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn start() -> SystemTime {
+    UNIX_EPOCH + 20_000 * DAY
+}
+
+/// What an authority does for one certificate.
+struct Authority {
+    lifetime: Duration,
+    /// The orders, counted from 0, that it refuses.
+    refuses: Range<usize>,
+    advises: Option<Range<Duration>>,
+}
+
+/// The hours of all orders within `years`, and the longest time without a valid certificate after the first.
+fn live(course: &mut Course, authority: &Authority, years: u32) -> (Vec<SystemTime>, Duration) {
+    let (mut now, end) = (start(), start() + years * 365 * DAY);
+    let (mut orders, mut issued, mut bare) = (Vec::new(), None::<SystemTime>, Duration::ZERO);
+    while now < end {
+        match course.next(now) {
+            Next::Wait(until) => {
+                assert!(until > now, "it waits for what is over");
+                now = until;
+            }
+            Next::Ask => match (&authority.advises, issued) {
+                (Some(window), Some(issued)) => {
+                    course.advised(now, &(issued + window.start..issued + window.end), 6 * HOUR);
+                }
+                _ => course.unadvised(now),
+            },
+            Next::Order => {
+                orders.push(now);
+                now += Duration::from_secs(10);
+                if authority.refuses.contains(&(orders.len() - 1)) {
+                    course.failed(now, None);
+                    continue;
+                }
+                if let Some(issued) = issued {
+                    let ended = issued + authority.lifetime;
+                    bare = bare.max(now.duration_since(ended).unwrap_or_default());
+                }
+                issued = Some(now);
+                course.issued(now, &(now..now + authority.lifetime));
+            }
+        }
+    }
+    (orders, bare)
+}
+
+#[test]
+fn a_certificate_of_ninety_days_is_renewed_with_a_third_of_them_left() {
+    let authority = Authority {
+        lifetime: 90 * DAY,
+        refuses: 0..0,
+        advises: None,
+    };
+    let (orders, bare) = live(&mut Course::new(33, 1), &authority, 10);
+    assert_eq!((orders[0], bare), (start(), Duration::ZERO));
+    for pair in orders.windows(2) {
+        let between = pair[1].duration_since(pair[0]).unwrap();
+        assert!((58 * DAY..61 * DAY).contains(&between), "{between:?}");
+    }
+    assert!(orders.len() > 60);
+}
+
+#[test]
+fn weeks_of_failures_cost_no_day_without_a_certificate() {
+    // From the third order on nothing is issued for as long as the next hundred tries take: some twenty-five days.
+    let authority = Authority {
+        lifetime: 90 * DAY,
+        refuses: 2..102,
+        advises: None,
+    };
+    let (orders, bare) = live(&mut Course::new(33, 2), &authority, 2);
+    let tried = orders[101].duration_since(orders[2]).unwrap();
+    assert!((20 * DAY..30 * DAY).contains(&tried), "{tried:?}");
+    assert_eq!(bare, Duration::ZERO);
+    // What an authority bears: five failures an hour.
+    for six in orders[2..102].windows(6) {
+        assert!(six[5].duration_since(six[0]).unwrap() >= HOUR, "{six:?}");
+    }
+}
+
+#[test]
+fn an_authority_that_wants_a_certificate_back_sooner_gets_its_way_and_no_more_than_that() {
+    let mut authority = Authority {
+        lifetime: 90 * DAY,
+        refuses: 0..0,
+        advises: Some(10 * DAY..12 * DAY),
+    };
+    let (orders, _) = live(&mut Course::new(33, 3), &authority, 1);
+    for pair in orders.windows(2) {
+        let between = pair[1].duration_since(pair[0]).unwrap();
+        assert!((10 * DAY..13 * DAY).contains(&between), "{between:?}");
+    }
+    // One that always says "at once", and one that says "when it is over".
+    authority.advises = Some(Duration::ZERO..Duration::from_secs(1));
+    let (orders, _) = live(&mut Course::new(33, 4), &authority, 1);
+    let most = 365 * 100 / 90 + 1;
+    assert!(orders.len() <= most, "{} orders", orders.len());
+    authority.advises = Some(90 * DAY..91 * DAY);
+    let (_, bare) = live(&mut Course::new(33, 5), &authority, 2);
+    assert_eq!(bare, Duration::ZERO);
+}
+
+#[test]
+fn a_restart_asks_for_nothing_and_renews_when_it_would_have() {
+    let validity = start() - 10 * DAY..start() + 80 * DAY;
+    let mut course = Course::new(33, 6);
+    course.found(start(), &validity);
+    let Next::Wait(until) = course.next(start()) else {
+        panic!("{:?}", course.next(start()));
+    };
+    assert!(until > start() + HOUR / 2);
+    assert_eq!(course.next(validity.end), Next::Order);
+    course.unadvised(start());
+    assert!(course.due() > start() + 48 * DAY);
+}
+
+#[test]
+fn who_is_sent_away_stays_away() {
+    let mut course = Course::new(33, 7);
+    course.failed(start(), Some(DAY / 2));
+    assert_eq!(
+        course.next(start() + DAY / 2 - HOUR),
+        Next::Wait(course.due())
+    );
+    assert_eq!(course.next(start() + DAY / 2), Next::Order);
+    course.failed(start(), Some(400 * DAY));
+    assert_eq!(course.due(), start() + LONGEST_REST);
+}
+
+proptest! {
+    #[test]
+    fn renewal_is_within_the_validity_and_later_the_less_is_to_be_left(
+        seconds in 1_u64..400 * 24 * 60 * 60,
+        percent in 1_u8..99,
+        chance in 0.0..1.0_f64,
+    ) {
+        let validity = start()..start() + Duration::from_secs(seconds);
+        let at = renewal(&validity, percent, chance);
+        prop_assert!(validity.start <= at && at < validity.end);
+        prop_assert!(renewal(&validity, percent + 1, chance) <= at);
+        prop_assert!(renewal(&validity, percent, 1.0) <= at);
+    }
+
+    #[test]
+    fn a_try_waits_longer_than_the_one_before_and_no_longer_than_the_last(
+        failures in 1_u32..u32::MAX,
+        chance in 0.0..1.0_f64,
+    ) {
+        let wait = retry(failures, chance);
+        prop_assert!((FIRST_RETRY..=LAST_RETRY.mul_f64(1.25)).contains(&wait));
+        prop_assert!(retry(failures + 1, chance) >= wait);
+    }
+}

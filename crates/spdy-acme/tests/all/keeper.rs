@@ -1,0 +1,336 @@
+//! A keeper of certificates, its folder and its authority, over months that take no time.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::support::{Clock, ORIGIN};
+use rustls::pki_types::CertificateDer;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_acme::authority::{Advice, Authority, Failure};
+use spdy_acme::error::AcmeError;
+use spdy_acme::facts::Facts;
+use spdy_acme::folder::Folder;
+use spdy_acme::keeper::{Certificates, Event, Keeper, Tell, Wanted};
+use spdy_net::calendar::Calendar;
+use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::identities::Identities;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+use spdy_net::verify::Trust;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// An authority that asks for no proof.
+struct Signer {
+    ca: LocalCa,
+    clock: Clock,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Hour and names of each order, and whether it replaced one.
+    orders: Vec<(SystemTime, Vec<String>, bool)>,
+    refuses: bool,
+    /// Signs for these instead of what it is asked for.
+    signs: Option<Vec<String>>,
+    window: Option<Range<SystemTime>>,
+}
+
+impl Signer {
+    fn orders(&self) -> usize {
+        self.state.lock().unwrap().orders.len()
+    }
+
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock().unwrap());
+    }
+}
+
+struct Asked(Arc<Signer>);
+
+impl Authority for Asked {
+    fn order(
+        &self,
+        names: Vec<String>,
+        held: Option<CertificateDer<'static>>,
+    ) -> BoxFuture<Result<Identity, Failure>> {
+        let now = self.0.clock.hour();
+        let mut state = self.0.state.lock().unwrap();
+        state.orders.push((now, names.clone(), held.is_some()));
+        let names = state.signs.clone().unwrap_or(names);
+        let answer = match state.refuses {
+            true => Err(Failure {
+                error: AcmeError::Order("none of your business".to_owned()),
+                rest: None,
+            }),
+            false => Ok(self
+                .0
+                .ca
+                .issue_for(&names, &[], now..now + LIFETIME)
+                .unwrap()),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn advice(&self, _: CertificateDer<'static>) -> BoxFuture<Option<Advice>> {
+        let window = self.0.state.lock().unwrap().window.clone();
+        let advice = window.map(|window| Advice {
+            window,
+            again: 6 * HOUR,
+        });
+        Box::pin(std::future::ready(advice))
+    }
+}
+
+/// A server that shows what a keeper keeps.
+struct Shop {
+    runtime: SharedRuntime,
+    signer: Arc<Signer>,
+    certificates: Certificates,
+    server: ServerTls,
+    client: ClientTls,
+    fallback: Identity,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Shop {
+    fn open(clock: &Clock) -> Self {
+        let options = TlsOptions {
+            resumption: false, // or a later handshake would show no certificate
+            key_log: KeyLogTo::Nowhere,
+            ..TlsOptions::default()
+        };
+        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+        let fallback = ca.issue(&["localhost".to_owned()], &[]).unwrap();
+        let identities = Identities::new(&[], &fallback, &options).unwrap();
+        let anybody = Trust {
+            insecure: true,
+            ..Trust::default()
+        };
+        Self {
+            runtime: SharedRuntime::new(clock.clone()),
+            signer: Arc::new(Signer {
+                ca,
+                clock: clock.clone(),
+                state: Mutex::default(),
+            }),
+            certificates: Certificates::new(identities.clone()),
+            server: ServerTls::of(&identities, &[Protocol::Http1], &options).unwrap(),
+            client: ClientTls::new(&anybody, &options).unwrap(),
+            fallback,
+            told: Arc::default(),
+        }
+    }
+
+    fn keep(&self, folder: &Path, names: &[&[&str]]) -> Keeper {
+        let directory = "https://acme.test/directory".parse().unwrap();
+        let folder = Folder::open(folder, &directory).unwrap();
+        let names = names.iter().map(|names| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            names.collect()
+        });
+        let wanted = Wanted {
+            certificates: names.collect(),
+            left_percent: 33,
+            seed: 1,
+        };
+        let told = self.told.clone();
+        let tell: Tell = Arc::new(move |event: &Event<'_>| {
+            let told = &mut told.lock().unwrap();
+            told.push(format!("{event:?}"));
+        });
+        let time = (Calendar::FromOrigin(UNIX_EPOCH + ORIGIN), &self.runtime);
+        let authority = Arc::new(Asked(self.signer.clone()));
+        Keeper::start(&wanted, &self.certificates, &folder, authority, time, &tell).unwrap()
+    }
+
+    /// What who asks for `host` is shown.
+    async fn shown(&self, host: &str) -> CertificateDer<'static> {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let connecting = self.client.connect_showing(Box::new(near), host);
+        let accepting = self.server.accept(Box::new(far));
+        let (near, far) = futures_util::future::join(connecting, accepting).await;
+        far.unwrap();
+        let (_, _, shown) = near.unwrap();
+        shown[0].clone().into_owned()
+    }
+
+    async fn is_bare(&self, host: &str) -> bool {
+        self.shown(host).await == self.fallback.chain[0]
+    }
+
+    fn told(&self, what: &str) -> usize {
+        let told = self.told.lock().unwrap();
+        told.iter().filter(|event| event.starts_with(what)).count()
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_comes_and_is_there_for_a_year() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    assert!(shop.is_bare("a.test").await);
+    let keeper = shop.keep(dir.path(), &[&["a.test", "www.a.test"], &["b.test"]]);
+    clock.turn(Duration::ZERO).await;
+    let mut before = shop.shown("www.a.test").await;
+    assert_eq!(shop.signer.orders(), 2);
+    let mut seen = 1;
+    for day in (0..365).step_by(3) {
+        clock.turn(3 * DAY).await;
+        for host in ["a.test", "www.a.test", "b.test"] {
+            let facts = Facts::of(&shop.shown(host).await).unwrap();
+            assert!(facts.covers(host), "{host} on day {day}");
+            let left = facts.validity.end.duration_since(clock.hour()).unwrap();
+            assert!(left > 25 * DAY, "{left:?} on day {day}");
+        }
+        let now = shop.shown("www.a.test").await;
+        seen += usize::from(now != before);
+        before = now;
+    }
+    // In sixty days, and up to two less by chance.
+    assert_eq!(seen, 7);
+    let expiries = shop.certificates.expiries();
+    assert_eq!(expiries.len(), 2);
+    assert!(
+        expiries
+            .iter()
+            .all(|(_, until)| *until > Some(clock.hour()))
+    );
+    assert!(shop.is_bare("c.test").await);
+
+    drop(keeper);
+    let orders = shop.signer.orders();
+    clock.turn(100 * DAY).await;
+    assert_eq!(shop.signer.orders(), orders, "nobody keeps them any more");
+}
+
+#[tokio::test]
+async fn what_was_kept_is_shown_after_a_restart_and_nobody_is_asked() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let names: &[&[&str]] = &[&["a.test"]];
+    let first = Shop::open(&clock);
+    let keeper = first.keep(dir.path(), names);
+    clock.turn(Duration::ZERO).await;
+    let kept = first.shown("a.test").await;
+    drop(keeper);
+
+    let second = Shop::open(&clock);
+    let keeper = second.keep(dir.path(), names);
+    assert_eq!(
+        second.shown("a.test").await,
+        kept,
+        "from the first handshake on"
+    );
+    clock.turn(57 * DAY).await;
+    assert_eq!((second.signer.orders(), second.told("Found")), (0, 1));
+    clock.turn(4 * DAY).await;
+    assert_eq!(second.signer.orders(), 1);
+    assert!(
+        second.signer.state.lock().unwrap().orders[0].2,
+        "it replaces that"
+    );
+    assert_ne!(second.shown("a.test").await, kept);
+
+    // Too late by the time of the next: it is ordered at once.
+    drop(keeper);
+    clock.turn(LIFETIME).await;
+    let third = Shop::open(&clock);
+    let _keeper = third.keep(dir.path(), names);
+    clock.turn(Duration::ZERO).await;
+    assert_eq!((third.signer.orders(), third.told("Issued")), (1, 1));
+}
+
+#[tokio::test]
+async fn other_names_want_another_certificate_and_the_old_one_stays_until_then() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    let keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
+    clock.turn(Duration::ZERO).await;
+    let old = shop.shown("a.test").await;
+    drop(keeper);
+    shop.signer.set(|state| state.refuses = true);
+    let _keeper = shop.keep(dir.path(), &[&["a.test", "c.test"]]);
+    clock.turn(Duration::ZERO).await;
+    assert_eq!(shop.signer.orders(), 2);
+    assert_eq!(shop.shown("a.test").await, old);
+    assert!(shop.is_bare("b.test").await && shop.is_bare("c.test").await);
+    shop.signer.set(|state| state.refuses = false);
+    clock.turn(HOUR).await;
+    assert_eq!(shop.shown("a.test").await, shop.shown("c.test").await);
+    assert_ne!(shop.shown("a.test").await, old);
+}
+
+#[tokio::test]
+async fn an_authority_that_refuses_is_asked_again_later_each_time() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    shop.signer.set(|state| state.refuses = true);
+    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    clock.turn(7 * DAY).await;
+    let hours: Vec<_> = {
+        let state = shop.signer.state.lock().unwrap();
+        state.orders.iter().map(|(hour, ..)| *hour).collect()
+    };
+    let between = hours
+        .windows(2)
+        .map(|two| two[1].duration_since(two[0]).unwrap());
+    let between: Vec<_> = between.collect();
+    assert!(
+        between.windows(2).take(7).all(|two| two[0] < two[1]),
+        "{between:?}"
+    );
+    assert!(
+        (25..40).contains(&hours.len()),
+        "{} orders in a week",
+        hours.len()
+    );
+    assert_eq!(shop.told("Failed"), hours.len());
+    assert!(shop.told.lock().unwrap()[1].contains("none of your business"));
+    assert!(shop.is_bare("a.test").await);
+    assert_eq!(shop.certificates.expiries(), [("a.test".to_owned(), None)]);
+    shop.signer.set(|state| state.refuses = false);
+    clock.turn(DAY).await;
+    assert!(!shop.is_bare("a.test").await);
+}
+
+#[tokio::test]
+async fn what_is_for_others_is_not_shown() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    shop.signer
+        .set(|state| state.signs = Some(vec!["b.test".to_owned()]));
+    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    clock.turn(Duration::ZERO).await;
+    assert!(shop.is_bare("a.test").await && shop.is_bare("b.test").await);
+    let told = shop.told.lock().unwrap().join("\n");
+    assert!(told.contains("it is for b.test"), "{told}");
+}
+
+#[tokio::test]
+async fn who_signed_may_want_it_renewed_sooner() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    clock.turn(10 * DAY).await;
+    assert_eq!(shop.signer.orders(), 1);
+    let now = clock.hour();
+    shop.signer.set(|state| state.window = Some(now - DAY..now));
+    clock.turn(DAY / 2).await;
+    assert_eq!(shop.signer.orders(), 2);
+}
+
+#[tokio::test]
+async fn a_folder_that_takes_nothing_costs_the_restart_alone() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    let _keeper = shop.keep(&dir.path().join("acme"), &[&["a.test"]]);
+    std::fs::remove_dir_all(dir.path().join("acme")).unwrap();
+    clock.turn(Duration::ZERO).await;
+    assert!(!shop.is_bare("a.test").await);
+    assert_eq!((shop.told("Unkept"), shop.told("Issued")), (1, 1));
+}

@@ -1,0 +1,6 @@
+//! Certificates by ACME, in time that a test turns on.
+
+mod authority;
+mod course;
+mod keeper;
+mod support;

@@ -1,0 +1,95 @@
+//! What `spdy accelerate` does with one connection of a client.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::HeaderValue;
+use spdy::runtime::SharedRuntime;
+use spdy_acme::http01::Answering;
+use spdy_acme::proofs::Tokens;
+use spdy_net::admission::Conduct;
+use spdy_net::error::ConnectionError;
+use spdy_net::handler::Handler;
+use spdy_net::latch::Latch;
+use spdy_net::network::BoxIo;
+use spdy_net::protocol::Protocol;
+use spdy_net::quic::QuicIncoming;
+use spdy_net::seat::Seat;
+use spdy_net::serve::ServerOptions;
+use spdy_net::tls::ServerTls;
+use spdy_proxy::counters::Log;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::timing::Timing;
+use spdy_proxy::visit::Visit;
+
+/// What a connection is served with.
+#[derive(Clone)]
+pub(super) struct Served {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) protocols: Vec<Protocol>,
+    pub(super) tls: Option<ServerTls>,
+    pub(super) options: ServerOptions,
+    pub(super) runtime: SharedRuntime,
+    pub(super) stop: Latch,
+    pub(super) alt_svc: Option<HeaderValue>,
+    pub(super) log: Option<Log>,
+    pub(super) timing: Timing,
+    /// What authorities ask for at doors without TLS.
+    pub(super) tokens: Option<Tokens>,
+}
+
+impl Served {
+    fn visit(&self, from: SocketAddr, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
+        let visit = Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc);
+        Arc::new(visit.telling(self.log.clone()).timing(self.timing.clone()))
+    }
+
+    pub(super) async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {
+        let visit: Arc<dyn Handler> = self.visit(from, self.alt_svc.clone());
+        let visit = match &self.tokens {
+            Some(tokens) => Arc::new(Answering::new(tokens.clone(), visit)),
+            None => visit,
+        };
+        let options = ServerOptions {
+            seat,
+            ..self.options
+        };
+        let (protocols, tls) = (&self.protocols, self.tls.as_ref());
+        conduct(
+            spdy_net::serve::serve_connection(
+                io,
+                visit,
+                protocols,
+                tls,
+                &options,
+                &self.runtime,
+                &self.stop,
+            )
+            .await,
+        )
+    }
+
+    pub(super) async fn quic(
+        self,
+        incoming: QuicIncoming,
+        from: SocketAddr,
+        seat: Seat,
+    ) -> Conduct {
+        let visit = self.visit(from, None);
+        let options = ServerOptions {
+            seat,
+            ..self.options
+        };
+        let served =
+            spdy_net::serve::serve_quic(incoming, visit, &options, &self.runtime, &self.stop);
+        conduct(served.await)
+    }
+}
+
+/// What is remembered of a client by how its connection ended.
+pub(super) fn conduct(served: Result<(), ConnectionError>) -> Conduct {
+    match served {
+        Err(error) if error.is_abuse() => Conduct::Abusive,
+        _ => Conduct::Fair,
+    }
+}

@@ -1,0 +1,325 @@
+//! `spdy accelerate` with certificates of an authority that looks whether the names lead here: Pebble, which asks for names at the
+//! accelerator's own door for questions, and comes to its own doors for proofs.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_net::verify::{Roots, Trust};
+use spdy_testkit::patience::{PATIENCE, until};
+
+use crate::support::accelerator::Accelerator;
+use crate::support::echo_origin::EchoOrigin;
+use crate::support::pebble::{Looks, Pebble};
+use crate::support::peers::wanted;
+use crate::support::program::address_after;
+use crate::support::raw_client::Going;
+
+const NAMES: [&str; 2] = ["www.site.test", "site.test"];
+
+/// An accelerator before an origin, its names, and where it answers for them.
+struct Shop {
+    origin: EchoOrigin,
+    folder: tempfile::TempDir,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let token = folder.path().join("token");
+        std::fs::write(token, [b't'; 16]).expect("the folder of a test can be written to");
+        Self {
+            origin: EchoOrigin::start("no-store", Duration::ZERO),
+            folder,
+        }
+    }
+
+    fn kept(&self) -> std::path::PathBuf {
+        self.folder.path().join("acme")
+    }
+
+    /// The configuration for `names`, with `acme` in it.
+    fn config(&self, names: &[&str], acme: &str) -> String {
+        let token = self.folder.path().join("token");
+        let address = "addresses = ['127.0.0.1']";
+        format!(
+            "[listen]\ntls = ['127.0.0.1:0']\nplain = ['127.0.0.1:0']\n{acme}\n\
+             [admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
+             [dns]\nlisten = ['127.0.0.1:0']\n\
+             [[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
+             [[dns.zone.names]]\nname = '@'\n{address}\n\
+             [[dns.zone.names]]\nname = 'www'\n{address}\n\
+             [[dns.zone.names]]\nname = 'ns'\n{address}\n\
+             [[site]]\nnames = {names:?}\norigin = 'http://{}'\n",
+            self.origin.address
+        )
+    }
+
+    fn acme(&self, pebble: &Pebble, more: &str) -> String {
+        format!(
+            "[tls.acme]\ndirectory = '{}'\nauthority = {:?}\nfolder = {:?}\nterms_of_service_agreed = true\n\
+             contact = ['admin@site.test']\n{more}\n",
+            pebble.directory(),
+            pebble.authority(),
+            self.kept(),
+        )
+    }
+}
+
+/// Where an authority is to look for what `accelerator` shows.
+fn looks(accelerator: &Accelerator) -> Looks {
+    let named = "answering for names on ";
+    let dns = address_after(&accelerator.line_with(named), named);
+    Looks {
+        tls: accelerator.tls(),
+        plain: accelerator.plain(),
+        dns: dns.expect("it is an address"),
+    }
+}
+
+/// A client that believes what `roots` signed, and finds the names of the site at loopback.
+fn client(roots: Roots, protocol: Protocol) -> Client {
+    let trust = Trust {
+        roots,
+        ..Trust::default()
+    };
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let resolve = NAMES.map(|name| (name.to_owned(), None, [127, 0, 0, 1].into()));
+    let config = Config {
+        protocols: vec![protocol],
+        tls: Some(tls),
+        resolve: resolve.to_vec(),
+        ..Config::default()
+    };
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    Client::new(runtime, Arc::new(SystemNetwork), config)
+}
+
+async fn text(response: Response<Body>) -> String {
+    let status = response.status();
+    let body = response.into_body().collect_up_to(1 << 20).await;
+    let body = body.expect("the whole body");
+    format!("{status} {}", String::from_utf8_lossy(&body))
+}
+
+/// What `client` gets of `/page` of `host`.
+async fn page(client: &Client, accelerator: &Accelerator, host: &str) -> Result<String, String> {
+    let port = accelerator.tls().port();
+    let request = Request::get(format!("https://{host}:{port}/page")).body(Body::empty());
+    let sent = client.send(request.expect("a request"), Priority::HIGHEST);
+    let answered = tokio::time::timeout(PATIENCE, sent).await;
+    match answered.expect("an answer or none") {
+        Ok(response) => Ok(text(response).await),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Runtime::new().expect("a runtime can be made")
+}
+
+/// The site's pages come over every protocol, under certificates that `pebble` signed.
+fn assert_believed(accelerator: &Accelerator, pebble: &Pebble) {
+    let roots = pebble.roots();
+    runtime().block_on(async {
+        let spdy = Protocol::Spdy(Version::V31);
+        for protocol in [spdy, Protocol::Http2, Protocol::Http3, Protocol::Http1] {
+            let client = client(roots.clone(), protocol);
+            for host in NAMES {
+                let got = page(&client, accelerator, host).await;
+                let got = got.unwrap_or_else(|error| panic!("{protocol} {host}: {error}"));
+                assert!(got.starts_with("200 OK GET /page"), "{protocol}: {got}");
+            }
+        }
+    });
+}
+
+fn metric(accelerator: &Accelerator, name: &str) -> Option<u64> {
+    let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+    let metrics = Going::begin(accelerator.admin(), asked).end(usize::MAX);
+    let metrics = metrics.text();
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
+}
+
+fn count(accelerator: &Accelerator, words: &str) -> usize {
+    let said = accelerator.said();
+    said.iter().filter(|line| line.contains(words)).count()
+}
+
+fn assert_for_the_owner_alone(folder: &Path) {
+    for entry in std::fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        let mode = path.metadata().expect("it is there").permissions().mode() & 0o777;
+        match path.is_dir() {
+            true => {
+                assert_eq!(mode, 0o700, "{path:?}");
+                assert_for_the_owner_alone(&path);
+            }
+            false => assert_eq!(mode, 0o600, "{path:?}"),
+        }
+    }
+}
+
+/// Out of nothing to a page under a certificate of the web; renewed while a request is under way; and there again after a kill,
+/// without a word to the authority.
+#[test]
+fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
+    if !wanted() {
+        return;
+    }
+    let shop = Shop::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let roots = pebble.roots();
+    let stranger = runtime().block_on(async {
+        let own = Roots::File(accelerator.authority());
+        let got = page(&client(own, Protocol::Http2), &accelerator, NAMES[0]).await;
+        assert!(
+            got.is_ok_and(|got| got.starts_with("200")),
+            "made on the spot"
+        );
+        page(
+            &client(roots.clone(), Protocol::Http2),
+            &accelerator,
+            NAMES[0],
+        )
+        .await
+    });
+    assert!(stranger.is_err(), "{stranger:?}");
+
+    // A hundredth of its time after it came it is renewed: in six seconds.
+    accelerator.reload(&shop.config(&NAMES, &shop.acme(&pebble, "renew_percent = 99")));
+    let told = accelerator.line_with("new certificate");
+    assert!(
+        told.contains("for www.site.test, site.test: until"),
+        "{told}"
+    );
+    let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(1);
+    let uploading = {
+        let client_of = client(roots.clone(), Protocol::Http2);
+        let url = format!("https://{}:{}/up", NAMES[1], accelerator.tls().port());
+        thread::spawn(move || {
+            let pieces = stream::unfold(receiver, async |mut receiver| {
+                let piece = receiver.recv().await?;
+                Some((Ok::<_, std::io::Error>(piece), receiver))
+            });
+            let pieces = Body::from_stream(Box::pin(pieces));
+            let request = Request::post(url).body(pieces).expect("a request");
+            runtime().block_on(async {
+                let sent = client_of.send(request, Priority::HIGHEST).await;
+                text(sent.expect("an answer")).await
+            })
+        })
+    };
+    let mut sent = 0;
+    until("it is renewed", || {
+        let piece = Bytes::from_static(&[b'u'; 1024]);
+        sent += sender.try_send(piece).map_or(0, |()| 1024);
+        count(&accelerator, "new certificate") >= 2
+    });
+    assert_believed(&accelerator, &pebble);
+    drop(sender);
+    let uploaded = uploading.join().expect("it went on");
+    assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
+    assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
+    assert_eq!(count(&accelerator, "no certificate"), 0);
+    assert_for_the_owner_alone(&shop.kept());
+    let issued = metric(
+        &accelerator,
+        "spdy_certificate_orders_total{outcome=\"issued\"}",
+    );
+    assert!(issued >= Some(2), "{issued:?}");
+    let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.expect("it is later").as_secs();
+    let expiry = metric(&accelerator, name).expect("it is told");
+    assert!((now..now + 601).contains(&expiry), "{expiry} at {now}");
+
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &accelerator.id().to_string()])
+        .status();
+    assert!(killed.expect("there is a kill").success());
+    drop(accelerator);
+    let requests = pebble.requests();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.acme(&pebble, "")));
+    assert_believed(&accelerator, &pebble);
+    accelerator.line_with("certificate for www.site.test, site.test: until");
+    assert_eq!(count(&accelerator, "ordering"), 0);
+    assert_eq!(pebble.requests(), requests, "{:#?}", pebble.said());
+}
+
+/// What does not lead here is told by its name, and what does is proven by a file or by a text as well.
+#[test]
+fn what_cannot_be_proven_is_told_and_the_rest_is_proven_by_http_and_by_dns() {
+    if !wanted() {
+        return;
+    }
+    let shop = Shop::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let http = shop.acme(&pebble, "challenge = 'http-01'");
+    accelerator.reload(&shop.config(&["gone.site.test"], &http));
+    let told = accelerator.line_with("no certificate for gone.site.test");
+    let looked = "gone.site.test: the authority looked for the proof (http-01) and says: ";
+    assert!(told.contains(looked), "{told}");
+    assert!(told.contains("tried again in 2 min"), "{told}");
+    assert!(told.ends_with("one made on the spot is shown"), "{told}");
+
+    accelerator.reload(&shop.config(&NAMES, &http));
+    accelerator.line_with("new certificate");
+    assert_believed(&accelerator, &pebble);
+    // What is not ours is the origin's.
+    let asked = "GET /.well-known/acme-challenge/own HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    let got = Going::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+    assert!(
+        got.text()
+            .starts_with("GET /.well-known/acme-challenge/own")
+    );
+    drop(accelerator);
+
+    let shop = Shop::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let pebble = Pebble::start(&looks(&accelerator), 600);
+    let dns = shop.acme(&pebble, "challenge = 'dns-01'");
+    accelerator.reload(&shop.config(&NAMES, &dns));
+    accelerator.line_with("new certificate");
+    assert_believed(&accelerator, &pebble);
+}
+
+#[test]
+fn an_authority_that_is_not_there_costs_nobody_a_page() {
+    let shop = Shop::open();
+    let kept = shop.kept();
+    let nobody = format!(
+        "[tls.acme]\ndirectory = 'https://127.0.0.1:1/dir'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
+    );
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &nobody));
+    let told = accelerator.line_with("no certificate for www.site.test, site.test");
+    assert!(told.contains("https://127.0.0.1:1/dir: "), "{told}");
+    runtime().block_on(async {
+        let own = client(Roots::File(accelerator.authority()), Protocol::Http2);
+        let got = page(&own, &accelerator, NAMES[1]).await;
+        assert!(got.is_ok_and(|got| got.starts_with("200 OK GET /page")));
+    });
+    let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
+    assert_eq!(metric(&accelerator, name), Some(0));
+    let failed = metric(
+        &accelerator,
+        "spdy_certificate_orders_total{outcome=\"failed\"}",
+    );
+    assert_eq!(failed, Some(1));
+}
