@@ -28,6 +28,7 @@ pub mod connection;
 pub mod early_hints;
 pub mod error;
 mod growing_records;
+pub mod handed;
 pub mod handler;
 mod head_clock;
 mod http1;

@@ -65,7 +65,20 @@ impl Listener {
         };
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        let socket = socket.listen(BACKLOG)?;
+        Self::of(socket.listen(BACKLOG)?)
+    }
+
+    /// One that is bound and listens already. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot wait for it.
+    pub fn over(socket: std::net::TcpListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Self::of(TcpListener::from_std(socket)?)
+    }
+
+    fn of(socket: TcpListener) -> io::Result<Self> {
         let address = socket.local_addr()?;
         Ok(Self { socket, address })
     }

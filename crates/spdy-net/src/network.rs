@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub use quinn::udp::{RecvMeta, Transmit};
 pub use quinn::{AsyncUdpSocket, UdpPoller};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 use spdy::runtime::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -67,12 +67,24 @@ impl Network for SystemNetwork {
 
     /// Wants a tokio runtime around it.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
-        use quinn::Runtime as _;
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, None)?;
-        // Bursts of a fast peer, and of our own, must find room. The system may grant less.
-        let _ = socket.set_recv_buffer_size(UDP_BUFFER_BYTES);
-        let _ = socket.set_send_buffer_size(UDP_BUFFER_BYTES);
         socket.bind(&local.into())?;
-        quinn::TokioRuntime.wrap_udp_socket(socket.into())
+        Self::datagrams_over(socket.into())
+    }
+}
+
+impl SystemNetwork {
+    /// A socket that is bound already. Wants a tokio runtime around it.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot wait for it.
+    pub fn datagrams_over(socket: std::net::UdpSocket) -> io::Result<DatagramSocket> {
+        use quinn::Runtime as _;
+        let room = SockRef::from(&socket);
+        // Bursts of a fast peer, and of our own, must find room. The system may grant less.
+        let _ = room.set_recv_buffer_size(UDP_BUFFER_BYTES);
+        let _ = room.set_send_buffer_size(UDP_BUFFER_BYTES);
+        quinn::TokioRuntime.wrap_udp_socket(socket)
     }
 }

@@ -9,7 +9,7 @@ use spdy::runtime::SharedRuntime;
 use crate::admission::Conduct;
 use crate::latch::Latch;
 use crate::listen::ListenOptions;
-use crate::network::{Network, SystemNetwork};
+use crate::network::{DatagramSocket, Network, SystemNetwork};
 use crate::open_connections::OpenConnections;
 use crate::quic::{QuicEndpoint, QuicIncoming};
 use crate::seat::Seat;
@@ -40,7 +40,20 @@ impl QuicListener {
         options: &ServerOptions,
         runtime: &SharedRuntime,
     ) -> io::Result<Self> {
-        let socket = SystemNetwork.datagrams(address)?;
+        Self::over(SystemNetwork.datagrams(address)?, tls, options, runtime)
+    }
+
+    /// Over a socket that is bound already, likewise.
+    ///
+    /// # Errors
+    ///
+    /// TLS without what QUIC needs (version 1.3).
+    pub fn over(
+        socket: DatagramSocket,
+        tls: &ServerTls,
+        options: &ServerOptions,
+        runtime: &SharedRuntime,
+    ) -> io::Result<Self> {
         let endpoint = QuicEndpoint::new(socket, tls, options, runtime)?;
         let address = endpoint.address()?;
         Ok(Self { endpoint, address })

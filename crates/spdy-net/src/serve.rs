@@ -34,6 +34,10 @@ use crate::stall::{Impatient, PatientBody, Stall};
 use crate::tls::ServerTls;
 use crate::{http1, http2, http3, negotiate, spdy_session};
 
+/// How long after the stop a connection that has said nothing yet may stay: its first request may be on its way, and a client that
+/// is cut off then cannot know that nobody has seen it.
+const LATE: Duration = Duration::from_secs(1);
+
 /// Limits and choices of served connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
@@ -136,7 +140,7 @@ pub async fn serve_connection(
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
     let opened = Box::pin(open(io, protocols, tls, options.handshake_timeout, runtime));
-    let opened = match select(opened, over(options, stop)).await {
+    let opened = match select(opened, over_unheard(options, stop, runtime)).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
@@ -206,7 +210,8 @@ pub async fn serve_quic(
             }
         }
     };
-    let connection = match select(Box::pin(shaking), over(options, stop)).await {
+    let unheard = over_unheard(options, stop, runtime);
+    let connection = match select(Box::pin(shaking), unheard).await {
         Either::Left((shaken, _)) => shaken?,
         Either::Right(_) => return Ok(()), // nothing was promised yet
     };
@@ -252,6 +257,20 @@ pub(crate) fn over(
     stop: &Latch,
 ) -> impl Future<Output = ()> + Unpin + use<> {
     select(stop.wait(), options.seat.wanted()).map(drop)
+}
+
+/// Completes when a connection of which nothing was heard is to end: the server has stopped for a while, or another shall have its place.
+fn over_unheard(
+    options: &ServerOptions,
+    stop: &Latch,
+    runtime: &SharedRuntime,
+) -> impl Future<Output = ()> + Unpin {
+    let (stopped, runtime) = (stop.wait(), runtime.clone());
+    let late = async move {
+        stopped.await;
+        runtime.sleep_until(runtime.now() + LATE).await;
+    };
+    select(Box::pin(late), options.seat.wanted()).map(drop)
 }
 
 /// On what terms a connection is served, whatever is spoken on it.

@@ -216,3 +216,40 @@ async fn heads_that_are_too_large_are_refused() {
         }
     }
 }
+
+/// A client that was let in, and cut off without a word, could not know that nobody had seen its request.
+#[tokio::test]
+async fn whose_first_request_comes_just_after_the_stop_is_answered() {
+    let (time, stop) = (PushedTime::default(), Latch::new());
+    stop.set();
+    let runtime = SharedRuntime::new(time);
+    let options = ServerOptions::default();
+    let (mut io, served) = support::serve_told(runtime, &ALL, echo, None, options, stop);
+    io.write_all(b"GET /5 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
+    let mut answer = Vec::new();
+    io.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+    served.await.unwrap();
+}
+
+#[tokio::test]
+async fn who_says_nothing_is_let_go_a_second_after_the_stop() {
+    let (time, stop) = (PushedTime::default(), Latch::new());
+    stop.set();
+    let runtime = SharedRuntime::new(time.clone());
+    let options = ServerOptions::default();
+    let (_io, served) = support::serve_told(runtime, &ALL, echo, None, options, stop);
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    time.push(Duration::from_millis(999));
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!served.is_finished());
+    time.push(Duration::from_millis(1));
+    served.await.unwrap();
+}

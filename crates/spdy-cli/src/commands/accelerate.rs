@@ -14,6 +14,7 @@ use spdy_dns::serve::{DnsServer, ServeLimits};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::{Identity, LocalCa};
+use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
@@ -145,10 +146,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.note(format_args!("good: {}", names.join(", ")));
         return Ok(Outcome::Done);
     }
+    let handed = HandedSockets::of_environment();
+    let handed = handed.context("cannot listen on a socket that was handed over")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let accelerating = accelerate(args, &config, &secret, sites, printer);
+    let accelerating = accelerate(args, &config, &secret, sites, handed, printer);
     accelerate_end::run(runtime, accelerating)?;
     Ok(Outcome::Done)
 }
@@ -195,13 +198,14 @@ async fn accelerate(
     config: &Config,
     secret: &[u8],
     sites: Sites,
+    mut handed: HandedSockets,
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let protocols = config.protocols()?;
-    let mut doors = accelerate_setup::bind(config)?;
+    let mut doors = accelerate_setup::bind(config, &mut handed)?;
     let admin = config.admin.as_ref();
     let admin = admin
-        .map(|admin| serve_listen::bind(admin.address))
+        .map(|admin| serve_listen::bind_or_take(admin.address, &mut handed))
         .transpose()?;
     let authority = accelerate_setup::authority(config, printer)?;
     let identity = accelerate_setup::identity(config, &sites, &authority)?;
@@ -218,7 +222,12 @@ async fn accelerate(
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());
     if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
-        serve_listen::bind_quic(&mut doors, &tls, &options, &runtime)?;
+        serve_listen::bind_quic(&mut doors, &tls, &options, &runtime, &mut handed)?;
+    }
+    for address in handed.left() {
+        printer.note(format_args!(
+            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
+        ));
     }
     let zones = SharedZones::new(accelerate_setup::zones(config)?);
     let names_server = match &config.dns.listen[..] {

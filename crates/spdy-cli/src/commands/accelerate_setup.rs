@@ -13,6 +13,7 @@ use spdy_dns::resolver::Resolver;
 use spdy_dns::resolver::config::{ResolverConfig, system_servers};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::{Identity, KeyKind, LocalCa, certificates_from_pem};
+use spdy_net::handed::HandedSockets;
 use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
@@ -82,13 +83,13 @@ pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
     Ok(Some(disk))
 }
 
-/// The sockets.
-pub(super) fn bind(config: &Config) -> anyhow::Result<Vec<Door>> {
+/// The sockets: those that were `handed` over, and others where there is none.
+pub(super) fn bind(config: &Config, handed: &mut HandedSockets) -> anyhow::Result<Vec<Door>> {
     let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
     let mut doors = Vec::new();
     for (addresses, tls) in wanted {
         for &address in addresses {
-            let listener = serve_listen::bind(address)?;
+            let listener = serve_listen::bind_or_take(address, handed)?;
             doors.push(Door {
                 about: Listening {
                     address: listener.address(),

@@ -10,6 +10,7 @@ use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::compress::Compression;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::handed::HandedSockets;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
@@ -262,7 +263,8 @@ async fn serve(
         .as_ref()
         .filter(|_| args.protocols.contains(&Protocol::Http3))
     {
-        serve_listen::bind_quic(&mut doors, tls, &of_connections, &runtime)?;
+        let none = &mut HandedSockets::default();
+        serve_listen::bind_quic(&mut doors, tls, &of_connections, &runtime, none)?;
     }
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     // Whoever reads that we listen may ask us to stop the next moment.

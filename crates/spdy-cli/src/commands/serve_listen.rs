@@ -7,7 +7,9 @@ use anyhow::Context;
 use http::HeaderValue;
 use serde::Serialize;
 use spdy::runtime::SharedRuntime;
+use spdy_net::handed::HandedSockets;
 use spdy_net::listen::Listener;
+use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic_listen::QuicListener;
 use spdy_net::tls::ServerTls;
@@ -119,12 +121,13 @@ pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
     Ok(doors)
 }
 
-/// Binds UDP behind each door that has TLS.
+/// Binds UDP behind each door that has TLS, where nothing was `handed` over for it.
 pub(super) fn bind_quic(
     doors: &mut [Door],
     tls: &ServerTls,
     options: &ServerOptions,
     runtime: &SharedRuntime,
+    handed: &mut HandedSockets,
 ) -> anyhow::Result<()> {
     let mut chosen = 0;
     for door in doors.iter_mut().filter(|door| door.about.tls) {
@@ -132,8 +135,12 @@ pub(super) fn bind_quic(
         if address.port() == 0 {
             address.set_port(chosen);
         }
-        let listener = QuicListener::bind(*address, tls, options, runtime)
-            .with_context(|| format!("cannot listen on {address} for h3"))?;
+        let listener = match handed.udp(*address) {
+            None => QuicListener::bind(*address, tls, options, runtime),
+            Some(socket) => SystemNetwork::datagrams_over(socket)
+                .and_then(|socket| QuicListener::over(socket, tls, options, runtime)),
+        };
+        let listener = listener.with_context(|| format!("cannot listen on {address} for h3"))?;
         *address = listener.address();
         chosen = address.port();
         door.about.quic = true;
@@ -145,6 +152,19 @@ pub(super) fn bind_quic(
 /// Binds one address by TCP.
 pub(super) fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
     Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
+}
+
+/// The same, where nothing was `handed` over for it.
+pub(super) fn bind_or_take(
+    address: SocketAddr,
+    handed: &mut HandedSockets,
+) -> anyhow::Result<Listener> {
+    match handed.tcp(address) {
+        None => bind(address),
+        Some(socket) => {
+            Listener::over(socket).with_context(|| format!("cannot listen on {address}"))
+        }
+    }
 }
 
 /// The address `nth` after `base`; loopback has sixteen million of them.

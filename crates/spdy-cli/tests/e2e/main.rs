@@ -14,6 +14,7 @@ mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_endures;
 mod accelerate_protocols;
+mod accelerate_restart;
 mod accelerate_schema;
 mod accelerate_shared;
 mod bench;

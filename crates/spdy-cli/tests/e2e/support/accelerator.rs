@@ -1,9 +1,10 @@
 //! `spdy accelerate` on free ports of loopback.
 
 use std::ffi::OsStr;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use super::program::{From, Running, address_after, spdy};
 
@@ -23,6 +24,18 @@ impl Accelerator {
 
     /// The same, with the words of the command line behind those of `wrapper`, which becomes the program.
     pub(crate) fn start_under(wrapper: &[&OsStr], config: &str) -> Self {
+        Self::start_with(wrapper, Stdio::null(), config)
+    }
+
+    /// The same, with `socket` handed over as systemd does it.
+    pub(crate) fn start_on(socket: &TcpListener, config: &str) -> Self {
+        let socket = socket.try_clone().expect("a descriptor is to be had");
+        let script = "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
+        let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
+        Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
+    }
+
+    fn start_with(wrapper: &[&OsStr], stdin: Stdio, config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let path = folder.path().join("site.toml");
         std::fs::write(&path, config).expect("the folder of a test can be written to");
@@ -41,7 +54,7 @@ impl Accelerator {
             .arg("--write-ca")
             .arg(folder.path().join("ca.pem"));
         let mut doors = Vec::new();
-        let (running, doors) = Running::start(command, From::Stderr, |line| {
+        let (running, doors) = Running::start_fed(command, stdin, From::Stderr, |line| {
             let plain = address_after(line, "http://").map(|address| (address, false));
             let tls = address_after(line, "https://").map(|address| (address, true));
             doors.extend(plain.or(tls));
@@ -78,6 +91,14 @@ impl Accelerator {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
         assert!(sent.expect("there is a kill").success());
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn end(mut self) {
+        let id = self.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.expect("there is a kill").success());
+        self.running.ended();
     }
 
     /// The number that the system knows it by.

@@ -90,6 +90,12 @@ impl Running {
         self.child.try_wait().expect("it is ours").is_some()
     }
 
+    /// Waits until it has ended by itself, in order.
+    pub(crate) fn ended(&mut self) {
+        let status = patience::ended(&mut self.child);
+        assert!(status.success(), "{status}: {:#?}", self.said());
+    }
+
     /// What it has said so far.
     pub(crate) fn said(&self) -> Vec<String> {
         self.said.lock().expect("nobody panicked").clone()
@@ -112,11 +118,21 @@ impl Running {
 
     /// Starts `command` and reads lines of `from` until `ready` finds in them what it wants.
     pub(crate) fn start<T>(
+        command: Command,
+        from: From,
+        ready: impl FnMut(&str) -> Option<T>,
+    ) -> (Self, T) {
+        Self::start_fed(command, Stdio::null(), from, ready)
+    }
+
+    /// The same, with `stdin`.
+    pub(crate) fn start_fed<T>(
         mut command: Command,
+        stdin: Stdio,
         from: From,
         mut ready: impl FnMut(&str) -> Option<T>,
     ) -> (Self, T) {
-        command.stdin(Stdio::null());
+        command.stdin(stdin);
         match from {
             From::Stdout => command.stdout(Stdio::piped()).stderr(Stdio::null()),
             From::Stderr => command.stderr(Stdio::piped()).stdout(Stdio::null()),
