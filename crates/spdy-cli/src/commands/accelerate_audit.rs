@@ -9,14 +9,12 @@ use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::accelerator::site::Operator;
 use spdy_lab::audit::case::{Audit, Case};
 use spdy_lab::cache::Cache;
-use spdy_lab::options::RaceProtocol;
-use spdy_lab::stats::LEAST_RUNS;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::{Config, LearnConfig};
 
 use crate::commands::accelerate_audit_page::{LiveArgs, Source, page};
+use crate::commands::conditions::Conditions;
 use crate::commands::load_choices::Choices;
-use crate::commands::race::networks;
 use crate::commands::{Outcome, Usage, accelerate_audit_view};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -25,6 +23,8 @@ use crate::printer::{Printer, WARN};
 #[derive(Debug, clap::Args)]
 // The audit chooses the accelerator of each load itself.
 #[command(mut_arg("accelerator", |arg| arg.hide(true)), mut_arg("cache", |arg| arg.hide(true)))]
+// And what it saves differs by network more than what a change of the page does.
+#[command(mut_arg("networks", |arg| arg.default_value("dsl,3g,lte,fibre")))]
 pub(crate) struct Args {
     /// The page: a URL, a shipped name (flags, portal), a replica, a .har or a .warc file
     #[arg(value_name = "URL|REPLICA")]
@@ -34,26 +34,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CONFIG")]
     config: Option<PathBuf>,
 
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
-    #[arg(
-        short,
-        long = "network",
-        value_name = "NAME|SPEC",
-        default_value = "dsl,3g,lte,fibre"
-    )]
-    networks: Vec<String>,
-
-    /// How clients load the page, with whoever they ask: http, https, spdy, h2 or h3
-    #[arg(short, long, value_name = "NAME", default_value = "spdy")]
-    protocol: RaceProtocol,
-
-    /// Loads of each kind; more than one tells more only where there is chance (loss, jitter)
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    runs: u32,
-
-    /// Seed of the first run; the second has the next number
-    #[arg(short, long, value_name = "S", default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    conditions: Conditions,
 
     /// Resources that are shown of those that stay
     #[arg(short, long, value_name = "N", default_value_t = 20)]
@@ -95,15 +77,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
     let config = args.config.as_deref().map(super::accelerate::read_config);
     let config = config.transpose()?;
-    let networks = networks(&args.networks)?;
-    for network in &networks {
-        if network.profile.path.has_chance() && (args.runs as usize) < LEAST_RUNS {
-            printer.note(format_args!(
-                "{WARN}chance{WARN:#}: {} loses or delays packets by chance; --runs 9 tells more",
-                network.name
-            ));
-        }
-    }
+    let networks = args.conditions.networks(printer)?;
     let page = page(&args.page, &args.live, printer)?;
     let operator = config
         .as_ref()
@@ -112,12 +86,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let case = Case {
         replica: page.replica,
         networks,
-        protocol: args.protocol,
+        protocol: args.conditions.protocol,
         options,
         operator,
         learn: config.map_or_else(LearnConfig::default, |config| config.learn),
-        runs: args.runs,
-        seed: args.seed,
+        runs: args.conditions.runs,
+        seed: args.conditions.seed,
     };
     let audit = audit(&case, args, printer)?;
     if args.json {

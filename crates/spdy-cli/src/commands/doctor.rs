@@ -3,12 +3,11 @@
 use std::ops::ControlFlow;
 
 use spdy_lab::doctor::examination::{Case, Examination};
-use spdy_lab::options::RaceProtocol;
-use spdy_lab::stats::LEAST_RUNS;
 use spdy_page::open::ImportOptions;
 
+use crate::commands::conditions::Conditions;
 use crate::commands::load_choices::Choices;
-use crate::commands::race::{networks, open_replica};
+use crate::commands::race::open_replica;
 use crate::commands::{Outcome, doctor_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
@@ -20,26 +19,8 @@ pub(crate) struct Args {
     #[arg(value_name = "REPLICA")]
     replica: String,
 
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
-    #[arg(
-        short,
-        long = "network",
-        value_name = "NAME|SPEC",
-        default_value = "dsl"
-    )]
-    networks: Vec<String>,
-
-    /// How the page is loaded today: http, https, spdy, h2 or h3
-    #[arg(short, long, value_name = "NAME", default_value = "spdy")]
-    protocol: RaceProtocol,
-
-    /// Loads with each change; more than one tells more only where there is chance (loss, jitter)
-    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    runs: u32,
-
-    /// Seed of the first run; the second has the next number
-    #[arg(short, long, value_name = "S", default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    conditions: Conditions,
 
     /// Changes that are shown of those that save something
     #[arg(short, long, value_name = "N", default_value_t = 12)]
@@ -65,24 +46,17 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         let (name, notes) = (&args.replica, &opened.notes);
         printer.note(format_args!("{WARN}{name}{WARN:#}: {notes}"));
     }
+    let networks = args.conditions.networks(printer)?;
     let mut outcome = Outcome::Done;
-    for (number, network) in networks(&args.networks)?.into_iter().enumerate() {
+    for (number, network) in networks.into_iter().enumerate() {
         let case = Case {
             replica: opened.replica.clone(),
             network,
-            protocol: args.protocol,
+            protocol: args.conditions.protocol,
             options: args.choices.options()?,
-            runs: args.runs,
-            seed: args.seed,
+            runs: args.conditions.runs,
+            seed: args.conditions.seed,
         };
-        if case.network.profile.path.has_chance() && (args.runs as usize) < LEAST_RUNS {
-            let (name, runs) = (&case.network.name, args.runs);
-            let them = if runs == 1 { "run" } else { "runs" };
-            printer.note(format_args!(
-                "{WARN}chance{WARN:#}: {name} loses or delays packets by chance, and {runs} {them} of each change may save by chance alone; \
-                 --runs 9 tells more"
-            ));
-        }
         let examination = examine(&case, args, printer);
         if args.json {
             printer.json(&examination)?;

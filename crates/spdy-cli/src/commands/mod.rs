@@ -18,6 +18,7 @@ mod accelerate_shared;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;
+mod conditions;
 mod count;
 #[cfg(unix)]
 mod crawl;

@@ -1,0 +1,51 @@
+//! Under which conditions `spdy doctor` and `spdy accelerate audit` load a page.
+
+use spdy_lab::options::RaceProtocol;
+use spdy_lab::race::RaceNetwork;
+use spdy_lab::stats::LEAST_RUNS;
+
+use crate::commands::race::networks;
+use crate::printer::{Printer, WARN};
+
+/// Networks, a protocol, and how often.
+#[derive(Debug, clap::Args)]
+pub(super) struct Conditions {
+    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
+    #[arg(
+        short,
+        long = "network",
+        value_name = "NAME|SPEC",
+        default_value = "dsl"
+    )]
+    networks: Vec<String>,
+
+    /// How clients load the page: http, https, spdy, h2 or h3
+    #[arg(short, long, value_name = "NAME", default_value = "spdy")]
+    pub(super) protocol: RaceProtocol,
+
+    /// Loads of each kind; more than one tells more only where there is chance (loss, jitter)
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(super) runs: u32,
+
+    /// Seed of the first run; the second has the next number
+    #[arg(short, long, value_name = "S", default_value_t = 1)]
+    pub(super) seed: u64,
+}
+
+impl Conditions {
+    /// The networks. Where chance is among them, and few runs are asked for, that is told.
+    pub(super) fn networks(&self, printer: &Printer) -> anyhow::Result<Vec<RaceNetwork>> {
+        let networks = networks(&self.networks)?;
+        for network in &networks {
+            if network.profile.path.has_chance() && (self.runs as usize) < LEAST_RUNS {
+                let (name, runs) = (&network.name, self.runs);
+                let them = if runs == 1 { "run" } else { "runs" };
+                printer.note(format_args!(
+                    "{WARN}chance{WARN:#}: {name} loses or delays packets by chance, and {runs} {them} of each kind may save \
+                     by chance alone; --runs 9 tells more"
+                ));
+            }
+        }
+        Ok(networks)
+    }
+}
