@@ -14,6 +14,11 @@ const SIP: usize = 4 * 1024;
 const BROTLI_QUALITY: u32 = 5;
 /// Brotli's window, as a power of two: what every client must have.
 const BROTLI_WINDOW: u32 = 22;
+/// Zstandard's level: twice as fast as Brotli above, and 1 to 5 % longer. At 3 it is six times as fast, and longer by so much (6 to
+/// 20 %) that a client at 10 Mbit/s waits as long for that as is saved here.
+const ZSTD_LEVEL: i32 = 6;
+/// The longest window that is undone, as a power of two: 8 MiB, what every client must have (RFC 9659).
+const ZSTD_WINDOW: u32 = 23;
 const BUFFER: usize = 4 * 1024;
 
 /// A coding that is spoken here.
@@ -23,8 +28,75 @@ pub enum Coding {
     Identity,
     /// `gzip`, and `x-gzip`.
     Gzip,
+    /// `zstd` (RFC 8878).
+    Zstd,
     /// `br`.
     Brotli,
+}
+
+/// The codings that a client takes.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Accepted {
+    gzip: bool,
+    zstd: bool,
+    brotli: bool,
+}
+
+impl Accepted {
+    /// Those that a request with these headers takes.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        // What was said of each, and of all others.
+        let (mut gzip, mut zstd, mut brotli, mut every) = (None, None, None, None);
+        for field in headers.get_all(header::ACCEPT_ENCODING) {
+            for item in field.to_str().unwrap_or_default().split(',') {
+                let mut parts = item.split(';').map(str::trim);
+                let name = parts.next().unwrap_or_default();
+                let is = |other: &str| name.eq_ignore_ascii_case(other);
+                let is_wanted = parts.all(|part| weight(part) != Some(0.0));
+                if is("gzip") || is("x-gzip") {
+                    gzip = gzip.or(Some(is_wanted));
+                } else if is("zstd") {
+                    zstd = zstd.or(Some(is_wanted));
+                } else if is("br") {
+                    brotli = brotli.or(Some(is_wanted));
+                } else if name == "*" {
+                    every = Some(is_wanted);
+                }
+            }
+        }
+        let takes = |said: Option<bool>| said.or(every).unwrap_or(false);
+        Self {
+            gzip: takes(gzip),
+            zstd: takes(zstd),
+            brotli: takes(brotli),
+        }
+    }
+
+    /// The one that makes a body shortest: for what is kept, and so is coded once.
+    #[must_use]
+    pub fn shortest(self) -> Coding {
+        self.first([
+            (self.brotli, Coding::Brotli),
+            (self.zstd, Coding::Zstd),
+            (self.gzip, Coding::Gzip),
+        ])
+    }
+
+    /// The one that costs least: for what is coded while it comes, for one client alone.
+    #[must_use]
+    pub fn quickest(self) -> Coding {
+        self.first([
+            (self.zstd, Coding::Zstd),
+            (self.brotli, Coding::Brotli),
+            (self.gzip, Coding::Gzip),
+        ])
+    }
+
+    fn first(self, all: [(bool, Coding); 3]) -> Coding {
+        let mut taken = all.into_iter().filter(|(is_taken, _)| *is_taken);
+        taken.next().map_or(Coding::Identity, |(_, coding)| coding)
+    }
 }
 
 /// Why a body could not be decoded.
@@ -48,6 +120,7 @@ impl Coding {
         match self {
             Self::Identity => "identity",
             Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
             Self::Brotli => "br",
         }
     }
@@ -65,35 +138,9 @@ impl Coding {
         match field.to_str().ok()?.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Some(Self::Identity),
             "gzip" | "x-gzip" => Some(Self::Gzip),
+            "zstd" => Some(Self::Zstd),
             "br" => Some(Self::Brotli),
             _ => None,
-        }
-    }
-
-    /// The best one that a request with these headers takes.
-    #[must_use]
-    pub fn accepted(headers: &HeaderMap) -> Self {
-        // What was said of each, and of all others.
-        let (mut gzip, mut brotli, mut every) = (None, None, None);
-        for field in headers.get_all(header::ACCEPT_ENCODING) {
-            for item in field.to_str().unwrap_or_default().split(',') {
-                let mut parts = item.split(';').map(str::trim);
-                let name = parts.next().unwrap_or_default();
-                let is = |other: &str| name.eq_ignore_ascii_case(other);
-                let is_wanted = parts.all(|part| weight(part) != Some(0.0));
-                if is("gzip") || is("x-gzip") {
-                    gzip = gzip.or(Some(is_wanted));
-                } else if is("br") {
-                    brotli = brotli.or(Some(is_wanted));
-                } else if name == "*" {
-                    every = Some(is_wanted);
-                }
-            }
-        }
-        match (brotli.or(every), gzip.or(every)) {
-            (Some(true), _) => Self::Brotli,
-            (_, Some(true)) => Self::Gzip,
-            _ => Self::Identity,
         }
     }
 }
@@ -134,6 +181,7 @@ pub struct Decoder {
 enum DecoderKind {
     Identity(Bounded),
     Gzip(Box<flate2::write::MultiGzDecoder<Bounded>>),
+    Zstd(Box<zstd::stream::write::Decoder<'static, Bounded>>),
     Brotli(Box<brotli::DecompressorWriter<Bounded>>),
 }
 
@@ -156,6 +204,7 @@ impl Decoder {
         let inner = match coding {
             Coding::Identity => DecoderKind::Identity(out),
             Coding::Gzip => DecoderKind::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
+            Coding::Zstd => DecoderKind::Zstd(Box::new(unzstd(out))),
             Coding::Brotli => {
                 DecoderKind::Brotli(Box::new(brotli::DecompressorWriter::new(out, BUFFER)))
             }
@@ -168,7 +217,7 @@ impl Decoder {
     pub fn sip(&self) -> usize {
         match self.inner {
             DecoderKind::Identity(_) => usize::MAX,
-            DecoderKind::Gzip(_) | DecoderKind::Brotli(_) => SIP,
+            DecoderKind::Gzip(_) | DecoderKind::Zstd(_) | DecoderKind::Brotli(_) => SIP,
         }
     }
 
@@ -182,6 +231,7 @@ impl Decoder {
             let written = match &mut self.inner {
                 DecoderKind::Identity(out) => out.write_all(sip),
                 DecoderKind::Gzip(decoder) => decoder.write_all(sip),
+                DecoderKind::Zstd(decoder) => decoder.write_all(sip),
                 DecoderKind::Brotli(decoder) => decoder.write_all(sip),
             };
             written.map_err(|error| self.error(&error))?;
@@ -189,6 +239,7 @@ impl Decoder {
         let flushed = match &mut self.inner {
             DecoderKind::Identity(_) => Ok(()),
             DecoderKind::Gzip(decoder) => decoder.flush(),
+            DecoderKind::Zstd(decoder) => decoder.flush(),
             DecoderKind::Brotli(decoder) => decoder.flush(),
         };
         flushed.map_err(|error| self.error(&error))?;
@@ -204,6 +255,7 @@ impl Decoder {
         let finished = match &mut self.inner {
             DecoderKind::Identity(_) => Ok(()),
             DecoderKind::Gzip(decoder) => decoder.try_finish(),
+            DecoderKind::Zstd(decoder) => decoder.do_finish(),
             DecoderKind::Brotli(decoder) => decoder.close(),
         };
         finished.map_err(|error| self.error(&error))?;
@@ -214,6 +266,7 @@ impl Decoder {
         match &mut self.inner {
             DecoderKind::Identity(out) => out,
             DecoderKind::Gzip(decoder) => decoder.get_mut(),
+            DecoderKind::Zstd(decoder) => decoder.get_mut(),
             DecoderKind::Brotli(decoder) => decoder.get_mut(),
         }
     }
@@ -222,6 +275,7 @@ impl Decoder {
         let name = match &self.inner {
             DecoderKind::Identity(_) => "identity",
             DecoderKind::Gzip(_) => "gzip",
+            DecoderKind::Zstd(_) => "zstd",
             DecoderKind::Brotli(_) => "br",
         };
         match error.kind() {
@@ -231,12 +285,21 @@ impl Decoder {
     }
 }
 
+fn unzstd(out: Bounded) -> zstd::stream::write::Decoder<'static, Bounded> {
+    let mut decoder = zstd::stream::raw::Decoder::new().expect("there is memory for a decoder");
+    let window = zstd::stream::raw::DParameter::WindowLogMax(ZSTD_WINDOW);
+    let set = decoder.set_parameter(window);
+    set.expect("it is a window that there is");
+    zstd::stream::write::Decoder::with_decoder(out, decoder)
+}
+
 /// Does a coding. What it is given can be read as soon as it is given: nothing waits for more.
 pub struct Encoder(EncoderKind);
 
 enum EncoderKind {
     Identity(Vec<u8>),
     Gzip(Box<flate2::write::GzEncoder<Vec<u8>>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
     Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
 }
 
@@ -256,6 +319,10 @@ impl Encoder {
                 let level = Compression::default();
                 EncoderKind::Gzip(Box::new(flate2::write::GzEncoder::new(Vec::new(), level)))
             }
+            Coding::Zstd => {
+                let encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL);
+                EncoderKind::Zstd(Box::new(encoder.expect("there is memory for an encoder")))
+            }
             Coding::Brotli => EncoderKind::Brotli(Box::new(brotli::CompressorWriter::new(
                 Vec::new(),
                 BUFFER,
@@ -270,12 +337,14 @@ impl Encoder {
         let written = match &mut self.0 {
             EncoderKind::Identity(out) => out.write_all(text),
             EncoderKind::Gzip(encoder) => encoder.write_all(text).and_then(|()| encoder.flush()),
+            EncoderKind::Zstd(encoder) => encoder.write_all(text).and_then(|()| encoder.flush()),
             EncoderKind::Brotli(encoder) => encoder.write_all(text).and_then(|()| encoder.flush()),
         };
         written.expect("memory takes every byte");
         match &mut self.0 {
             EncoderKind::Identity(out) => std::mem::take(out),
             EncoderKind::Gzip(encoder) => std::mem::take(encoder.get_mut()),
+            EncoderKind::Zstd(encoder) => std::mem::take(encoder.get_mut()),
             EncoderKind::Brotli(encoder) => std::mem::take(encoder.get_mut()),
         }
     }
@@ -286,6 +355,7 @@ impl Encoder {
         match self.0 {
             EncoderKind::Identity(out) => out,
             EncoderKind::Gzip(encoder) => encoder.finish().expect("memory takes every byte"),
+            EncoderKind::Zstd(encoder) => encoder.finish().expect("memory takes every byte"),
             EncoderKind::Brotli(encoder) => encoder.into_inner(),
         }
     }
@@ -301,6 +371,7 @@ pub fn encode(text: &[Bytes], coding: Coding) -> Bytes {
         let written = match &mut encoder.0 {
             EncoderKind::Identity(out) => out.write_all(piece),
             EncoderKind::Gzip(encoder) => encoder.write_all(piece),
+            EncoderKind::Zstd(encoder) => encoder.write_all(piece),
             EncoderKind::Brotli(encoder) => encoder.write_all(piece),
         };
         written.expect("memory takes every byte");
@@ -315,35 +386,40 @@ mod tests {
 
     use super::*;
 
-    fn accepting(text: &str) -> Coding {
+    fn accepting(text: &str) -> [Coding; 2] {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_str(text).expect("a value");
         headers.insert(header::ACCEPT_ENCODING, value);
-        Coding::accepted(&headers)
+        let accepted = Accepted::of(&headers);
+        [accepted.shortest(), accepted.quickest()]
     }
 
     #[test]
-    fn the_best_that_is_accepted_is_taken() {
+    fn the_best_that_is_accepted_is_taken_for_what_is_kept_and_for_what_comes() {
+        use Coding::{Brotli, Gzip, Identity, Zstd};
         for (text, best) in [
-            ("gzip, deflate, br, zstd", Coding::Brotli),
-            ("gzip, deflate", Coding::Gzip),
-            ("br;q=0, gzip;q=0.5", Coding::Gzip),
-            ("*", Coding::Brotli),
-            ("*, br;q=0.0", Coding::Gzip),
-            ("x-gzip", Coding::Gzip),
-            ("gzip;q=none", Coding::Identity),
-            ("identity", Coding::Identity),
-            ("", Coding::Identity),
+            ("gzip, deflate, br, zstd", [Brotli, Zstd]),
+            ("gzip, deflate, br", [Brotli, Brotli]),
+            ("gzip, ZSTD", [Zstd, Zstd]),
+            ("gzip, deflate", [Gzip, Gzip]),
+            ("br;q=0, gzip;q=0.5", [Gzip, Gzip]),
+            ("*", [Brotli, Zstd]),
+            ("*, br;q=0.0", [Zstd, Zstd]),
+            ("*, zstd;q=0.0", [Brotli, Brotli]),
+            ("x-gzip", [Gzip, Gzip]),
+            ("gzip;q=none", [Identity, Identity]),
+            ("identity", [Identity, Identity]),
+            ("", [Identity, Identity]),
         ] {
             assert_eq!(accepting(text), best, "{text:?}");
         }
-        assert_eq!(Coding::accepted(&HeaderMap::new()), Coding::Identity);
+        assert_eq!(Accepted::of(&HeaderMap::new()), Accepted::default());
     }
 
     #[test]
     fn what_is_encoded_decodes_to_itself_in_any_pieces() {
         let text: Vec<u8> = (0..100_000_u32).map(|at| (at / 7 % 251) as u8).collect();
-        for coding in [Coding::Identity, Coding::Gzip, Coding::Brotli] {
+        for coding in [Coding::Identity, Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let mut encoder = Encoder::new(coding);
             let mut coded: Vec<u8> = text
                 .chunks(7001)
@@ -365,7 +441,7 @@ mod tests {
 
     #[test]
     fn what_was_written_can_be_read_at_once() {
-        for coding in [Coding::Gzip, Coding::Brotli] {
+        for coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let mut encoder = Encoder::new(coding);
             let mut decoder = Decoder::new(coding, 100);
             let piece = encoder.write(b"<title>now</title>");
@@ -377,7 +453,7 @@ mod tests {
     #[test]
     fn a_body_that_swells_past_the_limit_is_refused() {
         let text = vec![0; 3_000_001];
-        for coding in [Coding::Identity, Coding::Gzip, Coding::Brotli] {
+        for coding in [Coding::Identity, Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let coded = encode(&[text.clone().into()], coding);
             let decode = |limit| {
                 let mut decoder = Decoder::new(coding, limit);
@@ -392,13 +468,26 @@ mod tests {
 
     #[test]
     fn a_body_cut_short_is_not_taken_for_whole() {
-        for coding in [Coding::Gzip, Coding::Brotli] {
+        for coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let coded = encode(&[Bytes::from_static(b"all of it, and not less")], coding);
             let mut decoder = Decoder::new(coding, 1000);
             let cut = decoder
                 .write(&coded[..coded.len() - 3])
                 .and_then(|_| decoder.finish());
             assert!(matches!(cut, Err(CodingError::Corrupt(..))), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_no_client_need_have_is_not_undone() {
+        let text: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
+        for (window, is_read) in [(ZSTD_WINDOW, true), (ZSTD_WINDOW + 1, false)] {
+            let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+            encoder.window_log(window).unwrap();
+            encoder.write_all(&text).unwrap();
+            let coded = encoder.finish().unwrap();
+            let read = Decoder::new(Coding::Zstd, text.len()).write(&coded);
+            assert_eq!(read.is_ok(), is_read, "{window}: {read:?}");
         }
     }
 }

@@ -104,11 +104,12 @@ pub(crate) fn of_kept(
     let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
     let is_coded_for_some = may_be_coded(&head, Some(body.len()));
+    let coding = wanted.accepts.shortest();
     let body = match payload {
         Payload::None => Body::empty(),
-        Payload::Whole if is_coded_for_some && wanted.coding != Coding::Identity => {
-            let coded = encodings.of(&wanted.key, body, wanted.coding);
-            tell_coding(&mut head, wanted.coding, Some(coded.len() as u64));
+        Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
+            let coded = encodings.of(&wanted.key, body, coding);
+            tell_coding(&mut head, coding, Some(coded.len() as u64));
             Body::full(coded)
         }
         Payload::Whole => of_pieces(body.chunks().cloned()),
@@ -180,7 +181,7 @@ pub(crate) fn coming(
     let len = head.headers.get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
     let is_coded_for_some = may_be_coded(&head, len);
-    let body = match wanted.coding {
+    let body = match wanted.accepts.quickest() {
         _ if !is_coded_for_some || wanted.ask.method == Method::HEAD => body,
         Coding::Identity => body,
         coding => {

@@ -15,7 +15,7 @@ use spdy_rewrite::kind::Kind;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
-use crate::coding::Coding;
+use crate::coding::{Accepted, Coding};
 use crate::fields;
 use crate::sites::Site;
 use crate::upstream::Whose;
@@ -52,8 +52,8 @@ pub struct Wanted {
     pub from: Option<IpAddr>,
     /// How it came, or what it is fetched ahead of; nothing where nobody tells.
     pub arrival: Option<Arrival>,
-    /// What the client takes.
-    pub coding: Coding,
+    /// The codings that the client takes.
+    pub accepts: Accepted,
     /// It is a GET or HEAD with content: its target is not all that it asks by.
     pub has_content: bool,
     /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
@@ -81,6 +81,9 @@ pub enum Refused {
     /// CONNECT and TRACE end here.
     #[error("method {0}")]
     Method(Method),
+    /// A WebSocket would begin with it (RFC 6455 §4.1). The origin would only see a GET, and answer with a page.
+    #[error("no WebSocket goes through here: let it go to its origin by another name")]
+    WebSocket,
 }
 
 impl Refused {
@@ -91,7 +94,7 @@ impl Refused {
             Self::Rule(refusal) => refusal.status(),
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Target(_) => StatusCode::BAD_REQUEST,
-            Self::Method(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
         }
     }
 
@@ -103,6 +106,7 @@ impl Refused {
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",
+            Self::WebSocket => "websocket",
         }
     }
 }
@@ -193,6 +197,9 @@ impl Wanted {
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
             return Err(Refused::Method(asked.method));
         }
+        if fields::wants_socket(&asked.headers) {
+            return Err(Refused::WebSocket);
+        }
         if fields::has_looped(&asked.headers, &site.name) {
             return Err(Refused::Loop);
         }
@@ -230,10 +237,11 @@ impl Wanted {
         let mut ask = asked;
         ask.extensions.clear();
         fields::strip_connection(&mut ask.headers);
-        let coding = Coding::accepted(&ask.headers);
+        let accepts = Accepted::of(&ask.headers);
         // Few values, so that answers which vary on it are kept few times.
-        let accepted = match coding {
+        let accepted = match accepts.shortest() {
             Coding::Brotli => "br, gzip",
+            Coding::Zstd => "zstd",
             Coding::Gzip => "gzip",
             Coding::Identity => "identity",
         };
@@ -246,7 +254,7 @@ impl Wanted {
             ask,
             from,
             arrival,
-            coding,
+            accepts,
             has_content: false,
             steps_ahead: 0,
             is_off,
@@ -283,7 +291,7 @@ impl Wanted {
             ask,
             from,
             arrival,
-            coding: Coding::accepted(&said),
+            accepts: Accepted::of(&said),
             has_content: false,
             steps_ahead: 0,
             is_off: false,

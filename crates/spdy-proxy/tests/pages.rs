@@ -3,6 +3,7 @@
 mod support;
 
 use http::StatusCode;
+use spdy_proxy::coding::Coding;
 use support::{Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -177,42 +178,49 @@ async fn an_address_that_is_nobodys_is_not_connected_to() {
 
 #[tokio::test]
 async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each() {
-    let other = other();
-    let text = html(&other).repeat(20);
-    let coded = spdy_proxy::coding::encode(&[text.into()], spdy_proxy::coding::Coding::Gzip);
-    let origin = Origin::start(move |_| {
-        let fields = [HTML, FRESH, ("content-encoding", "gzip"), ("etag", "\"1\"")];
-        std::future::ready(answer(&fields, coded.clone()))
-    });
-    let proxy = before(&origin, &other, "");
-    let mut bodies = Vec::new();
-    for (accept, coding) in [
-        ("identity", ""),
-        ("br", "br"),
-        ("gzip", "gzip"),
-        ("br", "br"),
-    ] {
-        let got = get(&proxy, "/", &[("accept-encoding", accept)]).await;
-        assert_eq!(got.field("content-encoding"), coding);
-        assert_eq!(got.field("vary"), "accept-encoding");
-        let body = got.body.expect("whole");
-        let spoken = match coding {
-            "br" => spdy_proxy::coding::Coding::Brotli,
-            "gzip" => spdy_proxy::coding::Coding::Gzip,
-            _ => spdy_proxy::coding::Coding::Identity,
-        };
-        let mut decoder = spdy_proxy::coding::Decoder::new(spoken, 1 << 20);
-        let mut text = decoder.write(&body).expect("it is of the coding");
-        text.extend(decoder.finish().expect("it is whole"));
-        bodies.push(String::from_utf8(text).expect("text"));
+    for came in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
+        let other = other();
+        let text = html(&other).repeat(20);
+        let coded = spdy_proxy::coding::encode(&[text.into()], came);
+        let origin = Origin::start(move |_| {
+            let coding = ("content-encoding", came.name());
+            let fields = [HTML, FRESH, coding, ("etag", "\"1\"")];
+            std::future::ready(answer(&fields, coded.clone()))
+        });
+        let proxy = before(&origin, &other, "");
+        let mut bodies = Vec::new();
+        // The first while it comes, the others of what is kept.
+        for (accept, coding) in [
+            ("gzip, br, zstd", "zstd"),
+            ("gzip, br, zstd", "br"),
+            ("identity", ""),
+            ("gzip", "gzip"),
+            ("zstd", "zstd"),
+            ("br", "br"),
+        ] {
+            let got = get(&proxy, "/", &[("accept-encoding", accept)]).await;
+            assert_eq!(got.field("content-encoding"), coding, "{came:?} {accept}");
+            assert_eq!(got.field("vary"), "accept-encoding");
+            let body = got.body.expect("whole");
+            let spoken = match coding {
+                "br" => Coding::Brotli,
+                "gzip" => Coding::Gzip,
+                "zstd" => Coding::Zstd,
+                _ => Coding::Identity,
+            };
+            let mut decoder = spdy_proxy::coding::Decoder::new(spoken, 1 << 20);
+            let mut text = decoder.write(&body).expect("it is of the coding");
+            text.extend(decoder.finish().expect("it is whole"));
+            bodies.push(String::from_utf8(text).expect("text"));
+        }
+        assert!(bodies.iter().all(|body| *body == bodies[0]));
+        assert!(bodies[0].contains("/.spdy/1/-/p/cdn.test~"));
+        assert_eq!(
+            origin.times("/"),
+            1,
+            "one is kept, and made into the others"
+        );
     }
-    assert!(bodies.iter().all(|body| *body == bodies[0]));
-    assert!(bodies[0].contains("/.spdy/1/-/p/cdn.test~"));
-    assert_eq!(
-        origin.times("/"),
-        1,
-        "one is kept, and made into the others"
-    );
 }
 
 #[tokio::test]

@@ -430,6 +430,7 @@ fn hosts_and_messages_with_two_readings_are_refused() {
         ("a NUL in a field", format!("{get}X-A: b\0c\r\n\r\n"), &[400]),
         ("a chunk's length is none", format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"), &[400, 404, 502]),
         ("a socket at a moved URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"), &[404]),
+        ("a socket to the site", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: h2c, WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[501]),
         ("a body for a moved URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nContent-Length: 3\r\n{CLOSE}abc"), &[404]),
         ("chunks for a moved URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nTransfer-Encoding: chunked\r\n{CLOSE}0\r\n\r\n"), &[404]),
         ("a moved URL deleted", format!("DELETE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
