@@ -110,6 +110,8 @@ pub struct Orders {
 pub struct Certificates {
     identities: Identities,
     held: Arc<Mutex<BTreeMap<String, Held>>>,
+    /// Name and end of one that is shown besides, and kept by somebody else.
+    given: Arc<Mutex<Option<(String, SystemTime)>>>,
     /// What became of orders.
     pub orders: Arc<Orders>,
 }
@@ -128,18 +130,37 @@ impl Certificates {
         Self {
             identities,
             held: Arc::default(),
+            given: Arc::default(),
             orders: Arc::default(),
         }
+    }
+
+    /// Tells with the others until when `identity` is valid, which somebody else keeps: one out of a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn tell_of(&self, identity: Option<&Identity>) -> Result<(), AcmeError> {
+        let facts = identity.map(usable).transpose()?;
+        let given = facts.map(|facts| {
+            let name = facts.names.into_iter().next();
+            (name.unwrap_or_default(), facts.validity.end)
+        });
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
+        Ok(())
     }
 
     /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet.
     #[must_use]
     pub fn expiries(&self) -> Vec<(String, Option<SystemTime>)> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = given
+            .iter()
+            .map(|(name, until)| (name.clone(), Some(*until)));
         let held = self.lock();
         let expiry = |held: &Held| held.identity.as_ref().map(|(_, facts)| facts.validity.end);
-        held.iter()
-            .map(|(name, held)| (name.clone(), expiry(held)))
-            .collect()
+        let held = held.iter().map(|(name, held)| (name.clone(), expiry(held)));
+        held.chain(given).collect()
     }
 
     /// None any more.

@@ -334,3 +334,17 @@ async fn a_folder_that_takes_nothing_costs_the_restart_alone() {
     assert!(!shop.is_bare("a.test").await);
     assert_eq!((shop.told("Unkept"), shop.told("Issued")), (1, 1));
 }
+
+#[tokio::test]
+async fn of_a_certificate_that_somebody_else_keeps_the_end_is_told() {
+    let clock = Clock::default();
+    let shop = Shop::open(&clock);
+    let until = clock.hour() + LIFETIME;
+    let names = ["b.test".to_owned(), "a.test".to_owned()];
+    let issued = shop.signer.ca.issue_for(&names, &[], clock.hour()..until);
+    shop.certificates.tell_of(Some(&issued.unwrap())).unwrap();
+    let told = [("b.test".to_owned(), Some(until))];
+    assert_eq!(shop.certificates.expiries(), told);
+    shop.certificates.tell_of(None).unwrap();
+    assert_eq!(shop.certificates.expiries(), []);
+}

@@ -293,6 +293,7 @@ async fn accelerate(
     )?;
 
     acme.apply(config, certificates)?;
+    acme.show_rest(config, &identity)?;
     let stop = Latch::new();
     let listen_options = args.limits.of_listeners(hits);
     let mut running = tokio::task::JoinSet::new();
@@ -370,7 +371,7 @@ async fn accelerate(
             () = reloads.next() => {
                 let renewed = renew(args, secret, &authority, &zones, own.clone(), &runtime);
                 let renewed = renewed.and_then(|renewed| {
-                    renewed.take_effect(&zones, &mut acme, &identities, &proxy, printer)
+                    renewed.take_effect(&zones, &mut acme, &proxy, printer)
                 });
                 match renewed {
                     Ok(()) => printer.note(format_args!("{DIM}read the configuration anew{DIM:#}")),
@@ -380,8 +381,8 @@ async fn accelerate(
             }
             _ = renewals.tick() => {
                 let renewed = identity_anew(args, secret, &authority);
-                let renewed = renewed.and_then(|identity| Ok(identities.replace_fallback(&identity)?));
-                if let Err(error) = renewed {
+                let shown = renewed.and_then(|(config, identity)| acme.show_rest(&config, &identity));
+                if let Err(error) = shown {
                     printer.note(format_args!("{BAD}the certificate stays as it was{BAD:#}: {error:#}"));
                 }
             }
@@ -395,10 +396,15 @@ async fn accelerate(
 }
 
 /// The certificate as it is to be from now on: made anew, or read again.
-fn identity_anew(args: &Args, secret: &[u8], authority: &LocalCa) -> anyhow::Result<Identity> {
+fn identity_anew(
+    args: &Args,
+    secret: &[u8],
+    authority: &LocalCa,
+) -> anyhow::Result<(Config, Identity)> {
     let config = read(args)?;
     let sites = accelerate_setup::compile(&config, secret)?;
-    accelerate_setup::identity(&config, &sites, authority)
+    let identity = accelerate_setup::identity(&config, &sites, authority)?;
+    Ok((config, identity))
 }
 
 /// What the configuration comes to when it is read again: sites, origins and certificates may be others now. Where is listened
@@ -436,7 +442,6 @@ impl Renewed {
         self,
         zones: &SharedZones,
         acme: &mut Acme,
-        identities: &Identities,
         proxy: &Proxy,
         printer: &Printer,
     ) -> anyhow::Result<()> {
@@ -449,7 +454,7 @@ impl Renewed {
             zones.replace(Zones::clone(&before));
             return Err(error);
         }
-        identities.replace_fallback(&self.identity)?;
+        acme.show_rest(&self.config, &self.identity)?;
         accelerate_setup::doubt(&self.sites, printer);
         proxy.replace(self.sites, self.upstream);
         Ok(())

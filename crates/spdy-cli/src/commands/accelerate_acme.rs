@@ -13,7 +13,7 @@ use spdy_acme::keeper::{Certificates, Event, Keeper, Tell, Wanted};
 use spdy_acme::proofs::{Tokens, Way};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
-use spdy_net::certificates::certificates_from_pem;
+use spdy_net::certificates::{Identity, certificates_from_pem};
 use spdy_net::identities::Identities;
 use spdy_net::network::SystemNetwork;
 use spdy_net::tls::{ClientTls, TlsOptions};
@@ -125,6 +125,13 @@ impl Acme {
         )?;
         self.running = Some((wanted, keeper));
         Ok(())
+    }
+
+    /// Shows `identity` for all names that there is nothing better for. If `config` has it out of a file, its end is told.
+    pub(super) fn show_rest(&self, config: &Config, identity: &Identity) -> anyhow::Result<()> {
+        self.identities.replace_fallback(identity)?;
+        let given = config.tls.certificate.is_some().then_some(identity);
+        Ok(self.certificates.tell_of(given)?)
     }
 
     fn authority(&self, acme: &AcmeConfig, folder: &Folder) -> anyhow::Result<Authority> {

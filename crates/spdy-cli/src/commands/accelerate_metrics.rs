@@ -109,7 +109,7 @@ impl Collector for OfProxy {
     }
 }
 
-/// Certificates by ACME; nothing where there are none.
+/// Certificates by ACME and out of a file; nothing where there are none.
 fn of_certificates(
     certificates: &Certificates,
     encoder: &mut DescriptorEncoder<'_>,
@@ -118,7 +118,7 @@ fn of_certificates(
     if expiries.is_empty() {
         return Ok(());
     }
-    let help = "When certificates by ACME end, in seconds since 1970, 0 where none has come yet";
+    let help = "When certificates end, in seconds since 1970, 0 where none has come yet by ACME";
     let mut metric = gauge(encoder, "certificate_expiry_timestamp_seconds", help)?;
     for (name, until) in &expiries {
         let since = until.and_then(|until| until.duration_since(UNIX_EPOCH).ok());

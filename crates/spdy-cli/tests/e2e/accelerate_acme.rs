@@ -249,17 +249,28 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     let expiry = metric(&accelerator, name).expect("it is told");
     assert!((now..now + 601).contains(&expiry), "{expiry} at {now}");
 
+    // From now on it is good for minutes.
+    let calm = shop.config(&NAMES, &shop.acme(&pebble, ""));
+    accelerator.reload(&calm);
+    accelerator.line_with("read the configuration anew");
+    until("it is taken up again", || {
+        count(
+            &accelerator,
+            "certificate for www.site.test, site.test: until",
+        ) > count(&accelerator, "new certificate")
+    });
     let killed = std::process::Command::new("kill")
         .args(["-9", &accelerator.id().to_string()])
         .status();
     assert!(killed.expect("there is a kill").success());
     drop(accelerator);
-    let requests = pebble.requests();
-    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.acme(&pebble, "")));
+    let orders = pebble.orders();
+    assert!(orders >= 2, "{:#?}", pebble.said());
+    let accelerator = Accelerator::start(&calm);
     assert_believed(&accelerator, &pebble);
     accelerator.line_with("certificate for www.site.test, site.test: until");
     assert_eq!(count(&accelerator, "ordering"), 0);
-    assert_eq!(pebble.requests(), requests, "{:#?}", pebble.said());
+    assert_eq!(pebble.orders(), orders, "{:#?}", pebble.said());
 }
 
 /// What does not lead here is told by its name, and what does is proven by a file or by a text as well.
