@@ -1,4 +1,6 @@
-//! Certificates by ACME (RFC 8555): ordered from an authority, proven, kept in a folder, and renewed in time.
+#![doc = include_str!("../README.md")]
+//!
+//! # Inside
 //!
 //! ```text
 //!  keeper.rs     a task for each certificate: waits, orders, shows what came       Identities of spdy-net
@@ -14,9 +16,6 @@
 //!  folder.rs     the account, and each certificate with its key
 //!  facts.rs      until when a certificate is valid, and for which names
 //! ```
-//!
-//! A certificate that is there is shown from the start, and nobody is asked for anything before it is due. Whatever fails is told,
-//! and tried again later each time: authorities count failures.
 
 pub mod authority;
 pub mod course;

@@ -111,10 +111,17 @@ impl AcmeConfig {
         }
         match self.challenge {
             Challenge::TlsAlpn01 => None,
-            Challenge::Http01 => config.listen.plain.is_empty().then(|| {
-                let want = "listen.plain beside http-01";
-                ("tls.acme.challenge", want, "none".to_owned())
-            }),
+            Challenge::Http01 => {
+                let listen = &config.listen;
+                let speaks = listen
+                    .protocols
+                    .iter()
+                    .any(|protocol| protocol == "http/1.1");
+                (listen.plain.is_empty() || !speaks).then(|| {
+                    let want = "listen.plain beside http-01, and http/1.1 among listen.protocols";
+                    ("tls.acme.challenge", want, format!("{listen:?}"))
+                })
+            }
             Challenge::Dns01 => {
                 let want = "names of zones in [dns], which listens, beside dns-01";
                 if config.dns.listen.is_empty() {
@@ -173,6 +180,12 @@ mod tests {
             (
                 format!("[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"),
                 "listen.plain",
+            ),
+            (
+                format!(
+                    "[listen]\nplain = ['127.0.0.1:1']\nprotocols = ['h2']\n[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"
+                ),
+                "http/1.1 among listen.protocols",
             ),
             (
                 format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n{SITE}"),
