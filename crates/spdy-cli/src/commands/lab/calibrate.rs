@@ -15,7 +15,8 @@ use spdy_tun::enclosure::{self, Place, Typed};
 
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
-use crate::commands::lab::{calibrate_link, calibrate_pages};
+use crate::commands::lab::calibrate_link::{self, Link};
+use crate::commands::lab::calibrate_pages;
 use crate::help::examples;
 use crate::printer::{BAD, DIM, GOOD, Printer};
 use crate::table;
@@ -28,9 +29,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SET", default_value = "small")]
     cells: Cells,
 
-    /// Measure the link alone instead, by UDP at its ends: rates of 100 kbps to 100 Mbps, round trips of 0 to 500 ms
-    #[arg(long, conflicts_with_all = ["cells", "runs", "lossy_runs", "seed", "lanes"])]
-    link: bool,
+    /// Measure the link alone instead, by UDP at its ends: its rates and round trips
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all", conflicts_with_all = ["cells", "runs", "lossy_runs", "seed", "lanes"])]
+    link: Option<Link>,
 
     /// Compare whole page loads instead, of these replicas; without any, of all shipped ones
     #[arg(long, num_args = 0.., value_name = "REPLICA", conflicts_with_all = ["cells", "link"])]
@@ -112,8 +113,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Place::Outside(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
         Place::Command(_) => anyhow::bail!("no command is run here"),
         Place::Inside(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
-        Place::Inside(_) if args.link => calibrate_link::run(args.json, printer),
-        Place::Inside(_) => calibrate(args, printer),
+        Place::Inside(_) => match args.link {
+            Some(link) => calibrate_link::run(link, args.json, printer),
+            None => calibrate(args, printer),
+        },
     }
 }
 

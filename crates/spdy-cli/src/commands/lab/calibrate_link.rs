@@ -10,13 +10,43 @@ use crate::commands::Outcome;
 use crate::printer::{BAD, GOOD, Printer};
 use crate::table::{Cell, Table};
 
-const RATES_KBPS: [u64; 7] = [100, 256, 1_000, 2_000, 10_000, 50_000, 100_000];
-const ROUND_TRIPS_MS: [u64; 6] = [0, 10, 50, 100, 200, 500];
+/// What is measured of the link.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum Link {
+    /// Rates of 100 kbps to 100 Mbps, round trips of 0 to 500 ms: a minute
+    All,
+    /// Two of each: ten seconds
+    Short,
+}
+
+impl Link {
+    const fn rates_kbps(self) -> &'static [u64] {
+        match self {
+            Self::All => &[100, 256, 1_000, 2_000, 10_000, 50_000, 100_000],
+            Self::Short => &[1_000, 10_000],
+        }
+    }
+
+    const fn round_trips_ms(self) -> &'static [u64] {
+        match self {
+            Self::All => &[0, 10, 50, 100, 200, 500],
+            Self::Short => &[10, 100],
+        }
+    }
+
+    /// How long the echoes of a round trip take about.
+    const fn echoing(self) -> Duration {
+        match self {
+            Self::All => Duration::from_secs(5),
+            Self::Short => Duration::from_secs(2),
+        }
+    }
+}
+
 /// Packets that a rate is told by, within these times.
 const PACKETS: u64 = 100;
 const SHORTEST: Duration = Duration::from_secs(3);
-/// How long the echoes of a round trip take about, and how many there are at least and at most.
-const ECHOING: Duration = Duration::from_secs(5);
+/// How many echoes there are at least and at most.
 const ECHOES: (u64, u64) = (20, 400);
 
 #[derive(Debug, Serialize)]
@@ -26,7 +56,7 @@ struct Probed {
     past_bars: Vec<String>,
 }
 
-pub(super) fn run(json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
+pub(super) fn run(link: Link, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
     // A tail moves neither a median nor a rate over seconds.
     let limits = Limits {
         late_mean_ms: 1.0,
@@ -35,21 +65,21 @@ pub(super) fn run(json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
         ..Limits::default()
     };
     let mut probe = Probe::start(limits)?;
-    let steps = RATES_KBPS.len() + ROUND_TRIPS_MS.len();
+    let steps = link.rates_kbps().len() + link.round_trips_ms().len();
     let bar = printer.progress(steps as u64, "measuring the link");
     let mut probed = Probed {
         rates: Vec::new(),
         round_trips: Vec::new(),
         past_bars: Vec::new(),
     };
-    for kbps in RATES_KBPS {
+    for &kbps in link.rates_kbps() {
         let packet = Duration::from_micros(1_500 * 8 * 1_000 / kbps);
         let time = SHORTEST.max(packet * PACKETS as u32);
         probed.rates.push(probe.rate(kbps * 1_000, time)?);
         bar.inc(1);
     }
-    for ms in ROUND_TRIPS_MS {
-        let echoes = (ECHOING.as_millis() as u64 / ms.max(1)).clamp(ECHOES.0, ECHOES.1);
+    for &ms in link.round_trips_ms() {
+        let echoes = (link.echoing().as_millis() as u64 / ms.max(1)).clamp(ECHOES.0, ECHOES.1);
         let rtt = Duration::from_millis(ms);
         probed
             .round_trips
