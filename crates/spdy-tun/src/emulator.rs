@@ -59,6 +59,8 @@ pub struct Emulator {
     down: Meter,
     began: Instant,
     capture: Option<Capture>,
+    /// When the first and the last packet were seen at the client.
+    seen: Option<(Instant, Instant)>,
 }
 
 impl Emulator {
@@ -78,6 +80,7 @@ impl Emulator {
             down: Meter::new(now),
             began: now,
             capture: None,
+            seen: None,
         }
     }
 
@@ -100,6 +103,9 @@ impl Emulator {
     /// Takes a packet that was read at `now`. Calls come in order of `now`.
     pub fn offer(&mut self, now: Instant, way: Way, packet: &[u8]) {
         self.pass_again(now);
+        if way == Way::Up {
+            self.see(now);
+        }
         // What one direction gets of a shared pipe is not the pipe's rate.
         let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
         let verdict = self.path.offer(now, way, packet.len());
@@ -157,6 +163,9 @@ impl Emulator {
                 false => capture.taken(number, Taken::Refused),
             }
         }
+        if accepted && delivery.way == Way::Down {
+            self.see(now);
+        }
         let meter = self.meter(delivery.way);
         if accepted {
             let len = delivery.packet.len();
@@ -164,6 +173,12 @@ impl Emulator {
         } else {
             meter.count_refused();
         }
+    }
+
+    /// Notes that a packet was at the client.
+    fn see(&mut self, now: Instant) {
+        let first = self.seen.map_or(now, |(first, _)| first);
+        self.seen = Some((first, now));
     }
 
     /// Notes that something else than an IPv4 packet came, which goes nowhere.
@@ -182,6 +197,9 @@ impl Emulator {
     pub fn measured(&self, now: Instant) -> Measured {
         Measured {
             seconds: (now - self.began).as_secs_f64(),
+            on_wire_ms: self
+                .seen
+                .map(|(first, last)| (last - first).as_nanos() as f64 / 1e6),
             waited_for_cpu_ms: None,
             up: self.up.measured(&self.config, Way::Up),
             down: self.down.measured(&self.config, Way::Down),
@@ -271,6 +289,10 @@ mod tests {
             .collect();
         let at = Instant::from_millis;
         assert_eq!(got, [(at(56), Way::Down, 8), (at(74), Way::Up, 7)]);
+        // The client sent at once, and had the answer after 56 ms; when its own arrived it does not see.
+        assert_eq!(emulator.measured(at(80)).on_wire_ms, Some(56.0));
+        let idle = Emulator::new(&config, 0, Instant::ZERO);
+        assert_eq!(idle.measured(at(80)).on_wire_ms, None);
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub enum Typed {
     ForCommand,
     /// Everybody's: no command is run, and all of it ends.
     ForAll,
+    /// The inner process's, which hears it and ends in its own time: the outer one waits for that.
+    ForInside,
 }
 
 /// What the inner process knows of the outer one.
@@ -83,6 +85,13 @@ pub fn enter(typed: Typed) -> Result<Place, RealTimeError> {
         [parent, ref ids @ ..] if part.starts_with(":inner:") => {
             die_with(parent)?;
             own_proc();
+            if typed == Typed::ForInside {
+                let opened = typed_signals().thread_unblock();
+                opened.map_err(|error| RealTimeError::Start {
+                    what: "the inner process",
+                    source: error.into(),
+                })?;
+            }
             let ids = match *ids {
                 [user, group] => Some((Uid::from_raw(user), Gid::from_raw(group))),
                 _ => None,
@@ -118,8 +127,8 @@ fn outside(typed: Typed) -> Result<ExitStatus, RealTimeError> {
         what: "the inner process",
         source,
     };
-    if typed == Typed::ForCommand {
-        // The inner process inherits it; the command opens them again.
+    if typed != Typed::ForAll {
+        // The inner process inherits it; who they are for opens them again.
         let blocked = typed_signals().thread_block();
         blocked.map_err(|error| start(error.into()))?;
     }

@@ -159,6 +159,7 @@ mod tests {
         change(&mut down);
         let run = Measured {
             seconds: 2.0,
+            on_wire_ms: None,
             waited_for_cpu_ms: None,
             up: direction(),
             down,

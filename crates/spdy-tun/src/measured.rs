@@ -9,6 +9,9 @@ use serde::Serialize;
 pub struct Measured {
     /// From the begin of the run to its end.
     pub seconds: f64,
+    /// From the first packet to the last, as a capture at the client would see them: those from it when they are read, those to
+    /// it when they are written. `None` if there was none.
+    pub on_wire_ms: Option<f64>,
     /// Time for which the thread of the link was ready to run and did not, milliseconds; `None` where the
     /// system does not tell. A packet that came meanwhile was read late, which nothing else here can show.
     pub waited_for_cpu_ms: Option<f64>,
@@ -58,7 +61,8 @@ pub struct Direction {
 
 impl Measured {
     /// Larger of the two directions' figure.
-    pub(crate) fn worst(&self, figure: impl Fn(&Direction) -> f64) -> f64 {
+    #[must_use]
+    pub fn worst(&self, figure: impl Fn(&Direction) -> f64) -> f64 {
         figure(&self.up).max(figure(&self.down))
     }
 }

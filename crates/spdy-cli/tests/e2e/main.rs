@@ -32,6 +32,8 @@ mod interop_netty;
 mod interop_node;
 mod lab;
 mod lab_postgres;
+#[cfg(target_os = "linux")]
+mod lab_real_time;
 mod lab_results;
 mod lab_store;
 mod lab_view;

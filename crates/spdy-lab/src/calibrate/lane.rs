@@ -3,16 +3,21 @@
 //! Each run has a link that is idle and counts from zero, and nothing of it is on its way when the next begins: so both
 //! clocks meet the same chance in the same packets.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use socket2::SockRef;
 use spdy_netem::path::PathConfig;
+use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::SERVER;
 use spdy_tun::limits::{Fault, Limits};
+use spdy_tun::measured::Measured;
 use spdy_tun::network::{NetworkConfig, RealNetwork};
 
+use crate::browser::Page;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::subject::{Attempt, Subject};
+use crate::live::load::{self as live, LiveLoad, Which};
 use crate::sim::seed;
 
 /// What model and kernel have in common.
@@ -54,6 +59,9 @@ pub struct Run {
     pub computed: Option<Duration>,
 }
 
+/// What something ran under: the link, and what its ends computed and waited for, where the system tells.
+type Under = (Measured, Option<CpuTime>);
+
 /// A link that runs subjects one after the other.
 #[derive(Debug)]
 pub struct Lane {
@@ -67,9 +75,19 @@ impl Lane {
     ///
     /// No namespaces, no devices, no cubic.
     pub fn start() -> Result<Self, CalibrateError> {
+        Self::with_window(None)
+    }
+
+    /// Makes one whose ends begin with so many segments, if not with the kernel's.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub fn with_window(initial_window: Option<u32>) -> Result<Self, CalibrateError> {
         let open = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
         let config = NetworkConfig {
             congestion: CONGESTION.to_owned(),
+            initial_window,
             ..NetworkConfig::new(open)
         };
         let network = RealNetwork::start(&config)?;
@@ -88,14 +106,55 @@ impl Lane {
         seed: u64,
         expected: Duration,
     ) -> Result<Run, CalibrateError> {
-        self.network
-            .begin(&subject.path(), seed::derive(seed, "path"))?;
+        let run = |network: &mut RealNetwork, patience| {
+            let attempt = subject.in_real_time(network, seed, patience)?;
+            let under = (attempt.measured.clone(), attempt.hosts);
+            Ok((attempt, under))
+        };
+        let (Attempt { took, hosts, .. }, faults) =
+            self.judged(&subject.path(), seed, expected, run)?;
+        Ok(Run {
+            // Whoever failed says so, also where the link was not what was asked for.
+            took: took.and_then(|took| match faults.first() {
+                None => Ok(took),
+                Some(fault) => Err(fault.to_string()),
+            }),
+            computed: hosts.map(|hosts| hosts.ran),
+        })
+    }
+
+    /// Loads `page` over `path` as `which` says, and tells everything that keeps the load from counting but what is of the page.
+    /// `which.patience` is set here.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn load(
+        &mut self,
+        page: &Arc<Page>,
+        path: &PathConfig,
+        which: Which,
+        expected: Duration,
+    ) -> Result<(LiveLoad, Vec<Fault>), CalibrateError> {
+        let seed = which.seed;
+        self.judged(path, seed, expected, |network, patience| {
+            let loaded = live::load(network, page, &Which { patience, ..which })?;
+            let under = (loaded.measured.clone(), loaded.hosts);
+            Ok((loaded, under))
+        })
+    }
+
+    /// Does `work` over an idle link, and says what was wrong with the link and the ends meanwhile.
+    fn judged<T>(
+        &mut self,
+        path: &PathConfig,
+        seed: u64,
+        expected: Duration,
+        work: impl FnOnce(&mut RealNetwork, Duration) -> Result<(T, Under), CalibrateError>,
+    ) -> Result<(T, Vec<Fault>), CalibrateError> {
+        self.network.begin(path, seed::derive(seed, "path"))?;
         let patience = expected * 10 + PATIENCE;
-        let Attempt {
-            took,
-            measured,
-            hosts,
-        } = subject.in_real_time(&mut self.network, seed, patience)?;
+        let (done, (measured, hosts)) = work(&mut self.network, patience)?;
         if !self.network.wait_until_quiet(SILENCE, REST_WITHIN)? {
             let seconds = REST_WITHIN.as_secs();
             return Err(CalibrateError::Restless { seconds });
@@ -108,14 +167,7 @@ impl Lane {
             let got_ms = hosts.waited.as_secs_f64() * 1e3;
             faults.push(Fault::Starved { got_ms, limit_ms });
         }
-        Ok(Run {
-            // Whoever failed says so, also where the link was not what was asked for.
-            took: took.and_then(|took| match faults.first() {
-                None => Ok(took),
-                Some(fault) => Err(fault.to_string()),
-            }),
-            computed: hosts.map(|hosts| hosts.ran),
-        })
+        Ok((done, faults))
     }
 }
 

@@ -137,6 +137,7 @@ impl Subject for PageCell {
             network: self.network.name.clone(),
             seed,
             options: (*self.options).clone(),
+            initial_window: None,
             patience,
         };
         let loaded = live::load(network, &self.page, &which)?;

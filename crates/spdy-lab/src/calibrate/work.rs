@@ -21,9 +21,9 @@ use crate::calibrate::lane::{Lane, Run};
 use crate::calibrate::subject::Subject;
 
 /// How often a run that does not count is repeated.
-const REPEATS: u32 = 10;
+pub const REPEATS: u32 = 10;
 /// Pause before the first repetition, and how much longer each further one is: whatever kept the machine busy may pass.
-const PAUSE: Duration = Duration::from_millis(100);
+pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// How it is done.
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_SEED, Plan};
 use crate::options::RaceProtocol;
@@ -48,6 +49,15 @@ impl<'a> Cell<'a> {
         &self.levels
     }
 
+    /// By which clock it is loaded.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        let level = self.levels.iter().find(|(it, _)| *it == Factor::Clock);
+        level
+            .and_then(|(_, level)| level.parse().ok())
+            .unwrap_or_default()
+    }
+
     /// Its levels spelled out: `page=flags,protocol=spdy,rate=100kbit,delay=10ms`.
     ///
     /// Every factor that the plan names is in it, also those of one level: a plan that gets more levels
@@ -57,8 +67,8 @@ impl<'a> Cell<'a> {
         self.spell(Some(self.protocol))
     }
 
-    /// The seed of its run `run`, counted from 1: made of the plan's seed, of the key without the protocol, and of
-    /// the run, and of nothing else. Protocols so meet the same chance, and any load can be repeated alone.
+    /// The seed of its run `run`, counted from 1: made of the plan's seed, of the key without the protocol and the clock, and of
+    /// the run, and of nothing else. Protocols and clocks so meet the same chance, and any load can be repeated alone.
     #[must_use]
     pub fn seed(&self, run: u32) -> u64 {
         let name = format!("{}/{run}", self.spell(None));
@@ -72,6 +82,9 @@ impl<'a> Cell<'a> {
             push(&mut key, "protocol", protocol.name());
         }
         for (factor, level) in &self.levels {
+            if protocol.is_none() && *factor == Factor::Clock {
+                continue;
+            }
             push(&mut key, factor.name(), level);
         }
         key

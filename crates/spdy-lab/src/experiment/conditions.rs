@@ -7,6 +7,7 @@ use spdy_netem::profile::{Era, Profile};
 use crate::accelerator::choice::Accelerator;
 use crate::cache::Cache;
 use crate::experiment::cell::Cell;
+use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
 use crate::hosts::Hosts;
@@ -22,6 +23,8 @@ pub struct Conditions {
     pub options: Options,
     /// Where the page's resources lie.
     pub hosts: Hosts,
+    /// By which clock it is loaded.
+    pub clock: Clock,
 }
 
 impl Conditions {
@@ -65,17 +68,57 @@ impl Conditions {
             name: profile.settings(),
             profile,
         };
-        Ok(Self {
+        let clock = level(levels, Factor::Clock).and_then(|level| level.parse().ok());
+        let conditions = Self {
             network,
             options,
             hosts,
-        })
+            clock: clock.unwrap_or_default(),
+        };
+        match conditions.clock {
+            Clock::Virtual => Ok(conditions),
+            Clock::Real => conditions.in_real_time(),
+        }
     }
 
-    /// TCP of both ends.
+    /// The same, if it can be had in real time.
+    fn in_real_time(self) -> Result<Self, String> {
+        let Options {
+            accelerator,
+            backhaul,
+            ..
+        } = &self.options;
+        if *accelerator != Accelerator::Off || !backhaul.is_zero() {
+            let what = "clock=real: an accelerator and what lies behind the access link belong to virtual time";
+            return Err(what.to_owned());
+        }
+        match self.tcp() {
+            Era::Today => Ok(self),
+            era => Err(format!(
+                "clock=real: TCP is the kernel's, and not that of {era}: want tcp=today"
+            )),
+        }
+    }
+
+    /// TCP of both ends; in real time it is the kernel's.
     #[must_use]
     pub fn tcp(&self) -> Era {
         self.options.tcp_era.unwrap_or(self.network.profile.era)
+    }
+
+    /// Segments that servers send before they hear of the first; `None` where that is the kernel's business.
+    #[must_use]
+    pub fn initial_window(&self) -> Option<u32> {
+        match self.clock {
+            Clock::Virtual => {
+                let config = self.network.config(&self.options);
+                Some(config.server_tcp.initial_window_segments)
+            }
+            Clock::Real => {
+                let of_network = self.network.profile.initial_window;
+                self.options.initial_window.or(of_network)
+            }
+        }
     }
 
     /// What each pass of a pipe adds to a packet's way.

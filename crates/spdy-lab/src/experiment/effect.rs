@@ -96,7 +96,8 @@ impl Factor {
             | Self::Shard
             | Self::Cache
             | Self::Accelerator
-            | Self::Backhaul => (false, ""),
+            | Self::Backhaul
+            | Self::Clock => (false, ""),
         };
         is_idle.then_some(why)
     }

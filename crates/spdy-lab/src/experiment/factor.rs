@@ -13,6 +13,7 @@ use spdy_netem::profile::{Era, Profile};
 use crate::accelerator::choice::UnknownAccelerator;
 use crate::cache::UnknownCache;
 use crate::deployment::Deployment;
+use crate::experiment::clock::Clock;
 use crate::hosts::MAX_SHARDS;
 use crate::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
 use crate::sim::dns::NameLookups;
@@ -92,6 +93,8 @@ pub enum Factor {
     Backhaul,
     /// Whether the accelerator fetches what pages name before it is asked for.
     Prefetch,
+    /// By which clock it is loaded.
+    Clock,
 }
 
 /// Where a factor acts.
@@ -109,7 +112,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -146,6 +149,7 @@ impl Factor {
         Self::Accelerator,
         Self::Backhaul,
         Self::Prefetch,
+        Self::Clock,
     ];
 
     /// Its name in an experiment and in keys.
@@ -188,6 +192,7 @@ impl Factor {
             Self::Accelerator => "accelerator",
             Self::Backhaul => "backhaul",
             Self::Prefetch => "prefetch",
+            Self::Clock => "clock",
         }
     }
 
@@ -234,7 +239,8 @@ impl Factor {
             | Self::Frame
             | Self::Accelerator
             | Self::Backhaul
-            | Self::Prefetch => Kind::Choice,
+            | Self::Prefetch
+            | Self::Clock => Kind::Choice,
         }
     }
 
@@ -347,11 +353,15 @@ impl Factor {
                 options.backhaul = profile.path.rtt;
             }
             Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
-            // Of the page, and no options of a load: `Conditions` has them.
+            // Of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
                 .ok_or_else(|| want(&format!("hosts from 1 to {MAX_SHARDS}")))?,
             Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
+            Self::Clock => {
+                let clock = level.parse::<Clock>().map(|_| ());
+                clock.map_err(|_| want("virtual or real"))?;
+            }
             _ => {}
         }
         Ok(())
@@ -457,6 +467,7 @@ mod tests {
             ("accelerator", "warm"),
             ("backhaul", "20ms"),
             ("prefetch", "no"),
+            ("clock", "real"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();
         seen.dedup();

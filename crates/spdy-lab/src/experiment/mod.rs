@@ -11,6 +11,7 @@
 //! `docs/experiments.md` tells the whole.
 
 pub mod cell;
+pub mod clock;
 pub mod conditions;
 pub mod effect;
 pub mod error;

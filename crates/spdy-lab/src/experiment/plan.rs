@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use sha2::{Digest, Sha256};
 
 use crate::experiment::cell::Cell;
+use crate::experiment::clock::Clock;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::Factor;
@@ -90,6 +91,13 @@ impl Plan {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether any of its cells is loaded in real time.
+    #[must_use]
+    pub fn has_real_time(&self) -> bool {
+        let clocks = self.factors.get(&Factor::Clock);
+        clocks.is_some_and(|levels| levels.iter().any(|level| level == Clock::Real.name()))
     }
 
     /// Every cell: pages outermost, then the factors in their order, protocols innermost.

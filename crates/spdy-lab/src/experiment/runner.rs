@@ -11,6 +11,7 @@ use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
 use crate::experiment::cell::Cell;
+use crate::experiment::clock::RealRun;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
@@ -59,6 +60,17 @@ pub struct CellLoads<'a> {
     pub conditions: Conditions,
     /// One a run, without their waterfalls.
     pub loads: Vec<Load>,
+    /// What each was under in real time, one a load; empty in virtual time.
+    pub real: Vec<RealRun>,
+}
+
+impl CellLoads<'_> {
+    /// Runs in real time that do not count, however often they were tried.
+    #[must_use]
+    pub fn invalid(&self) -> usize {
+        let runs = self.real.iter();
+        runs.filter(|run| !run.invalid.is_empty()).count()
+    }
 }
 
 impl Opened {
@@ -115,7 +127,12 @@ impl Runner {
         self.pages.iter().map(|opened| &opened.fingerprint)
     }
 
-    /// Loads one cell, all its runs, on this thread; `None` if `stops`, asked before each run, said so. Never inside a
+    /// The page of `cell` with its resources where `conditions` has them.
+    pub(crate) fn page(&self, cell: &Cell<'_>, conditions: &Conditions) -> Arc<Page> {
+        self.pages[cell.page].page(conditions.hosts)
+    }
+
+    /// Loads one cell in virtual time, whatever its clock, all its runs, on this thread; `None` if `stops`, asked before each run, said so. Never inside a
     /// runtime of tokio: see [`sim::executor`](crate::sim::executor).
     ///
     /// # Errors
@@ -137,10 +154,11 @@ impl Runner {
             cell,
             conditions,
             loads,
+            real: Vec::new(),
         }))
     }
 
-    /// Loads one run of `cell` (counted from 1), with its waterfall, on this thread.
+    /// Loads one run of `cell` (counted from 1) in virtual time, with its waterfall, on this thread.
     ///
     /// # Errors
     ///
@@ -161,7 +179,7 @@ impl Runner {
         )
     }
 
-    /// Loads the cells of these numbers (from 1) on `jobs` threads (`None`: one a core), and gives each to `on_cell` as
+    /// Loads the cells of these numbers (from 1) in virtual time on `jobs` threads (`None`: one a core), and gives each to `on_cell` as
     /// it is done, in whatever order, until that breaks off, or `stops` says so: the loads under way are the last then,
     /// and cells that are not whole are given to nobody.
     ///

@@ -43,6 +43,8 @@ pub struct Which {
     pub seed: u64,
     /// Everything else; TCP is the kernel's, whatever is chosen here.
     pub options: Options,
+    /// Datagrams that a server sends over QUIC before it hears of the first; `None` for its default. TCP has it from the link's hosts.
+    pub initial_window: Option<u32>,
     /// A load that takes longer is given up, and is not whole.
     pub patience: Duration,
 }
@@ -50,8 +52,7 @@ pub struct Which {
 /// A load, and what it was under.
 #[derive(Clone, Debug)]
 pub struct LiveLoad {
-    /// What it came to. `packets_*` and `bytes_*` are those that the link carried; `time_on_wire_ms` is 0: it is not
-    /// measured.
+    /// What it came to. `packets_*` and `bytes_*` are those that the link carried, and the time on wire is the link's.
     pub load: Load,
     /// What the link was.
     pub measured: Measured,
@@ -77,7 +78,10 @@ pub fn load(
     let mut servers = BTreeMap::new();
     for (host, &address) in &reached {
         let spoken = page.spoken(protocol, options, host);
-        let config = page.serve_config(protocol, spoken, options);
+        let mut config = page.serve_config(protocol, spoken, options);
+        if let Some(window) = which.initial_window {
+            config.options.quic.initial_window = window;
+        }
         let at = |&port: &u16| (SocketAddrV4::new(address, port), config.clone());
         servers.extend(ports.iter().map(at));
     }
@@ -102,6 +106,7 @@ pub fn load(
         computed,
     } = loaded.map_err(sockets("the client"))?;
     (load.packets_up, load.packets_down) = (measured.up.offered, measured.down.packets);
+    load.time_on_wire_ms = measured.on_wire_ms.unwrap_or(0.0);
     (load.bytes_up, load.bytes_down) = (measured.up.bytes, measured.down.bytes);
     Ok(LiveLoad {
         was_given_up,

@@ -15,6 +15,7 @@
 
 pub mod addresses;
 pub mod browsed;
+pub mod cells;
 pub mod clock;
 pub mod far_side;
 pub mod kept;

@@ -8,6 +8,7 @@ use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::rate::Bitrate;
 
 use crate::experiment::cell::Cell;
+use crate::experiment::clock::{Clock, RealRun};
 use crate::experiment::conditions::Conditions;
 use crate::hosts::Hosts;
 use crate::measure::Load;
@@ -37,6 +38,8 @@ pub(crate) struct Source<'a> {
     /// From 1.
     pub(crate) run: u32,
     pub(crate) load: &'a Load,
+    /// What it was under in real time.
+    pub(crate) real: Option<&'a RealRun>,
 }
 
 const fn column(
@@ -71,7 +74,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 56] = [
+pub const COLUMNS: [Column; 77] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -125,10 +128,13 @@ pub const COLUMNS: [Column; 56] = [
         Value::text(it.conditions.network.profile.path.queue)
     }),
     // the choices,
-    column("tcp", "TEXT", |it| Value::text(it.conditions.tcp())),
+    column("tcp", "TEXT", |it| match it.conditions.clock {
+        Clock::Virtual => Value::text(it.conditions.tcp()),
+        Clock::Real => Value::Null,
+    }),
     column("initial_window", "INT", |it| {
-        let config = it.conditions.network.config(&it.conditions.options);
-        config.server_tcp.initial_window_segments.into()
+        let window = it.conditions.initial_window();
+        window.map_or(Value::Null, Value::from)
     }),
     column("tls", "TEXT", |it| match it.cell.protocol().is_secure() {
         true => Value::text(it.conditions.options.tls),
@@ -215,11 +221,94 @@ pub const COLUMNS: [Column; 56] = [
     column("response_header_bytes_wire", "INT", |it| {
         it.load.response_header_bytes_wire.into()
     }),
-    column("failures", "TEXT", |it| match it.load.failures.is_empty() {
-        true => Value::Null,
-        false => Value::text(it.load.failures.join("\n")),
+    column("failures", "TEXT", |it| lines(&it.load.failures)),
+    // In real time: whether it counts, and what the link was.
+    later("clock", "TEXT", "'virtual'", |it| {
+        Value::text(it.conditions.clock)
+    }),
+    later("congestion", "TEXT", NO_TEXT, |it| {
+        real(it, |run| Value::text(&run.congestion))
+    }),
+    later("attempts", "INT", NO_COUNT, |it| {
+        real(it, |run| run.attempts.into())
+    }),
+    later("invalid", "TEXT", NO_TEXT, |it| {
+        real(it, |run| lines(&run.invalid))
+    }),
+    later("rejected", "TEXT", NO_TEXT, |it| {
+        real(it, |run| lines(&run.rejected))
+    }),
+    later("achieved_up_bps", "REAL", NO_FIGURE, |it| {
+        real(it, |run| figure(run.up.bps))
+    }),
+    later("achieved_down_bps", "REAL", NO_FIGURE, |it| {
+        real(it, |run| figure(run.down.bps))
+    }),
+    later("achieved_delay_up_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| Value::Real(run.up.delay_ms))
+    }),
+    later("achieved_delay_down_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| Value::Real(run.down.delay_ms))
+    }),
+    later("lost_up", "INT", NO_COUNT, |it| {
+        real(it, |run| run.up.lost.into())
+    }),
+    later("lost_down", "INT", NO_COUNT, |it| {
+        real(it, |run| run.down.lost.into())
+    }),
+    later("queue_drops_up", "INT", NO_COUNT, |it| {
+        real(it, |run| run.up.queue_drops.into())
+    }),
+    later("queue_drops_down", "INT", NO_COUNT, |it| {
+        real(it, |run| run.down.queue_drops.into())
+    }),
+    later("device_drops_up", "INT", NO_COUNT, |it| {
+        real(it, |run| run.up.device_drops.into())
+    }),
+    later("device_drops_down", "INT", NO_COUNT, |it| {
+        real(it, |run| run.down.device_drops.into())
+    }),
+    later("late_mean_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| Value::Real(run.late_mean_ms))
+    }),
+    later("late_p99_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| Value::Real(run.late_p99_ms))
+    }),
+    later("late_max_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| Value::Real(run.late_max_ms))
+    }),
+    later("link_waited_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| figure(run.link_waited_ms))
+    }),
+    later("hosts_waited_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| figure(run.hosts_waited_ms))
+    }),
+    later("computed_ms", "REAL", NO_FIGURE, |it| {
+        real(it, |run| figure(run.computed_ms))
     }),
 ];
+
+/// What stands for nothing in a query, by the type of its column: a database must know which.
+const NO_TEXT: &str = "CAST(NULL AS TEXT)";
+const NO_COUNT: &str = "CAST(NULL AS BIGINT)";
+const NO_FIGURE: &str = "CAST(NULL AS DOUBLE PRECISION)";
+
+/// What is known of runs in real time alone.
+fn real(it: &Source<'_>, of: fn(&RealRun) -> Value) -> Value {
+    it.real.map_or(Value::Null, of)
+}
+
+fn figure(number: Option<f64>) -> Value {
+    number.map_or(Value::Null, Value::Real)
+}
+
+/// A text of a line each; nothing if there is none.
+fn lines(lines: &[String]) -> Value {
+    match lines {
+        [] => Value::Null,
+        lines => Value::text(lines.join("\n")),
+    }
+}
 
 fn whole(ms: f64) -> Value {
     Value::Integer(ms.round() as i64)

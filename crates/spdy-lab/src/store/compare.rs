@@ -204,6 +204,15 @@ fn compare(
 ) -> Option<CellComparison> {
     let values =
         |rows: &[Row]| -> Option<Vec<f64>> { rows.iter().map(|row| measure.of(row)).collect() };
+    // What does not count is never averaged in.
+    let counting = |rows: &[Row]| -> Vec<Row> {
+        let rows = rows.iter().filter(|row| row.counts());
+        rows.cloned().collect()
+    };
+    let (before, after) = (&counting(before)[..], &counting(after)[..]);
+    if before.is_empty() || after.is_empty() {
+        return None;
+    }
     let (of_before, of_after) = (values(before)?, values(after)?);
     let chance = |row: &Row| (row.value("seed").clone(), row.value("run").clone());
     // Imported loads have no seed, and pair with nothing.
@@ -235,6 +244,9 @@ fn compare(
 
 /// Whether nothing random happens on the network of a load, so that every run of it is the same.
 fn is_without_chance(row: &Row) -> bool {
+    if row.is_real() {
+        return false;
+    }
     let network = row.value("network").as_str().unwrap_or_default();
     let profile = network.parse::<Profile>();
     profile.is_ok_and(|profile| !profile.path.has_chance())

@@ -3,6 +3,7 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::experiment::clock::Clock;
 use crate::experiment::runner::{CellLoads, Runner};
 use crate::store::column::{COLUMNS, Source, position};
 use crate::store::value::Value;
@@ -22,6 +23,18 @@ impl Row {
     #[must_use]
     pub fn value(&self, name: &str) -> &Value {
         &self.values[position(name)]
+    }
+
+    /// Whether it may be averaged with others: all in virtual time, and of those in real time whose link was what was asked for.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        *self.value("invalid") == Value::Null
+    }
+
+    /// Whether it was loaded in real time, where the same seed does not give the same times.
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        self.value("clock").as_str() == Some(Clock::Real.name())
     }
 }
 
@@ -57,7 +70,7 @@ impl<'a> Rows<'a> {
     #[must_use]
     pub fn of(&self, cell: &CellLoads<'_>) -> Vec<Row> {
         let fingerprint = self.runner.fingerprint(&cell.cell);
-        let row = |(run, load)| {
+        let row = |(run, load): (u32, _)| {
             let source = Source {
                 plan_hash: &self.plan_hash,
                 program: self.program,
@@ -66,6 +79,7 @@ impl<'a> Rows<'a> {
                 conditions: &cell.conditions,
                 run,
                 load,
+                real: cell.real.get(run as usize - 1),
             };
             Row {
                 values: COLUMNS.iter().map(|column| (column.of)(&source)).collect(),

@@ -18,6 +18,8 @@ pub struct CellSummary {
     pub runs: usize,
     /// How many of them did not get all of their page.
     pub failed: usize,
+    /// How many of them are in no median, for their link in real time was not what was asked for.
+    pub invalid: usize,
     /// Median of DOMContentLoaded, milliseconds.
     pub dom_content_loaded_ms: Option<f64>,
     /// Median of load, milliseconds.
@@ -47,6 +49,7 @@ impl CellSummary {
         let cell = rows[0].value("cell").as_str().unwrap_or_default();
         let numbers = |name: &str| -> Vec<f64> {
             rows.iter()
+                .filter(|row| row.counts())
                 .filter_map(|row| row.value(name).as_f64())
                 .collect()
         };
@@ -58,6 +61,7 @@ impl CellSummary {
                 .iter()
                 .filter(|row| *row.value("failures") != Value::Null)
                 .count(),
+            invalid: rows.iter().filter(|row| !row.counts()).count(),
             dom_content_loaded_ms: median(numbers("dom_content_loaded_ms")),
             load_ms: median(loads.iter().copied()),
             fastest_ms: loads.iter().copied().min_by(f64::total_cmp),

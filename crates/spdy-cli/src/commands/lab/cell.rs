@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -14,6 +13,7 @@ use spdy_lab::store::row::Rows;
 use spdy_lab::store::summary::CellSummary;
 
 use super::experiment::Experiment;
+use super::loading::{self, Real};
 use super::{PROGRAM, show};
 use crate::commands::count::at_least_one;
 use crate::commands::{Outcome, Usage};
@@ -77,10 +77,14 @@ impl FromStr for Part {
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let experiment = Experiment::open(&args.experiment)?;
     let numbers = numbers(args, &experiment)?;
+    if let Some(outcome) = loading::enter(&experiment.plan)? {
+        return Ok(outcome);
+    }
+    let real = Real::start(&experiment.plan)?;
     let runner = experiment.into_runner(printer)?;
     match &args.store {
-        Some(location) => keep(args, location, &numbers, &runner, printer),
-        None => tell(args, &numbers, &runner, printer),
+        Some(location) => keep(args, location, &numbers, &runner, real, printer),
+        None => tell(args, &numbers, &runner, real, printer),
     }
 }
 
@@ -121,6 +125,8 @@ struct Kept {
     before: usize,
     /// Loads among those added that are not whole.
     failed: usize,
+    /// Runs in real time among them that do not count.
+    invalid: usize,
 }
 
 /// Loads what the store at `location` has not, and keeps each cell as soon as it is done.
@@ -129,6 +135,7 @@ fn keep(
     location: &Location,
     numbers: &[usize],
     runner: &Runner,
+    real: Real,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let mut store = Store::open_or_create(location, &Contents::of(runner, PROGRAM))?;
@@ -145,23 +152,25 @@ fn keep(
         added: 0,
         before: numbers.len() - missing.len(),
         failed: 0,
+        invalid: 0,
     };
-    let mut all = Ok(());
     let never = || false;
-    runner.run(&missing, args.jobs, never, |cell| {
-        let keep = |cell: CellLoads<'_>| {
-            match store.add(&rows.of(&cell))? {
-                Added::New => kept.added += 1,
-                Added::Before => kept.before += 1,
-            }
-            kept.failed += broken(&cell);
-            Ok(())
-        };
-        all = cell.map_err(anyhow::Error::new).and_then(keep);
-        unless_failed(&all)
-    });
-    all?;
+    loading::load(runner, real, &missing, args.jobs, never, |cell| {
+        match store.add(&rows.of(&cell))? {
+            Added::New => kept.added += 1,
+            Added::Before => kept.before += 1,
+        }
+        kept.failed += broken(&cell);
+        kept.invalid += cell.invalid();
+        Ok(())
+    })?;
     store.finish()?;
+    if kept.invalid > 0 {
+        let invalid = kept.invalid;
+        printer.note(format_args!(
+            "{WARN}{invalid} runs{WARN:#} in real time do not count, and are kept as such"
+        ));
+    }
     if kept.failed > 0 {
         let failed = kept.failed;
         printer.note(format_args!(
@@ -184,46 +193,33 @@ fn tell(
     args: &Args,
     numbers: &[usize],
     runner: &Runner,
+    real: Real,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let rows = Rows::new(runner, PROGRAM);
     // Done before one that was asked for before them.
     let mut early = BTreeMap::new();
-    let (mut told, mut failed, mut loads) = (0, 0, 0);
+    let (mut told, mut failed, mut invalid, mut loads) = (0, 0, 0, 0);
     let mut summaries = Vec::new();
-    let mut said = Ok(());
     let never = || false;
-    runner.run(numbers, args.jobs, never, |cell| {
-        said = cell.map_err(anyhow::Error::new).and_then(|cell| {
-            early.insert(cell.cell.number(), cell);
-            while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
-                told += 1;
-                loads += cell.loads.len();
-                failed += broken(&cell);
-                let rows = rows.of(&cell);
-                if args.json {
-                    rows.iter().try_for_each(|row| printer.json(row))?;
-                } else {
-                    summaries.push(CellSummary::of(&rows));
-                }
+    loading::load(runner, real, numbers, args.jobs, never, |cell| {
+        early.insert(cell.cell.number(), cell);
+        while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
+            told += 1;
+            loads += cell.loads.len();
+            failed += broken(&cell);
+            invalid += cell.invalid();
+            let rows = rows.of(&cell);
+            if args.json {
+                rows.iter().try_for_each(|row| printer.json(row))?;
+            } else {
+                summaries.push(CellSummary::of(&rows));
             }
-            Ok(())
-        });
-        unless_failed(&said)
-    });
-    said?;
+        }
+        Ok(())
+    })?;
     if !args.json {
         show::table(&Contents::of(runner, PROGRAM), &summaries, printer)?;
     }
-    match failed {
-        0 => Ok(Outcome::Done),
-        count => anyhow::bail!("{count} of {loads} loads are not whole"),
-    }
-}
-
-fn unless_failed<T>(done: &anyhow::Result<T>) -> ControlFlow<()> {
-    match done {
-        Ok(_) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    }
+    show::trusted(loads, failed, invalid)
 }

@@ -14,6 +14,7 @@ mod compare;
 mod experiment;
 mod export;
 mod import;
+mod loading;
 mod merge;
 mod report;
 mod reproduce;

@@ -1,7 +1,6 @@
 //! `spdy lab run`: what a store has not yet, on all cores.
 
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +13,7 @@ use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Rows;
 
 use super::experiment::Experiment;
+use super::loading::{self, Real};
 use super::{PROGRAM, show};
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
@@ -51,10 +51,14 @@ pub(super) const EXAMPLES: &str = examples! {
 };
 
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    // Heard from the start: a page may take long to open.
-    let stop = stop_at_signal(printer)?;
     let experiment = Experiment::open(&args.experiment)?;
+    if let Some(outcome) = loading::enter(&experiment.plan)? {
+        return Ok(outcome);
+    }
+    // Heard before pages are opened, which may take long.
+    let stop = stop_at_signal(printer)?;
     experiment.tell_idle(printer);
+    let real = Real::start(&experiment.plan)?;
     let by_name = || Location::File(format!("{}.db", experiment.plan.name()).into());
     let location = args.store.clone().unwrap_or_else(by_name);
     let runner = experiment.into_runner(printer)?;
@@ -67,7 +71,9 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             "{location}: {there} of {cells} cells are there already"
         ));
     }
-    let left = load(&runner, &mut store, &missing, &stop, args.jobs, printer)?;
+    let left = load(
+        &runner, real, &mut store, &missing, &stop, args.jobs, printer,
+    )?;
     if left > 0 {
         printer.note(format_args!(
             "{WARN}ended early{WARN:#}: {} of {cells} cells of {runs} loads are in {location}; the same command goes on",
@@ -92,6 +98,7 @@ fn missing(runner: &Runner, store: &mut Store) -> anyhow::Result<Vec<usize>> {
 /// Loads the cells of these numbers and keeps them, until done or told to stop; gives how many are left.
 fn load(
     runner: &Runner,
+    real: Real,
     store: &mut Store,
     numbers: &[usize],
     stop: &AtomicBool,
@@ -102,17 +109,12 @@ fn load(
     let runs = u64::from(runner.plan().runs());
     let bar = printer.progress(numbers.len() as u64 * runs, "loading");
     let mut left = numbers.len();
-    let mut kept = Ok(());
     let stops = || stop.load(Ordering::Relaxed);
-    runner.run(numbers, jobs, stops, |cell| {
-        let keep = |cell| Ok(store.add(&rows.of(&cell)).map(drop)?);
-        kept = cell.map_err(anyhow::Error::new).and_then(keep);
-        if kept.is_err() {
-            return ControlFlow::Break(());
-        }
+    let kept = loading::load(runner, real, numbers, jobs, stops, |cell| {
+        store.add(&rows.of(&cell))?;
         bar.inc(runs);
         left -= 1;
-        ControlFlow::Continue(())
+        Ok(())
     });
     bar.finish_and_clear();
     kept.map(|()| left)

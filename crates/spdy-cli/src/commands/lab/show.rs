@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Prints the cells of `store`. Fails if a load of it did.
+/// Prints the cells of `store`. Fails if a load of it did, or does not count.
 pub(super) fn tell(store: &mut Store, json: bool, printer: &Printer) -> anyhow::Result<Outcome> {
     let cells = summary::of(store)?;
     if json {
@@ -43,12 +43,23 @@ pub(super) fn tell(store: &mut Store, json: bool, printer: &Printer) -> anyhow::
     } else {
         table(&store.contents()?, &cells, printer)?;
     }
-    let loads: usize = cells.iter().map(|cell| cell.runs).sum();
-    let failed: usize = cells.iter().map(|cell| cell.failed).sum();
-    if failed > 0 {
-        anyhow::bail!("{failed} of {loads} loads are not whole");
+    let sum = |of: fn(&CellSummary) -> usize| cells.iter().map(of).sum();
+    trusted(
+        sum(|cell| cell.runs),
+        sum(|cell| cell.failed),
+        sum(|cell| cell.invalid),
+    )
+}
+
+/// Finds fault with loads that are not whole, and with runs in real time that do not count.
+pub(super) fn trusted(loads: usize, failed: usize, invalid: usize) -> anyhow::Result<Outcome> {
+    match (failed, invalid) {
+        (0, 0) => Ok(Outcome::Done),
+        (0, invalid) => anyhow::bail!(
+            "{invalid} of {loads} runs do not count: the link was not what was asked for, each time that they were tried"
+        ),
+        (failed, _) => anyhow::bail!("{failed} of {loads} loads are not whole"),
     }
-    Ok(Outcome::Done)
 }
 
 /// Prints the medians of `cells`, some or all of those of `contents`.

@@ -102,7 +102,11 @@ fn rows<'a>(
 fn time(cell: Option<&CellSummary>) -> Cell {
     match cell.and_then(|cell| Some((cell, cell.load_ms?))) {
         Some((cell, ms)) => {
-            let mark = if cell.failed > 0 { "!" } else { "" };
+            let mark = if cell.failed + cell.invalid > 0 {
+                "!"
+            } else {
+                ""
+            };
             Cell::number(format_args!("{mark}{ms:.0}"))
         }
         None => Cell::number("–").styled(DIM),
@@ -134,6 +138,7 @@ mod tests {
             cell: key.to_owned(),
             runs: 1,
             failed,
+            invalid: 0,
             dom_content_loaded_ms: None,
             load_ms: Some(load_ms),
             fastest_ms: None,

@@ -121,6 +121,9 @@ fn of_trial(runner: &Runner, data: &Data, trial: &Trial, rows: &BTreeMap<String,
 /// The run in the middle of `rows`, loaded again.
 fn typical(runner: &Runner, key: &str, rows: &[Row]) -> Result<Load, String> {
     let cell = runner.plan().cell(key).ok_or("the plan has no such cell")?;
+    if rows.iter().any(Row::is_real) {
+        return Err("a load in real time is not had again from its seed".to_owned());
+    }
     let fingerprint = runner.fingerprint(&cell).as_str();
     if rows[0].value("page").as_str() != Some(fingerprint) {
         return Err(format!(

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::real::Run;
 use crate::experiment::cell::levels_of;
 use crate::experiment::effect::Repeats;
 use crate::stats::{Bootstrap, LEAST_RUNS, Modes, median};
@@ -30,10 +31,17 @@ pub(super) struct Cell {
     /// Loads that are not whole, and what the first of them said.
     pub(super) failed: usize,
     pub(super) failure: Option<String>,
+    /// Runs in real time that do not count.
+    pub(super) invalid: usize,
     pub(super) modes: Option<Modes>,
 }
 
 impl Cell {
+    /// Loads that are not whole or do not count, as many as there may be of both.
+    pub(super) fn bad(&self) -> usize {
+        (self.failed + self.invalid).min(self.runs)
+    }
+
     pub(super) fn moment(&self, moment: Moment) -> Option<Time> {
         match moment {
             Moment::DomContentLoaded => self.dom_content_loaded,
@@ -154,6 +162,8 @@ pub(super) struct Data {
     pub(super) protocols: Vec<String>,
     pub(super) pages: Vec<String>,
     pub(super) factors: Vec<Factor>,
+    /// Runs in real time, those that do not count among them.
+    pub(super) real: Vec<Run>,
     /// Factors of one level.
     pub(super) constant: Vec<(String, String)>,
 }
@@ -220,6 +230,7 @@ impl Data {
             pages,
             factors,
             constant,
+            real: rows.iter().filter_map(Run::of).collect(),
         }
     }
 
@@ -283,8 +294,10 @@ fn find_repeated(trials: &mut [Trial], reference: &str) {
 }
 
 fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
+    // What does not count is in no figure.
+    let counting = || rows.iter().filter(|row| row.counts());
     let middle = |of: &dyn Fn(&Row) -> Option<f64>| {
-        let values: Option<Vec<f64>> = rows.iter().map(of).collect();
+        let values: Option<Vec<f64>> = counting().map(of).collect();
         median(values?)
     };
     let column = |name: &'static str| middle(&|row| row.value(name).as_f64());
@@ -292,7 +305,7 @@ fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
         middle(&|row| Some(row.value(a).as_f64()? + row.value(b).as_f64()?))
     };
     let times = |name: &'static str| -> Vec<f64> {
-        let values = rows.iter().filter_map(|row| row.value(name).as_f64());
+        let values = counting().filter_map(|row| row.value(name).as_f64());
         values.collect()
     };
     let loads = times("load_ms");
@@ -317,6 +330,7 @@ fn cell(key: &str, protocol: String, rows: &[Row]) -> Option<Cell> {
         bytes: sum("bytes_up", "bytes_down"),
         header_bytes: header_bytes(),
         runs: rows.len(),
+        invalid: rows.len() - counting().count(),
         failed: rows.iter().filter(broken).count(),
         failure: rows
             .iter()

@@ -8,7 +8,8 @@
 //!                     trials          │        ├─ heat.rs          ratios over two factors
 //!                                     │        ├─ distribution.rs  how many cells are done by when
 //! again.rs: median runs ──────────────┤        ├─ wire.rs          connections, packets, bytes, heads
-//!           with waterfalls           │        └─ validity.rs      which loads are whole
+//!           with waterfalls           │        ├─ validity.rs      which loads are whole
+//!                                     │        └─ real.rs          runs in real time, and which of them count
 //!                                     ▼
 //!                                  page.rs ──► HTML, or a file a figure
 //! ```
@@ -22,6 +23,7 @@ mod distribution;
 mod heat;
 mod lines;
 mod page;
+mod real;
 mod scatter;
 mod sections;
 mod tables;

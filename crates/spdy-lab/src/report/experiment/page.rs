@@ -80,7 +80,8 @@ fn write_page(
         Count(contents.cells),
         match &contents.program[..] {
             "" => "",
-            _ => " of the simulated network",
+            _ if data.real.is_empty() => " of the simulated network",
+            _ => " of the network, simulated or real",
         },
         Text(reference)
     );

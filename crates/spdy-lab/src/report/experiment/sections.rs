@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::again::Again;
 use super::data::Data;
-use super::{distribution, heat, lines, scatter, tables, validity, wire};
+use super::{distribution, heat, lines, real, scatter, tables, validity, wire};
 use crate::report::drawing::figure::Figure;
 use crate::report::waterfall;
 
@@ -103,6 +103,16 @@ pub(super) fn of(data: &Data) -> Vec<Section> {
         table: Some(tables::doubtful),
         ..section("Cells to look at", about, vec![validity::fields(data)])
     });
+    if !data.real.is_empty() {
+        sections.push(Section {
+            table: Some(real::runs),
+            ..section(
+                "Runs in real time",
+                "What the link of each was, and whether it counts: a run that is late, starved or not whole is repeated, and one that never counted is kept with its reasons.",
+                Vec::new(),
+            )
+        });
+    }
     for section in &mut sections {
         if let Body::Figures(figures) = &mut section.body {
             figures.retain(|figure| !figure.panels.is_empty());

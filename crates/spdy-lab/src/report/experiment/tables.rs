@@ -138,12 +138,12 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
         .trials
         .iter()
         .flat_map(|trial| trial.cells.iter().map(move |cell| (trial, cell)))
-        .filter(|(_, cell)| cell.failed > 0 || cell.modes.is_some())
+        .filter(|(_, cell)| cell.failed > 0 || cell.invalid > 0 || cell.modes.is_some())
         .collect();
     if doubtful.is_empty() {
         return write!(
             out,
-            "<p>None: every load got all of its page, and the runs of each cell form one heap.</p>"
+            "<p>None: every load got all of its page and counts, and the runs of each cell form one heap.</p>"
         );
     }
     let head = ["page", "cell", "protocol", "runs", "load ms", "why"];
@@ -158,7 +158,7 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
                 Millis(modes.high),
                 modes.high_part * 100.0
             ),
-            (None, None) => String::new(),
+            (None, None) => format!("{} runs do not count", cell.invalid),
         };
         write!(
             out,

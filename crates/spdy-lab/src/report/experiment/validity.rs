@@ -19,9 +19,9 @@ pub(super) fn fields(data: &Data) -> Figure {
         (Ink::Doubtful, "runs fall into two heaps".to_owned()),
         (
             Ink::Bad(1.0),
-            "part of the loads that are not whole".to_owned(),
+            "part of the loads that are not whole, or do not count".to_owned(),
         ),
-        (Ink::Absent, "not there".to_owned()),
+        (Ink::Absent, "not there, or none that counts".to_owned()),
     ];
     for page in &data.pages {
         let is_of = |trial: &&Trial| trial.page == *page;
@@ -56,7 +56,7 @@ fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
                 continue;
             };
             there += 1;
-            whole += usize::from(cell.failed == 0);
+            whole += usize::from(cell.bad() == 0);
             let ground = if cell.modes.is_some() {
                 Ink::Doubtful
             } else {
@@ -64,8 +64,8 @@ fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
             };
             panel.group(about, |panel| {
                 panel.rect(ground, place, "");
-                if cell.failed > 0 {
-                    let high = place[3] * cell.failed as f64 / cell.runs as f64;
+                if cell.bad() > 0 {
+                    let high = place[3] * cell.bad() as f64 / cell.runs as f64;
                     let at_foot = [place[0], place[1] + place[3] - high, place[2], high];
                     panel.rect(Ink::Bad(1.0), at_foot, "");
                 }
@@ -80,8 +80,9 @@ fn panel(data: &Data, page: &str, trials: &[&Trial]) -> Panel {
 fn about(cell: Option<&Cell>) -> String {
     match cell {
         None => "not there".to_owned(),
-        Some(cell) if cell.failed > 0 => {
-            format!("{} of {} loads are not whole", cell.failed, cell.runs)
+        Some(cell) if cell.bad() > 0 => {
+            let (bad, runs) = (cell.bad(), cell.runs);
+            format!("{bad} of {runs} loads are not whole, or do not count")
         }
         Some(cell) if cell.modes.is_some() => format!("{} loads in two heaps", cell.runs),
         Some(cell) => format!("{} loads", cell.runs),

@@ -1,0 +1,130 @@
+//! Runs in real time: what the link of each was, and whether it counts.
+
+use std::fmt::{self, Write};
+
+use super::data::Data;
+use crate::report::tables::{close, open};
+use crate::report::text::{Millis, Text, Whole};
+use crate::report::times::class_of;
+use crate::store::row::Row;
+
+/// Rows of the table.
+const MOST: usize = 200;
+
+/// One run, as the store has it.
+pub(super) struct Run {
+    key: String,
+    protocol: String,
+    run: u64,
+    load_ms: f64,
+    attempts: u64,
+    /// Bits a second to the client: asked for, and carried.
+    asked_bps: f64,
+    achieved_bps: Option<f64>,
+    /// Propagation to the client.
+    delay_ms: Option<f64>,
+    /// Packets that chance took, both ways.
+    lost: f64,
+    /// Mean, 99th percentile, most.
+    late_ms: [Option<f64>; 3],
+    /// The link's thread and the programs at its ends.
+    waited_ms: Option<f64>,
+    /// Why it does not count.
+    invalid: Option<String>,
+    /// Why attempts before it did not.
+    rejected: Option<String>,
+}
+
+impl Run {
+    /// The run of a row; `None` if it was loaded in virtual time.
+    pub(super) fn of(row: &Row) -> Option<Self> {
+        let number = |name: &str| row.value(name).as_f64();
+        let text = |name: &str| row.value(name).as_str().map(str::to_owned);
+        row.is_real().then(|| Self {
+            key: text("cell").unwrap_or_default(),
+            protocol: text("method").unwrap_or_default(),
+            run: number("run").map_or(0, |run| run as u64),
+            load_ms: number("load_ms").unwrap_or_default(),
+            attempts: number("attempts").map_or(0, |attempts| attempts as u64),
+            asked_bps: number("down_bps").unwrap_or_default(),
+            achieved_bps: number("achieved_down_bps"),
+            delay_ms: number("achieved_delay_down_ms"),
+            lost: number("lost_up").unwrap_or_default() + number("lost_down").unwrap_or_default(),
+            late_ms: ["late_mean_ms", "late_p99_ms", "late_max_ms"].map(number),
+            waited_ms: number("link_waited_ms")
+                .zip(number("hosts_waited_ms"))
+                .map(|(link, hosts)| link + hosts),
+            invalid: text("invalid"),
+            rejected: text("rejected"),
+        })
+    }
+}
+
+/// Every run, as far as there is room; those that do not count come first.
+pub(super) fn runs(out: &mut String, data: &Data) -> fmt::Result {
+    let mut runs: Vec<&Run> = data.real.iter().collect();
+    runs.sort_by_key(|run| run.invalid.is_none());
+    let invalid = runs.iter().filter(|run| run.invalid.is_some()).count();
+    let repeated: u64 = runs.iter().map(|run| run.attempts.saturating_sub(1)).sum();
+    write!(
+        out,
+        "<p>{} of {} runs count; {repeated} attempts did not, and were repeated. What does not count is in no figure here.</p>",
+        runs.len() - invalid,
+        runs.len()
+    )?;
+    let head = [
+        "cell",
+        "protocol",
+        "run",
+        "load ms",
+        "attempts",
+        "rate",
+        "delay ms",
+        "lost",
+        "late ms: mean",
+        "1 in 100",
+        "most",
+        "waited ms",
+        "counts",
+    ];
+    open(out, "Runs in real time", &head)?;
+    for run in runs.iter().take(MOST) {
+        let rate = run.achieved_bps.map_or("–".to_owned(), |bps| {
+            format!("{:+.2}\u{202f}%", (bps / run.asked_bps - 1.0) * 100.0)
+        });
+        let [mean, p99, most] = run.late_ms.map(told);
+        let counts = match (&run.invalid, &run.rejected) {
+            (Some(why), _) => format!("no: {why}"),
+            (None, Some(before)) => format!("yes; before it: {before}"),
+            (None, None) => "yes".to_owned(),
+        };
+        write!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{rate}</td><td>{}</td>\
+             <td>{:.0}</td><td>{mean}</td><td>{p99}</td><td>{most}</td><td>{}</td><td class=\"word\">{}</td></tr>",
+            Whole(&run.key),
+            class_of(&run.protocol),
+            Text(&run.protocol),
+            run.run,
+            Millis(run.load_ms),
+            run.attempts,
+            told(run.delay_ms),
+            run.lost,
+            told(run.waited_ms),
+            Text(&counts),
+        )?;
+    }
+    close(out)?;
+    if let more @ 1.. = runs.len().saturating_sub(MOST) {
+        write!(
+            out,
+            "<p>And {more} more; <code>spdy lab export</code> has every run.</p>"
+        )?;
+    }
+    Ok(())
+}
+
+/// Milliseconds to a hundredth.
+fn told(ms: Option<f64>) -> String {
+    ms.map_or("–".to_owned(), |ms| format!("{ms:.2}"))
+}
