@@ -90,6 +90,67 @@ async fn a_command_that_pauses_with_megabytes_of_stdin_before_it_is_not_taken_fo
     assert!(process.wait().await.expect("a status").is_success());
 }
 
+/// `cat file | exec -i pod -- job`: a job of six hours that says something all the while and reads none of it.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
+    for ping_interval in [Options::default().ping_interval, None] {
+        let server = toy(Config::default());
+        let url = server.exec_url(exec(&["clock", "720"], PIPES));
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve_connection(far).await });
+        let request = post(&url.expect("a url"));
+        let options = Options {
+            ping_interval,
+            ..Options::default()
+        };
+        let mut process = client::exec(near, &request, PIPES, options, runtime())
+            .await
+            .expect("a process");
+        let mut stdin = process.stdin.take().expect("asked for");
+        let feeding =
+            tokio::spawn(async move { stdin.write_all(&support::pattern(10_000_000, 0)).await });
+        let mut stdout = process.stdout.take().expect("asked for");
+        let mut got = Vec::new();
+        let reading = tokio::time::timeout(7 * 3600 * SECOND, stdout.read_to_end(&mut got));
+        reading.await.expect("in time").expect("all of it");
+        assert_eq!(got.len(), 72_000, "{ping_interval:?}");
+        assert!(process.wait().await.expect("a status").is_success());
+        let fed = feeding.await.expect("no panic");
+        fed.expect_err("more than buffers hold");
+    }
+}
+
+/// The same the other way round: a client that is typed into, before a pager that rests.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_something_for_hours_may_leave_output_unread() {
+    let server = toy(Config::default());
+    let url = server.exec_url(exec(&["spill", "12000000"], PIPES));
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve_connection(far).await });
+    let request = post(&url.expect("a url"));
+    let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let mut stdin = process.stdin.take().expect("asked for");
+    for _ in 0..600 {
+        tokio::time::sleep(30 * SECOND).await;
+        stdin.write_all(b"x").await.expect("it reads");
+    }
+    stdin.shutdown().await.expect("an end");
+    let mut stdout = process.stdout.take().expect("asked for");
+    let mut got = Vec::new();
+    let reading = tokio::time::timeout(600 * SECOND, stdout.read_to_end(&mut got));
+    reading.await.expect("in time").expect("all of it");
+    assert!(
+        got == support::pattern(12_000_000, 0),
+        "{} bytes",
+        got.len()
+    );
+    assert!(process.wait().await.expect("a status").is_success());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_server_that_vanished_with_megabytes_of_stdin_before_it_is_not_waited_for_for_ever() {
     let server = toy(Config::default());

@@ -171,12 +171,13 @@ pub struct Config {
     pub keepalive_unread_timeout: Duration,
     /// An unfinished control frame may stay so for this long (slowloris). Default 30 s.
     pub frame_timeout: Option<Duration>,
-    /// DATA may wait for this long without one byte of it leaving, for want of credit or of
+    /// DATA may wait for this long without one byte of it leaving, for want of the session's credit or of
     /// [`poll_transmit`](crate::session::Session::poll_transmit) being asked (slow read). It is the
     /// session's end where nothing leaves at all; a stream whose own window stays closed is reset
     /// alone. Fewer than `small_data_bytes` are no progress. How long all of it takes does not matter, nor
     /// that a stream is quiet which has nothing to send. Default 60 s. Where a reader may rest for as long as
-    /// it likes (raw streams to a terminal or a forwarded port) it wants more, or `None`.
+    /// it likes (raw streams to a terminal or a forwarded port) it is `None`, and `keepalive_interval` or
+    /// `silence_timeout` find out who is gone.
     pub write_timeout: Option<Duration>,
     /// A session without open streams ends in order after this long. Default 180 s for a server,
     /// `None` for a client, whose pool decides.

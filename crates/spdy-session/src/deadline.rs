@@ -24,7 +24,7 @@ pub(crate) struct Deadlines {
     last_crossed: Instant,
     /// A frame was begun that is not complete.
     partial: Option<Instant>,
-    /// DATA is queued, and none of it left.
+    /// DATA that its stream has credit for is queued, and none of it left.
     waiting: Option<Instant>,
     /// What left since then, bytes.
     left: usize,
@@ -101,7 +101,7 @@ impl Session {
     /// Notes what is waited for from now on.
     pub(crate) fn note_waiting(&mut self) {
         let now = self.now;
-        let waits = self.outbound.data_bytes > 0;
+        let waits = self.outbound.data_waits();
         note(&mut self.deadlines.waiting, waits, now);
         if !waits {
             self.deadlines.left = 0;
@@ -203,7 +203,7 @@ impl Session {
         let waiting = self
             .deadlines
             .waiting
-            .filter(|_| self.outbound.data_bytes > 0);
+            .filter(|_| self.outbound.data_waits());
         if let Some(waited) = over(waiting, self.config.write_timeout) {
             return self.fail(SessionError::WriteTimeout { waited });
         }
@@ -273,7 +273,11 @@ impl Session {
         let patience = self.config.keepalive_timeout;
         match self.pings.flight() {
             Some(flight) if now < flight.asked + patience => return,
-            Some(_) if !self.stream_windows => return self.wait_for_the_one_echo(),
+            Some(_)
+                if !self.stream_windows && (self.deadlines.stopped || self.is_behind_data()) =>
+            {
+                return self.wait_for_the_one_echo();
+            }
             // no echo, but the peer lives: Undertow never answers a PING
             Some(flight) if heard > flight.asked => self.pings.forget(),
             Some(_) => return self.fail(SessionError::KeepaliveTimeout { waited: patience }),
@@ -283,13 +287,18 @@ impl Session {
             self.pings.ask(now);
         }
     }
-    /// Without windows every PING is answered, once it is read. Another would only lie behind it, and many that are
-    /// read at once are a flood.
+
+    /// Whether our PING waits, or may lie unread, behind DATA that a peer without windows does not read.
+    fn is_behind_data(&self) -> bool {
+        let sent = self.stats.sent_data_bytes;
+        self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.lie_behind_data())
+    }
+
+    /// Without windows a PING is answered once it is read, by us and by the peer. Another would only lie behind it,
+    /// and many that are read at once are a flood.
     fn wait_for_the_one_echo(&mut self) {
         let (now, heard) = (self.now, self.deadlines.last_heard);
-        let sent = self.stats.sent_data_bytes;
-        let is_behind_data =
-            self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.lie_behind_data());
+        let is_behind_data = self.is_behind_data();
         let waited = match is_behind_data {
             true => self.config.keepalive_unread_timeout,
             false => self.config.keepalive_timeout,

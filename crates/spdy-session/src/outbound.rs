@@ -84,6 +84,13 @@ impl Outbound {
         self.heads.len() + self.scheduler.len() + self.held.len()
     }
 
+    /// Whether DATA waits for the transport, or for the session's window. That of streams without credit of their own
+    /// stands in no queue: each of them has its own time.
+    pub(crate) fn data_waits(&self) -> bool {
+        let behind_a_head = !self.heads.is_empty() && self.data_bytes > 0;
+        behind_a_head || !self.scheduler.is_empty() || !self.held.is_empty()
+    }
+
     /// Takes a stream out of the queue that it stands in: one whose streams come and go while nothing
     /// can be written would grow for ever.
     pub(crate) fn forget(&mut self, stream: &Stream) {
@@ -278,6 +285,7 @@ impl Session {
         let may_speak = self.outbound.greeted || self.config.greeting == Greeting::Never;
         if self.grants_session_window() && may_speak && self.receive.owes() {
             let (stream_id, delta) = (StreamId::ZERO, self.receive.grant());
+            self.undecided.granted();
             self.note_room();
             return Some(WindowUpdate { stream_id, delta });
         }

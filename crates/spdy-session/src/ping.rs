@@ -81,6 +81,20 @@ impl Pings {
         }
     }
 
+    /// Asks for a ping that is written behind all that has left by now. It takes the place of one under way, whose
+    /// echo would say nothing of what left since, and will answer for both.
+    pub(crate) fn ask_behind(&mut self, now: Instant) {
+        if self.flight.is_some_and(|flight| flight.sent.is_some()) {
+            self.flight = None;
+        }
+        self.ask(now);
+    }
+
+    /// Whether one was asked for that has not been written.
+    pub(crate) fn is_unwritten(&self) -> bool {
+        self.flight.is_some_and(|flight| flight.sent.is_none())
+    }
+
     pub(crate) fn flight(&self) -> Option<Flight> {
         self.flight
     }
@@ -105,7 +119,7 @@ impl Pings {
     /// Whether DATA lies before the one under way, or would before one that is written now, of which no echo says that
     /// the peer has read it.
     pub(crate) fn lie_behind_data(&self) -> bool {
-        let unsent = self.flight.is_none_or(|flight| flight.sent.is_none());
+        let unsent = self.flight.is_none() || self.is_unwritten();
         self.behind_data || (unsent && self.data_since)
     }
 

@@ -234,7 +234,7 @@ impl Session {
         payload.truncate(session_room);
         self.stats.received_data_bytes += payload.len() as u64;
         self.receive.receive(payload.len());
-        if self.undecided.is_yes() && self.receive.available() < 0 {
+        if self.undecided.is_yes() && self.receive.available() < -self.forgiven() {
             self.speaks_3();
         }
 
@@ -305,15 +305,17 @@ impl Session {
     }
 
     /// What the peer may still send to the session, with what is forgiven.
-    ///
-    /// OkHttp and Undertow move their *session's* send window by our INITIAL_WINDOW_SIZE too, so
-    /// they may go over by as much as we raised it.
     fn session_room(&self) -> usize {
         if !self.session_window {
             return usize::MAX;
         }
-        let forgiven = (self.config.stream_window() - INITIAL_WINDOW).max(0);
-        usize::try_from(self.receive.available() + forgiven).unwrap_or(0)
+        usize::try_from(self.receive.available() + self.forgiven()).unwrap_or(0)
+    }
+
+    /// OkHttp and Undertow move their *session's* send window by our INITIAL_WINDOW_SIZE too, so
+    /// they may go over by as much as we raised it.
+    fn forgiven(&self) -> i64 {
+        (self.config.stream_window() - INITIAL_WINDOW).max(0)
     }
 
     fn session_window_error(&self) -> SessionError {

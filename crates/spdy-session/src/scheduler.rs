@@ -44,6 +44,11 @@ impl Scheduler {
         self.levels.iter().map(VecDeque::len).sum()
     }
 
+    /// Whether none waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.levels.iter().all(VecDeque::is_empty)
+    }
+
     /// Takes `id` out of its level.
     pub(crate) fn remove(&mut self, priority: Priority, id: StreamId) {
         self.levels[usize::from(priority.level())].retain(|&other| other != id);

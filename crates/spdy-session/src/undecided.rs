@@ -5,11 +5,15 @@
 //! ```text
 //!               what we do while we do not know               what shows it
 //! its DATA      once half of 65,536 bytes have come, the      3.1: WINDOW_UPDATE for stream 0
-//!               session gets credit, or an upload of 3.1      3:   more DATA than 3.1 would let it send
-//!               stops; no window is enforced
+//!               session's window opens to all of its size,    3:   more DATA than 3.1 would let it send
+//!               or an upload of 3.1 stops, and is held so;
+//!               none is enforced
 //! our DATA      65,536 bytes; then PING, and we wait          3.1: WINDOW_UPDATE for stream 0
-//!                                                             3:   the echo without one, or a second of silence
+//!                                                             3:   the echo without one, or ten seconds
 //! ```
+//!
+//! The echo is that of a PING which left behind the 65,536 bytes: one that was under way says nothing of them. The seconds
+//! are counted from when the transport took it.
 //!
 //! Who reads and echoes has read all that came before; a receiver of 3.1 that has, and has used it, grants at half of its
 //! window. One that reads and does not use it for longer is taken for 3, and may be overrun, until it grants. The guess
@@ -27,38 +31,57 @@ use crate::config::Config;
 use crate::session::Session;
 use crate::window::INITIAL_WINDOW;
 
-/// How long the echo of our PING is waited for: Undertow never echoes, but it speaks 3.1 and grants.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the echo of our PING is waited for, which 64 KiB need at 52 kbit/s. No peer is known that speaks 3 and never
+/// echoes; Undertow does not, but it speaks 3.1 and grants.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is known of the peer's version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undecided {
+    known: Known,
+    /// The session got credit.
+    granted: bool,
+}
+
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Undecided {
+enum Known {
     /// All.
-    No,
+    All,
     /// That it is 3 or 3.1.
-    Yes,
-    /// The same; we have sent what 3.1 allows, and a PING at this time.
-    Asked(Instant),
+    Little,
+    /// The same; we have sent what 3.1 allows, and a PING behind it.
+    Asked,
+    /// The same, and the transport took the PING, at this time.
+    AskedAt(Instant),
 }
 
 impl Undecided {
     pub(crate) fn new(config: &Config) -> Self {
         let may_turn = config.detect_session_window && config.version == Version::V3;
-        match may_turn && config.stream_windows() {
-            true => Self::Yes,
-            false => Self::No,
+        let known = match may_turn && config.stream_windows() {
+            true => Known::Little,
+            false => Known::All,
+        };
+        Self {
+            known,
+            granted: false,
         }
     }
 
     pub(crate) fn is_yes(self) -> bool {
-        self != Self::No
+        self.known != Known::All
+    }
+
+    /// The session got credit.
+    pub(crate) fn granted(&mut self) {
+        self.granted = true;
     }
 
     /// When the wait for an answer is over.
     pub(crate) fn until(self) -> Option<Instant> {
-        match self {
-            Self::Asked(at) => Some(at + PATIENCE),
-            Self::No | Self::Yes => None,
+        match self.known {
+            Known::AskedAt(at) => Some(at + PATIENCE),
+            Known::All | Known::Little | Known::Asked => None,
         }
     }
 }
@@ -71,35 +94,46 @@ impl Session {
 
     /// Whether the session is to get credit, if it is owed any.
     pub(crate) fn grants_session_window(&self) -> bool {
-        let half_came = self.receive.available() <= INITIAL_WINDOW / 2;
-        self.session_window || (self.undecided.is_yes() && half_came)
+        // what the first credit opened is judged by its own size, as in any session of 3.1
+        let opened = self.undecided.granted || self.receive.available() <= INITIAL_WINDOW / 2;
+        self.session_window || (self.undecided.is_yes() && opened)
     }
 
     /// Asks the peer, in its way, if DATA waits for a window that it may not have.
     pub(crate) fn ask_what_it_speaks(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
-        if self.undecided == Undecided::Yes && waits {
-            self.undecided = Undecided::Asked(self.now);
-            self.pings.ask(self.now);
+        if self.undecided.known == Known::Little && waits {
+            self.undecided.known = Known::Asked;
+            self.pings.ask_behind(self.now);
+        }
+    }
+
+    /// At `now` the transport had taken all that [`poll_transmit`](Self::poll_transmit) gave. With
+    /// [`detect_session_window`](Config::detect_session_window) a driver says so, or a peer that answers no PING is
+    /// waited for without an end.
+    pub fn handle_taken(&mut self, now: Instant) {
+        self.advance(now);
+        if self.undecided.known == Known::Asked && !self.pings.is_unwritten() {
+            self.undecided.known = Known::AskedAt(now);
         }
     }
 
     /// It speaks 3.1: both windows have counted from the first byte on.
     pub(crate) fn speaks_31(&mut self) {
-        self.undecided = Undecided::No;
+        self.undecided.known = Known::All;
         self.session_window = true;
         self.open_session_window();
     }
 
     /// It speaks 3, or was silent when asked. WINDOW_UPDATE for stream 0 still shows 3.1.
     pub(crate) fn speaks_3(&mut self) {
-        self.undecided = Undecided::No;
+        self.undecided.known = Known::All;
         self.release_held(false);
     }
 
     /// An echo came.
     pub(crate) fn answers_what_it_speaks(&mut self) {
-        if matches!(self.undecided, Undecided::Asked(_)) {
+        if matches!(self.undecided.known, Known::Asked | Known::AskedAt(_)) {
             self.speaks_3();
         }
     }

@@ -411,6 +411,29 @@ fn a_closed_stream_window_costs_its_stream_and_not_the_others() {
     assert!(!script.session.is_closed());
 }
 
+/// Where a stream may send less than counts as progress, the session's time went on with the second from when the first
+/// had begun to wait.
+#[test]
+fn streams_that_wait_one_after_the_other_cost_themselves_and_not_the_session() {
+    let mut script = Script::server();
+    script.setting(SettingId::INITIAL_WINDOW_SIZE, 500);
+    for stream in [1, 3] {
+        script.syn_fin(stream);
+        script.session.reply(id(stream), &some_headers(), false);
+        script.session.send_data(id(stream), bytes(5_000), true);
+        script.wrote();
+        script.pass(ms(50)); // small DATA waits for so long
+        let sent = script.wrote();
+        assert_eq!(sent, [format!("DATA {stream} 500")]);
+        script.pass(ms(30_000));
+    }
+    for stream in [1, 3] {
+        assert_eq!(script.wrote(), [format!("RST_STREAM {stream} CANCEL")]);
+        script.pass(ms(30_050));
+    }
+    assert!(!script.session.is_closed());
+}
+
 /// While the answer goes on the upload stands still, instead of taking the answer down with it.
 #[test]
 fn an_upload_that_nobody_reads_is_stopped_by_its_window_until_the_answer_has_left() {

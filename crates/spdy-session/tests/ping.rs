@@ -130,6 +130,31 @@ fn a_peer_that_never_echoes_but_sends_something_lives() {
     assert_eq!(client.heard(), [""; 0]);
 }
 
+/// Its PING was kept under way, and what it said put off its end by the timeout alone instead of the interval.
+#[test]
+fn a_peer_without_windows_that_never_echoes_has_the_interval_after_each_word() {
+    for version in [Version::V2, Version::V31] {
+        let mut config = Config::new(Role::Client, version);
+        config.flow_control = version == Version::V2; // which has none to turn off
+        config.keepalive_interval = Some(ms(60_000));
+        config.keepalive_timeout = ms(10_000);
+        let mut client = Script::new(config);
+        client.pass(ms(60_000));
+        assert_eq!(client.wrote(), ["PING 1"]);
+        client.pass(ms(5_000));
+        client.ping(2);
+        assert_eq!(client.wrote(), ["PING 2"]);
+        client.pass(ms(59_999));
+        assert_eq!(client.wrote(), [""; 0]);
+        client.pass(ms(1));
+        assert_eq!(client.wrote(), ["PING 3"]);
+        client.pass(ms(9_999));
+        assert_eq!(client.heard(), [""; 0], "{version:?}");
+        client.pass(ms(1));
+        assert_eq!(client.heard(), ["Closed: nothing heard for 10s after PING"]);
+    }
+}
+
 /// Found by the fuzz target `server_session`: where the last that was heard of such a peer was longer ago than the
 /// interval, a deadline that had been met stayed due, and a driver turned once more for it.
 #[test]

@@ -60,14 +60,62 @@ fn a_peer_that_echoes_and_grants_the_session_nothing_speaks_3() {
 }
 
 #[test]
-fn a_peer_that_neither_echoes_nor_grants_speaks_3_after_a_second() {
+fn a_peer_that_neither_echoes_nor_grants_speaks_3_after_ten_seconds() {
     let mut server = undecided();
     answering_two(&mut server);
     server.wrote();
-    server.pass(ms(999));
+    server.pass(ms(9_999));
     assert_eq!(sum(&server.wrote()), 0);
     server.pass(ms(1));
     assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+}
+
+/// 65,536 bytes that stood in a buffer for longer than the wait made 3 of any client that was slow.
+#[test]
+fn the_wait_for_an_echo_begins_when_the_transport_has_taken_the_ping() {
+    let mut server = undecided();
+    answering_two(&mut server);
+    assert_eq!(sum(&server.wrote_untaken()), WINDOW);
+    server.pass(ms(30_000));
+    assert_eq!(sum(&server.wrote()), 0);
+    server.pass(ms(9_999));
+    assert_eq!(sum(&server.wrote()), 0);
+    server.pass(ms(1));
+    assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+}
+
+/// Its echo was written before the peer had read anything of the answers, and was taken for one behind them.
+#[test]
+fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
+    for by_keepalive in [false, true] {
+        let mut config = Config::new(Role::Server, Version::V3);
+        config.detect_session_window = true;
+        config.keepalive_interval = by_keepalive.then(|| ms(5_000));
+        let mut server = Script::new(config);
+        server.pass(ms(5_000));
+        if !by_keepalive {
+            server.session.ping(server.now);
+        }
+        assert_eq!(server.wrote(), ["PING 2"]);
+        answering_two(&mut server);
+        let wrote = server.wrote();
+        assert_eq!(sum(&wrote), WINDOW);
+        assert_eq!(wrote.last().unwrap(), "PING 4");
+        server.pass(ms(50));
+        server.ping(2);
+        assert_eq!(server.wrote(), [""; 0], "{by_keepalive}");
+        server.ping(4);
+        assert_eq!(sum(&server.wrote()), 100_000 - WINDOW);
+        let pongs = server
+            .heard()
+            .into_iter()
+            .filter(|line| line.starts_with("Pong"));
+        assert_eq!(
+            pongs.collect::<Vec<_>>(),
+            ["Pong 50ms"],
+            "one answers for both"
+        );
+    }
 }
 
 /// A client of 3.1 that has received nothing has nothing to grant, so its upload stood still after 65,536 bytes.
@@ -80,6 +128,52 @@ fn the_session_of_a_peer_of_3_or_3_1_gets_credit_once_half_a_window_has_come() {
     assert_eq!(server.wrote(), [""; 0]);
     server.data(1, 1, false);
     assert_eq!(server.wrote(), ["WINDOW_UPDATE 0 983040"]);
+}
+
+/// Each later one waited until 32 KiB were left, so that an upload lost a round trip with every megabyte.
+#[test]
+fn a_session_that_got_credit_gets_more_once_half_of_what_it_opened_is_used() {
+    let mut server = undecided();
+    server.syn(1);
+    let mut granted_after = Vec::new();
+    for kib in 1..=2_048 {
+        server.data(1, 1_024, false);
+        server.session.consume(id(1), 1_024);
+        let wrote = server.wrote();
+        if wrote
+            .iter()
+            .any(|line| line.starts_with("WINDOW_UPDATE 0 "))
+        {
+            granted_after.push(kib);
+        }
+    }
+    assert_eq!(
+        granted_after,
+        [32, 544, 1_056, 1_568],
+        "KiB: each 512 after the first"
+    );
+}
+
+/// OkHttp and Undertow move the session's window by our INITIAL_WINDOW_SIZE, too. They were taken for SPDY/3 before we had
+/// written anything, and their uploads stopped.
+#[test]
+fn a_peer_that_moves_its_sessions_window_with_that_of_streams_has_not_shown_that_it_speaks_3() {
+    for (more, credit) in [(0, true), (1, false)] {
+        let mut config = Config::new(Role::Server, Version::V3);
+        config.detect_session_window = true;
+        config.initial_window_bytes = 81_920;
+        let mut server = Script::new(config);
+        server.syn(1);
+        server.syn(3);
+        server.data(1, 81_920, false); // 65,536, and as much as SETTINGS told
+        server.data(3, more, false);
+        server.session.consume(id(1), 81_920);
+        let wrote = server.wrote();
+        let granted = wrote
+            .iter()
+            .any(|line| line.starts_with("WINDOW_UPDATE 0 "));
+        assert_eq!(granted, credit, "{more}: {wrote:?}");
+    }
 }
 
 #[test]

@@ -81,8 +81,8 @@ macro_rules! session_options {
             /// `timeout` after that. `None`, the default, sends none.
             ///
             /// Anything that comes is a sign of life: Undertow never answers a PING, and is found dead by this
-            /// where it has nothing to say for so long. Leave it off with such peers. Without flow control a peer
-            /// that stops at DATA has longer:
+            /// where it has nothing to say for so long. Leave it off with such peers. Without windows (SPDY/2, or
+            /// flow control off) a peer that stops at DATA has longer, and is asked once:
             /// [`keepalive_unread_timeout`](spdy_session::config::Config::keepalive_unread_timeout).
             #[must_use]
             pub fn keepalive(

@@ -215,6 +215,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             let mut old = None;
             let (out, woken, shared) = (&mut self.out, &mut self.woken, &self.shared);
             let (timeout, closed) = shared.look(|state| {
+                if out.is_empty() {
+                    state.machine.handle_taken(now);
+                }
                 if state.draining && state.waiting.is_empty() {
                     // Only now: what waits must still be opened.
                     state.draining = false;

@@ -108,9 +108,10 @@ pub const MAX_STREAMS: u32 = 1000;
 /// [`FloodLimits`](spdy_session::config::FloodLimits): `kubectl port-forward` resets the data stream of
 /// each connection that it closes.
 pub const MAX_RESETS: u32 = 10_000;
-/// How long a server keeps a session without streams, or one on which nothing crosses either way, whatever is open,
-/// and how long either side waits for a peer that reads nothing of what waits for it: the kubelet's four hours. A
-/// terminal that is held by Ctrl-S is no attack, and a forwarded port whose program rests no fault.
+/// How long a server keeps a session without streams, and either side one on which nothing crosses either way, whatever
+/// is open: the kubelet's four hours. A peer that says something, a PING of its own will do, may leave unread what waits
+/// for it as long as it likes: a terminal that is held by Ctrl-S is no attack, a forwarded port whose program rests no
+/// fault, and a command that writes all day need not read its stdin.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
 /// What is taken from the peer before the switch.
@@ -166,7 +167,9 @@ impl<T> Upgraded<T> {
     }
 }
 
-/// A client session as these peers need it: no windows, no greeting.
+/// A client session as these peers need it: no windows, no greeting. It ends when nothing has crossed for
+/// [`IDLE_TIMEOUT`]; with [`keepalive`](client::Builder::keepalive) sooner, and then
+/// [`silence_timeout`](Config::silence_timeout) may be `None`.
 #[must_use]
 pub fn client_builder() -> client::Builder {
     let mut builder = client::Builder::new(Version::V31);
@@ -183,13 +186,13 @@ pub fn server_builder() -> server::Builder {
     without_flow_control(config);
     config.early_goaway = false;
     config.idle_timeout = Some(IDLE_TIMEOUT);
-    config.silence_timeout = Some(IDLE_TIMEOUT);
     builder
 }
 
 fn without_flow_control(config: &mut Config) {
     config.flow_control = false;
-    config.write_timeout = Some(IDLE_TIMEOUT);
+    config.write_timeout = None;
+    config.silence_timeout = Some(IDLE_TIMEOUT);
     config.greeting = Greeting::Never;
     config.max_concurrent_streams = MAX_STREAMS;
     config.assumed_peer_streams = MAX_STREAMS;

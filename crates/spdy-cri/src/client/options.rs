@@ -40,9 +40,10 @@ pub struct Options {
     /// that comes is an answer. Default 60 s, as client-go on WebSocket.
     pub ping_timeout: Duration,
     /// The same over SPDY, while stdin waits to be taken, or may lie unread before the PING (of 64 KiB or more in
-    /// all): servers that stop at it, since the command pauses, read no PING either. Default 4 h, in which the
-    /// kubelet ends a silent session; TCP alone notices in some 15 min that nobody is there. (client-go never
-    /// gives up.)
+    /// all): servers that stop at it, since the command pauses, read no PING either. It is counted from the last that
+    /// came: a command that writes may leave its stdin unread for ever. Without PINGs, for how long nothing at all may
+    /// cross. Default 4 h, in which the kubelet ends a silent session; TCP alone notices in some 15 min that nobody is
+    /// there. (client-go never gives up.)
     pub unread_timeout: Duration,
     /// How long the server may take to answer a stream. Default 30 s, as client-go.
     pub stream_timeout: Duration,

@@ -33,7 +33,11 @@ impl Streamer {
     {
         let mut builder =
             upgrade::client_builder().keepalive(options.ping_interval, options.ping_timeout);
-        builder.config_mut().keepalive_unread_timeout = options.unread_timeout;
+        let config = builder.config_mut();
+        config.keepalive_unread_timeout = options.unread_timeout;
+        // where PINGs go, it is they that find out
+        let pings = options.ping_interval.is_some();
+        config.silence_timeout = (!pings).then_some(options.unread_timeout);
         if let Some(metrics) = &options.metrics {
             builder = builder.metrics(metrics);
         }

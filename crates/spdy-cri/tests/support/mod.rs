@@ -45,7 +45,8 @@ impl Runtime for TestTime {
 }
 
 /// A runtime with a few commands: `cat`, `fail N`, `both`, `size N` (that many sizes of the terminal),
-/// `bytes N`, `wait` (until the client is gone), `pause N` (seconds, and then `cat`), `deaf` (drops stdin, answers later), `broken`.
+/// `bytes N`, `wait` (until the client is gone), `pause N` (seconds, and then `cat`), `clock N` (a line each half minute for
+/// so many, and reads nothing), `spill N` (as `bytes`, and reads meanwhile), `deaf` (drops stdin, answers later), `broken`.
 #[derive(Default)]
 pub(crate) struct Toy {
     /// Calls that have begun and neither returned nor were dropped.
@@ -125,6 +126,24 @@ impl Handler for Toy {
             "pause" => {
                 tokio::time::sleep(Duration::from_secs(number(&command)? as u64)).await;
                 cat(streams).await?;
+            }
+            "clock" => {
+                for minute in 0..number(&command)? {
+                    tokio::time::sleep(Duration::from_secs(30)).await;
+                    say(&mut streams.stdout, format!("{minute:099}\n")).await?;
+                }
+            }
+            "spill" => {
+                let mut stdin = streams.stdin.take().ok_or("no stdin")?;
+                let mut stdout = streams.stdout.take().ok_or("no stdout")?;
+                let mut stderr = streams.stderr.take().ok_or("no stderr")?;
+                let spilt = pattern(number(&command)?, 0);
+                let writing = async {
+                    stdout.write_all(&spilt).await?;
+                    stdout.shutdown().await
+                };
+                let reading = tokio::io::copy(&mut stdin, &mut stderr);
+                tokio::try_join!(writing, reading)?;
             }
             "deaf" => {
                 drop(streams.stdin.take());

@@ -233,8 +233,15 @@ impl Script {
         self.now = end;
     }
 
-    /// The frames that the machine has to write, a line each.
+    /// The frames that the machine has to write, a line each; the transport takes them at once.
     pub fn wrote(&mut self) -> Vec<String> {
+        let wrote = self.wrote_untaken();
+        self.session.handle_taken(self.now);
+        wrote
+    }
+
+    /// The same, and the transport has not taken them yet.
+    pub fn wrote_untaken(&mut self) -> Vec<String> {
         let mut wire = BytesMut::new();
         while self.session.poll_transmit(self.now, &mut wire) {}
         self.read(&mut wire)
