@@ -29,7 +29,7 @@ use crate::names::{Names, is_hop_by_hop};
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTrailers {
-    /// A name of the message's first line, or another with a colon.
+    /// A name with a colon; of SPDY/2 one of the message's first line, before DATA.
     #[error("{name:?} means nothing behind a head")]
     Unknown {
         /// The name, cut to 64 bytes.
@@ -50,7 +50,9 @@ pub enum BadTrailers {
 /// long as no DATA has come: behind DATA a name may come again, as it may in HTTP/1.1.
 ///
 /// Hop-by-hop headers are left out, and so are `host` and `content-length`: where a message goes and how long
-/// it is was said in its head, and nowhere else (RFC 9110 §6.5.1).
+/// it is was said in its head, and nowhere else (RFC 9110 §6.5.1). A name with a colon is none of HTTP's and
+/// refused wherever it stands; what SPDY/2 calls the parts of a first line (`url`, `version` ...) are plain names,
+/// and behind DATA, where no first line can be meant, mean no more than others.
 ///
 /// # Errors
 ///
@@ -67,7 +69,11 @@ pub fn add(
             continue;
         }
         let text = String::from_utf8_lossy(name);
-        if name.starts_with(b":") || names.contains(&text) {
+        let elsewhere = [header::HOST, header::CONTENT_LENGTH]
+            .iter()
+            .any(|known| known.as_str() == text);
+        let of_first_line = head.is_some() && names.contains(&text) && !elsewhere;
+        if name.starts_with(b":") || of_first_line {
             return Err(BadTrailers::Unknown { name: shown(name) });
         }
         if let Some(head) = head
@@ -75,9 +81,7 @@ pub fn add(
         {
             return Err(BadTrailers::Repeated { name: shown(name) });
         }
-        if name != header::HOST.as_str().as_bytes()
-            && name != header::CONTENT_LENGTH.as_str().as_bytes()
-        {
+        if !elsewhere {
             append(trailers, block, name, value)?;
         }
     }

@@ -385,7 +385,7 @@ fn headers_before_data_may_add_and_not_repeat_and_never_speak_of_the_first_line(
 }
 
 #[test]
-fn behind_data_a_name_may_come_again_and_those_of_the_first_line_may_not() {
+fn behind_data_a_name_may_come_again_and_one_with_a_colon_may_not() {
     let mut trailers = HeaderMap::new();
     for value in ["1", "2"] {
         trailers::add(Version::V31, None, &mut trailers, &block(&[("a", value)])).expect("new");
@@ -399,6 +399,27 @@ fn behind_data_a_name_may_come_again_and_those_of_the_first_line_may_not() {
         &block(&[(":status", "1")]),
     );
     assert!(matches!(status, Err(BadTrailers::Unknown { .. })));
+}
+
+/// SPDY/2 has no colons: a body was cut off by a trailer of one's own that was called `version`.
+#[test]
+fn behind_data_the_plain_names_of_spdy_2_are_trailers_like_others_and_host_is_left_out_before_it_too()
+ {
+    let mut trailers = HeaderMap::new();
+    let late = block(&[("version", "5"), ("url", "/b"), ("host", "b.example")]);
+    trailers::add(Version::V2, None, &mut trailers, &late).expect("trailers");
+    assert_eq!(
+        (trailers.len(), &trailers["version"]),
+        (2, &HeaderValue::from_static("5"))
+    );
+    let answered = block(&[("status", "200"), ("version", "HTTP/1.1")]);
+    let asked = block(&[("host", "a.example"), ("url", "/")]);
+    let host = block(&[("host", "b.example")]);
+    let mut add = |head| trailers::add(Version::V2, Some(head), &mut trailers, &host);
+    assert_eq!(add(&answered), Ok(()));
+    let name = "host".to_owned();
+    assert_eq!(add(&asked), Err(BadTrailers::Repeated { name }));
+    assert_eq!(trailers.len(), 2);
 }
 
 /// A length, or a host, that came by a second way was believed by whoever looked there.
