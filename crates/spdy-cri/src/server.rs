@@ -315,34 +315,41 @@ impl<H: Handler> StreamingServer<H> {
             Asked::Exec(_) | Asked::Attach(_) => &self.0.versions,
             Asked::PortForward(_) => &[PORT_FORWARD],
         };
-        if websocket::is_asked(request) {
-            return self.agree_in_websocket(asked, request);
-        }
-        let accepted = upgrade::negotiate(request, versions)?;
-        // Chosen from our own list; without a name it is the first version.
-        let version = accepted.protocol().and_then(RemoteCommand::from_name);
-        let speech = Speech::Spdy(version.unwrap_or(RemoteCommand::V1));
+        let in_spdy = || -> Result<_, Refusal> {
+            let accepted = upgrade::negotiate(request, versions)?;
+            // Chosen from our own list; without a name it is the first version.
+            let version = accepted.protocol().and_then(RemoteCommand::from_name);
+            let speech = Speech::Spdy(version.unwrap_or(RemoteCommand::V1));
+            Ok((speech, accepted.response()))
+        };
+        let in_websocket = || self.agree_in_websocket(&asked, request);
+        // What the client names first, else what it names beside it; if neither, why the first was not. Each looks
+        // whether it is named at all.
+        let judged = if websocket::is_favourite(request) {
+            in_websocket().or_else(|why| in_spdy().map_err(|_| why))
+        } else {
+            in_spdy().or_else(|why| in_websocket().map_err(|_| why))
+        };
+        let (speech, response) = judged?;
         let agreed = Agreed { asked, speech };
-        Ok((agreed, accepted.response().map(|()| String::new())))
+        Ok((agreed, response.map(|()| String::new())))
     }
 
     /// Judges a request for WebSocket: SPDY inside of it, or channels.
     fn agree_in_websocket<B>(
         &self,
-        asked: Asked,
+        asked: &Asked,
         request: &Request<B>,
-    ) -> Result<(Agreed, Response<String>), Refusal> {
+    ) -> Result<(Speech, Response<()>), Refusal> {
         let config = &self.0.config;
-        let forward = match &asked {
+        let forward = match asked {
             Asked::PortForward(forward) => Some(forward),
             Asked::Exec(_) | Asked::Attach(_) => None,
         };
         let tunnels = websocket::offered(request).any(|name| name.starts_with(tunnel::PREFIX));
         if forward.is_some() && tunnels && config.tunnel {
             let response = tunnel::accept(request, &[PORT_FORWARD])?;
-            let speech = Speech::Tunnel;
-            let agreed = Agreed { asked, speech };
-            return Ok((agreed, response.map(|()| String::new())));
+            return Ok((Speech::Tunnel, response));
         }
         let served = |protocol: &ChannelProtocol| {
             config.channels.contains(protocol) && (forward.is_none() || protocol.forwards_ports())
@@ -371,9 +378,7 @@ impl<H: Handler> StreamingServer<H> {
             None => Vec::new(),
         };
         let response = websocket::accept(request, named.then_some(protocol.name()))?;
-        let speech = Speech::Channels(protocol, ports);
-        let agreed = Agreed { asked, speech };
-        Ok((agreed, response.map(|()| String::new())))
+        Ok((Speech::Channels(protocol, ports), response))
     }
 
     /// Runs a session to its end.

@@ -290,6 +290,26 @@ async fn a_websocket_is_asked_for_by_a_list_on_one_line_or_several() {
     }
 }
 
+/// What `server` answers to an Upgrade to `lines`, with sub-protocols for SPDY and for WebSocket.
+async fn answer_to(server: &StreamingServer<Toy>, lines: &str, spdy: &str, socket: &str) -> String {
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+    let path = url.parse::<http::Uri>().expect("a uri");
+    let head = format!(
+        "GET {} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n{lines}\r\n\
+         X-Stream-Protocol-Version: {spdy}\r\n\
+         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         Sec-WebSocket-Protocol: {socket}\r\n\r\n",
+        path.path(),
+    );
+    let mut io = dial(server);
+    io.write_all(head.as_bytes()).await.expect("written");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(io.read_u8().await.expect("an answer"));
+    }
+    String::from_utf8(answer).expect("text").to_lowercase()
+}
+
 /// The WebSocket was taken, wherever it stood.
 #[tokio::test]
 async fn of_spdy_and_websocket_the_one_that_the_client_names_first_is_spoken() {
@@ -302,25 +322,43 @@ async fn of_spdy_and_websocket_the_one_that_the_client_names_first_is_spoken() {
         ),
         ("Upgrade: WebSocket, SPDY/3.1", "websocket"),
     ] {
-        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
-        let path = url.parse::<http::Uri>().expect("a uri");
-        let head = format!(
-            "GET {} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n{lines}\r\n\
-             X-Stream-Protocol-Version: v4.channel.k8s.io\r\n\
-             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
-             Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
-            path.path(),
-        );
-        let mut io = dial(&server);
-        io.write_all(head.as_bytes()).await.expect("written");
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"\r\n\r\n") {
-            answer.push(io.read_u8().await.expect("an answer"));
-        }
-        let answer = String::from_utf8(answer).expect("text").to_lowercase();
+        let (spdy, socket) = ("v4.channel.k8s.io", "v5.channel.k8s.io");
+        let answer = answer_to(&server, lines, spdy, socket).await;
         assert!(answer.starts_with("http/1.1 101 "), "{lines}: {answer}");
         let upgrade = format!("\r\nupgrade: {want}\r\n");
         assert!(answer.contains(&upgrade), "{lines}: {answer}");
+    }
+}
+
+/// Whose first name found no common sub-protocol was refused, with a good offer beside it.
+#[tokio::test]
+async fn what_a_client_names_second_is_spoken_where_the_first_cannot_be() {
+    let server = toy(Config::default());
+    let (known, strange) = ("v4.channel.k8s.io", "v9.example");
+    let (spdy_first, socket_first) = (
+        "Upgrade: SPDY/3.1, websocket",
+        "Upgrade: websocket, SPDY/3.1",
+    );
+    for (lines, spdy, socket, want) in [
+        (spdy_first, strange, known, "websocket"),
+        (socket_first, known, strange, "spdy/3.1"),
+    ] {
+        let answer = answer_to(&server, lines, spdy, socket).await;
+        assert!(answer.starts_with("http/1.1 101 "), "{lines}: {answer}");
+        let upgrade = format!("\r\nupgrade: {want}\r\n");
+        assert!(answer.contains(&upgrade), "{lines}: {answer}");
+    }
+    // If neither can, or the second is not named, the client hears of the first alone.
+    for (lines, spdy, socket, of_spdy) in [
+        (spdy_first, strange, strange, true),
+        (socket_first, strange, strange, false),
+        ("Upgrade: SPDY/3.1", strange, known, true),
+        ("Upgrade: websocket", known, strange, false),
+    ] {
+        let answer = answer_to(&server, lines, spdy, socket).await;
+        assert!(answer.starts_with("http/1.1 403 "), "{lines}: {answer}");
+        let says = answer.contains("\r\nx-accepted-stream-protocol-versions: ");
+        assert_eq!(says, of_spdy, "{lines}: {answer}");
     }
 }
 
