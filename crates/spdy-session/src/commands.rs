@@ -78,6 +78,7 @@ impl Session {
             id,
             associated_to: open.associated_to,
             priority: open.priority,
+            told_priority: open.priority,
             unidirectional: open.unidirectional,
             state,
             answer,
@@ -126,7 +127,7 @@ impl Session {
     }
 
     /// From now on the stream's DATA goes among that of `priority`: for an owner that knows better than a peer
-    /// that ranks nothing.
+    /// that ranks nothing, until it does ([`restore_priorities`](Self::restore_priorities)).
     pub fn prioritise(&mut self, id: StreamId, priority: Priority) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -139,6 +140,18 @@ impl Session {
         stream.priority = priority;
         if queued {
             self.schedule(id);
+        }
+    }
+
+    /// From now on every stream's DATA goes by the priority that its SYN_STREAM said, whatever
+    /// [`prioritise`](Self::prioritise) made of it.
+    pub fn restore_priorities(&mut self) {
+        for id in self.streams.ids() {
+            if let Some(stream) = self.streams.get(id)
+                && stream.priority != stream.told_priority
+            {
+                self.prioritise(id, stream.told_priority);
+            }
         }
     }
 

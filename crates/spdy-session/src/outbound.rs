@@ -314,7 +314,7 @@ impl Session {
         let Some(item) = stream.items.pop_front() else {
             return false;
         };
-        let (associated_to, priority) = (stream.associated_to, stream.priority);
+        let (associated_to, priority) = (stream.associated_to, stream.told_priority);
         let unidirectional = stream.unidirectional;
         let fin = match item {
             Item::SynStream { headers, fin } => {

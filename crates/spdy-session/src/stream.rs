@@ -159,7 +159,10 @@ pub(crate) struct Discarded {
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) associated_to: StreamId,
+    /// What its DATA goes by.
     pub(crate) priority: Priority,
+    /// What its SYN_STREAM said.
+    pub(crate) told_priority: Priority,
     pub(crate) unidirectional: bool,
     pub(crate) state: State,
     pub(crate) answer: Answer,

@@ -122,3 +122,21 @@ fn an_owner_may_rank_what_the_peer_did_not_before_it_is_queued_and_after() {
     server.session.prioritise(id(3), Priority::new(2));
     assert_eq!(turns(&mut server, 10), [5, 5, 3, 3, 1, 1, 1]);
 }
+
+#[test]
+fn what_the_owner_ranked_goes_by_the_peers_priorities_again_queued_or_not() {
+    let mut server = serving(0, &[1, 1, 0, 3]);
+    for (stream, level) in [(1, 4), (3, 2), (5, 5)] {
+        let priority = Priority::new(level);
+        server.session.prioritise(id(stream), priority);
+    }
+    for stream in [1, 3, 7] {
+        let data = bytes(40_000);
+        assert!(server.session.send_data(id(stream), data, true));
+    }
+    assert_eq!(turns(&mut server, 1), [3]);
+    server.session.restore_priorities();
+    assert_eq!(turns(&mut server, 1), [1]);
+    assert!(server.session.send_data(id(5), bytes(40_000), true));
+    assert_eq!(turns(&mut server, 10), [5, 5, 5, 3, 1, 3, 1, 7, 7, 7]);
+}

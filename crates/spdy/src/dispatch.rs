@@ -106,7 +106,10 @@ impl State {
         fin: bool,
         woken: &mut Vec<Waker>,
     ) {
-        self.peer_ranks |= opening.priority != Priority::HIGHEST;
+        if !self.peer_ranks && opening.priority != Priority::HIGHEST {
+            self.peer_ranks = true;
+            self.machine.restore_priorities(); // what was answered before it said so
+        }
         if !self.accepts {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;

@@ -56,7 +56,7 @@ pub struct Responder {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
     /// Answered by SYN_REPLY.
-    Reply { head: bool },
+    Reply { head: bool, tunnel: bool },
     /// Answered by HEADERS: SYN_STREAM was ours.
     Push,
     /// A push in one block, not told yet: answered by SYN_STREAM.
@@ -73,6 +73,7 @@ impl Responder {
             id,
             kind: Kind::Reply {
                 head: *method == Method::HEAD,
+                tunnel: *method == Method::CONNECT,
             },
             pushed: None,
             span,
@@ -106,9 +107,12 @@ impl Responder {
     /// Sends `response`; done when its last byte was handed to the session.
     ///
     /// Hop-by-hop headers are left out and a content-length is added where the body's length is known.
-    /// To HEAD, and with 204 and 304, no body is sent. While all that the client asked for has the highest
-    /// priority, answers go by their content-type: pages, style sheets, scripts, and pictures last. A request whose DATA was not as long as its
+    /// To HEAD, and with 204 and 304, no body is sent. A request whose DATA was not as long as its
     /// content-length is answered with 400 instead.
+    ///
+    /// As long as all that the client asked for has the highest priority, answers go by their content-type:
+    /// pages, style sheets, scripts, and pictures last; but for tunnels, streams of events and what has no type.
+    /// With the first request that has another priority, the client's own hold, for answers under way too.
     ///
     /// # Errors
     ///
@@ -152,8 +156,8 @@ impl Responder {
         let (id, kind) = (self.id, self.kind);
         let (mut head, body) = response.into_parts();
         let mut body = Body::wrap(body);
-        let bodiless =
-            kind == Kind::Reply { head: true } || response::has_no_body(&Method::GET, head.status);
+        let bodiless = matches!(kind, Kind::Reply { head: true, .. })
+            || response::has_no_body(&Method::GET, head.status);
         if bodiless {
             body = Body::empty();
         } else if let Some(length) = body.size_hint().exact()
@@ -187,8 +191,10 @@ impl Responder {
             entry.answered = true;
             let bad_length = entry.mismatch.is_some();
             // OkHttp and moby say 0 of everything: then what it is decides (choice).
-            if matches!(kind, Kind::Reply { .. }) && !state.peer_ranks {
-                let urgency = urgency::by_content_type(&head.headers);
+            if matches!(kind, Kind::Reply { tunnel: false, .. })
+                && !state.peer_ranks
+                && let Some(urgency) = urgency::by_content_type(&head.headers)
+            {
                 state.machine.prioritise(id, urgency);
             }
             let mut fin = first.is_empty() && body.is_end_stream();
