@@ -180,11 +180,9 @@ impl Builder {
             ..Choices::default()
         };
         let shared = Shared::new(self.config, runtime, choices);
-        (
-            Session::first(&shared),
-            Offers::new(shared.clone()),
-            Connection::new(io, shared),
-        )
+        let session = Session::first(&shared);
+        let offers = Offers::new(session.clone());
+        (session, offers, Connection::new(io, shared))
     }
 }
 
@@ -196,7 +194,7 @@ impl Default for Builder {
 
 /// A session's handle: cheap to clone, and good for any task.
 ///
-/// When the last clone is gone and the last stream has ended, the session ends in order.
+/// When the last clone is gone, [`Offers`] among them, and the last stream has ended, the session ends in order.
 #[derive(Debug)]
 pub struct Session {
     shared: Arc<Shared>,

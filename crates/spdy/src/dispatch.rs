@@ -121,7 +121,7 @@ impl State {
         let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
             Some(Limit::UntakenStreams)
         } else if (role == Role::Server || raw)
-            && self.ended_in_work() > config.ended_streams_in_work as usize
+            && self.works_on_ended(role, config.ended_streams_in_work as usize)
         {
             Some(Limit::EndedStreamsInWork)
         } else {

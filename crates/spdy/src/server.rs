@@ -195,7 +195,8 @@ impl Handle {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let (near, far) = tokio::io::duplex(4096);
-    /// let (session, mut offers, connection) =
+    /// // `offers` alone keeps the session: this client asks for nothing.
+    /// let (_, mut offers, connection) =
     ///     client::Builder::default().handshake_with_offers(near, SharedRuntime::tokio());
     /// connection.spawn();
     /// let (accept, connection) = server::handshake(far);
@@ -211,7 +212,6 @@ impl Handle {
     /// let mut heard = String::new();
     /// offered.accept(&HeaderBlock::new())?.read_to_string(&mut heard).await?;
     /// assert_eq!(heard, "rain");
-    /// # drop(session);
     /// # Ok(())
     /// # }
     /// ```

@@ -255,7 +255,7 @@ pub(crate) struct State {
     pub(crate) claims: Option<Claims>,
     /// The driver's waker while it sleeps.
     pub(crate) driver: Option<Waker>,
-    /// Clones of a client's session handle.
+    /// Clones of a client's session handle, that of its [`Offers`](crate::client::Offers) among them.
     pub(crate) owners: usize,
     /// To be shut down when the last stream has ended.
     pub(crate) draining: bool,
@@ -446,10 +446,23 @@ impl State {
         }
     }
 
-    /// Streams that the machine has forgotten, and someone still holds.
-    pub(crate) fn ended_in_work(&self) -> usize {
+    /// Whether more than `limit` streams of the peer are forgotten by the machine, and still held by someone.
+    /// Ours do not count: whoever keeps answers unread keeps what it asked for.
+    pub(crate) fn works_on_ended(&self, role: Role, limit: usize) -> bool {
         let known = self.by_id.len() + self.waiting.len();
-        self.entries.len().saturating_sub(known)
+        if self.entries.len() <= known + limit {
+            return false; // not even with ours
+        }
+        let theirs = match role {
+            Role::Server => 1,
+            Role::Client => 0,
+        };
+        let ended = |entry: &Entry| {
+            let is_theirs = !entry.id.is_zero() && entry.id.value() % 2 == theirs;
+            is_theirs && !self.by_id.contains_key(&entry.id)
+        };
+        let entries = self.entries.iter();
+        entries.filter(|(_, entry)| ended(entry)).count() > limit
     }
 
     /// Streams that are open, or wait to be.

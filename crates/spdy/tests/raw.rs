@@ -387,6 +387,63 @@ async fn a_server_tells_without_being_answered_and_a_client_takes_or_refuses_it(
     assert_eq!(late.failed().await.reset_status(), refused);
 }
 
+/// The session drained with its last handle, and later offers were refused.
+#[tokio::test]
+async fn who_only_listens_for_offers_needs_no_other_handle_and_with_them_the_session_ends() {
+    let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
+    drop(session);
+    let handle = accept.handle();
+    for _ in 0..2 {
+        handle.ping().await.expect("the session lives");
+        let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
+        let mut far = opened.expect("a stream");
+        let offer = offers.next().await.expect("a stream");
+        let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
+        near.finish().expect("an end");
+        far.finish().expect("an end");
+        assert!(far.receive().await.is_none());
+    }
+    drop(offers);
+    handle.closed().await;
+    assert!(handle.error().is_none());
+}
+
+/// What a client had asked for, and kept, was counted as the server's doing.
+#[tokio::test]
+async fn streams_that_a_client_opened_and_keeps_are_in_the_way_of_no_offer() {
+    let mut client = client::Builder::new(Version::V31);
+    client.config_mut().ended_streams_in_work = 1;
+    let (session, mut offers, mut accept) = offered(client, Version::V31);
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let (mut near, mut far) = open(&session, &mut accept).await;
+        near.finish().expect("an end");
+        far.finish().expect("an end");
+        assert!(far.receive().await.is_none());
+        kept.push(near);
+    }
+    // The last of them stood open until its FIN came.
+    session.ping().await.expect("all has come");
+    assert_eq!(session.active_streams(), 0);
+    let handle = accept.handle();
+    let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
+    for _ in 0..2 {
+        let mut far = open().expect("a stream");
+        far.finish().expect("an end");
+        let offer = tokio::select! {
+            offer = offers.next() => offer.expect("an offer"),
+            error = far.failed() => panic!("{error}"),
+        };
+        let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
+        near.finish().expect("an end");
+        assert!(far.receive().await.is_none());
+        kept.push(near);
+    }
+    // Those that the server opened do count: two, and the limit is one.
+    let refused = open().expect("a stream").failed().await.reset_status();
+    assert_eq!(refused, Some(RstStatus::REFUSED_STREAM));
+}
+
 #[tokio::test]
 async fn one_stream_more_than_the_client_takes_is_opened_by_no_server() {
     let client = client::Builder::new(Version::V31).max_concurrent_streams(2);

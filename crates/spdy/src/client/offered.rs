@@ -1,7 +1,6 @@
 //! Streams that a server opens, for protocols that are not HTTP (SPDY/3.1 §2.3: either side may open one).
 
 use std::future::poll_fn;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use spdy_frame::header_block::HeaderBlock;
@@ -9,20 +8,23 @@ use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 
+use crate::client::Session;
 use crate::error::Error;
 use crate::incoming::{self, Incoming};
-use crate::shared::Shared;
 use crate::stream::Stream;
 
 /// The streams that the server opens, in the order in which they came. Dropped, it refuses what comes later.
+///
+/// It holds the session as a [`Session`] does: who only listens needs no other handle, and who drops all of
+/// them but listens on ends the session by [`Session::shutdown`] before.
 #[derive(Debug)]
 pub struct Offers {
-    shared: Arc<Shared>,
+    session: Session,
 }
 
 impl Offers {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(super) fn new(session: Session) -> Self {
+        Self { session }
     }
 
     /// The next stream; `None` when the session has ended.
@@ -32,13 +34,13 @@ impl Offers {
 
     /// As [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Offered>> {
-        incoming::poll_next(&self.shared, cx).map(|next| next.map(Offered))
+        incoming::poll_next(&self.session.shared, cx).map(|next| next.map(Offered))
     }
 }
 
 impl Drop for Offers {
     fn drop(&mut self) {
-        self.shared.command(incoming::refuse_all);
+        self.session.shared.command(incoming::refuse_all);
     }
 }
 
