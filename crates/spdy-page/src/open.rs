@@ -9,7 +9,7 @@
 //! | `{"constants"` | a NetLog of Chromium |
 //! | `{` | other JSON: a HAR if it has `log`, a speedreport if it has `assets` |
 //!
-//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] alone touches the disk.
+//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] and [`file`] touch the disk.
 
 use std::fs::File;
 use std::io::Read;
@@ -156,12 +156,38 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<Opened, 
         let files = files_in(path, &options.limits)?;
         return read_folder(files, name_or_path, options);
     }
-    let limit = options.limits.file_bytes;
-    let bytes = read_file(path, limit, &read_fault)?.ok_or(OpenError::Limit {
+    read(
+        whole_file(path, &options.limits, &read_fault)?,
+        name_or_path,
+        options,
+    )
+}
+
+/// The bytes of the file at `path`, or at the end of that link, for [`read`].
+///
+/// # Errors
+///
+/// [`OpenError::NoFile`] if it is a folder, a device, a socket or a FIFO: none is waited for. [`OpenError::Limit`] if it has more
+/// than [`Limits::file_bytes`], also if it grows while it is read. [`OpenError::Read`].
+pub fn file(path: &Path, limits: &Limits) -> Result<Bytes, OpenError> {
+    let read_fault = |cause| OpenError::Read {
+        path: path.display().to_string(),
+        cause,
+    };
+    whole_file(path, limits, &read_fault)
+}
+
+fn whole_file(
+    path: &Path,
+    limits: &Limits,
+    read_fault: &dyn Fn(std::io::Error) -> OpenError,
+) -> Result<Bytes, OpenError> {
+    let limit = limits.file_bytes;
+    let bytes = read_file(path, limit, read_fault)?;
+    bytes.map(Bytes::from).ok_or(OpenError::Limit {
         what: "bytes in the file",
         limit,
-    })?;
-    read(bytes.into(), name_or_path, options)
+    })
 }
 
 /// The bytes of a file; `None` if it has more than `most`, also if it grows while it is read.

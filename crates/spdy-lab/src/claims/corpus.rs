@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use spdy_page::limits::Limits;
 use spdy_page::open::{self, ImportOptions, OpenError};
 use spdy_page::replica::Replica;
 
@@ -33,12 +34,15 @@ pub struct Corpus {
 pub enum CorpusError {
     /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The folder or file.
+    Folder {
+        /// The folder.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
+    /// A file in it cannot.
+    #[error(transparent)]
+    File(OpenError),
     /// Nothing in it is of use.
     #[error("{} holds no page of before 2014 with {LEAST_RESOURCES} resources or more", path.display())]
     Empty {
@@ -48,29 +52,39 @@ pub enum CorpusError {
 }
 
 impl Corpus {
-    /// Reads every recording of `folder`, in the order of their names; what is none is passed over.
+    /// Reads every recording of `folder`, in the order of their names. What is none is passed over: folders, FIFOs, devices, files of
+    /// other kinds and those of more than [`Limits::file_bytes`].
     ///
     /// # Errors
     ///
-    /// The folder or a file cannot be read, or holds no page of use.
+    /// The folder or a file cannot be read, or it holds no page of use.
     ///
     /// # Panics
     ///
     /// If an import panics, which is a fault of this program.
     pub fn read(folder: &Path, threads: Option<NonZeroUsize>) -> Result<Self, CorpusError> {
-        let fault = |path: &Path| {
-            let path = path.to_owned();
-            move |source| CorpusError::Read { path, source }
+        Self::read_within(folder, threads, &Limits::default())
+    }
+
+    fn read_within(
+        folder: &Path,
+        threads: Option<NonZeroUsize>,
+        limits: &Limits,
+    ) -> Result<Self, CorpusError> {
+        let fault = |source| CorpusError::Folder {
+            path: folder.to_owned(),
+            source,
         };
         let mut files = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(fault(folder))? {
-            files.push(entry.map_err(fault(folder))?.path());
+        for entry in std::fs::read_dir(folder).map_err(fault)? {
+            files.push(entry.map_err(fault)?.path());
         }
         files.sort();
         let mut read: Vec<Option<_>> = files.iter().map(|_| None).collect();
-        let work = |number: usize| {
-            let bytes = std::fs::read(&files[number])?;
-            Ok(recording(&bytes.into(), &files[number].to_string_lossy()))
+        let work = |number: usize| match open::file(&files[number], limits) {
+            Ok(bytes) => Ok(recording(&bytes, &files[number].to_string_lossy())),
+            Err(OpenError::NoFile { .. } | OpenError::Limit { .. }) => Ok((Vec::new(), None)),
+            Err(error) => Err(error),
         };
         workers::each(files.len(), threads, work, |number, result| {
             read[number] = Some(result);
@@ -80,8 +94,8 @@ impl Corpus {
             pages: Vec::new(),
             heads: Vec::new(),
         };
-        for (file, result) in files.iter().zip(read.into_iter().flatten()) {
-            let (pages, heads) = result.map_err(fault(file))?;
+        for result in read.into_iter().flatten() {
+            let (pages, heads) = result.map_err(CorpusError::File)?;
             corpus.pages.extend(pages);
             corpus.heads.extend(heads);
         }
@@ -136,4 +150,72 @@ fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
         }
     }
     (pages, (!heads.is_empty()).then_some(heads))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording of 2013 of so many resources.
+    fn har(resources: usize) -> String {
+        let entry = |number: usize| {
+            let (path, kind) = match number {
+                0 => (String::new(), "text/html"),
+                _ => (format!("{number}.png"), "image/png"),
+            };
+            serde_json::json!({
+                "pageref": "p", "startedDateTime": format!("2013-06-04T10:00:00.{number:03}Z"), "time": 9,
+                "request": {"method": "GET", "url": format!("http://site.test/{path}"), "headers": []},
+                "response": {
+                    "status": 200, "headers": [{"name": "Content-Type", "value": kind}],
+                    "content": {"size": 9, "mimeType": kind}, "bodySize": 9,
+                },
+                "timings": {"send": 0, "wait": 5, "receive": 4},
+            })
+        };
+        let page = serde_json::json!({
+            "id": "p", "startedDateTime": "2013-06-04T10:00:00.000Z", "title": "t", "pageTimings": {},
+        });
+        let entries: Vec<_> = (0..resources).map(entry).collect();
+        let log = serde_json::json!({"version": "1.2", "pages": [page], "entries": entries});
+        serde_json::json!({ "log": log }).to_string()
+    }
+
+    fn pages(folder: &Path, limits: &Limits) -> Result<usize, CorpusError> {
+        Corpus::read_within(folder, None, limits).map(|corpus| corpus.pages().len())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_recording_in_a_folder_is_passed_over_and_waited_for_never() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let text = har(LEAST_RESOURCES);
+        std::fs::write(at("page.har"), &text).unwrap();
+        std::fs::write(at("small.har"), har(LEAST_RESOURCES - 1)).unwrap();
+        std::fs::write(at("notes.txt"), "no recording").unwrap();
+        std::fs::create_dir(at("before")).unwrap();
+        std::os::unix::fs::symlink("before", at("linked")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(at("a-fifo"))
+            .status();
+        assert!(made.unwrap().success());
+        let just = Limits {
+            file_bytes: text.len(),
+            ..Limits::default()
+        };
+        assert_eq!(pages(folder.path(), &just).unwrap(), 1);
+
+        let one_less = Limits {
+            file_bytes: text.len() - 1,
+            ..just
+        };
+        let told = pages(folder.path(), &one_less).unwrap_err().to_string();
+        assert!(told.ends_with("20 resources or more"), "{told}");
+        // What is there and leads nowhere is a fault, and is named.
+        std::os::unix::fs::symlink("nowhere", at("lost.har")).unwrap();
+        let told = pages(folder.path(), &just).unwrap_err().to_string();
+        assert!(told.contains("lost.har"), "{told}");
+    }
 }
