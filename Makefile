@@ -41,6 +41,7 @@ bench:
 	$(CARGO) bench --workspace --bench '*' --locked
 	scripts/cpu-per-load
 	scripts/header-bytes $(HARS)
+	scripts/lulic-twice
 	scripts/setup-peers
 	scripts/setup-race-peers
 	scripts/race-peers
