@@ -4,58 +4,76 @@
 //! cargo run --release -p spdy-lab --example textbook
 //! ```
 //!
-//! Each line: the slopes of DOMContentLoaded and of load over the true round trip, for the shipped page and for
-//! the one with images as large as Lulic's; then how far load is from what he measured, over his 42 cells.
+//! Each line: the slopes of DOMContentLoaded and of load over the true round trip, for the shipped page and that of
+//! `Parameters::FITTED`; then, of the latter with the time for the browser that goes with it, how far load and DOMContentLoaded are
+//! from what he measured over his 42 cells. The first table is of the sets of parameters by themselves.
 
 use std::io::Write;
 
-use spdy_lab::lulic;
+use spdy_lab::lulic::{self, Comparison, Error, Parameters};
 use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
-use spdy_lab::race::Race;
 use spdy_lab::stats::Line;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
-use spdy_page::builtin;
-use spdy_page::replica::Replica;
 
 /// The cells that slopes are fitted to: the fastest link, where round trips are everything.
 fn is_in_slope(cell: &lulic::Cell) -> bool {
     cell.bandwidth_kbps == 10_240 && (50..=250).contains(&cell.delay_label_ms)
 }
 
-fn loads(
-    replica: Replica,
-    cells: &[lulic::Cell],
-    protocol: RaceProtocol,
-    options: &Options,
-) -> Vec<Load> {
-    let networks = cells
-        .iter()
-        .map(|cell| cell.network().expect("Lulic's link"))
-        .collect();
-    let (protocols, options) = (vec![protocol], options.clone());
-    Race {
-        protocols,
-        options,
-        ..Race::new(vec![replica], networks)
-    }
-    .run(|_| ())
-}
-
-fn slope(cells: &[lulic::Cell], loads: &[Load], time: fn(&Load) -> f64) -> f64 {
-    let both = cells
-        .iter()
-        .zip(loads)
-        .filter(|(cell, _)| is_in_slope(cell));
+fn slope(of: &Comparison, time: fn(&Load) -> f64) -> f64 {
+    let both = of.cells.iter().zip(&of.loads);
     let points: Vec<_> = both
+        .filter(|(cell, _)| is_in_slope(cell))
         .map(|(cell, load)| (cell.round_trip().as_secs_f64() * 1e3, time(load)))
         .collect();
     Line::fit(&points).map_or(f64::NAN, |line| line.slope)
 }
 
+fn told(error: Error) -> String {
+    format!(
+        "{:>5.1} % {:>+6.1} %",
+        error.mean * 100.0,
+        error.bias * 100.0
+    )
+}
+
+/// The sets of parameters, and how far each is from his cells.
+fn parameters(out: &mut impl Write) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{:<24} {:<6} {:>16} {:>16}",
+        "parameters", "", "load:    mean, bias", "DOMContentLoaded"
+    )?;
+    for (name, set) in [
+        ("nothing of his results", Parameters::UNSEEN),
+        ("by hand", Parameters::BY_HAND),
+        ("fitted to these cells", Parameters::FITTED),
+    ] {
+        let mut errors = Vec::new();
+        for protocol in [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy] {
+            let both = Comparison::with(&set, protocol);
+            let load = both.load_error(set.browser_ms);
+            let ready = both.dom_content_loaded_error(set.browser_ms);
+            writeln!(
+                out,
+                "{name:<24} {protocol:<6} {} {}",
+                told(load),
+                told(ready)
+            )?;
+            errors.push((load, ready));
+        }
+        let (load, ready): (Vec<_>, Vec<_>) = errors.into_iter().unzip();
+        let (load, ready) = (told(Error::over(&load)), told(Error::over(&ready)));
+        writeln!(out, "{name:<24} {:<6} {load} {ready}", "all")?;
+    }
+    writeln!(out)
+}
+
 fn main() -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
+    parameters(&mut out)?;
     let lulic = Options::lulic;
     let cases = [
         ("lulic", lulic()),
@@ -63,14 +81,6 @@ fn main() -> std::io::Result<()> {
             "no TLS resumption",
             Options {
                 tls_resumption: false,
-                ..lulic()
-            },
-        ),
-        (
-            "47 streams, window 8",
-            Options {
-                max_concurrent_streams: 47,
-                initial_window: Some(8),
                 ..lulic()
             },
         ),
@@ -134,38 +144,34 @@ fn main() -> std::io::Result<()> {
     ];
     writeln!(
         out,
-        "{:<24} {:<6} {:>14} {:>14} {:>10} {:>7}",
-        "", "", "shipped page", "590 B images", "|error|", "bias"
+        "{:<24} {:<6} {:>14} {:>14} {:>16} {:>16}",
+        "round trips with",
+        "",
+        "by hand's page",
+        "fitted page",
+        "load: mean, bias",
+        "DOMContentLoaded"
     )?;
     for (name, options) in cases {
         for protocol in RaceProtocol::ALL {
-            let mut cells = lulic::cells();
             // He had no h2: its slopes are told on the cells of SPDY, and nothing to compare them with.
-            let measured_as = if protocol == RaceProtocol::H2 {
-                "spdy"
-            } else {
-                protocol.name()
+            let measured_as = match protocol {
+                RaceProtocol::H2 => "spdy",
+                other => other.name(),
             };
-            cells.retain(|cell| cell.protocol == measured_as);
             write!(out, "{name:<24} {protocol:<6}")?;
-            let mut last = Vec::new();
-            for replica in [builtin::flags(), lulic::flags()] {
-                last = loads(replica, &cells, protocol, &options);
-                let ready = slope(&cells, &last, |load| load.dom_content_loaded_ms);
-                let done = slope(&cells, &last, |load| load.load_ms);
+            let pages = [Parameters::UNSEEN, Parameters::FITTED];
+            let both = pages.map(|it| Comparison::of(it.page(), protocol, measured_as, &options));
+            for it in &both {
+                let ready = slope(it, |load| load.dom_content_loaded_ms);
+                let done = slope(it, |load| load.load_ms);
                 write!(out, " {ready:>6.2} {done:>7.2}")?;
             }
             if protocol != RaceProtocol::H2 {
-                let both = cells.iter().zip(&last);
-                let errors: Vec<f64> = both
-                    .map(|(cell, load)| (load.load_ms + lulic::BROWSER_MS) / cell.load_ms - 1.0)
-                    .collect();
-                let mean = |sum: f64| sum * 100.0 / errors.len() as f64;
-                let (size, bias) = (
-                    mean(errors.iter().map(|error| error.abs()).sum()),
-                    mean(errors.iter().sum()),
-                );
-                write!(out, " {size:>8.1} % {bias:>+5.1} %")?;
+                let browser_ms = Parameters::FITTED.browser_ms;
+                let load = told(both[1].load_error(browser_ms));
+                let ready = told(both[1].dom_content_loaded_error(browser_ms));
+                write!(out, " {load} {ready}")?;
             }
             writeln!(out)?;
         }

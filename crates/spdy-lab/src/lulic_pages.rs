@@ -18,7 +18,7 @@ use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use url::Url;
 
-use crate::lulic;
+use crate::lulic::Parameters;
 use crate::sim::seed;
 
 /// The names, for [`page`].
@@ -56,8 +56,8 @@ const STAND_INS: [StandIn; 3] = [
         name: "lulic-yahoo",
         host: "login.yahoo-stand-in.test",
         document: 20_000,
-        sheets: 7,
-        sheet: 5_000,
+        sheets: 6,
+        sheet: 5_800,
         script: 60_000,
         images: 20,
         image_bytes: 252_000,
@@ -69,7 +69,7 @@ const STAND_INS: [StandIn; 3] = [
         sheets: 10,
         sheet: 15_000,
         script: 100_000,
-        images: 120,
+        images: 126,
         image_bytes: 1_577_000,
     },
 ];
@@ -78,7 +78,7 @@ const STAND_INS: [StandIn; 3] = [
 #[must_use]
 pub fn page(name: &str) -> Option<Replica> {
     if name == NAMES[0] {
-        return Some(lulic::flags());
+        return Some(Parameters::FITTED.page());
     }
     let stand_in = STAND_INS.iter().find(|stand_in| stand_in.name == name)?;
     Some(stand_in.replica())

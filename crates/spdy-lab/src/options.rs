@@ -17,6 +17,7 @@ use spdy_netem::profile::Era;
 use crate::accelerator::choice::Accelerator;
 use crate::cache::Cache;
 use crate::deployment::Deployment;
+use crate::lulic::Parameters;
 use crate::sim::dns::NameLookups;
 
 /// A protocol as a race names it: what is spoken, and whether in TLS.
@@ -270,7 +271,7 @@ impl Options {
     /// The laboratory of Lulic 2013 (Ubuntu with Apache 2.2 and `mod_spdy`, Chromium 30): TLS 1.2 with tickets,
     /// Linux of 2013, host names in a file, plain zlib for header blocks.
     ///
-    /// One value is not from the paper but from a fit of its data: 38 streams at once, where `mod_spdy` would
+    /// One value is not from the paper but from a fit of its data ([`Parameters::FITTED`]): 46 streams at once, where `mod_spdy` would
     /// have allowed 100. `docs/lab.md` tells what hangs on it.
     #[must_use]
     pub fn lulic() -> Self {
@@ -281,7 +282,7 @@ impl Options {
             initial_window: None,
             name_lookups: NameLookups::Known,
             http1_connections: 6,
-            max_concurrent_streams: 38,
+            max_concurrent_streams: Parameters::FITTED.streams,
             spdy_compression: Compression::Zlib(9),
             spdy_secrets: Secrets::default(),
             spdy_window_bits: None,

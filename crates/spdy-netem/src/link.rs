@@ -7,6 +7,17 @@
 //!
 //! Loss, delay and jitter come after it and belong to a direction, not to a pipe: a shared pipe
 //! serves two directions. The path puts them together.
+//!
+//! A pipe may be worked by a timer, as dummynet's is: whatever happens to a packet happens at one of its ticks.
+//!
+//! ```text
+//! ticks            |         |         |         |
+//! comes to an idle pipe  x                             counts as there since the tick before
+//! its last bit         [-----------]                   so long as its bits take
+//! leaves                               x               at the tick after
+//! ```
+
+use std::time::Duration;
 
 use spdy_clock::Instant;
 
@@ -18,15 +29,18 @@ use crate::rate::{Bitrate, Serialiser};
 pub struct Pipe {
     queue: DropTail,
     wire: Serialiser,
+    /// Nanoseconds of the timer; 0 for none.
+    tick_ns: u64,
 }
 
 impl Pipe {
-    /// An idle pipe.
+    /// An idle pipe, worked by a timer of this `tick`, or by none if that is zero.
     #[must_use]
-    pub const fn new(rate: Bitrate, queue: QueueLimit) -> Self {
+    pub fn new(rate: Bitrate, queue: QueueLimit, tick: Duration) -> Self {
         Self {
             queue: DropTail::new(queue),
             wire: Serialiser::new(rate),
+            tick_ns: u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX),
         }
     }
 
@@ -36,7 +50,14 @@ impl Pipe {
         if !self.queue.has_room(now, len_bytes) {
             return None;
         }
-        let leaves = self.wire.depart(now, len_bytes);
+        let leaves = match self.tick_ns {
+            0 => self.wire.depart(now, len_bytes),
+            tick_ns => {
+                let tick_before = Instant::from_nanos(now.as_nanos() / tick_ns * tick_ns);
+                let sent = self.wire.depart(tick_before, len_bytes).as_nanos();
+                Instant::from_nanos(sent.div_ceil(tick_ns).saturating_mul(tick_ns))
+            }
+        };
         self.queue.push(leaves, len_bytes);
         Some(leaves)
     }
@@ -45,5 +66,41 @@ impl Pipe {
     #[must_use]
     pub const fn is_busy(&self, now: Instant) -> bool {
         self.wire.is_busy(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn departures(tick_ms: u64, offers: &[(u64, usize)]) -> Vec<u64> {
+        // A byte a microsecond: 1,000 bytes take 1 ms.
+        let rate = Bitrate::from_bps(8_000_000).expect("not zero");
+        let tick = Duration::from_millis(tick_ms);
+        let mut pipe = Pipe::new(rate, QueueLimit::Packets(50), tick);
+        let offer = |&(us, len_bytes): &(u64, usize)| {
+            let left = pipe.offer(Instant::from_micros(us), len_bytes);
+            left.expect("room").as_micros()
+        };
+        offers.iter().map(offer).collect()
+    }
+
+    #[test]
+    fn a_timer_lets_packets_go_at_its_ticks_alone() {
+        let alone = [(100, 40), (19_900, 40), (50_000, 1_500)];
+        assert_eq!(departures(0, &alone), [140, 19_940, 51_500]);
+        // Also one that comes with the tick waits for the next: its bits take some time.
+        assert_eq!(departures(10, &alone), [10_000, 20_000, 60_000]);
+        // Longer than a tick: so many as its bits take, from the tick before it came.
+        assert_eq!(departures(10, &[(9_000, 10_001)]), [20_000]);
+    }
+
+    #[test]
+    fn a_timer_takes_nothing_of_the_rate_of_a_busy_pipe() {
+        let offers = vec![(0, 1_000); 40];
+        let left = departures(10, &offers);
+        assert_eq!(left.first(), Some(&10_000));
+        assert_eq!(left.last(), Some(&40_000), "40 ms of work");
+        assert_eq!(left.iter().filter(|left| **left == 20_000).count(), 10);
     }
 }

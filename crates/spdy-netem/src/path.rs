@@ -133,6 +133,9 @@ pub struct PathConfig {
     pub queue: QueueLimit,
     /// How the pipes are laid.
     pub topology: Topology,
+    /// Timer that works the pipes, as a kernel's does: packets leave them at its ticks, counted from the origin of
+    /// the clock. Zero: as soon as they are sent.
+    pub tick: Duration,
 }
 
 impl PathConfig {
@@ -149,6 +152,7 @@ impl PathConfig {
             loss_down: LossModel::None,
             queue: QueueLimit::DEFAULT,
             topology: Topology::TwoPipes,
+            tick: Duration::ZERO,
         }
     }
 
@@ -192,7 +196,7 @@ impl Path {
     pub fn new(config: &PathConfig, seed: u64) -> Self {
         let rate =
             |bps| Bitrate::from_bps(bps).unwrap_or_else(|| panic!("rate of zero: {config:?}"));
-        let pipe = |bps| Pipe::new(rate(bps), config.queue);
+        let pipe = |bps| Pipe::new(rate(bps), config.queue, config.tick);
         let pipes = match config.topology {
             Topology::TwoPipes => vec![pipe(config.up_bps), pipe(config.down_bps)],
             Topology::Shared { passes } => {

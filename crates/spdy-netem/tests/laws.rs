@@ -21,6 +21,7 @@ prop_compose! {
         up_bps in 100_000u64..20_000_000, down_bps in 100_000u64..20_000_000, rtt_ms in 1u64..400,
         jitter_ms in prop_oneof![Just(0), 0u64..50], reorder in any::<bool>(), shared in any::<bool>(),
         up in 0u32..80, down in 0u32..80, bursty in any::<bool>(), queue in 4u32..100,
+        tick_ms in prop_oneof![Just(0), 1u64..20],
     ) -> PathConfig {
         let loss_down = if bursty {
             LossModel::bursts(Probability::from_ppb(down * 1_000_000).expect("below 100 %"), 3)
@@ -37,6 +38,7 @@ prop_compose! {
             loss_down,
             queue: QueueLimit::Packets(queue),
             topology: if shared { Topology::Shared { passes: 2 } } else { Topology::TwoPipes },
+            tick: Duration::from_millis(tick_ms),
             ..two
         }
     }

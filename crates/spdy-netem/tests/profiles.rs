@@ -53,7 +53,7 @@ fn lulics_labels_become_four_delays_and_one_shared_pipe() {
     assert_eq!(profile.path.queue, QueueLimit::Packets(50));
     assert_eq!(
         profile.settings(),
-        "rate=1024kbit,pipe=shared,passes=2,rtt=200ms,queue=50p,tcp=2013"
+        "rate=1024kbit,pipe=shared,passes=2,rtt=200ms,queue=50p,tick=10ms,tcp=2013"
     );
     assert_eq!(parse("mineki:512kbit").path.down_bps, 512_000);
 }
@@ -116,6 +116,7 @@ fn what_is_wrong_is_answered_with_what_is_right() {
     assert!(refusal("dsl,pipe=shared").contains("one rate"));
     assert!(refusal("dsl,passes=2").contains("add pipe=shared"));
     assert!(refusal("rate=1mbit,rtt=1ms,pipe=shared,passes=17").contains("from 1 to 16"));
+    assert!(refusal("dsl,tick=1001ms").contains("at most a second"));
     assert!(refusal("dsl,iw=1001").contains("from 1 to 1000"));
     assert!(refusal("dsl,tcp=2010").contains("2009, 2013 or today"));
     assert!(refusal("dsl,burst=4").contains("add loss="));
@@ -130,7 +131,8 @@ proptest! {
         down in 1u64..3_000_000_000, up in 1u64..3_000_000_000, rtt_ns in 0u64..10_000_000_000,
         jitter_us in 0u64..100_000, loss_up in 0u32..500_000_000, loss_down in 0u32..500_000_000,
         queue in prop_oneof![(1u32..5_000).prop_map(QueueLimit::Packets), (1u64..5_000_000).prop_map(QueueLimit::Bytes)],
-        shared in any::<bool>(), iw in prop::option::of(1u32..100), tcp in 0usize..3,
+        shared in any::<bool>(), tick_us in prop_oneof![Just(0), 1u64..=1_000_000],
+        iw in prop::option::of(1u32..100), tcp in 0usize..3,
     ) {
         let mut profile = parse(&format!("dsl,tcp={}", ["2009", "2013", "today"][tcp]));
         profile.initial_window = iw;
@@ -141,6 +143,7 @@ proptest! {
         profile.path.loss_up = LossModel::bernoulli(Probability::from_ppb(loss_up).expect("below one"));
         profile.path.loss_down = LossModel::bernoulli(Probability::from_ppb(loss_down).expect("below one"));
         profile.path.queue = queue;
+        profile.path.tick = Duration::from_micros(tick_us);
         if shared {
             profile.path.topology = Topology::Shared { passes: 2 };
         }

@@ -20,7 +20,7 @@ use crate::commands::header_args::{BlockArgs, parse_compression};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Choices of a load")]
 pub(crate) struct Choices {
-    /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013 (its 38 streams at once are
+    /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013 (its 46 streams at once are
     /// no setting of his, but fitted to his results)
     #[arg(long, value_name = "NAME", default_value = "today", value_parser = Options::PRESETS)]
     preset: String,

@@ -8,7 +8,7 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
 use crate::claims::bench::{Bench, Setting, Subjects, change, profile, ratio};
-use crate::claims::claim::{Claim, Expected, Measured, Paper, Point, Side, Test, Unit};
+use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Point, Side, Test, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::headers;
 use crate::claims::whitepaper::{self, plain, saved};
@@ -88,7 +88,7 @@ fn cable() -> Setting {
     setting
 }
 
-fn top_300() -> Setting {
+pub(super) fn top_300() -> Setting {
     plain("belshe-2011")
 }
 
@@ -156,6 +156,13 @@ fn first_party() -> Setting {
     setting
 }
 
+/// The same against HTTP.
+fn first_party_http() -> Setting {
+    let mut setting = first_party();
+    setting.base.protocol = RaceProtocol::Http;
+    setting
+}
+
 const FIRST_PARTY_FACTORS: &[Factor] = &[
     Factor {
         name: "SPDY on every host",
@@ -184,7 +191,7 @@ const fn percent(
     (value, within): (f64, f64),
     conditions: &'static str,
     setting: fn() -> Setting,
-    measure: fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>,
+    measure: Measure,
     factors: &'static [Factor],
 ) -> Claim {
     Claim {
@@ -333,6 +340,15 @@ pub(crate) const CLAIMS: &[Claim] = &[
         "500 sites of 2012; ours: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no loss, TLS 1.2, TCP of 2013, six \
          connections a host",
         first_party,
+        saved,
+        FIRST_PARTY_FACTORS,
+    ),
+    percent(
+        "first-party-http",
+        "load time saved against HTTP with SPDY on the page's own hosts only (as others found)",
+        (-3.4, 2.0),
+        "as for first-party; the others of the page's hosts in TLS too",
+        first_party_http,
         saved,
         FIRST_PARTY_FACTORS,
     ),

@@ -52,6 +52,8 @@ pub(crate) struct Setting {
     /// Resources that wait for one another: above 1, the page's resources come in so many generations, each known when
     /// the first of the one before is there.
     pub(crate) depth: usize,
+    /// Of several pages only the smaller half, by the bytes of their bodies.
+    pub(crate) small_pages: bool,
     /// Time of the browser itself, added to each load.
     pub(crate) browser_ms: f64,
     /// Only the first and the last level of a row: enough to see what a factor does.
@@ -79,6 +81,7 @@ impl Setting {
             base: way(base),
             other: way(other),
             depth: 1,
+            small_pages: false,
             browser_ms: 0.0,
             ends_only: false,
         }
@@ -146,6 +149,8 @@ pub(crate) struct Figures {
     pub(crate) connections: f64,
     pub(crate) packets: f64,
     pub(crate) bytes: f64,
+    pub(crate) bytes_up: f64,
+    pub(crate) bytes_down: f64,
 }
 
 impl Figures {
@@ -157,6 +162,8 @@ impl Figures {
             connections: load.connections as f64,
             packets: (load.packets_up + load.packets_down) as f64,
             bytes: (load.bytes_up + load.bytes_down) as f64,
+            bytes_up: load.bytes_up as f64,
+            bytes_down: load.bytes_down as f64,
         }
     }
 
@@ -169,6 +176,8 @@ impl Figures {
             connections: mean(|it| it.connections),
             packets: mean(|it| it.packets),
             bytes: mean(|it| it.bytes),
+            bytes_up: mean(|it| it.bytes_up),
+            bytes_down: mean(|it| it.bytes_down),
         }
     }
 }
@@ -219,6 +228,36 @@ impl Paired {
             _ => None,
         };
         Ok(self.told(points, rise))
+    }
+
+    /// A figure for each of two groups of rows, one pair a row: their intervals, and that of what lies between them, are of
+    /// the rows that were drawn in each.
+    ///
+    /// # Errors
+    ///
+    /// As [`measured`](Self::measured).
+    pub(crate) fn of_groups(
+        &self,
+        [low, high]: [(&str, &[usize]); 2],
+        statistic: impl Fn(&[Pair]) -> f64,
+    ) -> Result<Measured, String> {
+        let group = |rows: &[usize]| -> Vec<Pair> {
+            let rows = rows.iter().map(|&row| &self.rows[row]);
+            rows.filter_map(|row| row.first().copied()).collect()
+        };
+        let nothing = || format!("none of {} loads came whole", self.loads);
+        let (first, last) = (group(low.1), group(high.1));
+        let point = |level: &str, pairs: &[Pair]| {
+            let estimate = Bootstrap::default().of(pairs, &statistic);
+            let level = level.to_owned();
+            estimate.map(|estimate| Point { level, estimate })
+        };
+        let points = [point(low.0, &first), point(high.0, &last)];
+        let points = points.into_iter().collect::<Option<Vec<_>>>();
+        let rise = Bootstrap::default().of_two((&first, &last), |first, last| {
+            statistic(last) - statistic(first)
+        });
+        Ok(self.told(points.ok_or_else(nothing)?, rise))
     }
 
     /// One figure of all rows together, one pair each: its interval is of the rows that were drawn.
@@ -274,9 +313,14 @@ pub(crate) fn change(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
 
 /// Geometric mean of the ratios of load times.
 pub(crate) fn geometric_mean(pairs: &[Pair]) -> f64 {
+    geometric_mean_of(pairs, |it| it.load_ms)
+}
+
+/// Geometric mean of the ratios of `figure`.
+pub(crate) fn geometric_mean_of(pairs: &[Pair], figure: fn(&Figures) -> f64) -> f64 {
     let logs = pairs
         .iter()
-        .map(|pair| (pair.other.load_ms / pair.base.load_ms).ln());
+        .map(|pair| (figure(&pair.other) / figure(&pair.base)).ln());
     (logs.sum::<f64>() / pairs.len() as f64).exp()
 }
 
@@ -295,6 +339,9 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Loads of a page, unless more or fewer are asked for; those of `docs/claims.md`.
+    pub const RUNS: u32 = 3;
+
     /// The pages of `subjects`.
     ///
     /// # Errors
@@ -345,7 +392,10 @@ impl Bench<'_> {
         subjects: &Subjects,
         settings: &[Setting],
     ) -> Result<Paired, String> {
-        let replicas = self.pages(subjects)?;
+        let mut replicas = self.pages(subjects)?;
+        if settings.iter().any(|setting| setting.small_pages) {
+            keep_smaller_half(&mut replicas);
+        }
         let chance = settings.iter().any(Setting::has_chance);
         let runs = if chance { self.runs as usize } else { 1 };
         let mut ready: BTreeMap<(usize, bool, usize), Page> = BTreeMap::new();
@@ -423,6 +473,16 @@ pub(crate) fn ratio_by_page(
         loads,
         left_out,
     })
+}
+
+/// Takes out the pages that are larger than the one in the middle.
+fn keep_smaller_half(replicas: &mut Vec<Replica>) {
+    let bytes = |it: &Replica| it.exchanges.iter().map(|it| it.body.len()).sum::<usize>();
+    let mut sizes: Vec<usize> = replicas.iter().map(bytes).collect();
+    sizes.sort_unstable();
+    if let Some(&middle) = sizes.get(sizes.len().saturating_sub(1) / 2) {
+        replicas.retain(|it| bytes(it) <= middle);
+    }
 }
 
 /// Puts loads together in pairs: a page's means over its runs, or each run of the only page. What is not whole under

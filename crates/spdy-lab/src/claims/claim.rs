@@ -24,17 +24,20 @@ pub enum Paper {
     Mineki,
     /// X. S. Wang et al., "How Speedy is SPDY?", NSDI 2014.
     Nsdi14,
+    /// B. Thomas, R. Jurdak and I. Atkinson, "SPDYing up the Web", Communications of the ACM 55 (12), 2012.
+    Cacm12,
 }
 
 impl Paper {
     /// All of them, in the order of the table.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Belshe,
         Self::Whitepaper,
         Self::Lulic,
         Self::Unm,
         Self::Mineki,
         Self::Nsdi14,
+        Self::Cacm12,
     ];
 
     /// The name on the command line.
@@ -47,6 +50,7 @@ impl Paper {
             Self::Unm => "unm",
             Self::Mineki => "mineki",
             Self::Nsdi14 => "nsdi14",
+            Self::Cacm12 => "cacm12",
         }
     }
 }
@@ -65,6 +69,10 @@ pub enum Unit {
     RoundTrips,
     /// TCP connections.
     Connections,
+    /// Things that are counted; which, the claim says.
+    Count,
+    /// Thousands of bytes.
+    Kilobytes,
 }
 
 impl Unit {
@@ -84,6 +92,8 @@ impl Unit {
             Self::Milliseconds => format!("{value:.0} ms"),
             Self::RoundTrips => format!("{value:.1} round trips"),
             Self::Connections => format!("{value:.1} connections"),
+            Self::Count => format!("{value:.1}"),
+            Self::Kilobytes => format!("{value:.0} kB"),
         }
     }
 }
@@ -198,6 +208,9 @@ impl Expected {
     }
 }
 
+/// What measures a claim.
+pub(crate) type Measure = fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>;
+
 /// How a claim is put to the test.
 pub(crate) enum Test {
     /// It is not, and this is why.
@@ -206,7 +219,7 @@ pub(crate) enum Test {
     Run {
         pages: Subjects,
         setting: fn() -> Setting,
-        measure: fn(&Bench<'_>, &Subjects, &Setting) -> Result<Measured, String>,
+        measure: Measure,
         factors: &'static [Factor],
     },
 }

@@ -14,6 +14,7 @@ pub(crate) struct Factor {
 }
 
 impl Factor {
+    /// Look-ups cost no time, and none is lost.
     pub(crate) const NAMES_KNOWN: Self = Self {
         name: "names known",
         change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
@@ -25,6 +26,11 @@ impl Factor {
             setting.base.protocol = RaceProtocol::Https;
             setting.other.protocol = RaceProtocol::Spdy;
         },
+    };
+
+    pub(crate) const SMALL_PAGES: Self = Self {
+        name: "the smaller half of the pages",
+        change: |setting| setting.small_pages = true,
     };
 
     /// TCP of today, as `name` calls it beside what is left as it was.

@@ -21,16 +21,7 @@ pub fn markdown(findings: &[Finding]) -> String {
             paper.name()
         );
         for finding in &of {
-            let (measured, interval) = figures(finding);
-            let _ = writeln!(
-                out,
-                "| **{}**: {} | {} | {} | {measured} | {interval} | {} |",
-                finding.name,
-                finding.what,
-                finding.conditions,
-                finding.claimed,
-                verdict(finding)
-            );
+            let _ = writeln!(out, "{}", markdown_row(finding));
         }
         out.push('\n');
         for finding in of.iter().filter(|it| !it.shifts.is_empty()) {
@@ -41,6 +32,20 @@ pub fn markdown(findings: &[Finding]) -> String {
         }
     }
     out
+}
+
+/// The row of `finding` in such a table.
+#[must_use]
+pub fn markdown_row(finding: &Finding) -> String {
+    let (measured, interval) = figures(finding);
+    format!(
+        "| **{}**: {} | {} | {} | {measured} | {interval} | {} |",
+        finding.name,
+        finding.what,
+        finding.conditions,
+        finding.claimed,
+        verdict(finding)
+    )
 }
 
 fn figures(finding: &Finding) -> (String, String) {

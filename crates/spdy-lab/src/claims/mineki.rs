@@ -13,10 +13,11 @@ use spdy_page::replica::Replica;
 
 use crate::accelerator::choice::Accelerator;
 use crate::claims::bench::{Bench, Pages, Pair, Paired, Setting, Subjects, profile, ratio_by_page};
-use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Unit};
+use crate::claims::claim::{Claim, Expected, Measure, Measured, Paper, Point, Side, Test, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
 use crate::options::{Options, Push, RaceProtocol};
+use crate::stats::Bootstrap;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];
 
@@ -181,7 +182,95 @@ const SHARDING_FACTORS: &[Factor] = &[
 const CONDITIONS: &str = "42 images on 7 hosts, a sheet and a document, 320 kB; 1024 kbit/s up, 128 to 4096 down, 150 ms; 20 ms \
                           between accelerator and origins, TLS 1.2, TCP of 2009, a resolver across the link are ours";
 
+/// The mean of `of` over the pages of the corpus.
+fn mean_page(
+    bench: &Bench<'_>,
+    pages: &Subjects,
+    of: fn(&Replica) -> f64,
+) -> Result<Measured, String> {
+    let figures: Vec<f64> = bench.pages(pages)?.iter().map(of).collect();
+    let estimate = Bootstrap::default().of(&figures, |drawn| {
+        drawn.iter().sum::<f64>() / drawn.len() as f64
+    });
+    let level = String::new();
+    let estimate = estimate.ok_or("no pages")?;
+    Ok(Measured {
+        points: vec![Point { level, estimate }],
+        rise: None,
+        loads: 0,
+        left_out: 0,
+    })
+}
+
+fn resources(bench: &Bench<'_>, pages: &Subjects, _: &Setting) -> Result<Measured, String> {
+    mean_page(bench, pages, |page| page.exchanges.len() as f64)
+}
+
+fn names(bench: &Bench<'_>, pages: &Subjects, _: &Setting) -> Result<Measured, String> {
+    mean_page(bench, pages, |page| page.hosts().len() as f64)
+}
+
+fn kilobytes(bench: &Bench<'_>, pages: &Subjects, _: &Setting) -> Result<Measured, String> {
+    mean_page(bench, pages, |page| {
+        page.exchanges
+            .iter()
+            .map(|it| it.body.len() as f64)
+            .sum::<f64>()
+            / 1e3
+    })
+}
+
+/// What an average page has, counted on the corpus; tolerances are a quarter.
+const fn average(
+    name: &'static str,
+    what: &'static str,
+    unit: Unit,
+    value: f64,
+    measure: Measure,
+) -> Claim {
+    Claim {
+        paper: Paper::Mineki,
+        name,
+        what,
+        conditions: "the web of 2010, as it cites; ours: pages of 2012-13 by --corpus, of which none has fewer than 20 resources or more \
+                     than 4 MB",
+        unit,
+        expected: Expected::Number {
+            value,
+            within: value / 4.0,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: sharding,
+            measure,
+            factors: &[],
+        },
+    }
+}
+
 pub(crate) const CLAIMS: &[Claim] = &[
+    average(
+        "average-resources",
+        "resources of the average page",
+        Unit::Count,
+        44.0,
+        resources,
+    ),
+    average(
+        "average-names",
+        "host names of the average page",
+        Unit::Count,
+        7.0,
+        names,
+    ),
+    average(
+        "average-bytes",
+        "bytes of the average page",
+        Unit::Kilobytes,
+        320.0,
+        kilobytes,
+    ),
     Claim {
         paper: Paper::Mineki,
         name: "accelerator",

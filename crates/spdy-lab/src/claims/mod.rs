@@ -28,6 +28,7 @@ mod pages;
 mod verdict;
 
 mod belshe;
+mod cacm12;
 mod lulic;
 mod mineki;
 mod nsdi14;
@@ -38,19 +39,20 @@ pub use bench::Bench;
 pub use claim::{Claim, Expected, Measured, Paper, Point, Side, Trend, Unit};
 pub use corpus::{Corpus, CorpusError};
 pub use finding::{Finding, Shift};
-pub use markdown::markdown;
+pub use markdown::{markdown, markdown_row};
 pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
 pub use verdict::Verdict;
 
 /// Every claim, paper by paper.
 pub fn all() -> impl Iterator<Item = &'static Claim> {
-    let papers: [&'static [Claim]; 6] = [
+    let papers: [&'static [Claim]; 7] = [
         belshe::CLAIMS,
         whitepaper::CLAIMS,
         lulic::CLAIMS,
         unm::CLAIMS,
         mineki::CLAIMS,
         nsdi14::CLAIMS,
+        cacm12::CLAIMS,
     ];
     papers.into_iter().flatten()
 }

@@ -6,7 +6,7 @@ use crate::claims::bench::{Bench, Pages, Setting, Subjects, ratio, ratio_by_page
 use crate::claims::claim::{Claim, Expected, Measured, Paper, Side, Test, Trend, Unit};
 use crate::claims::factor::Factor;
 use crate::claims::pages::Objects;
-use crate::options::{Options, RaceProtocol};
+use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::dns::NameLookups;
 
 const PLAIN: &str = "both without TLS, one host, names known, initial window 10 (the levels are from the paper's grid, which of \
@@ -46,6 +46,30 @@ fn load_saving(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result
     bench.one(pages, setting, |pairs| saving(pairs, |it| it.load_ms))
 }
 
+/// SPDY without priorities against SPDY with them.
+fn priorities() -> Setting {
+    let mut setting = slow_far();
+    setting.base.protocol = RaceProtocol::SpdyPlain;
+    setting.base.options.priorities = false;
+    setting
+}
+
+/// SPDY that pushes all against SPDY that pushes by dependency.
+fn pushes() -> Setting {
+    let mut setting = slow_far();
+    setting.base.protocol = RaceProtocol::SpdyPlain;
+    setting.base.options.push = Push::All;
+    setting.other.options.push = Push::ByGraph;
+    setting
+}
+
+/// SPDY without pushes against SPDY that pushes by dependency.
+fn pushes_or_not() -> Setting {
+    let mut setting = pushes();
+    setting.base.options.push = Push::No;
+    setting
+}
+
 /// Ratio at losses of 0, 0.5, 1 and 2 %.
 fn by_loss(bench: &Bench<'_>, pages: &Subjects, setting: &Setting) -> Result<Measured, String> {
     let (names, settings) = setting.losses(&[0, 5, 10, 20]);
@@ -64,6 +88,27 @@ fn by_count(bench: &Bench<'_>, _: &Subjects, setting: &Setting) -> Result<Measur
     ];
     ratio_by_page(bench, &PAGES, setting)
 }
+
+const PUSH_FACTORS: &[Factor] = &[
+    Factor {
+        name: "everything on one host",
+        change: |setting| {
+            setting.base.folded = true;
+            setting.other.folded = true;
+        },
+    },
+    Factor {
+        name: "10 Mbit/s",
+        change: |setting| {
+            setting.profile.path.down_bps = 10_000_000;
+            setting.profile.path.up_bps = 10_000_000;
+        },
+    },
+    Factor::initial_window::<3>("initial window 3"),
+];
+
+const PAGES: &str = "1 Mbit/s, 200 ms, no loss, without TLS, names known, initial window 10; pages of 2012-13 by --corpus, each host its \
+                     session, where theirs were 200 others";
 
 const FACTORS: &[Factor] = &[
     Factor::initial_window::<3>("initial window 3"),
@@ -181,5 +226,70 @@ pub(crate) const CLAIMS: &[Claim] = &[
             measure: load_saving,
             factors: FACTORS,
         },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "priorities",
+        what: "priorities are of little help: load time that they save",
+        conditions: PAGES,
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value: 0.0,
+            within: 3.0,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: priorities,
+            measure: load_saving,
+            factors: PUSH_FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "push",
+        what: "pushes have potential: load time that pushes by dependency save",
+        conditions: PAGES,
+        unit: Unit::Percent,
+        expected: Expected::Beyond {
+            side: Side::Above,
+            bound: 0.0,
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: pushes_or_not,
+            measure: load_saving,
+            factors: PUSH_FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "push-by-dependency",
+        what: "pushes by dependency do as well as pushing all: load to that",
+        conditions: PAGES,
+        unit: Unit::Ratio,
+        expected: Expected::Number {
+            value: 1.0,
+            within: 0.03,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: Subjects::Corpus,
+            setting: pushes,
+            measure: load_ratio,
+            factors: PUSH_FACTORS,
+        },
+    },
+    Claim {
+        paper: Paper::Nsdi14,
+        name: "push-data",
+        what: "and push much less",
+        conditions: "as before; a bar of half is ours",
+        unit: Unit::Percent,
+        expected: Expected::Beyond {
+            side: Side::Below,
+            bound: -50.0,
+        },
+        test: Test::CannotRun("what was pushed is not counted apart in a load"),
     },
 ];

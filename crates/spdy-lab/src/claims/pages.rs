@@ -34,42 +34,52 @@ impl Objects {
 
     /// The page. Its document names everything.
     pub(crate) fn page(&self) -> Replica {
-        let host = |number: usize| format!("http://host{number}.page.test/");
-        let url = |text: String| Url::parse(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
-        let page = url(host(0));
-        let mut html = String::from("<!DOCTYPE html>\n<html><head><title>Objects</title>\n");
-        let mut exchanges = Vec::new();
-        if self.sheet > 0 {
-            html.push_str("<link rel=\"stylesheet\" href=\"/page.css\">\n");
-            let sheet = filled(String::new(), "/* ", " */\n", self.sheet);
-            let at = url(format!("{page}page.css"));
-            exchanges.push(exchange(&page, at, Kind::Stylesheet, "text/css", sheet));
-        }
-        html.push_str("</head><body>\n");
-        for number in 0..self.count {
-            let at = format!("{}{number}.png", host(number % self.hosts));
-            let _ = writeln!(html, "<img src=\"{at}\" alt=\"\">"); // a String takes all
-            let body = noise(&at, self.bytes);
-            exchanges.push(exchange(&page, url(at), Kind::Image, "image/png", body));
-        }
-        html.push_str("</body></html>\n");
-        let html = if self.document > html.len() + 16 {
-            filled(html, "<!-- ", " -->\n", self.document)
-        } else {
-            html.into_bytes()
-        };
-        let content_type = "text/html; charset=utf-8";
-        let document = exchange(&page, page.clone(), Kind::Document, content_type, html);
-        exchanges.insert(0, document);
+        let images = (0..self.count).map(|number| (number % self.hosts, self.bytes));
         Replica {
             name: format!("{} objects of {} bytes", self.count, self.bytes),
-            source: "made for this project, MIT OR Apache-2.0".to_owned(),
-            start: 0,
-            exchanges,
-            recorded: None,
-            dom_content_loaded: None,
-            load: None,
-            failures: Vec::new(),
+            ..page_of(&images.collect::<Vec<_>>(), self.sheet, self.document)
         }
+    }
+}
+
+/// A page of `images`, each with the number of its host and its bytes, with a style sheet of `sheet` bytes on the first host if
+/// that is not 0, and a document of at least `document` bytes.
+pub(crate) fn page_of(images: &[(usize, usize)], sheet: usize, document: usize) -> Replica {
+    let host = |number: usize| format!("http://host{number}.page.test/");
+    let url = |text: String| Url::parse(&text).unwrap_or_else(|why| panic!("{text}: {why}"));
+    let page = url(host(0));
+    let mut html = String::from("<!DOCTYPE html>\n<html><head><title>Objects</title>\n");
+    let mut exchanges = Vec::new();
+    if sheet > 0 {
+        html.push_str("<link rel=\"stylesheet\" href=\"/page.css\">\n");
+        let text = filled(String::new(), "/* ", " */\n", sheet);
+        let at = url(format!("{page}page.css"));
+        exchanges.push(exchange(&page, at, Kind::Stylesheet, "text/css", text));
+    }
+    html.push_str("</head><body>\n");
+    for (number, &(host_number, bytes)) in images.iter().enumerate() {
+        let at = format!("{}{number}.png", host(host_number));
+        let _ = writeln!(html, "<img src=\"{at}\" alt=\"\">"); // a String takes all
+        let body = noise(&at, bytes);
+        exchanges.push(exchange(&page, url(at), Kind::Image, "image/png", body));
+    }
+    html.push_str("</body></html>\n");
+    let html = if document > html.len() + 16 {
+        filled(html, "<!-- ", " -->\n", document)
+    } else {
+        html.into_bytes()
+    };
+    let content_type = "text/html; charset=utf-8";
+    let first = exchange(&page, page.clone(), Kind::Document, content_type, html);
+    exchanges.insert(0, first);
+    Replica {
+        name: format!("{} objects", images.len()),
+        source: "made for this project, MIT OR Apache-2.0".to_owned(),
+        start: 0,
+        exchanges,
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+        failures: Vec::new(),
     }
 }

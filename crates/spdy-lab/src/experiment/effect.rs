@@ -86,6 +86,7 @@ impl Factor {
             | Self::Queue
             | Self::Pipe
             | Self::Passes
+            | Self::Tick
             | Self::Preset
             | Self::Tcp
             | Self::InitialWindow

@@ -51,6 +51,8 @@ pub enum Factor {
     Pipe,
     /// Passes of a packet through a shared pipe.
     Passes,
+    /// Timer that works the pipes.
+    Tick,
     /// Where the choices below start from.
     Preset,
     /// TCP of both ends.
@@ -112,7 +114,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -128,6 +130,7 @@ impl Factor {
         Self::Queue,
         Self::Pipe,
         Self::Passes,
+        Self::Tick,
         Self::Preset,
         Self::Tcp,
         Self::InitialWindow,
@@ -171,6 +174,7 @@ impl Factor {
             Self::Queue => "queue",
             Self::Pipe => "pipe",
             Self::Passes => "passes",
+            Self::Tick => "tick",
             Self::Preset => "preset",
             Self::Tcp => "tcp",
             Self::InitialWindow => "initial_window",
@@ -218,7 +222,8 @@ impl Factor {
             | Self::Burst
             | Self::Queue
             | Self::Pipe
-            | Self::Passes => Kind::Setting(self.name()),
+            | Self::Passes
+            | Self::Tick => Kind::Setting(self.name()),
             Self::Preset
             | Self::Tcp
             | Self::InitialWindow
@@ -446,6 +451,7 @@ mod tests {
             ("queue", "50p"),
             ("pipe", "shared"),
             ("passes", "2"),
+            ("tick", "10ms"),
             ("preset", "lulic"),
             ("tcp", "2009"),
             ("initial_window", "3"),

@@ -8,6 +8,7 @@
 //!           loss=1% | loss_up=0.5%,loss_down=0.01   burst=4: mean packets lost in a row
 //!           queue=50p | queue=64kb                  packets; b, kb (1000), kib (1024)
 //!           pipe=two | pipe=shared,passes=2         reorder=yes | no
+//!           tick=10ms: packets leave a pipe with a timer's ticks
 //!           tcp=2009 | 2013 | today                 iw=10: initial window, segments
 //! ```
 //!

@@ -11,6 +11,9 @@ use crate::queue::QueueLimit;
 const DUMMYNET_SLOTS: QueueLimit = QueueLimit::Packets(50);
 /// Passes of Lulic's packets through the pipe.
 const LULIC_PASSES: u32 = 2;
+/// The timer of a FreeBSD that is a virtual machine, as his gateway was: `kern.hz` is 100 there unless set (hz(9)), and his
+/// description sets nothing of it.
+const LULIC_TICK: Duration = Duration::from_millis(10);
 
 struct Fixed {
     name: &'static str,
@@ -105,7 +108,7 @@ const BELSHE: &str = "the network of Belshe's \"visualising SPDY vs HTTP\": 2 Mb
 const MINEKI: &str = "Mineki et al.'s dummynet: 1024 kbps up, 150 ms, and 128 to 4096 kbps down (1024 unless \
      given, as mineki:512kbit)";
 const LULIC: &str = "Lulic (2013): one dummynet pipe of 50 slots that each packet of both directions passes twice, \
-     so the true round trip is four times the delay label";
+     so the true round trip is four times the delay label; worked by the 100 Hz timer of a FreeBSD in a virtual machine";
 
 /// The names that take arguments.
 pub const TEMPLATES: [&str; 2] = ["mineki:DOWN", "lulic:BANDWIDTH:DELAY"];
@@ -141,6 +144,7 @@ pub fn named(name: &str) -> Option<Profile> {
                 topology: Topology::Shared {
                     passes: LULIC_PASSES,
                 },
+                tick: LULIC_TICK,
                 ..PathConfig::new(bps, bps, rtt)
             };
             Some(Profile {

@@ -42,7 +42,7 @@ impl Profile {
     }
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "down",
     "up",
     "rate",
@@ -56,6 +56,7 @@ const KEYS: [&str; 15] = [
     "queue",
     "pipe",
     "passes",
+    "tick",
     "tcp",
     "iw",
 ];
@@ -216,6 +217,10 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
     set(
         &mut path.queue,
         settings.take("queue", value::WANT_QUEUE, value::queue)?,
+    );
+    set(
+        &mut path.tick,
+        settings.take("tick", value::WANT_TICK, value::tick)?,
     );
     set_losses(&mut path, settings)?;
 

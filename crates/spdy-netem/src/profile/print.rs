@@ -61,6 +61,9 @@ impl Profile {
         if path.queue != QueueLimit::DEFAULT {
             parts.push(format!("queue={}", path.queue));
         }
+        if !path.tick.is_zero() {
+            parts.push(format!("tick={}", print_time(path.tick)));
+        }
         if self.era != Era::Today {
             parts.push(format!("tcp={}", self.era));
         }

@@ -43,6 +43,7 @@ impl fmt::Display for Era {
 
 pub(super) const WANT_RATE: &str = "a rate above 0 with its unit, as 2mbit, 384kbit or 1500bit";
 pub(super) const WANT_TIME: &str = "a time with its unit, as 100ms or 1.5s, at most an hour";
+pub(super) const WANT_TICK: &str = "a time with its unit, as 10ms, at most a second; 0 for none";
 pub(super) const WANT_LOSS: &str =
     "a percentage with its sign, as 1% or 0.5%, or a fraction of at most 0.1, as 0.01";
 pub(super) const WANT_QUEUE: &str = "packets or bytes above 0, as 50p or 64kb";
@@ -107,6 +108,11 @@ pub(super) fn time(text: &str) -> Option<Duration> {
     ];
     let nanos = if zero { 0 } else { with_unit(text, &units)? };
     Some(Duration::from_nanos(nanos)).filter(|time| *time <= LONGEST)
+}
+
+/// The time of a timer.
+pub(super) fn tick(text: &str) -> Option<Duration> {
+    time(text).filter(|tick| *tick <= Duration::from_secs(1))
 }
 
 pub(super) fn probability(text: &str) -> Option<Probability> {

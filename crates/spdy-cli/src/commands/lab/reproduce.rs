@@ -13,7 +13,7 @@ use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN};
 /// What `spdy lab reproduce` is asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Whose claims: belshe, whitepaper, lulic, unm, mineki, nsdi14, or all
+    /// Whose claims: belshe, whitepaper, lulic, unm, mineki, nsdi14, cacm12, or all
     #[arg(value_name = "PAPER", default_value = "all", value_parser = papers)]
     papers: Papers,
 
@@ -23,7 +23,7 @@ pub(super) struct Args {
     corpus: Option<PathBuf>,
 
     /// Loads of a page wherever chance plays
-    #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    #[arg(short, long, value_name = "N", default_value_t = Bench::RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 
     /// Threads to load pages on; changes no result [default: one a core]
