@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use spdy_lab::audit::advice::{Advice, Advised};
 use spdy_lab::audit::case::{Audit, Through};
+use spdy_lab::doctor::told::short;
 use spdy_rewrite::config::Scheme;
 use spdy_rewrite::kind::Kind;
 
 use crate::commands::accelerate_audit_page::Source;
-use crate::commands::doctor_table::short;
 use crate::commands::frame_text::counted;
 use crate::printer::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table, visible};

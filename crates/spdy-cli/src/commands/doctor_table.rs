@@ -3,16 +3,9 @@
 use std::fmt::Write as _;
 
 use spdy_lab::doctor::examination::{Examination, Finding};
-use spdy_lab::doctor::remedy::{Remedy, Worse};
 
 use crate::printer::{BAD, BOLD, DIM, GOOD};
 use crate::table::{Cell, Table};
-
-/// A change that moves neither time by this part of it is not worth a line.
-const WORTH: f64 = 0.01;
-
-/// Characters of a URL that are shown.
-const URL_CHARS: usize = 70;
 
 /// All of it, with at most `most` of the remedies that help.
 pub(crate) fn render(examination: &Examination, most: usize) -> String {
@@ -27,22 +20,11 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         "{BOLD}{replica}{BOLD:#} over {network} by {protocol}: load {:.0} ms, DOMContentLoaded {:.0} ms, {:.0} connections\n",
         now.load_ms, now.dom_content_loaded_ms, now.connections
     );
-    let (elsewhere, remedies): (Vec<_>, Vec<_>) =
-        examination.findings.iter().partition(|finding| {
-            matches!(
-                finding.remedy,
-                Remedy::Protocol { .. } | Remedy::Network { .. }
-            )
-        });
-    let mut helps: Vec<_> = remedies
+    let (remedies, elsewhere): (Vec<_>, Vec<_>) = examination
+        .findings
         .iter()
-        .filter(|finding| part(examination, finding).is_some_and(|part| part >= WORTH))
-        .collect();
-    helps.sort_by(|a, b| {
-        let key = |finding: &Finding| (finding.saved_load_ms, finding.saved_dom_content_loaded_ms);
-        let ((a, more_a), (b, more_b)) = (key(a), key(b));
-        b.total_cmp(&a).then(more_b.total_cmp(&more_a))
-    });
+        .partition(|finding| Examination::is_of_page(finding));
+    let helps = examination.helping();
     let mut table = Table::new([
         Cell::number("saves ms"),
         Cell::number("of load"),
@@ -84,7 +66,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
             Cell::number(format_args!("{:.0}", finding.then.load_ms)),
             signed(-finding.saved_load_ms, -finding.saved_load_ms),
             Cell::number(format_args!("{:.0}", finding.then.dom_content_loaded_ms)),
-            Cell::word(describe(finding, examination)),
+            Cell::word(examination.describe(finding)),
         ]);
     }
     let _ = write!(text, "{table}");
@@ -100,7 +82,7 @@ fn row(table: &mut Table, examination: &Examination, finding: &Finding) {
             finding.saved_dom_content_loaded_ms,
             -finding.saved_dom_content_loaded_ms,
         ),
-        Cell::word(describe(finding, examination)),
+        Cell::word(examination.describe(finding)),
     ]);
 }
 
@@ -116,52 +98,41 @@ fn signed(ms: f64, cost: f64) -> Cell {
     Cell::number(format_args!("{:.0}", if ms.abs() < 0.5 { 0.0 } else { ms })).styled(style)
 }
 
-/// The greater part of its time that load or DOMContentLoaded has earlier; `None` if the page broke.
-fn part(examination: &Examination, finding: &Finding) -> Option<f64> {
-    let load = finding.saved_load_ms / examination.now.load_ms;
-    let parsed = finding.saved_dom_content_loaded_ms / examination.now.dom_content_loaded_ms;
-    // What makes load later is no remedy, however early the page is parsed.
-    (finding.is_whole && load > -WORTH).then(|| load.max(parsed))
-}
-
-fn describe(finding: &Finding, examination: &Examination) -> String {
-    let own = &examination.host;
-    match &finding.remedy {
-        Remedy::Fold { hosts, resources } => match hosts.as_slice() {
-            [host] => format!("fold {host} ({resources}) into {own}"),
-            hosts => format!(
-                "fold all {} other hosts ({resources}) into {own}",
-                hosts.len()
-            ),
-        },
-        Remedy::Push => format!("push what {own} has of the page"),
-        Remedy::Hint { urls, .. } => match urls.as_slice() {
-            [url] => format!("hint at {}", short(url)),
-            urls => format!(
-                "hint at all {} resources that the document does not name",
-                urls.len()
-            ),
-        },
-        Remedy::Later { url, .. } => format!("let nothing wait for {}", short(url)),
-        Remedy::Without { host, resources } => format!("do without {host} ({resources})"),
-        Remedy::Protocol { protocol } => format!("by {protocol}"),
-        Remedy::Network { change } => match change {
-            Worse::DoubleRtt => "twice the round-trip time",
-            Worse::HalfRate => "half the rate",
-            Worse::Loss => "1 % of packets lost",
+/// The `most` changes of each examination that save most, beside the load that they would help.
+pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
+    let mut table = Table::new([
+        Cell::word("what would help"),
+        Cell::word("network"),
+        Cell::word("protocol"),
+        Cell::number("saves ms"),
+        Cell::number("of load"),
+        Cell::word("by (resources)"),
+    ]);
+    for examination in examinations {
+        let Examination {
+            replica,
+            network,
+            protocol,
+            now,
+            ..
+        } = examination;
+        let helping = examination.helping();
+        let mut told = [&replica[..], network, protocol];
+        for finding in helping.iter().take(most) {
+            let share = finding.saved_load_ms / now.load_ms;
+            table.row(told.map(Cell::word).into_iter().chain([
+                signed(finding.saved_load_ms, -finding.saved_load_ms),
+                Cell::number(format_args!("{:.0} %", share * 100.0)),
+                Cell::word(examination.describe(finding)),
+            ]));
+            told = [""; 3];
         }
-        .to_owned(),
+        if helping.is_empty() {
+            let nothing = ["–", "–", "nothing that was tried saves 1 %"].map(Cell::word);
+            table.row(told.map(Cell::word).into_iter().chain(nothing));
+        }
     }
-}
-
-/// A URL without its scheme, its middle left out if it is long.
-pub(super) fn short(url: &str) -> String {
-    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let chars: Vec<char> = url.chars().collect();
-    if chars.len() <= URL_CHARS {
-        return url.to_owned();
-    }
-    let half = (URL_CHARS - 1) / 2;
-    let (begin, end) = (&chars[..half], &chars[chars.len() - half..]);
-    begin.iter().chain(&['…']).chain(end).collect()
+    format!(
+        "{table}\n{DIM}Each change was tried by itself, by the protocol that was fastest; savings do not add up. spdy doctor tells of all of them.{DIM:#}"
+    )
 }

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::accelerator::choice::Accelerator;
+use spdy_lab::doctor::examination::{Case, Examination};
 use spdy_lab::hosts::{Hosts, MAX_SHARDS};
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
-use spdy_lab::report::{self, Standings};
+use spdy_lab::report::{self, Entrant, Standings};
 use spdy_page::builtin;
 use spdy_page::open::{self, ImportOptions};
 use spdy_page::replica::Replica;
 
 use crate::commands::load_choices::Choices;
-use crate::commands::{Outcome, Usage, race_table};
+use crate::commands::{Outcome, Usage, doctor_table, race_table};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 
@@ -60,6 +61,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
+    /// Say after the table what would help each page most over each network, by the protocol that was fastest there: as many changes as this, each found by
+    /// loading the page with it
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["fold", "shard"])]
+    doctor: Option<u32>,
+
     /// Spread what each page has on its own host over N hosts of one address, itself among them
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
     shard: u32,
@@ -81,6 +87,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy race page.har --network \"down=2mbit,up=384kbit,rtt=100ms,loss=0.01\" --report page.html"
     "spdy race flags --protocols http,spdy --tls 1.2 --tcp 2013 --json"
     "spdy race portal --network lte --protocols h2,h3"
+    "spdy race portal --network 3g --doctor            and what would help"
     "spdy race portal --protocols https,spdy --deploy first-party --cache warm:1h"
 };
 
@@ -104,8 +111,18 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if !args.json {
         printer.line(race_table::render(&Standings::of(&loads), printer.width()))?;
     }
+    let examinations = match args.doctor {
+        Some(_) => examine(&race, &loads, printer),
+        None => Vec::new(),
+    };
+    if args.json {
+        examinations.iter().try_for_each(|it| printer.json(it))?;
+    } else if let Some(most) = args.doctor {
+        printer.line("")?;
+        printer.line(doctor_table::brief(&examinations, most as usize))?;
+    }
     if let Some(path) = &args.report {
-        write_report(path, &loads, &race, &args.choices)?;
+        write_report(path, &loads, &examinations, &race, &args.choices)?;
         printer.note(format_args!("report: {}", path.display()));
     }
     tell_failures(&loads, printer);
@@ -205,8 +222,49 @@ fn split_names(word: &str) -> Vec<&str> {
     }
 }
 
-fn write_report(path: &Path, loads: &[Load], race: &Race, choices: &Choices) -> anyhow::Result<()> {
-    let html = report::render(loads, &notes(race, choices));
+/// What would help each page over each network, by the protocol that was fastest there.
+fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
+    let standings = Standings::of(loads);
+    let mut cases = Vec::new();
+    for page in &standings.pages {
+        for over in &page.networks {
+            let time = |entrant: &&Entrant<'_>| entrant.typical().load_ms;
+            let whole = over.entrants.iter().filter(|entrant| entrant.is_whole());
+            let fastest = whole.min_by(|a, b| time(a).total_cmp(&time(b)));
+            let replica = race.replicas.iter().find(|it| it.name == page.replica);
+            let network = race.networks.iter().find(|it| it.name == over.network);
+            let protocol = fastest.and_then(|entrant| entrant.protocol.parse().ok());
+            if let (Some(replica), Some(network), Some(protocol)) = (replica, network, protocol) {
+                cases.push(Case {
+                    replica: replica.clone(),
+                    network: network.clone(),
+                    protocol,
+                    options: race.options.clone(),
+                    runs: race.runs,
+                    seed: race.seed,
+                });
+            }
+        }
+    }
+    let bar = printer.progress(cases.len() as u64, "trying what would help");
+    let examine = |case: &Case| {
+        let examination = case.examine(race.threads, |_, _| ControlFlow::Continue(()));
+        bar.inc(1);
+        examination.expect("nobody broke it off")
+    };
+    let examinations = cases.iter().map(examine).collect();
+    bar.finish_and_clear();
+    examinations
+}
+
+fn write_report(
+    path: &Path,
+    loads: &[Load],
+    examinations: &[Examination],
+    race: &Race,
+    choices: &Choices,
+) -> anyhow::Result<()> {
+    let html = report::render(loads, examinations, &notes(race, choices));
     std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
 }
 

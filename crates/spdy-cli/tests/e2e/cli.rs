@@ -312,6 +312,63 @@ fn a_race_prints_a_table_and_writes_a_report() {
 }
 
 #[test]
+fn a_race_says_what_would_help_each_page_as_the_doctor_does() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let report = folder.path().join("race.html");
+    let path = report.to_str().expect("the path is UTF-8");
+    let race = ["race", "portal", "--network", "cable", "-p", "https,spdy"];
+    let with = |more: &[&str]| stdout_of(0, &[&race[..], more].concat());
+    let table = with(&["--doctor=2", "--report", path]);
+    let brief: Vec<_> = table
+        .lines()
+        .skip_while(|line| !line.is_empty())
+        .skip(1)
+        .collect();
+    assert!(brief[0].starts_with("what would help"), "{table}");
+    assert_eq!(brief.len(), 1 + 2 + 1, "{table}");
+    // By the faster of the two, and what the doctor has first.
+    let loads = with(&["--json", "--doctor"]);
+    let said: Vec<Value> = loads
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let [by_https, by_spdy, examination] = &said[..] else {
+        panic!("two loads and an examination: {loads}");
+    };
+    let ms = |load: &Value| load["load_ms"].as_f64().expect("a number");
+    let faster = if ms(by_spdy) < ms(by_https) {
+        by_spdy
+    } else {
+        by_https
+    };
+    assert_eq!(examination["protocol"], faster["protocol"]);
+    let protocol = faster["protocol"].as_str().expect("a name");
+    let of_doctor = [
+        "doctor",
+        "portal",
+        "-n",
+        "cable",
+        "--protocol",
+        protocol,
+        "--json",
+    ];
+    let of_doctor: Value = serde_json::from_str(&stdout_of(0, &of_doctor)).expect("JSON");
+    assert_eq!(*examination, of_doctor);
+    let (_, best) = brief[1].split_once(" %  ").expect("a part, and a change");
+    let told = ["doctor", "portal", "-n", "cable", "--protocol", protocol];
+    let told = stdout_of(0, &told);
+    let first = told.lines().find(|line| line.contains(" %  "));
+    assert!(
+        first.is_some_and(|line| line.ends_with(best)),
+        "{best}: {told}"
+    );
+    let html = fs::read_to_string(report).expect("the report was written");
+    assert!(html.contains("<h2>What would help</h2>") && html.contains(best));
+    let refused = ended_with(2, &mut spdy(&[&race[..], &["--doctor", "--fold"]].concat()));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--fold"));
+}
+
+#[test]
 fn quiet_says_nothing_but_the_result() {
     let output = ended_with(
         0,

@@ -15,4 +15,5 @@
 
 pub mod examination;
 pub mod remedy;
+pub mod told;
 mod treated;

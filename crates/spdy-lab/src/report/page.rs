@@ -5,21 +5,27 @@ use std::fmt::{self, Write};
 use super::standings::{Entrant, Standings};
 use super::text::{Count, Text};
 use super::{tables, times, waterfall};
+use crate::doctor::examination::Examination;
 use crate::measure::Load;
 
 const STYLE: &str = include_str!("style.css");
 
 /// The report of `loads` as one HTML document: no script, nothing fetched.
 ///
-/// `notes` stand at the top, a name and a value each: how it was measured, with which seed, by which version.
+/// `examinations` say what would help, if that was asked for. `notes` stand at the top, a name and a value each: how it was measured, with which seed, by which version.
 #[must_use]
-pub fn render(loads: &[Load], notes: &[(String, String)]) -> String {
+pub fn render(loads: &[Load], examinations: &[Examination], notes: &[(String, String)]) -> String {
     let mut out = String::new();
-    write_page(&mut out, loads, notes).expect("a String takes every write");
+    write_page(&mut out, loads, examinations, notes).expect("a String takes every write");
     out
 }
 
-fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> fmt::Result {
+fn write_page(
+    out: &mut String,
+    loads: &[Load],
+    examinations: &[Examination],
+    notes: &[(String, String)],
+) -> fmt::Result {
     let standings = Standings::of(loads);
     let names: Vec<_> = standings.pages.iter().map(|page| page.replica).collect();
     let title = if names.is_empty() {
@@ -34,7 +40,7 @@ fn write_page(out: &mut String, loads: &[Load], notes: &[(String, String)]) -> f
     );
     open_page(out, &title, &about, notes)?;
     if !loads.is_empty() {
-        write_sections(out, loads, &standings)?;
+        write_sections(out, loads, examinations, &standings)?;
     }
     writeln!(out, "</main></body></html>")
 }
@@ -66,7 +72,12 @@ pub(super) fn open_page(
     write!(out, "</dl></header><main>")
 }
 
-fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -> fmt::Result {
+fn write_sections(
+    out: &mut String,
+    loads: &[Load],
+    examinations: &[Examination],
+    standings: &Standings<'_>,
+) -> fmt::Result {
     if loads.iter().any(|load| !load.failures.is_empty()) {
         write!(
             out,
@@ -87,6 +98,13 @@ fn write_sections(out: &mut String, loads: &[Load], standings: &Standings<'_>) -
     for (number, page) in standings.pages.iter().enumerate() {
         write!(out, "<h3>{}</h3>", Text(page.replica))?;
         times::panels(out, &format!("times-{number}"), page)?;
+    }
+    if !examinations.is_empty() {
+        write!(
+            out,
+            "</section><section><h2>What would help</h2><p>By the protocol that was fastest. Every change was tried by itself, by loading the page with it over the same network with the same seeds; savings do not add up.</p>"
+        )?;
+        tables::remedies(out, examinations)?;
     }
     write!(
         out,
@@ -181,8 +199,8 @@ pub(super) mod tests {
             load("portal", "dsl", "spdy", 450.0),
         ];
         let notes = [("seed".to_owned(), "1".to_owned())];
-        let page = render(&loads, &notes);
-        assert_eq!(page, render(&loads, &notes));
+        let page = render(&loads, &[], &notes);
+        assert_eq!(page, render(&loads, &[], &notes));
         assert!(page.contains("×0.50"), "no ratio in {page}");
         assert!(page.contains("<dt>seed</dt><dd>1</dd>"));
     }
@@ -193,7 +211,7 @@ pub(super) mod tests {
         let mut load = load(hostile, hostile, hostile, 10.0);
         load.waterfall[0].url = format!("http://h/{hostile}");
         load.failures.push(hostile.to_owned());
-        let page = render(&[load], &[(hostile.to_owned(), hostile.to_owned())]);
+        let page = render(&[load], &[], &[(hostile.to_owned(), hostile.to_owned())]);
         assert!(!page.contains("<script"), "a script got in");
         assert!(!page.contains("onload='"), "an attribute got in");
         assert!(page.contains("&lt;script&gt;"));
@@ -201,7 +219,7 @@ pub(super) mod tests {
 
     #[test]
     fn nothing_is_fetched_and_nothing_runs() {
-        let page = render(&[load("portal", "dsl", "http", 900.0)], &[]);
+        let page = render(&[load("portal", "dsl", "http", 900.0)], &[], &[]);
         for door in [
             "<link", "<img", "<script", "@import", "url(", " href=", " src=",
         ] {
@@ -214,7 +232,7 @@ pub(super) mod tests {
         let mut load = load("portal", "dsl", "http", 0.0);
         load.waterfall.clear();
         load.failures.push("no route".to_owned());
-        let page = render(&[load], &[]);
+        let page = render(&[load], &[], &[]);
         assert!(page.contains("no route"));
         assert!(
             !page.contains("NaN") && !page.contains(">inf") && !page.contains("\"inf"),
@@ -232,20 +250,20 @@ pub(super) mod tests {
             load("portal", "dsl", "spdy", 9.0),
             broken,
         ];
-        let page = render(&loads, &[]);
+        let page = render(&loads, &[], &[]);
         assert!(page.contains("<td class=\"best\">900"), "{page}");
         assert!(page.contains("<td>!9.0"), "{page}");
     }
 
     #[test]
     fn a_race_without_loads_is_a_page_too() {
-        assert!(render(&[], &[]).contains("A race without loads"));
+        assert!(render(&[], &[], &[]).contains("A race without loads"));
     }
 
     #[test]
     fn every_picture_has_a_title_a_description_and_a_name_of_its_own() {
         let loads = ["http", "spdy"].map(|protocol| load("portal", "dsl", protocol, 900.0));
-        let page = render(&loads, &[]);
+        let page = render(&loads, &[], &[]);
         let pictures = page.matches("<svg").count();
         assert_eq!(pictures, 3);
         assert_eq!(page.matches("role=\"img\"").count(), pictures);

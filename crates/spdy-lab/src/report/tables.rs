@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use super::standings::{PageRace, Standings};
 use super::text::{Bytes, Count, Millis, Ratio, Text};
 use super::times::class_of;
+use crate::doctor::examination::Examination;
 use crate::measure::Load;
 
 /// Opens a table that may be wider than the screen.
@@ -22,6 +23,59 @@ pub(super) fn open(out: &mut String, label: &str, head: &[&str]) -> fmt::Result 
 
 pub(super) fn close(out: &mut String) -> fmt::Result {
     write!(out, "</tbody></table></div>")
+}
+
+/// Changes of each examination that are told.
+const MOST_REMEDIES: usize = 5;
+
+/// For each page and network: what would help most, and how much.
+pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::Result {
+    let head = [
+        "page",
+        "network",
+        "protocol",
+        "load ms",
+        "saves ms",
+        "of load",
+        "saves DCL ms",
+        "by (resources)",
+    ];
+    open(out, "What would help", &head)?;
+    for examination in examinations {
+        let Examination {
+            replica,
+            network,
+            protocol,
+            now,
+            ..
+        } = examination;
+        let named = format!(
+            "<tr class=\"first\"><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word {}\">{}</td><td>{}</td>",
+            Text(replica),
+            Text(network),
+            class_of(protocol),
+            Text(protocol),
+            Millis(now.load_ms),
+        );
+        let helping = examination.helping();
+        for (number, finding) in helping.iter().take(MOST_REMEDIES).enumerate() {
+            let again = "<tr><th scope=\"row\"></th><td></td><td></td><td></td>";
+            write!(
+                out,
+                "{}<td>{:.0}</td><td>{:.0}\u{202f}%</td><td>{:.0}</td><td class=\"word\">{}</td></tr>",
+                if number == 0 { &named[..] } else { again },
+                finding.saved_load_ms,
+                finding.saved_load_ms / now.load_ms * 100.0,
+                finding.saved_dom_content_loaded_ms,
+                Text(&examination.describe(finding)),
+            )?;
+        }
+        if helping.is_empty() {
+            let nothing = "<td></td><td></td><td></td><td class=\"word\">nothing that was tried saves 1\u{202f}%</td></tr>";
+            write!(out, "{named}{nothing}")?;
+        }
+    }
+    close(out)
 }
 
 /// A row for each page and network: load time, and its ratio to the first protocol's.

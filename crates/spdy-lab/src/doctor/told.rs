@@ -1,0 +1,90 @@
+//! What an examination found, in words, and what of it is worth a line.
+
+use super::examination::{Examination, Finding};
+use super::remedy::{Remedy, Worse};
+
+/// A change that moves neither time by this part of it is not worth a line.
+const WORTH: f64 = 0.01;
+
+/// Characters of a URL that are shown.
+const URL_CHARS: usize = 70;
+
+impl Examination {
+    /// Whether `finding` is a change to the page, and not to how or where it is loaded.
+    #[must_use]
+    pub const fn is_of_page(finding: &Finding) -> bool {
+        !matches!(
+            finding.remedy,
+            Remedy::Protocol { .. } | Remedy::Network { .. }
+        )
+    }
+
+    /// The changes to the page that save a hundredth of load or of DOMContentLoaded, the best first. What breaks the page is none.
+    #[must_use]
+    pub fn helping(&self) -> Vec<&Finding> {
+        let helps = |finding: &&Finding| {
+            Self::is_of_page(finding) && self.part(finding).is_some_and(|part| part >= WORTH)
+        };
+        let mut helping: Vec<&Finding> = self.findings.iter().filter(helps).collect();
+        helping.sort_by(|a, b| {
+            let key =
+                |finding: &Finding| (finding.saved_load_ms, finding.saved_dom_content_loaded_ms);
+            let ((a, more_a), (b, more_b)) = (key(a), key(b));
+            b.total_cmp(&a).then(more_b.total_cmp(&more_a))
+        });
+        helping
+    }
+
+    /// The greater part of its time that load or DOMContentLoaded has earlier; `None` if the page broke.
+    fn part(&self, finding: &Finding) -> Option<f64> {
+        let load = finding.saved_load_ms / self.now.load_ms;
+        let parsed = finding.saved_dom_content_loaded_ms / self.now.dom_content_loaded_ms;
+        // What makes load later is no remedy, however early the page is parsed.
+        (finding.is_whole && load > -WORTH).then(|| load.max(parsed))
+    }
+
+    /// What `finding` changed.
+    #[must_use]
+    pub fn describe(&self, finding: &Finding) -> String {
+        let own = &self.host;
+        match &finding.remedy {
+            Remedy::Fold { hosts, resources } => match hosts.as_slice() {
+                [host] => format!("fold {host} ({resources}) into {own}"),
+                hosts => format!(
+                    "fold all {} other hosts ({resources}) into {own}",
+                    hosts.len()
+                ),
+            },
+            Remedy::Push => format!("push what {own} has of the page"),
+            Remedy::Hint { urls, .. } => match urls.as_slice() {
+                [url] => format!("hint at {}", short(url)),
+                urls => format!(
+                    "hint at all {} resources that the document does not name",
+                    urls.len()
+                ),
+            },
+            Remedy::Later { url, .. } => format!("let nothing wait for {}", short(url)),
+            Remedy::Without { host, resources } => format!("do without {host} ({resources})"),
+            Remedy::Protocol { protocol } => format!("by {protocol}"),
+            Remedy::Network { change } => match change {
+                Worse::DoubleRtt => "twice the round-trip time",
+                Worse::HalfRate => "half the rate",
+                Worse::Loss => "1 % of packets lost",
+            }
+            .to_owned(),
+        }
+    }
+}
+
+/// A URL without its scheme, its middle left out if it is long.
+#[must_use]
+pub fn short(url: &str) -> String {
+    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let chars: Vec<char> = url.chars().collect();
+    if chars.len() <= URL_CHARS {
+        return url.to_owned();
+    }
+    let half = (URL_CHARS - 1) / 2;
+    let (begin, end) = (&chars[..half], &chars[chars.len() - half..]);
+    begin.iter().chain(&['…']).chain(end).collect()
+}
