@@ -29,7 +29,9 @@ pub struct Config {
     pub connection: ClientOptions,
     /// From wanting a connection to having it: name look-up, TCP and TLS together.
     pub connect_timeout: Option<Duration>,
-    /// From handing a request over to the last byte of the response's head.
+    /// From handing a request over, or from the last piece of its body that the connection took, to the last byte of the response's
+    /// head. An upload may take as long as it goes on: whoever makes its body has as long for each piece, and a server that takes nothing
+    /// of it is given up after [`ClientOptions::write_timeout`].
     pub head_timeout: Option<Duration>,
     /// Between two pieces of a response's body.
     pub body_timeout: Option<Duration>,

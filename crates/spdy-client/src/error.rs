@@ -46,6 +46,14 @@ pub enum Error {
         /// How long.
         after: Duration,
     },
+    /// Whoever makes the request's body made no more of it: the server did nothing wrong.
+    #[error("no more of the request's body for {origin} within {after:?}")]
+    NoBody {
+        /// For whom.
+        origin: Origin,
+        /// How long.
+        after: Duration,
+    },
     /// Its connections were all busy, and so many others or so long waited for them: the server did nothing wrong.
     #[error("no free connection to {origin}: {why}")]
     Full {
@@ -72,7 +80,11 @@ impl Error {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Uri(_) | Self::NoTls(_) | Self::NoPlainQuic(_) | Self::Closed => false,
+            Self::Uri(_)
+            | Self::NoTls(_)
+            | Self::NoPlainQuic(_)
+            | Self::NoBody { .. }
+            | Self::Closed => false,
             Self::Resolve { .. }
             | Self::Connect { .. }
             | Self::TimedOut { .. }
@@ -88,7 +100,7 @@ impl From<Error> for io::Error {
             Error::Uri(_) | Error::NoTls(_) | Error::NoPlainQuic(_) => io::ErrorKind::InvalidInput,
             Error::Resolve { .. } => io::ErrorKind::NotFound,
             Error::Connect { .. } => io::ErrorKind::ConnectionRefused,
-            Error::TimedOut { .. } => io::ErrorKind::TimedOut,
+            Error::TimedOut { .. } | Error::NoBody { .. } => io::ErrorKind::TimedOut,
             Error::Full { .. } => io::ErrorKind::ResourceBusy,
             Error::Exchange { .. } => io::ErrorKind::ConnectionAborted,
             Error::Closed => io::ErrorKind::NotConnected,

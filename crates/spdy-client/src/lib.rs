@@ -25,3 +25,4 @@ pub mod route;
 pub mod timing;
 #[cfg(feature = "tower")]
 mod tower;
+mod upload;

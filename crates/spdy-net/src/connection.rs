@@ -47,8 +47,8 @@ pub struct ClientOptions {
     pub max_frame_bytes: u32,
     /// How long a SPDY control frame may stay unfinished.
     pub frame_timeout: Duration,
-    /// How long what is to be sent over SPDY may wait without a kilobyte of it being taken
-    /// ([`Config::write_timeout`](spdy::Config::write_timeout)); `None` for ever.
+    /// How long what is to be sent may wait without any of it being taken, over SPDY without a kilobyte of it
+    /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None` for ever.
     pub write_timeout: Option<Duration>,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,

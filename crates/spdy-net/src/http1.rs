@@ -29,6 +29,7 @@ use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::{Terms, over};
+use crate::stall::{Impatient, Stall};
 use crate::tap::ConnectionTap;
 
 /// The least buffer hyper takes, bytes.
@@ -59,6 +60,13 @@ impl Http1Client {
     ) -> Result<Self, ConnectionError> {
         let counters = Arc::new(Counters::default());
         let watch = Http1Watch::new(counters.clone(), tap);
+        let io: BoxIo = match options.write_timeout {
+            Some(patience) => {
+                let stall = Stall::of_uploading(runtime.clone(), patience);
+                Box::new(Impatient::new(io, stall))
+            }
+            None => io,
+        };
         let io = TokioIo::new(Watched::new(io, watch.clone()));
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));

@@ -4,9 +4,11 @@
 //! the server obeys them by `turns.rs`. Windows are set in so many words, never h2's defaults.
 
 use std::future::poll_fn;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use futures_util::future::{Either, select};
@@ -63,6 +65,9 @@ const MAX_SPOILED_STREAMS: usize = 256;
 /// Streams we reset that are remembered for a moment, since their last frames are under way.
 const REMEMBERED_RESETS: usize = 50;
 
+/// A body that is being sent.
+type Sending = BoxFuture<Result<(), BoxError>>;
+
 /// A client's HTTP/2 connection.
 #[derive(Clone)]
 pub(crate) struct Http2Client {
@@ -71,6 +76,8 @@ pub(crate) struct Http2Client {
     ended: Latch,
     runtime: SharedRuntime,
     tap: Option<ConnectionTap>,
+    /// How long a server may take nothing of an upload.
+    write_timeout: Option<Duration>,
 }
 
 impl std::fmt::Debug for Http2Client {
@@ -100,6 +107,7 @@ impl Http2Client {
             .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
             .max_concurrent_reset_streams(REMEMBERED_RESETS)
             .initial_max_send_streams(ASSUMED_STREAMS)
+            .max_send_buffer_size(SEND_BUFFER_BYTES)
             .handshake::<_, Bytes>(io)
             .await
             .map_err(ConnectionError::Http2)?;
@@ -118,6 +126,7 @@ impl Http2Client {
             ended,
             runtime: runtime.clone(),
             tap,
+            write_timeout: options.write_timeout,
         })
     }
 
@@ -159,10 +168,15 @@ impl Http2Client {
                 // The answer may come before the upload has ended (RFC 9113 §8.1).
                 Some(upload) => match select(response, upload).await {
                     Either::Left((answer, upload)) => {
-                        runtime.spawn(upload);
+                        runtime.spawn(upload.map(drop).boxed());
                         answer
                     }
-                    Either::Right(((), response)) => response.await,
+                    Either::Right((Err(error), _)) if is_stall(&error) => {
+                        let why = format!("h2: {error}");
+                        return Err(ExchangeError::new(Retry::Never, why));
+                    }
+                    // It may have its answer all the same: servers reset what they will not read.
+                    Either::Right((_, response)) => response.await,
                 },
             };
             let (head, stream) = answer.map_err(|error| lost(&error))?.into_parts();
@@ -181,7 +195,7 @@ impl Http2Client {
         &self,
         request: Request<Body>,
         priority: Priority,
-    ) -> Result<(h2::client::ResponseFuture, Option<BoxFuture<()>>), ExchangeError> {
+    ) -> Result<(h2::client::ResponseFuture, Option<Sending>), ExchangeError> {
         let closed = || ExchangeError::unsent("the connection was closed");
         let mut sender = self.sender().ok_or_else(closed)?;
         let (mut head, body) = request.into_parts();
@@ -216,8 +230,9 @@ impl Http2Client {
             );
         }
         let upload = (!body.is_end_stream()).then(|| {
-            let sending = send_body(stream, body, CHUNK_BYTES, None, None);
-            sending.map(|_sent| ()).boxed()
+            let stall = |patience| Stall::of_uploading(self.runtime.clone(), patience);
+            let stall = self.write_timeout.map(stall);
+            send_body(stream, body, CHUNK_BYTES, None, stall).boxed()
         });
         Ok((response, upload))
     }
@@ -248,6 +263,12 @@ impl Http2Client {
     pub(crate) fn header_bytes(&self) -> HeaderBytes {
         self.counters.read()
     }
+}
+
+/// Whether a body was not sent because the peer took nothing of it for too long.
+fn is_stall(error: &BoxError) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    error.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 /// What a failed exchange means for its request (RFC 9113 §8.7).
@@ -351,14 +372,18 @@ impl http_body::Body for Received {
 }
 
 /// Writes `body` to `stream` as the windows, the socket and `turn` allow, at most `chunk_bytes` (at least 1) a frame, then ends
-/// the stream; `false` if it was not sent to its end.
+/// the stream.
+///
+/// # Errors
+///
+/// Why it was not sent to its end; the stream was reset.
 pub(crate) async fn send_body(
     mut stream: SendStream<Bytes>,
     body: Body,
     chunk_bytes: usize,
     turn: Option<Turn>,
     mut stall: Option<Stall>,
-) -> bool {
+) -> Result<(), BoxError> {
     let mut body = body;
     let mut chunk = Bytes::new();
     let sent: Result<(), BoxError> = poll_fn(|cx| {
@@ -428,7 +453,7 @@ pub(crate) async fn send_body(
         tracing::debug!(%error, "a body was not sent to its end");
         stream.send_reset(Reason::INTERNAL_ERROR);
     }
-    sent.is_ok()
+    sent
 }
 
 /// Serves `io` until the connection ends; after `stop`, or when nobody asks any more, by GOAWAY.
@@ -584,7 +609,7 @@ async fn answer(
     match sent {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
-            send_body(stream, body, data_frame_bytes, Some(turn), Some(stall)).await;
+            let _told = send_body(stream, body, data_frame_bytes, Some(turn), Some(stall)).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the client left before its answer"),

@@ -114,7 +114,10 @@ impl Http2Pusher {
         let stall = Stall::of_writing(runtime.clone(), options);
         let frame = options.data_frame_bytes.max(1);
         Ok(Box::pin(async move {
-            empty || send_body(stream, body, frame, Some(turn), Some(stall)).await
+            empty
+                || send_body(stream, body, frame, Some(turn), Some(stall))
+                    .await
+                    .is_ok()
         }))
     }
 }

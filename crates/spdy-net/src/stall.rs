@@ -59,6 +59,15 @@ impl Stall {
         Self::new(runtime, Direction::Taking, options.write_timeout, options)
     }
 
+    /// For a server that takes nothing of what a client sends.
+    pub(crate) fn of_uploading(runtime: SharedRuntime, patience: Duration) -> Self {
+        let options = ServerOptions {
+            min_rate: 0,
+            ..ServerOptions::default()
+        };
+        Self::new(runtime, Direction::Taking, patience, &options)
+    }
+
     /// For a peer that sends nothing, or a trickle.
     pub(crate) fn of_reading(runtime: SharedRuntime, options: &ServerOptions) -> Self {
         Self::new(runtime, Direction::Sending, options.read_timeout, options)

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use http::Response;
+use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
+use spdy_frame::priority::Priority;
+use spdy_net::connection::ClientOptions;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use support::h3::{LOOPBACK, World, headers};
@@ -79,6 +81,28 @@ async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_befor
         };
         assert_eq!(hits.of(limit), 1, "window {window}");
     }
+}
+
+/// It was waited for for ever.
+#[tokio::test]
+async fn a_server_that_takes_nothing_of_an_upload_is_given_up_after_the_write_timeout() {
+    let world = World::serve(
+        async |request: Request<Body>| {
+            let _kept = request;
+            std::future::pending().await
+        },
+        ServerOptions::default(),
+    );
+    let time = PushedTime::default();
+    let runtime = SharedRuntime::new(time.clone());
+    let options = ClientOptions::default();
+    let connection = world.connect_in(runtime, world.address, options).await;
+    let request = Request::post("https://localhost/").body(Body::full(vec![7; 10_000_000]));
+    let asked = connection.send(request.unwrap(), Priority::HIGHEST);
+    let (second, answer) = second_of(&time, 200, asked).await.expect("not given up");
+    assert!(second >= 60, "after {second} s"); // and later by as long as it took something
+    let error = answer.expect_err("nobody answered").to_string();
+    assert_eq!(error, "h3: the peer took nothing for 60s");
 }
 
 /// Carries datagrams between one client and `server`, those to the client only while it is not `deaf`.

@@ -181,7 +181,8 @@ impl Default for CacheConfig {
 pub struct UpstreamConfig {
     /// From wanting a connection to having it. Default 5.
     pub connect_timeout_s: u64,
-    /// From the request to the head of the answer. Default 30.
+    /// From the request, with the last piece of its body that the origin took, to the head of the answer. Default 30. A client may be
+    /// silent for as long in the middle of a body.
     pub head_timeout_s: u64,
     /// Between two pieces of a body. Default 30.
     pub body_timeout_s: u64,

@@ -59,6 +59,7 @@ impl UpstreamError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
             Self::Resting(_) | Self::Uploads(_) | Self::Client(Error::Full { .. }) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
@@ -86,6 +87,7 @@ impl UpstreamError {
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
             Self::Client(Error::TimedOut { .. }) => "time-out",
+            Self::Client(Error::NoBody { .. }) => "client",
             Self::Client(_) | Self::TwoLengths(_) => "broken",
         }
     }
@@ -105,6 +107,7 @@ impl UpstreamError {
                 "spdy; error=connection_timeout"
             }
             Self::Client(Error::TimedOut { .. }) => "spdy; error=http_response_timeout",
+            Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
             Self::Client(Error::Exchange { .. }) => "spdy; error=http_response_incomplete",
             Self::Client(_) => "spdy; error=proxy_internal_error",
         })

@@ -8,6 +8,7 @@ use futures_util::future::{Either, select};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::client::Pushed;
+use spdy::runtime::BoxFuture;
 use spdy_frame::priority::Priority;
 use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
 use spdy_net::error::{ExchangeError, Retry};
@@ -19,6 +20,7 @@ use crate::exchange::{LeasedBody, Patience, Spare};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;
+use crate::upload::Progress;
 
 /// So much before a server says it closes a connection it is not used any more.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
@@ -157,6 +159,37 @@ impl Inner {
         }
     }
 
+    /// `answer`, unless it does not come for so long although all of the request that there is has left.
+    async fn in_time<T>(
+        &self,
+        origin: &Origin,
+        mut answer: BoxFuture<T>,
+        progress: &Progress,
+        after: Duration,
+    ) -> Result<T, Error> {
+        let mut due = progress.due(self.runtime.now(), after);
+        loop {
+            answer = match select(answer, self.runtime.sleep_until(due)).await {
+                Either::Left((answer, _)) => return Ok(answer),
+                Either::Right((_, waiting)) => waiting,
+            };
+            let now = self.runtime.now();
+            due = progress.due(now, after);
+            if due > now {
+                continue;
+            }
+            let origin = origin.clone();
+            return Err(match progress.wants_body() {
+                true => Error::NoBody { origin, after },
+                false => Error::TimedOut {
+                    what: "response",
+                    origin,
+                    after,
+                },
+            });
+        }
+    }
+
     async fn attempt(
         self: &Arc<Self>,
         origin: &Origin,
@@ -172,22 +205,18 @@ impl Inner {
             state.stats.request_header_bytes += head_bytes;
         }
         let sent = self.runtime.now();
-        let answer = lease
-            .connection
-            .send(Request::from_parts(head, body), priority);
+        let request = Request::from_parts(head, body);
         let answer = match self.config.head_timeout {
-            None => answer.await,
-            Some(after) => match select(answer, self.runtime.sleep_until(sent + after)).await {
-                Either::Left((answer, _)) => answer,
-                Either::Right(_) => {
-                    let origin = origin.clone();
-                    return Err(Error::TimedOut {
-                        what: "response",
-                        origin,
-                        after,
-                    });
-                }
-            },
+            None => lease.connection.send(request, priority).await,
+            Some(after) => {
+                let progress = Progress::since(sent);
+                let request = match http_body::Body::is_end_stream(request.body()) {
+                    true => request,
+                    false => request.map(|body| progress.of(body, self.runtime.clone())),
+                };
+                let answer = lease.connection.send(request, priority);
+                self.in_time(origin, answer, &progress, after).await?
+            }
         };
         let failed = |source: ExchangeError| {
             if source.refused {

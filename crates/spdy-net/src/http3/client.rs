@@ -31,6 +31,7 @@ use crate::error::{ExchangeError, Retry};
 use crate::http2::PRIORITY;
 use crate::latch::Latch;
 use crate::quic::{Quic, SEND_WINDOW_BYTES};
+use crate::stall::Stall;
 use crate::tap::ConnectionTap;
 use crate::turns::Precedence;
 
@@ -53,6 +54,8 @@ pub(crate) struct Http3Client {
     runtime: SharedRuntime,
     ended: Latch,
     max_head_bytes: usize,
+    /// How long a server may take nothing of an upload.
+    write_timeout: Option<Duration>,
     /// The last handle closes the connection.
     _handle: Arc<Handle>,
 }
@@ -197,6 +200,7 @@ impl Http3Client {
             runtime: runtime.clone(),
             ended,
             max_head_bytes,
+            write_timeout: options.write_timeout,
         }
     }
 
@@ -261,7 +265,9 @@ impl Http3Client {
         let id = send.id().into();
         let watch = watch_of(&send, &self.counters, self.tap.clone());
         let most = shared.max_field_section.clone();
-        let mut sending = Sending::new(send, Some(watch.clone()), precedence, None, most);
+        let stall = |patience| Stall::of_uploading(runtime.clone(), patience);
+        let stall = self.write_timeout.map(stall);
+        let mut sending = Sending::new(send, Some(watch.clone()), precedence, stall, most);
         let place = Place::Request {
             max_head_bytes: self.max_head_bytes,
         };
@@ -285,7 +291,11 @@ impl Http3Client {
                 // It may have its answer all the same: servers stop what they will not read.
                 tracing::debug!(%fault, "a request was not sent to its end");
                 sending.part_with(fault.code());
+                if let Fault::Slow(_) = fault {
+                    return Err(fault);
+                }
             }
+            Ok(())
         });
         let max_head_bytes = self.max_head_bytes;
         let answer = async {
@@ -304,10 +314,11 @@ impl Http3Client {
             match select(Box::pin(answer), upload.boxed()).await {
                 // The answer may come before the upload has ended (RFC 9114 §4.1).
                 Either::Left((answer, upload)) => {
-                    runtime.spawn(upload);
+                    runtime.spawn(upload.map(drop).boxed());
                     answer
                 }
-                Either::Right(((), answer)) => answer.await,
+                Either::Right((Some(Err(slow)), _)) => Err(slow),
+                Either::Right((_, answer)) => answer.await,
             }
         };
         let answer = match select(going, Box::pin(answer)).await {
@@ -355,8 +366,11 @@ fn rejected() -> ExchangeError {
 }
 
 /// Runs `work` to its end, or drops it when `given_up` is ready.
-async fn until(given_up: impl Future<Output = ()>, work: impl Future<Output = ()>) {
-    select(pin!(given_up), pin!(work)).await;
+async fn until<T>(given_up: impl Future<Output = ()>, work: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(given_up), pin!(work)).await {
+        Either::Left(_) => None,
+        Either::Right((done, _)) => Some(done),
+    }
 }
 
 /// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection

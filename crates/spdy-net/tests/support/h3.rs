@@ -99,9 +99,18 @@ impl World {
         address: SocketAddr,
         options: ClientOptions,
     ) -> Connection {
+        self.connect_in(runtime(), address, options).await
+    }
+
+    /// In the time of `runtime`.
+    pub(crate) async fn connect_in(
+        &self,
+        runtime: SharedRuntime,
+        address: SocketAddr,
+        options: ClientOptions,
+    ) -> Connection {
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
         let tls = ClientTls::new(&trust, &quiet()).unwrap();
-        let runtime = runtime();
         let network = SystemNetwork;
         let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
         let (quic, agreed, shown) = connecting.await.unwrap();
