@@ -33,6 +33,7 @@ pub mod page_load;
 pub mod race;
 mod recorded_request;
 pub mod report;
+pub mod scheduler;
 pub mod sim;
 pub mod stats;
 pub mod store;

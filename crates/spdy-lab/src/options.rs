@@ -18,6 +18,7 @@ use crate::accelerator::choice::Accelerator;
 use crate::cache::Cache;
 use crate::deployment::Deployment;
 use crate::lulic::Parameters;
+use crate::scheduler::choice::Scheduler;
 use crate::sim::dns::NameLookups;
 
 /// A protocol as a race names it: what is spoken, and whether in TLS.
@@ -178,6 +179,9 @@ pub struct Options {
     pub tls: TlsVersion,
     /// Whether a further connection to a host takes up an earlier TLS session (abbreviated handshake).
     pub tls_resumption: bool,
+    /// Whether keys are agreed on by ML-KEM beside X25519, as browsers and servers of today do: both hellos are 1.1 kB longer. TLS 1.2
+    /// does not know it.
+    pub ml_kem: bool,
     /// TCP of both ends; `None` for that of the network.
     pub tcp_era: Option<Era>,
     /// Segments that a server may send before the first acknowledgement; `None` for the network's, or the era's. Over
@@ -207,6 +211,8 @@ pub struct Options {
     /// Whether requests have the priority of their kind; else all have the lowest, and what came first goes first. It orders
     /// also the client's own queue, which is all that HTTP/1.1 has.
     pub priorities: bool,
+    /// What holds requests back that the page wants.
+    pub scheduler: Scheduler,
     /// Whether the head of the document hints at what load waits for and its text does not name
     /// ([`hints::late`](crate::hints::late)).
     pub hints: bool,
@@ -232,6 +238,7 @@ impl Default for Options {
         Self {
             tls: TlsVersion::Tls13,
             tls_resumption: true,
+            ml_kem: false,
             tcp_era: None,
             initial_window: None,
             name_lookups: NameLookups::RoundTrip,
@@ -244,6 +251,7 @@ impl Default for Options {
             push: Push::No,
             deployment: Deployment::All,
             priorities: true,
+            scheduler: Scheduler::None,
             hints: false,
             cache: Cache::Cold,
             accelerator: Accelerator::Off,
@@ -278,6 +286,7 @@ impl Options {
         Self {
             tls: TlsVersion::Tls12,
             tls_resumption: true,
+            ml_kem: false,
             tcp_era: Some(Era::Y2013),
             initial_window: None,
             name_lookups: NameLookups::Known,
@@ -290,6 +299,7 @@ impl Options {
             push: Push::No,
             deployment: Deployment::All,
             priorities: true,
+            scheduler: Scheduler::None,
             hints: false,
             cache: Cache::Cold,
             accelerator: Accelerator::Off,

@@ -26,6 +26,8 @@
 //! - What the head of the page's document [hints](PageLoad::hint) at is asked for when that head is there, by its own
 //!   priority; the page takes it up when it comes to want it.
 //!
+//! - With a [scheduler](PageLoad::schedule) what the page wants is asked for when that lets it go.
+//!
 //! Sending requests, connections and bytes are the driver's business (`browser.rs`).
 //!
 //! A page of a document and an image, by hand:
@@ -54,11 +56,15 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
 
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::replica::Kind;
+
+use crate::scheduler::plan::{Plan, Urgency};
+use crate::scheduler::throttle::Throttle;
 
 /// What to ask for next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -149,6 +155,9 @@ pub struct PageLoad<'a> {
     due: BTreeMap<(Instant, u64), Due>,
     sequence: u64,
     requests: VecDeque<Request>,
+    /// What holds requests back, and those that it holds.
+    throttle: Option<Throttle>,
+    held: BTreeMap<usize, Request>,
     has_begun: bool,
     main_thread_free: Instant,
     /// Nodes that each event still waits for.
@@ -180,6 +189,8 @@ impl<'a> PageLoad<'a> {
             due: BTreeMap::new(),
             sequence: 0,
             requests: VecDeque::new(),
+            throttle: None,
+            held: BTreeMap::new(),
             has_begun: false,
             main_thread_free: Instant::ZERO,
             before_dom_content_loaded: 0,
@@ -280,6 +291,33 @@ impl<'a> PageLoad<'a> {
         }
     }
 
+    /// Lets a browser's scheduler hold back what the page wants, if said before the load begins.
+    ///
+    /// # Panics
+    ///
+    /// If the load has begun, or `plan` is not of its graph.
+    pub fn schedule(&mut self, plan: Plan) {
+        assert!(!self.has_begun, "this load has begun already");
+        let of = [
+            plan.urgency.len(),
+            plan.is_multiplexed.len(),
+            plan.is_measured.len(),
+        ];
+        assert_eq!(of, [self.nodes.len(); 3], "the plan of another graph");
+        self.throttle = Some(Throttle::new(plan));
+    }
+
+    /// A handshake of TCP took so long that was made for `node`, or its answer from request to first byte: a
+    /// [scheduler](Self::schedule) makes its own of it.
+    pub fn handle_round_trip(&mut self, node: usize, time: Duration) {
+        if let Some(throttle) = &mut self.throttle
+            && throttle.plan().is_measured[node]
+        {
+            throttle.note_round_trip(time);
+            self.release();
+        }
+    }
+
     /// The head of the response for `node` has arrived.
     pub fn handle_head(&mut self, now: Instant, node: usize) {
         let facts = &self.nodes[node];
@@ -318,6 +356,7 @@ impl<'a> PageLoad<'a> {
     ///
     /// If `node` was not asked for, or was done before.
     pub fn handle_done(&mut self, now: Instant, node: usize) {
+        self.ended(node);
         if self.early[node] == Early::Asked {
             self.early[node] = Early::Here;
             return;
@@ -339,6 +378,7 @@ impl<'a> PageLoad<'a> {
     ///
     /// If `node` was not asked for, or was done before.
     pub fn handle_failed(&mut self, now: Instant, node: usize) {
+        self.ended(node);
         if self.early[node] == Early::Asked {
             self.early[node] = Early::Not; // asked for again when the page wants it
             return;
@@ -437,12 +477,76 @@ impl<'a> PageLoad<'a> {
     }
 
     fn ask(&mut self, now: Instant, node: usize) {
-        let priority = priority_of(self.nodes[node].kind);
-        self.requests.push_back(Request {
+        let facts = &self.nodes[node];
+        let request = Request {
             node,
-            priority,
+            priority: priority_of(facts.kind),
             wanted: now,
-        });
+        };
+        let goes_on = parent_of(facts).is_some_and(|parent| self.nodes[parent].is_redirect);
+        // A navigation is nothing that a page could hold back.
+        match (&mut self.throttle, self.document[node]) {
+            (Some(throttle), Some(document)) if facts.kind != Kind::Document => {
+                self.held.insert(node, request);
+                throttle.want(node, document, goes_on);
+                self.release();
+            }
+            _ => self.requests.push_back(request),
+        }
+    }
+
+    /// The request for `node` is over, whether or not the page knows what to do with it yet.
+    fn ended(&mut self, node: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.done(node);
+            self.release();
+        }
+    }
+
+    /// Asks for what is held back no more.
+    fn release(&mut self) {
+        while let Some(node) = self.throttle.as_mut().and_then(Throttle::poll) {
+            let held = self.held.remove(&node);
+            self.requests.extend(held);
+        }
+    }
+
+    /// Tells the scheduler of documents whose parser has met the body.
+    fn look_for_bodies(&mut self) {
+        let Some(throttle) = &self.throttle else {
+            return;
+        };
+        let mut tight = throttle.tight();
+        tight.retain(|&document| self.has_met_body(throttle, document));
+        for document in tight {
+            if let Some(throttle) = &mut self.throttle {
+                throttle.meet_body(document);
+            }
+        }
+        self.release();
+    }
+
+    fn has_met_body(&self, throttle: &Throttle, document: usize) -> bool {
+        let plan = throttle.plan();
+        let at = plan.body_at[&document];
+        let stops = |script: usize| {
+            self.nodes[script]
+                .blocks_parser_at
+                .is_some_and(|stop| stop <= at)
+        };
+        // The parser also waits for a script that one in the head writes: one as urgent as if it stood there itself.
+        let is_written = |node: usize| {
+            let facts = &self.nodes[node];
+            let is_open = (Stage::Known..Stage::Settled).contains(&self.stages[node]);
+            is_open
+                && facts.kind == Kind::Script
+                && plan.urgency[node] == Urgency::High
+                && matches!(facts.trigger, Trigger::Done { parent } if stops(parent))
+        };
+        let of_document = |&node: &usize| self.document[node] == Some(document);
+        self.arrived[document] >= at
+            && !self.barriers[document].front().copied().is_some_and(stops)
+            && !(0..self.nodes.len()).filter(of_document).any(is_written)
     }
 
     /// Gives the main thread whatever may run now, the first in page order first; then looks at the two events.
@@ -456,6 +560,7 @@ impl<'a> PageLoad<'a> {
             self.waiting.remove(&node);
             self.evaluate(now, node);
         }
+        self.look_for_bodies();
         if self.dom_content_loaded.is_none() && self.before_dom_content_loaded == 0 {
             self.dom_content_loaded = Some(now);
         }

@@ -37,6 +37,8 @@ use crate::measure::{Load, Row};
 use crate::options::{Options, RaceProtocol};
 use crate::page_load::{PageLoad, Request};
 use crate::recorded_request::request_of;
+use crate::scheduler::choice::Scheduler;
+use crate::scheduler::plan::Plan;
 use crate::sim::traffic::Traffic;
 
 /// The most that a body may decode to, bytes.
@@ -157,6 +159,9 @@ impl<'a> Tab<'a> {
         machine.hint(self.page.hints().iter().copied());
         if self.options.hints && self.through.is_none() {
             machine.hint(hints::late(self.page.replica(), self.page.graph()));
+        }
+        if self.options.scheduler == Scheduler::Chromium {
+            machine.schedule(Plan::of(self.page, self.protocol, self.options));
         }
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);
@@ -342,9 +347,16 @@ impl<'a> Tab<'a> {
         if let Some(through) = self.through.filter(|_| self.options.hints) {
             machine.borrow_mut().hint(through.hinted(&head.headers));
         }
-        machine
-            .borrow_mut()
-            .handle_head(self.runtime.now(), request.node);
+        {
+            let mut machine = machine.borrow_mut();
+            let handshake = row.connect.map(|(from, until)| until - from);
+            let handshake = handshake.filter(|_| !self.protocol.spoken().is_over_quic());
+            let answer = row.first_byte - row.sent;
+            for time in handshake.into_iter().chain([answer]) {
+                machine.handle_round_trip(request.node, time);
+            }
+            machine.handle_head(self.runtime.now(), request.node);
+        }
         if let (Held::Stale(bytes, _), 304) = (held, row.status) {
             let now = self.runtime.now();
             machine.borrow_mut().handle_bytes(now, request.node, bytes);

@@ -6,8 +6,8 @@
 //! - **Trust.** The client takes any chain and any name, and still checks the handshake's signature: what is
 //!   measured is a load, not the web's authorities.
 //! - **Hour.** Certificates and tickets are checked against one fixed hour, which never comes to an end.
-//! - **Key exchange.** X25519 alone. The hybrid with ML-KEM adds 1.1 kB to each hello, and would make
-//!   loads of today differ from those of 2013 by more than the protocol.
+//! - **Key exchange.** X25519 alone, unless ML-KEM is asked for ([`Options::ml_kem`]). The hybrid of both adds 1.1 kB
+//!   to each hello, and would make loads of today differ from those of 2013 by more than the protocol.
 //!
 //! Randoms, keys and tickets are drawn from the system: their contents differ from run to run, and nothing
 //! that is measured depends on them.
@@ -37,16 +37,20 @@ fn identity() -> &'static Identity {
     })
 }
 
-fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
-    let x25519_only = || {
-        let kx_groups = vec![aws_lc_rs::kx_group::X25519];
+fn provider(ml_kem: bool) -> Arc<CryptoProvider> {
+    static PROVIDERS: [OnceLock<Arc<CryptoProvider>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let make = || {
+        let x25519 = aws_lc_rs::kx_group::X25519;
+        let kx_groups = match ml_kem {
+            true => vec![aws_lc_rs::kx_group::X25519MLKEM768, x25519],
+            false => vec![x25519],
+        };
         Arc::new(CryptoProvider {
             kx_groups,
             ..aws_lc_rs::default_provider()
         })
     };
-    PROVIDER.get_or_init(x25519_only).clone()
+    PROVIDERS[usize::from(ml_kem)].get_or_init(make).clone()
 }
 
 fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOptions {
@@ -54,7 +58,7 @@ fn tls_options(min: TlsVersion, max: TlsVersion, options: &Options) -> TlsOption
         min,
         max,
         key_log: KeyLogTo::Nowhere,
-        provider: provider(),
+        provider: provider(options.ml_kem),
         hour: Some(SystemTime::UNIX_EPOCH + HOUR),
         resumption: options.tls_resumption,
         ..TlsOptions::default()

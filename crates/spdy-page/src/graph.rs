@@ -550,7 +550,7 @@ pub(crate) fn frames_in(exchange: &Exchange) -> Vec<String> {
 }
 
 /// The text of a body that is real and decodes.
-fn text_of(exchange: &Exchange) -> Option<Decoded> {
+pub(crate) fn text_of(exchange: &Exchange) -> Option<Decoded> {
     if !exchange.body_is_real || exchange.body.is_empty() {
         return None;
     }

@@ -53,7 +53,15 @@ pub(crate) struct Scan {
     pub(crate) references: Vec<Reference>,
     /// Offset of the last script that DOMContentLoaded waits for, inline ones included.
     pub(crate) last_script: Option<usize>,
+    /// Offset just behind the first tag that no head can have, `body` itself above all.
+    pub(crate) body: Option<usize>,
 }
+
+/// Elements after which the parser is still in the head.
+const OF_HEADS: [&str; 13] = [
+    "html", "head", "title", "base", "basefont", "bgsound", "link", "meta", "noframes", "noscript",
+    "script", "style", "template",
+];
 
 /// Looks through `text`, of any encoding that has ASCII in its place.
 ///
@@ -66,7 +74,11 @@ pub(crate) fn scan(text: &[u8]) -> Scan {
         if location.start < dark_until {
             return Ok(());
         }
-        match element.tag_name().as_str() {
+        let tag = element.tag_name();
+        if scan.body.is_none() && !OF_HEADS.contains(&tag.as_str()) {
+            scan.body = Some(location.end);
+        }
+        match tag.as_str() {
             "noscript" => dark_until = end_of(text, location.end, b"</noscript"),
             "style" => {
                 dark_until = end_of(text, location.end, b"</style");

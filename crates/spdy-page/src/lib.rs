@@ -19,6 +19,7 @@
 //! [`open::open`]. The format is told in `docs/formats.md`.
 
 pub mod archive;
+pub mod body_start;
 pub mod builtin;
 pub mod check;
 pub mod coding;

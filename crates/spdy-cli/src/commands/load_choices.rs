@@ -8,6 +8,7 @@ use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::cache::Cache;
 use spdy_lab::deployment::Deployment;
 use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Push};
+use spdy_lab::scheduler::choice::Scheduler;
 use spdy_lab::sim::dns::NameLookups;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
@@ -28,6 +29,10 @@ pub(crate) struct Choices {
     /// The one version of TLS that is spoken: 1.2 or 1.3
     #[arg(long, value_name = "VERSION")]
     tls: Option<TlsVersion>,
+
+    /// Agree on keys by ML-KEM beside X25519, as browsers and servers of today do (TLS 1.3): each hello is 1.1 kB longer
+    #[arg(long)]
+    ml_kem: bool,
 
     /// TCP of both ends, else that of the network
     #[arg(long, value_name = "ERA")]
@@ -73,6 +78,15 @@ pub(crate) struct Choices {
     /// Give all requests the same priority
     #[arg(long)]
     no_priorities: bool,
+
+    /// What holds requests back that the page wants: none, or chromium, as its schedulers do today
+    #[arg(
+        long,
+        value_name = "WHOSE",
+        default_value = "none",
+        hide_default_value = true
+    )]
+    scheduler: Scheduler,
 
     /// Let the head of each document hint at what load waits for and its text does not name, as its graph says
     #[arg(long)]
@@ -170,10 +184,12 @@ impl Choices {
         options.spdy_secrets = self.blocks.secrets(options.spdy_compression)?;
         options.spdy_window_bits = self.blocks.header_window;
         options.tls_resumption &= !self.no_resumption;
+        options.ml_kem |= self.ml_kem;
         options.ip_pooling |= self.ip_pooling;
         options.push = self.push;
         options.deployment = self.deploy.unwrap_or(options.deployment);
         options.priorities &= !self.no_priorities;
+        options.scheduler = self.scheduler;
         options.hints |= self.hints;
         options.cache = self.cache.unwrap_or(options.cache);
         if self.accelerator != Accelerator::Off && options.cache != Cache::Cold {
@@ -236,6 +252,11 @@ impl Choices {
             }
         };
         let priorities = (!options.priorities).then_some("all requests have the same");
+        let keys = options.ml_kem.then_some("agreed on by ML-KEM too");
+        let scheduler = match options.scheduler {
+            Scheduler::None => None,
+            Scheduler::Chromium => Some("held back as Chromium's schedulers do"),
+        };
         let hints = options
             .hints
             .then_some("at what the document's text does not name");
@@ -268,6 +289,8 @@ impl Choices {
             ("pushes", pushes),
             ("protocol spoken by", deployed),
             ("priorities", priorities),
+            ("requests", scheduler),
+            ("keys", keys),
             ("hints", hints),
             ("accelerator", accelerator),
             ("prefetch", prefetch),

@@ -13,6 +13,7 @@
 use std::collections::BTreeMap;
 
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::TlsVersion;
 
 use crate::accelerator::choice::Accelerator;
 use crate::deployment::Deployment;
@@ -49,7 +50,10 @@ impl Factor {
                 "without jitter nothing overtakes",
             ),
             Self::Tls if spoken.is_over_quic() => (is_alone, "QUIC has TLS 1.3"),
-            Self::Tls | Self::Resumption => {
+            Self::MlKem if options.tls == TlsVersion::Tls12 && !spoken.is_over_quic() => {
+                (is_direct, "TLS 1.2 does not know ML-KEM")
+            }
+            Self::Tls | Self::Resumption | Self::MlKem => {
                 (is_direct && !protocol.is_secure(), "nothing is in TLS")
             }
             Self::Connections => (
@@ -93,6 +97,7 @@ impl Factor {
             | Self::Dns
             | Self::Fold
             | Self::Priorities
+            | Self::Scheduler
             | Self::Hints
             | Self::Shard
             | Self::Cache

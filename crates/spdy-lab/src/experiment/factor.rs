@@ -16,6 +16,7 @@ use crate::deployment::Deployment;
 use crate::experiment::clock::Clock;
 use crate::hosts::MAX_SHARDS;
 use crate::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
+use crate::scheduler::choice::Scheduler;
 use crate::sim::dns::NameLookups;
 
 /// Something that an experiment may vary, in the order in which a cell's key names them.
@@ -63,6 +64,8 @@ pub enum Factor {
     Tls,
     /// Whether TLS sessions are taken up again.
     Resumption,
+    /// Whether keys are agreed on by ML-KEM too.
+    MlKem,
     /// How names are learned.
     Dns,
     /// HTTP/1.1 connections to a host.
@@ -81,6 +84,8 @@ pub enum Factor {
     Deploy,
     /// Whether requests say how urgent they are.
     Priorities,
+    /// What holds requests back that the page wants.
+    Scheduler,
     /// Whether the head of the document hints at what its text does not name.
     Hints,
     /// How many hosts the page's own resources are spread over.
@@ -114,7 +119,7 @@ enum Kind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 38] = [
+    pub const ALL: [Self; 40] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -136,6 +141,7 @@ impl Factor {
         Self::InitialWindow,
         Self::Tls,
         Self::Resumption,
+        Self::MlKem,
         Self::Dns,
         Self::Connections,
         Self::Streams,
@@ -145,6 +151,7 @@ impl Factor {
         Self::Fold,
         Self::Deploy,
         Self::Priorities,
+        Self::Scheduler,
         Self::Hints,
         Self::Shard,
         Self::Cache,
@@ -180,6 +187,7 @@ impl Factor {
             Self::InitialWindow => "initial_window",
             Self::Tls => "tls",
             Self::Resumption => "resumption",
+            Self::MlKem => "ml_kem",
             Self::Dns => "dns",
             Self::Connections => "connections",
             Self::Streams => "streams",
@@ -189,6 +197,7 @@ impl Factor {
             Self::Fold => "fold",
             Self::Deploy => "deploy",
             Self::Priorities => "priorities",
+            Self::Scheduler => "scheduler",
             Self::Hints => "hints",
             Self::Shard => "shard",
             Self::Cache => "cache",
@@ -229,6 +238,7 @@ impl Factor {
             | Self::InitialWindow
             | Self::Tls
             | Self::Resumption
+            | Self::MlKem
             | Self::Dns
             | Self::Connections
             | Self::Streams
@@ -238,6 +248,7 @@ impl Factor {
             | Self::Fold
             | Self::Deploy
             | Self::Priorities
+            | Self::Scheduler
             | Self::Hints
             | Self::Shard
             | Self::Cache
@@ -300,6 +311,7 @@ impl Factor {
                 let version = level.parse::<TlsVersion>();
                 options.tls = version.map_err(|_| want("1.2 or 1.3"))?;
             }
+            Self::MlKem => options.ml_kem = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             Self::Resumption => {
                 options.tls_resumption = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
             }
@@ -336,6 +348,10 @@ impl Factor {
             }
             Self::Priorities => {
                 options.priorities = yes_or_no(level).ok_or_else(|| want(SWITCH))?;
+            }
+            Self::Scheduler => {
+                let names = Scheduler::NAMED.map(Scheduler::name).join(" or ");
+                options.scheduler = level.parse().map_err(|_| want(&names))?;
             }
             Self::Hints => options.hints = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             Self::Cache => {
@@ -457,6 +473,7 @@ mod tests {
             ("initial_window", "3"),
             ("tls", "1.2"),
             ("resumption", "no"),
+            ("ml_kem", "yes"),
             ("dns", "known"),
             ("connections", "6"),
             ("streams", "100"),
@@ -466,6 +483,7 @@ mod tests {
             ("fold", "yes"),
             ("deploy", "first-party"),
             ("priorities", "no"),
+            ("scheduler", "chromium"),
             ("hints", "yes"),
             ("shard", "4"),
             ("cache", "warm:1h"),

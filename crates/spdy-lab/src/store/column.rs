@@ -74,7 +74,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 77] = [
+pub const COLUMNS: [Column; 79] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -194,6 +194,12 @@ pub const COLUMNS: [Column; 77] = [
     }),
     later("prefetch", "INT", "1", |it| {
         it.conditions.options.prefetch.into()
+    }),
+    later("scheduler", "TEXT", "'none'", |it| {
+        Value::text(it.conditions.options.scheduler)
+    }),
+    later("ml_kem", "INT", "0", |it| {
+        it.conditions.options.ml_kem.into()
     }),
     // and what the load came to.
     column("dom_content_loaded_ms", "REAL", |it| {

@@ -13,6 +13,7 @@ use spdy_lab::live::stage::Stage;
 use spdy_lab::live::visit::{Visit, Visitor};
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
+use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::archive;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
@@ -143,9 +144,12 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
     for network in &networks {
         for &protocol in &args.protocols {
             let visits = args.visits(&mut link, &replica, network, protocol, &bar, printer)?;
-            // Its certificates let a browser share connections where the recorded ones could have.
+            // Its certificates let a browser share connections where the recorded ones could have; its TLS knows ML-KEM, as the
+            // browser's does, whose schedulers ours are too.
             let options = Options {
                 ip_pooling: true,
+                ml_kem: true,
+                scheduler: Scheduler::Chromium,
                 ..Options::default()
             };
             done.push(Browsed::new(network, protocol, visits, &options, args.seed));
