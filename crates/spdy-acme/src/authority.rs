@@ -70,7 +70,7 @@ pub struct Advice {
 }
 
 /// Which authority, and what we are to it. Who makes one has read the authority's terms, and agreed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// Where it says what it can do (RFC 8555 §7.1.1).
     pub directory: Url,
@@ -82,6 +82,20 @@ pub struct Settings {
     pub profile: Option<String>,
     /// How names are proven.
     pub way: Way,
+}
+
+impl std::fmt::Debug for Settings {
+    /// Without the key of the account.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let account = self.external_account.as_ref().map(|(id, _)| id);
+        f.debug_struct("Settings")
+            .field("directory", &self.directory.as_str())
+            .field("contact", &self.contact)
+            .field("external_account", &account)
+            .field("profile", &self.profile)
+            .field("way", &self.way)
+            .finish()
+    }
 }
 
 /// An authority that speaks ACME.
@@ -122,10 +136,11 @@ impl Acme {
             ..Config::default()
         };
         let client = Client::new(runtime.clone(), network, config);
+        let scheme = settings.directory.scheme();
         Self(Arc::new(Inner {
+            transport: Transport::new(client, scheme, runtime.clone()),
             settings,
             folder,
-            transport: Transport::new(client),
             runtime,
             account: Mutex::default(),
         }))

@@ -299,7 +299,8 @@ impl Keeper {
         for task in tasks {
             let stop = stop.clone();
             runtime.spawn(Box::pin(async move {
-                select(Box::pin(task.run()), stop.wait()).await;
+                // The stop first: what came at the same moment is not shown any more.
+                select(stop.wait(), Box::pin(task.run())).await;
             }));
         }
         Ok(Self { stop })

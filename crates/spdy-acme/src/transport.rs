@@ -6,28 +6,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use futures_util::future::{Either, select};
+use http::{HeaderMap, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use instant_acme::{BodyWrapper, BytesResponse, Error, HttpClient};
 use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 use spdy_frame::priority::Priority;
 
+use crate::course::LONGEST_REST;
+
 /// The longest answer that is read: a chain of certificates is some thousands.
 const MAX_ANSWER: usize = 1 << 20;
+/// How long a request may take with its answer, however steadily that comes.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Clones are the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     client: Client,
+    runtime: SharedRuntime,
+    /// The directory's. What it names is asked for in no other way: not without TLS, if it has that.
+    scheme: Arc<str>,
     /// How long the authority wanted to be left alone when it refused last.
     rest: Arc<Mutex<Option<Duration>>>,
 }
 
 impl Transport {
-    pub(crate) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client, scheme: &str, runtime: SharedRuntime) -> Self {
         Self {
             client,
+            runtime,
+            scheme: scheme.into(),
             rest: Arc::default(),
         }
     }
@@ -60,6 +71,34 @@ fn retry_after(told: &str, now: SystemTime) -> Option<Duration> {
     hour.duration_since(now).ok()
 }
 
+/// Rewrites how long we are to rest so that it can be reckoned with: instant-acme adds it to the hour as it is, and no clock bears
+/// `u64::MAX` seconds more.
+fn bound_rest(headers: &mut HeaderMap, now: SystemTime) {
+    let Some(told) = headers.remove(header::RETRY_AFTER) else {
+        return;
+    };
+    let told = told.to_str().ok().and_then(|told| retry_after(told, now));
+    if let Some(rest) = told {
+        let seconds = rest.min(LONGEST_REST).as_secs();
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+}
+
+impl Transport {
+    async fn exchange(self, request: Request<Body>) -> Result<BytesResponse, Error> {
+        let sent = self.client.send(request, Priority::HIGHEST);
+        let response = sent.await.map_err(|error| Error::Other(error.into()))?;
+        self.note(&response);
+        let (mut parts, body) = response.into_parts();
+        bound_rest(&mut parts.headers, SystemTime::now());
+        let body = body.collect_up_to(MAX_ANSWER).await.map_err(Error::Other)?;
+        Ok(BytesResponse {
+            parts,
+            body: Box::new(body),
+        })
+    }
+}
+
 impl HttpClient for Transport {
     fn request(
         &self,
@@ -76,17 +115,22 @@ impl HttpClient for Transport {
                 true => Body::empty(),
                 false => Body::full(body),
             };
-            let sent = this
-                .client
-                .send(Request::from_parts(parts, body), Priority::HIGHEST);
-            let response = sent.await.map_err(|error| Error::Other(error.into()))?;
-            this.note(&response);
-            let (parts, body) = response.into_parts();
-            let body = body.collect_up_to(MAX_ANSWER).await.map_err(Error::Other)?;
-            Ok(BytesResponse {
-                parts,
-                body: Box::new(body),
-            })
+            if parts.uri.scheme_str() != Some(&this.scheme) {
+                let (want, came) = (&this.scheme, &parts.uri);
+                let why = format!("want a URL of {want}, as the directory's is, got {came}");
+                return Err(Error::Other(why.into()));
+            }
+            let runtime = this.runtime.clone();
+            let late = runtime.sleep_until(runtime.now() + EXCHANGE_TIMEOUT);
+            let exchange = Box::pin(this.exchange(Request::from_parts(parts, body)));
+            match select(exchange, late).await {
+                Either::Left((answer, _)) => answer,
+                Either::Right(_) => {
+                    let seconds = EXCHANGE_TIMEOUT.as_secs();
+                    let why = format!("the answer is not whole after {seconds} s");
+                    Err(Error::Other(why.into()))
+                }
+            }
         })
     }
 }
@@ -96,6 +140,24 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use super::*;
+
+    #[test]
+    fn a_rest_that_no_clock_bears_is_a_day_and_what_is_none_is_left_out() {
+        for (told, handed_on) in [
+            ("120", Some("120")),
+            ("18446744073709551615", Some("86400")),
+            ("Fri, 31 Dec 9999 23:59:59 GMT", Some("86400")),
+            ("18446744073709551616", None),
+            ("soon", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::RETRY_AFTER, told.parse().expect("a value"));
+            bound_rest(&mut headers, UNIX_EPOCH);
+            let left = headers.get(header::RETRY_AFTER);
+            let left = left.map(|left| left.to_str().expect("text"));
+            assert_eq!(left, handed_on, "{told}");
+        }
+    }
 
     #[test]
     fn a_rest_is_seconds_or_an_hour() {

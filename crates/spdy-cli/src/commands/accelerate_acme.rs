@@ -1,13 +1,14 @@
 //! Certificates by ACME for `spdy accelerate`: who keeps them, anew when the configuration says otherwise, and what people are told.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use spdy::runtime::SharedRuntime;
 use spdy_acme::authority::{Acme as Authority, Settings};
+use spdy_acme::error::AcmeError;
 use spdy_acme::folder::Folder;
 use spdy_acme::keeper::{Certificates, Event, Keeper, Tell, Wanted};
 use spdy_acme::proofs::{Tokens, Way};
@@ -27,6 +28,8 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// Names in one certificate: what Let's Encrypt takes.
 const MAX_NAMES: usize = 100;
+/// The last that dates of HTTP can tell: the end of 9999.
+const LAST_HOUR: Duration = Duration::from_secs(253_402_300_799);
 
 /// Certificates, whether there is anybody to give them or not.
 pub(super) struct Acme {
@@ -215,12 +218,14 @@ fn tell(printer: &Printer, event: &Event<'_>) {
             }
         )),
         Event::Unusable { names: of, error } => printer.note(format_args!(
-            "{BAD}the certificate for {} cannot be used{BAD:#}: {error}",
-            names(of)
+            "{BAD}the certificate for {} cannot be used{BAD:#}: {}",
+            names(of),
+            said(error)
         )),
         Event::Unkept { names: of, error } => printer.note(format_args!(
-            "{BAD}the certificate for {} cannot be kept{BAD:#}, and is ordered again after a restart: {error}",
-            names(of)
+            "{BAD}the certificate for {} cannot be kept{BAD:#}, and is ordered again after a restart: {}",
+            names(of),
+            said(error)
         )),
         Event::Failed {
             names: of,
@@ -233,8 +238,9 @@ fn tell(printer: &Printer, event: &Event<'_>) {
                 None => "one made on the spot is shown".to_owned(),
             };
             printer.note(format_args!(
-                "{BAD}no certificate for {}{BAD:#}: {error}; tried again in {}, {shown}",
+                "{BAD}no certificate for {}{BAD:#}: {}; tried again in {}, {shown}",
                 names(of),
+                said(error),
                 span(*again)
             ));
         }
@@ -242,8 +248,13 @@ fn tell(printer: &Printer, event: &Event<'_>) {
     }
 }
 
+/// On one line, and without what a terminal obeys: an authority's words are in it.
+fn said(error: &AcmeError) -> String {
+    error.to_string().replace(char::is_control, " ")
+}
+
 fn hour(at: SystemTime) -> String {
-    httpdate::fmt_http_date(at)
+    httpdate::fmt_http_date(at.min(UNIX_EPOCH + LAST_HOUR))
 }
 
 fn span(span: Duration) -> String {

@@ -12,7 +12,7 @@ use crate::support::lab::{Lab, text};
 use crate::support::program::{ended_with, output_within};
 
 /// What four runs may take on a machine that is late all the time: each is tried up to eleven times.
-const LONGEST: Duration = Duration::from_secs(600);
+const LONGEST: Duration = Duration::from_secs(280);
 
 const BOTH_CLOCKS: &str = "name = 'clocks'\nruns = 2\npages = ['lulic-bing']\nprotocols = ['http', 'spdy']\n[factors]\nnetwork = 'lte'\nclock = ['virtual', 'real']\n";
 
@@ -84,7 +84,9 @@ fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_co
         let other = key.replace("clock=real", "clock=virtual");
         let other = &before[&(other, *run)];
         assert_eq!(row["seed"], other["seed"], "{key}");
-        assert_eq!(row["failures"], Null, "{key}");
+        if row["invalid"] == Null {
+            assert_eq!(row["failures"], Null, "{key}");
+        }
         let [mean, p99, most] =
             ["late_mean_ms", "late_p99_ms", "late_max_ms"].map(|name| number(&row[name]));
         assert!(

@@ -166,6 +166,8 @@ pub(super) struct Data {
     pub(super) real: Vec<Run>,
     /// Factors of one level.
     pub(super) constant: Vec<(String, String)>,
+    /// Keys of cells that no figure has, since none of their runs counts.
+    pub(super) uncounted: Vec<String>,
 }
 
 impl Data {
@@ -173,6 +175,7 @@ impl Data {
         let mut trials: Vec<Trial> = Vec::new();
         let mut place = BTreeMap::<String, usize>::new();
         let mut repeats = Repeats::default();
+        let mut uncounted = Vec::new();
         for rows in rows.chunk_by(|a, b| a.value("cell") == b.value("cell")) {
             let key = rows[0].value("cell").as_str().unwrap_or_default();
             let levels = levels_of(key);
@@ -181,6 +184,7 @@ impl Data {
                 found.map(|(_, level)| level.clone()).unwrap_or_default()
             };
             let Some(mut cell) = cell(key, level(PROTOCOL), rows) else {
+                uncounted.push(key.to_owned());
                 continue;
             };
             cell.first = repeats.first(key);
@@ -231,6 +235,7 @@ impl Data {
             factors,
             constant,
             real: rows.iter().filter_map(Run::of).collect(),
+            uncounted,
         }
     }
 

@@ -140,6 +140,22 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
         .flat_map(|trial| trial.cells.iter().map(move |cell| (trial, cell)))
         .filter(|(_, cell)| cell.failed > 0 || cell.invalid > 0 || cell.modes.is_some())
         .collect();
+    if let [key, ..] = &data.uncounted[..] {
+        write!(
+            out,
+            "<p>{} cells are in no figure, since none of their runs counts: {}{}</p>",
+            data.uncounted.len(),
+            Whole(key),
+            if data.uncounted.len() > 1 {
+                ", \u{2026}"
+            } else {
+                ""
+            },
+        )?;
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+    }
     if doubtful.is_empty() {
         return write!(
             out,
