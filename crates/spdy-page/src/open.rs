@@ -9,7 +9,7 @@
 //! | `{"constants"` | a NetLog of Chromium |
 //! | `{` | other JSON: a HAR if it has `log`, a speedreport if it has `assets` |
 //!
-//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] and [`file`] touch the disk.
+//! A folder is a recording of mahimahi. [`read`] and [`read_folder`] are pure and take bytes; [`open`] and [`file()`] touch the disk.
 
 use std::fs::File;
 use std::io::Read;
