@@ -260,11 +260,13 @@ fn of_many_runs_only_the_typical_one_keeps_its_waterfall() {
 fn a_connection_that_never_closes_is_no_failure_of_the_load() {
     let hard = RaceNetwork::parse("rate=10mbit,rtt=50ms,loss=50%").unwrap();
     let mut race = Race::new(vec![builtin::portal()], vec![hard]);
-    race.seed = 2;
     race.protocols = vec![RaceProtocol::Http];
-    for load in race.run(|_| ()) {
-        let stalled = load.failures.iter().any(|why| why.contains("did not end"));
-        assert!(!stalled, "{:?}", load.failures);
+    for seed in [34, 60] {
+        race.seed = seed; // of sixty, those with such a server
+        for load in race.run(|_| ()) {
+            let stalled = load.failures.iter().any(|why| why.contains("did not end"));
+            assert!(!stalled, "seed {seed}: {:?}", load.failures);
+        }
     }
 }
 
