@@ -236,7 +236,7 @@ impl Inner {
     ) -> Result<Identity, AcmeError> {
         let account = self.account().await?;
         let mut order = self.new_order(&account, names, held.as_ref()).await?;
-        let shown = self.prove(&mut order).await?;
+        let shown = self.prove(&mut order, names).await?;
         let status = self
             .until(&mut order, |status| status != OrderStatus::Pending)
             .await?;
@@ -280,8 +280,12 @@ impl Inner {
         account.new_order(&wanted()).await.map_err(said)
     }
 
-    /// Shows what proves each name that wants it.
-    async fn prove(&self, order: &mut Order) -> Result<Vec<crate::proofs::Shown>, AcmeError> {
+    /// Shows what proves each of `names` that wants it.
+    async fn prove(
+        &self,
+        order: &mut Order,
+        names: &[String],
+    ) -> Result<Vec<crate::proofs::Shown>, AcmeError> {
         let way = &self.settings.way;
         let mut shown = Vec::new();
         let mut authorizations = order.authorizations();
@@ -289,6 +293,10 @@ impl Inner {
             let mut authorization =
                 authorization.map_err(|error| self.said("an authorization", error))?;
             let name = authorization.identifier().to_string();
+            // Else an authority could have texts at any name of our zones.
+            if !names.iter().any(|ordered| bare(ordered) == bare(&name)) {
+                return Err(AcmeError::Foreign(name));
+            }
             match authorization.status {
                 AuthorizationStatus::Pending => {}
                 AuthorizationStatus::Valid => continue, // it was proven lately
@@ -307,9 +315,8 @@ impl Inner {
                     offered,
                 });
             };
-            let bare = name.strip_prefix("*.").unwrap_or(&name);
             let authorized = challenge.key_authorization();
-            shown.push(way.show(bare, &challenge.token, authorized.as_str())?);
+            shown.push(way.show(bare(&name), &challenge.token, authorized.as_str())?);
             let told = challenge.set_ready().await;
             told.map_err(|error| self.said("a challenge", error))?;
         }
@@ -405,4 +412,9 @@ fn request(names: &[String]) -> Result<(PrivateKeyDer<'static>, Vec<u8>), AcmeEr
     let key = PrivateKeyDer::try_from(key.serialize_der())
         .expect("a key we made is a key that can be read");
     Ok((key, request.der().to_vec()))
+}
+
+/// The name that is proven: for a wildcard, the one below its star.
+fn bare(name: &str) -> &str {
+    name.strip_prefix("*.").unwrap_or(name)
 }

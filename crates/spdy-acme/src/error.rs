@@ -47,6 +47,9 @@ pub enum AcmeError {
         /// What it said.
         why: String,
     },
+    /// It wants to see another name proven than those that were ordered.
+    #[error("the authority wants a proof for {0}, which was not ordered")]
+    Foreign(String),
     /// The order ended another way.
     #[error("the authority calls the order {0}")]
     Order(String),

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::Clock;
+use futures_util::stream::unfold;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
 use spdy_acme::authority::{Acme, Authority, Failure, ORDER_TIMEOUT, Settings};
 use spdy_acme::error::AcmeError;
 use spdy_acme::folder::Folder;
@@ -36,6 +37,8 @@ type Answers = dyn Fn(&str) -> Option<(u16, String)> + Send + Sync;
 struct Fake {
     otherwise: Arc<Answers>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// Of the answer at this path a byte comes every 20 s, for ever.
+    drips: Option<(&'static str, Clock)>,
 }
 
 impl Fake {
@@ -45,6 +48,7 @@ impl Fake {
         Self {
             otherwise: Arc::new(otherwise),
             asked: Arc::default(),
+            drips: None,
         }
     }
 
@@ -68,6 +72,16 @@ fn problem(kind: &str) -> String {
     format!(r#"{{"type": "urn:ietf:params:acme:error:{kind}", "detail": "so it is"}}"#)
 }
 
+/// A byte every 20 s, for ever.
+fn dripping(clock: Clock) -> Body {
+    Body::from_stream(unfold(clock, |clock| async move {
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(20))
+            .await;
+        Some((Ok::<_, io::Error>(" ".into()), clock))
+    }))
+}
+
 impl Handler for Fake {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let path = request.uri().path().to_owned();
@@ -89,7 +103,11 @@ impl Handler for Fake {
             "/newOrder" => "/order",
             _ => "/account",
         };
-        let mut response = Response::new(Body::full(text));
+        let body = match &self.drips {
+            Some((at, clock)) if *at == path => dripping(clock.clone()),
+            _ => Body::full(text),
+        };
+        let mut response = Response::new(body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap();
         for (name, value) in [
             ("replay-nonce", "nonce".to_owned()),
@@ -144,7 +162,11 @@ struct Shop {
 
 impl Shop {
     fn before(fake: Fake) -> Self {
-        let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+        Self::at(Clock::default(), fake)
+    }
+
+    fn at(clock: Clock, fake: Fake) -> Self {
+        let dir = tempfile::tempdir().unwrap();
         let runtime = SharedRuntime::new(clock.clone());
         let tokens = Tokens::default();
         let directory: url::Url = format!("{AT}/directory").parse().unwrap();
@@ -274,4 +296,41 @@ async fn an_authority_that_wants_another_proof_is_told_of() {
     let told = shop.order().await.error.to_string();
     assert!(told.contains("want the challenge http-01"), "{told}");
     assert!(told.contains("offers dns-01"), "{told}");
+}
+
+#[tokio::test]
+async fn an_answer_that_drips_is_not_waited_for() {
+    let clock = Clock::default();
+    let mut fake = Fake::answering(|_| None);
+    fake.drips = Some(("/directory", clock.clone()));
+    let told = Shop::at(clock, fake).order().await.error.to_string();
+    assert!(told.contains("not whole after 120 s"), "{told}");
+}
+
+#[tokio::test]
+async fn a_url_of_another_scheme_than_the_directorys_is_not_asked_for() {
+    let shop = Shop::before(Fake::answering(|path| {
+        let elsewhere = || PENDING.replace("http://acme.test/name", "https://acme.test/name");
+        (path == "/newOrder").then(|| (201, elsewhere()))
+    }));
+    let told = shop.order().await.error.to_string();
+    let want = "want a URL of http, as the directory's is, got https://acme.test/name";
+    assert!(told.contains(want), "{told}");
+    assert_eq!(shop.fake.asked("/name"), 0);
+}
+
+#[tokio::test]
+async fn a_name_that_was_not_ordered_is_not_proven() {
+    let shop = Shop::before(Fake::answering(|path| {
+        let other =
+            || authorization("pending", &challenge("http-01", "")).replace("a.test", "b.test");
+        (path == "/name").then(|| (200, other()))
+    }));
+    let error = shop.order().await.error;
+    assert!(
+        matches!(&error, AcmeError::Foreign(name) if name == "b.test"),
+        "{error}"
+    );
+    assert_eq!(shop.fake.asked("/challenge"), 0);
+    assert_eq!(shop.tokens.authorization("token"), None);
 }
