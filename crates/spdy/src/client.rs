@@ -116,18 +116,12 @@ impl Builder {
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        self.config.push = match self.claims {
+        let claims = self.claims.take();
+        let policy = match claims {
             Some(_) => PushPolicy::Accept,
             None => PushPolicy::Refuse,
         };
-        let choices = Choices {
-            send_trailers: self.send_trailers,
-            metrics: self.metrics,
-            accepts: self.claims.is_some(),
-            claims: self.claims,
-            ..Choices::default()
-        };
-        let shared = Shared::new(self.config, runtime, choices);
+        let shared = self.share(runtime, policy, claims);
         (Session::first(&shared), Connection::new(io, shared))
     }
 
@@ -135,21 +129,14 @@ impl Builder {
     /// to. They wait, up to `max_concurrent_streams`, until they are taken.
     #[must_use]
     pub fn handshake_with_pushes<T>(
-        mut self,
+        self,
         io: T,
         runtime: SharedRuntime,
     ) -> (Session, Pushes, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        self.config.push = PushPolicy::Accept;
-        let choices = Choices {
-            send_trailers: self.send_trailers,
-            accepts: true,
-            metrics: self.metrics,
-            ..Choices::default()
-        };
-        let shared = Shared::new(self.config, runtime, choices);
+        let shared = self.share(runtime, PushPolicy::Accept, None);
         (
             Session::first(&shared),
             Pushes::new(shared.clone()),
@@ -165,24 +152,35 @@ impl Builder {
     /// [`server::Handle::open`]: crate::server::Handle::open
     #[must_use]
     pub fn handshake_with_offers<T>(
-        mut self,
+        self,
         io: T,
         runtime: SharedRuntime,
     ) -> (Session, Offers, Connection<T>)
     where
         T: AsyncRead + AsyncWrite + Unpin,
     {
-        self.config.push = PushPolicy::AcceptUnassociated;
-        let choices = Choices {
-            send_trailers: self.send_trailers,
-            accepts: true,
-            metrics: self.metrics,
-            ..Choices::default()
-        };
-        let shared = Shared::new(self.config, runtime, choices);
+        let shared = self.share(runtime, PushPolicy::AcceptUnassociated, None);
         let session = Session::first(&shared);
         let offers = Offers::new(session.clone());
         (session, offers, Connection::new(io, shared))
+    }
+
+    /// What session, connection and whoever takes the peer's streams share.
+    fn share(
+        mut self,
+        runtime: SharedRuntime,
+        policy: PushPolicy,
+        claims: Option<PushLimits>,
+    ) -> Arc<Shared> {
+        self.config.push = policy;
+        let choices = Choices {
+            send_trailers: self.send_trailers,
+            accepts: policy != PushPolicy::Refuse,
+            metrics: self.metrics,
+            claims,
+            ..Choices::default()
+        };
+        Shared::new(self.config, runtime, choices)
     }
 }
 
