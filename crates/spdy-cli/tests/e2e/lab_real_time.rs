@@ -193,6 +193,19 @@ fn an_experiment_in_real_time_keeps_what_each_link_was_and_averages_only_what_co
             .stdout,
     );
     assert!(compared.contains("\"runs\":[1,1]"), "{compared}");
+
+    // Nor is a cell of which nothing counts passed over in silence.
+    let store = Connection::open(lab.path("a.db")).expect("a store");
+    store
+        .execute_batch(&format!(
+            "UPDATE results SET invalid = 'it was late' WHERE cell = '{lost}';"
+        ))
+        .expect("a table");
+    drop(store);
+    ended_with(0, &mut lab.command(&["report", "a.db"]));
+    let page = String::from_utf8(lab.bytes("a.html")).expect("text");
+    assert!(page.contains("In no figure, since no run of it counts: "));
+    assert!(!page.contains("None: every load"));
 }
 
 #[test]

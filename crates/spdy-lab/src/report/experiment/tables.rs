@@ -141,16 +141,14 @@ pub(super) fn doubtful(out: &mut String, data: &Data) -> fmt::Result {
         .filter(|(_, cell)| cell.failed > 0 || cell.invalid > 0 || cell.modes.is_some())
         .collect();
     if let [key, ..] = &data.uncounted[..] {
+        let others = match data.uncounted.len() - 1 {
+            0 => String::new(),
+            others => format!(" and {others} more"),
+        };
         write!(
             out,
-            "<p>{} cells are in no figure, since none of their runs counts: {}{}</p>",
-            data.uncounted.len(),
-            Whole(key),
-            if data.uncounted.len() > 1 {
-                ", \u{2026}"
-            } else {
-                ""
-            },
+            "<p>In no figure, since no run of it counts: {}{others}.</p>",
+            Whole(key)
         )?;
         if doubtful.is_empty() {
             return Ok(());
