@@ -1,7 +1,7 @@
 //! What papers said of SPDY, run again.
 //!
 //! ```text
-//! lulic.rs, whitepaper.rs, ..   Claim: what was said, as data; under which conditions; how to measure it
+//! lulic/, whitepaper.rs, ..     Claim: what was said, as data; under which conditions; how to measure it
 //!        │
 //!   bench.rs                    loads in virtual time: pages x settings x runs, the two ways in pairs
 //!        │

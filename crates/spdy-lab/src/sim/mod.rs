@@ -9,7 +9,7 @@
 //!                     │                     │            real SPDY, HTTP and TLS bytes
 //!                 sim/socket.rs         sim/socket.rs    AsyncRead + AsyncWrite
 //!                     │                     │
-//!                 netem Tcp ── segments ── netem Tcp     sim/network.rs moves them; datagrams of QUIC
+//!                 netem Tcp ── segments ── netem Tcp     sim/carrier.rs moves them; datagrams of QUIC
 //!                           │              │             (sim/udp.rs) go the same way
 //!                           └── netem Path ──┘           rate, delay, queue, loss
 //!                     every event: one heap of timers in sim/executor.rs
@@ -17,10 +17,12 @@
 //!
 //! No thread, no system clock, no unseeded chance: the same seed gives the same nanoseconds.
 
+mod carrier;
 pub mod dns;
 mod endpoint;
 pub mod executor;
 pub mod network;
+mod packet;
 pub mod runtime;
 pub mod seed;
 pub mod socket;

@@ -20,8 +20,8 @@ use bytes::Bytes;
 use spdy_net::network::{AsyncUdpSocket, RecvMeta, Transmit, UdpPoller};
 use spdy_netem::path::Way;
 
+use crate::sim::carrier::Carrier;
 use crate::sim::endpoint::wake;
-use crate::sim::network::Inner;
 
 /// Bytes of the heads before a datagram's payload: 20 of IP, 8 of UDP.
 const HEADS_LEN_BYTES: usize = 20 + 8;
@@ -111,13 +111,13 @@ const fn client_v4() -> Ipv4Addr {
 
 /// A UDP socket in virtual time.
 pub(crate) struct SimUdp {
-    network: Arc<Inner>,
+    network: Arc<Carrier>,
     address: SocketAddr,
     outward: Way,
 }
 
 impl SimUdp {
-    pub(crate) fn new(network: Arc<Inner>, address: SocketAddr, outward: Way) -> Self {
+    pub(crate) fn new(network: Arc<Carrier>, address: SocketAddr, outward: Way) -> Self {
         Self {
             network,
             address,

@@ -1,0 +1,120 @@
+//! The kinds of claims that he makes most.
+
+use super::grid::wins;
+use super::setting::{FACTORS, fitted_flags};
+use crate::claims::bench::{Pages, Setting, Subjects};
+use crate::claims::claim::{Claim, Expected, Measure, Paper, Test, Trend, Unit};
+
+const WINS: &str = "as for its ratio; within a twentieth of the cells is ours";
+const TREND: &str = "geometric means of the cells of the least and of the most, as for its ratio";
+
+/// A claim of a ratio over the grid.
+pub(super) const fn ratio(
+    (name, what): (&'static str, &'static str),
+    (value, within): (f64, f64),
+    conditions: &'static str,
+    pages: Pages,
+    setting: fn() -> Setting,
+    measure: Measure,
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions,
+        unit: Unit::Ratio,
+        expected: Expected::Number {
+            value,
+            within,
+            neutral: Some(1.0),
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(pages),
+            setting,
+            measure,
+            factors: FACTORS,
+        },
+    }
+}
+
+/// A claim of how many round trips the flags take, within one.
+pub(super) const fn trips(
+    (name, what): (&'static str, &'static str),
+    value: f64,
+    conditions: &'static str,
+    (setting, measure): (fn() -> Setting, Measure),
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions,
+        unit: Unit::RoundTrips,
+        expected: Expected::Number {
+            value,
+            within: 1.0,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(fitted_flags),
+            setting,
+            measure,
+            factors: FACTORS,
+        },
+    }
+}
+
+/// A claim of how many of the 42 cells SPDY wins.
+pub(super) const fn won(
+    (name, what): (&'static str, &'static str),
+    cells: u32,
+    pages: Pages,
+    setting: fn() -> Setting,
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions: WINS,
+        unit: Unit::Percent,
+        expected: Expected::Number {
+            value: 100.0 * cells as f64 / 42.0,
+            within: 5.0,
+            neutral: Some(50.0),
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(pages),
+            setting,
+            measure: wins,
+            factors: &[],
+        },
+    }
+}
+
+/// A claim of where the ratio goes.
+pub(super) const fn trend(
+    (name, what): (&'static str, &'static str),
+    values: &'static [f64],
+    trend: Trend,
+    pages: Pages,
+    (setting, measure): (fn() -> Setting, Measure),
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions: TREND,
+        unit: Unit::Ratio,
+        expected: Expected::Series {
+            values,
+            within: 0.05,
+            trend,
+        },
+        test: Test::Run {
+            pages: Subjects::Pages(pages),
+            setting,
+            measure,
+            factors: &[],
+        },
+    }
+}

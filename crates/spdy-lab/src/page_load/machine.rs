@@ -1,0 +1,278 @@
+//! The doors of the machine, and what it keeps of a load.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use spdy_clock::Instant;
+use spdy_page::graph::{PageGraph, Trigger};
+
+use super::outline::{Outline, reveal_at};
+use super::requests::{Early, Request};
+use crate::scheduler::throttle::Throttle;
+
+/// Where a node stands. The order is the order of its life.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Stage {
+    /// Nothing has named it yet.
+    Unknown,
+    /// Named; asked for, or about to be.
+    Known,
+    /// Its last byte is here.
+    Loaded,
+    /// Its turn has come, and the main thread has it in its queue.
+    Evaluating,
+    /// Evaluated, failed, or never to be known.
+    Settled,
+}
+
+impl Stage {
+    /// Whether it is known and not in effect yet.
+    pub(super) fn is_open(self) -> bool {
+        (Self::Known..Self::Settled).contains(&self)
+    }
+}
+
+/// What the page asked to be called for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Due {
+    Request(usize),
+    Evaluated(usize),
+}
+
+/// One load of one page. See the [module](super) for its rules.
+#[derive(Debug)]
+pub struct PageLoad<'a> {
+    pub(super) outline: Outline<'a>,
+    pub(super) stages: Vec<Stage>,
+    pub(super) early: Vec<Early>,
+    pub(super) arrived: Vec<u64>,
+    /// Children by parent: revealed by bytes, in the order of their offsets, and by evaluation.
+    pub(super) by_bytes: Vec<VecDeque<usize>>,
+    pub(super) by_done: Vec<Vec<usize>>,
+    /// By document: the synchronous scripts that its parser has not passed, in the order of their offsets.
+    pub(super) barriers: Vec<VecDeque<usize>>,
+    /// Loaded, and waiting for their turn.
+    pub(super) waiting: BTreeSet<usize>,
+    due: BTreeMap<(Instant, u64), Due>,
+    sequence: u64,
+    pub(super) requests: VecDeque<Request>,
+    /// What holds requests back, and those that it holds.
+    pub(super) throttle: Option<Throttle>,
+    pub(super) held: BTreeMap<usize, Request>,
+    pub(super) has_begun: bool,
+    pub(super) main_thread_free: Instant,
+    /// Nodes that each event still waits for.
+    pub(super) before_dom_content_loaded: usize,
+    pub(super) before_load: usize,
+    pub(super) dom_content_loaded: Option<Instant>,
+    pub(super) load: Option<Instant>,
+}
+
+impl<'a> PageLoad<'a> {
+    /// A load that has not begun. Nodes that no chain of triggers leads to are left out.
+    #[must_use]
+    pub fn new(graph: &'a PageGraph) -> Self {
+        let count = graph.nodes.len();
+        let mut page = Self {
+            outline: Outline::of(&graph.nodes),
+            stages: vec![Stage::Settled; count],
+            early: vec![Early::Not; count],
+            arrived: vec![0; count],
+            by_bytes: vec![VecDeque::new(); count],
+            by_done: vec![Vec::new(); count],
+            barriers: vec![VecDeque::new(); count],
+            waiting: BTreeSet::new(),
+            due: BTreeMap::new(),
+            sequence: 0,
+            requests: VecDeque::new(),
+            throttle: None,
+            held: BTreeMap::new(),
+            has_begun: false,
+            main_thread_free: Instant::ZERO,
+            before_dom_content_loaded: 0,
+            before_load: 0,
+            dom_content_loaded: None,
+            load: None,
+        };
+        page.link();
+        page
+    }
+
+    /// Puts what can be reached where it waits to be named, to be passed, or to be evaluated; all else is settled.
+    fn link(&mut self) {
+        let nodes = self.outline.nodes;
+        for &child in &self.outline.reached {
+            let node = &nodes[child];
+            self.stages[child] = Stage::Unknown;
+            self.before_dom_content_loaded += usize::from(node.before_dom_content_loaded);
+            self.before_load += usize::from(node.before_load);
+            match node.trigger {
+                Trigger::Start => {}
+                Trigger::Done { parent } => self.by_done[parent].push(child),
+                Trigger::Bytes { parent, .. } => self.by_bytes[parent].push_back(child),
+            }
+            if let Some((document, _)) = self.outline.barrier(child) {
+                self.barriers[document].push_back(child);
+            }
+        }
+        for children in &mut self.by_bytes {
+            let children = children.make_contiguous();
+            children.sort_by_key(|&child| reveal_at(&nodes[child]));
+        }
+        for scripts in &mut self.barriers {
+            let scripts = scripts.make_contiguous();
+            scripts.sort_by_key(|&child| nodes[child].blocks_parser_at);
+        }
+    }
+
+    /// Begins the load: the navigation.
+    ///
+    /// # Panics
+    ///
+    /// If it began before.
+    pub fn start(&mut self, now: Instant) {
+        assert!(!self.has_begun, "this load has begun already");
+        self.has_begun = true;
+        for child in 0..self.outline.nodes.len() {
+            if self.outline.nodes[child].trigger == Trigger::Start
+                && self.stages[child] == Stage::Unknown
+            {
+                self.reveal(now, child);
+            }
+        }
+        self.progress(now);
+    }
+
+    /// The first `total` bytes of the body of `node`, as transferred, have arrived.
+    pub fn handle_bytes(&mut self, now: Instant, node: usize, total: u64) {
+        self.arrived[node] = self.arrived[node].max(total);
+        if self.early[node] != Early::Not {
+            return; // what they name is looked at when the page wants it
+        }
+        while let Some(&child) = self.by_bytes[node].front() {
+            if reveal_at(&self.outline.nodes[child]) > total {
+                break;
+            }
+            self.by_bytes[node].pop_front();
+            self.reveal(now, child);
+        }
+        self.progress(now);
+    }
+
+    /// The last byte of `node` is here.
+    ///
+    /// # Panics
+    ///
+    /// If `node` was not asked for, or was done before.
+    pub fn handle_done(&mut self, now: Instant, node: usize) {
+        self.ended(node);
+        if self.early[node] == Early::Asked {
+            self.early[node] = Early::Here;
+            return;
+        }
+        assert_eq!(
+            self.stages[node],
+            Stage::Known,
+            "node {node} is done, but was not awaited"
+        );
+        self.stages[node] = Stage::Loaded;
+        self.waiting.insert(node);
+        // A graph may name an offset past the end (a length recorded wrongly): known by now at the latest.
+        self.handle_bytes(now, node, u64::MAX);
+    }
+
+    /// `node` could not be loaded: it blocks nothing any more, and what it would still have named stays unknown.
+    ///
+    /// # Panics
+    ///
+    /// If `node` was not asked for, or was done before.
+    pub fn handle_failed(&mut self, now: Instant, node: usize) {
+        self.ended(node);
+        if self.early[node] == Early::Asked {
+            self.early[node] = Early::Not; // asked for again when the page wants it
+            return;
+        }
+        assert_eq!(
+            self.stages[node],
+            Stage::Known,
+            "node {node} failed, but was not awaited"
+        );
+        self.abandon(node);
+        self.progress(now);
+    }
+
+    /// Does what was due by `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.due.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            match entry.remove() {
+                Due::Request(node) => self.want(now, node),
+                Due::Evaluated(node) => self.evaluated(now, node),
+            }
+        }
+        self.progress(now);
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) at the latest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.due.first_key_value().map(|(key, _)| key.0)
+    }
+
+    /// The next request, in the order in which the page wants them; `None` when there is none yet.
+    pub fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Whether [`poll_request`](Self::poll_request) has something to give.
+    #[must_use]
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// When DOMContentLoaded was reached.
+    #[must_use]
+    pub fn dom_content_loaded(&self) -> Option<Instant> {
+        self.dom_content_loaded
+    }
+
+    /// When load was reached.
+    #[must_use]
+    pub fn load(&self) -> Option<Instant> {
+        self.load
+    }
+
+    /// Whether nothing is left to ask for or to evaluate, also of what comes after load.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.load.is_some() && self.stages.iter().all(|&stage| stage == Stage::Settled)
+    }
+
+    /// Nodes that are not settled, for a report of a load that cannot end.
+    #[must_use]
+    pub fn unsettled(&self) -> Vec<usize> {
+        (0..self.outline.nodes.len())
+            .filter(|&node| self.stages[node] != Stage::Settled)
+            .collect()
+    }
+
+    pub(super) fn at(&mut self, when: Instant, due: Due) {
+        self.sequence += 1;
+        self.due.insert((when, self.sequence), due);
+    }
+
+    /// Something named `node`.
+    pub(super) fn reveal(&mut self, now: Instant, node: usize) {
+        assert_eq!(
+            self.stages[node],
+            Stage::Unknown,
+            "node {node} is named twice"
+        );
+        self.stages[node] = Stage::Known;
+        match self.outline.nodes[node].delay {
+            delay if delay.is_zero() => self.want(now, node),
+            delay => self.at(now + delay, Due::Request(node)),
+        }
+    }
+}

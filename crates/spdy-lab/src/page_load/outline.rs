@@ -1,0 +1,134 @@
+//! Where the resources of a page stand in it: whose document, where in its text, and before what. A load changes none of it.
+
+use std::collections::BTreeMap;
+
+use spdy_page::graph::{Node, Trigger};
+use spdy_page::replica::Kind;
+
+/// Nodes by the document that they belong to.
+type ByDocument = BTreeMap<Option<usize>, Vec<usize>>;
+
+/// A page's nodes, and how they stand to each other.
+#[derive(Debug)]
+pub(super) struct Outline<'a> {
+    pub(super) nodes: &'a [Node],
+    /// The nodes that a chain of triggers leads to, by index.
+    pub(super) reached: Vec<usize>,
+    /// The document that named each node, directly or by what it named.
+    pub(super) document: Vec<Option<usize>>,
+    /// What stands for each node in that document's text: itself, or what named it from there.
+    anchor: Vec<usize>,
+    /// Whether that text names it, or a redirect of what it names.
+    in_text: Vec<bool>,
+    /// Sheets that scripts wait for, and deferred scripts.
+    sheets: ByDocument,
+    deferred: ByDocument,
+}
+
+impl<'a> Outline<'a> {
+    pub(super) fn of(nodes: &'a [Node]) -> Self {
+        let mut outline = Self {
+            nodes,
+            reached: reached(nodes),
+            document: vec![None; nodes.len()],
+            anchor: (0..nodes.len()).collect(),
+            in_text: vec![false; nodes.len()],
+            sheets: ByDocument::new(),
+            deferred: ByDocument::new(),
+        };
+        for at in 0..outline.reached.len() {
+            outline.stand(outline.reached[at]);
+        }
+        outline.reached.sort_unstable();
+        for &child in &outline.reached {
+            let document = outline.document[child];
+            if nodes[child].blocks_scripts {
+                outline.sheets.entry(document).or_default().push(child);
+            }
+            if is_deferred(&nodes[child]) {
+                outline.deferred.entry(document).or_default().push(child);
+            }
+        }
+        outline
+    }
+
+    /// Finds whose page `node` is part of, and where it stands there. Its parent was asked before.
+    fn stand(&mut self, node: usize) {
+        let Some(parent) = parent_of(&self.nodes[node]) else {
+            return;
+        };
+        let above = &self.nodes[parent];
+        if above.kind == Kind::Document && !above.is_redirect {
+            self.document[node] = Some(parent);
+            self.in_text[node] = matches!(self.nodes[node].trigger, Trigger::Bytes { .. });
+        } else {
+            self.document[node] = self.document[parent];
+            self.anchor[node] = self.anchor[parent];
+            self.in_text[node] = above.is_redirect && self.in_text[parent];
+        }
+    }
+
+    /// The document whose parser stops for `node`, and where.
+    pub(super) fn barrier(&self, node: usize) -> Option<(usize, u64)> {
+        let at = self.nodes[node].blocks_parser_at?;
+        Some((self.document[node].filter(|_| self.in_text[node])?, at))
+    }
+
+    /// The sheets that `script` waits for: those that stand before it.
+    pub(super) fn sheets_before(&self, script: usize) -> impl Iterator<Item = usize> {
+        self.before(&self.sheets, script)
+    }
+
+    /// The deferred scripts that stand before `script`.
+    pub(super) fn deferred_before(&self, script: usize) -> impl Iterator<Item = usize> {
+        self.before(&self.deferred, script)
+    }
+
+    /// Those of `others` that stand before `script` in the same document. What a sheet imports stands where that sheet
+    /// does, and the target of a redirect where the redirect was named.
+    fn before(&self, others: &ByDocument, script: usize) -> impl Iterator<Item = usize> {
+        let place = |node: usize| (self.anchor[node], node);
+        let others = others.get(&self.document[script]);
+        let others = others.into_iter().flatten().copied();
+        others.filter(move |&other| place(other) < place(script))
+    }
+}
+
+/// A script that runs when the parser is through: DOMContentLoaded waits for it, the parser does not.
+pub(super) fn is_deferred(node: &Node) -> bool {
+    node.kind == Kind::Script && node.before_dom_content_loaded && node.blocks_parser_at.is_none()
+}
+
+pub(super) fn parent_of(node: &Node) -> Option<usize> {
+    match node.trigger {
+        Trigger::Start => None,
+        Trigger::Bytes { parent, .. } | Trigger::Done { parent } => Some(parent),
+    }
+}
+
+/// The byte of its parent that names `node`.
+pub(super) fn reveal_at(node: &Node) -> u64 {
+    match node.trigger {
+        Trigger::Bytes { at_byte, .. } => at_byte,
+        Trigger::Start | Trigger::Done { .. } => 0,
+    }
+}
+
+/// The nodes that a chain of triggers leads to from the start, parents before their children.
+fn reached(nodes: &[Node]) -> Vec<usize> {
+    let mut children = vec![Vec::new(); nodes.len()];
+    let mut frontier = Vec::new();
+    for (child, node) in nodes.iter().enumerate() {
+        match parent_of(node) {
+            None => frontier.push(child),
+            Some(parent) if parent < nodes.len() => children[parent].push(child),
+            Some(_) => {}
+        }
+    }
+    let mut reached = Vec::with_capacity(nodes.len());
+    while let Some(node) = frontier.pop() {
+        reached.push(node);
+        frontier.append(&mut children[node]);
+    }
+    reached
+}

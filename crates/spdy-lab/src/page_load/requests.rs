@@ -1,0 +1,198 @@
+//! What a page asks for, and when: by hints before it wants it, and by a scheduler after.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_page::graph::Trigger;
+use spdy_page::replica::Kind;
+
+use super::machine::{PageLoad, Stage};
+use super::outline::parent_of;
+use crate::scheduler::plan::{Plan, Urgency};
+use crate::scheduler::throttle::Throttle;
+
+/// What to ask for next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// Index into the graph's nodes.
+    pub node: usize,
+    /// By kind, as Chromium gave it.
+    pub priority: Priority,
+    /// When the page wanted it.
+    pub wanted: Instant,
+}
+
+/// The priority that Chromium gave to a resource of `kind` in 2014: document 0, style sheet 1, script,
+/// font and fetch 2, media 3, images and the rest 4.
+#[must_use]
+pub fn priority_of(kind: Kind) -> Priority {
+    let level = match kind {
+        Kind::Document => 0,
+        Kind::Stylesheet => 1,
+        Kind::Script | Kind::Font | Kind::Fetch => 2,
+        Kind::Media => 3,
+        Kind::Image | Kind::Other => 4,
+    };
+    Priority::new(level)
+}
+
+/// Where a node stands that was hinted at, until the page wants it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Early {
+    /// Nobody hints at it.
+    Not,
+    /// The head of the page's document will.
+    Hinted,
+    /// Asked for.
+    Asked,
+    /// Its last byte is here.
+    Here,
+}
+
+impl PageLoad<'_> {
+    /// Lets the head of the page's document hint at `nodes`, if said before that head is [here](Self::handle_head). Documents
+    /// and redirects are left out: what is made of them hangs on more than their bytes.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such node.
+    pub fn hint(&mut self, nodes: impl IntoIterator<Item = usize>) {
+        for node in nodes {
+            let facts = &self.outline.nodes[node];
+            let is_open = self.stages[node] == Stage::Unknown && self.early[node] == Early::Not;
+            if is_open && facts.kind != Kind::Document && !facts.is_redirect {
+                self.early[node] = Early::Hinted;
+            }
+        }
+    }
+
+    /// The head of the response for `node` has arrived.
+    pub fn handle_head(&mut self, now: Instant, node: usize) {
+        let facts = &self.outline.nodes[node];
+        // The first document that is no redirect is the page's own.
+        let is_page = self.outline.document[node].is_none() && facts.kind == Kind::Document;
+        if !is_page || facts.is_redirect {
+            return;
+        }
+        for hinted in 0..self.outline.nodes.len() {
+            if self.early[hinted] == Early::Hinted && self.stages[hinted] == Stage::Unknown {
+                self.early[hinted] = Early::Asked;
+                self.ask(now, hinted);
+            }
+        }
+    }
+
+    /// Lets a browser's scheduler hold back what the page wants, if said before the load begins.
+    ///
+    /// # Panics
+    ///
+    /// If the load has begun, or `plan` is not of its graph.
+    pub fn schedule(&mut self, plan: Plan) {
+        assert!(!self.has_begun, "this load has begun already");
+        let of = [
+            plan.urgency.len(),
+            plan.is_multiplexed.len(),
+            plan.is_measured.len(),
+        ];
+        assert_eq!(
+            of,
+            [self.outline.nodes.len(); 3],
+            "the plan of another graph"
+        );
+        self.throttle = Some(Throttle::new(plan));
+    }
+
+    /// A handshake of TCP took so long that was made for `node`, or its answer from request to first byte: a
+    /// [scheduler](Self::schedule) makes its own of it.
+    pub fn handle_round_trip(&mut self, node: usize, time: Duration) {
+        if let Some(throttle) = &mut self.throttle
+            && throttle.plan().is_measured[node]
+        {
+            throttle.note_round_trip(time);
+            self.release();
+        }
+    }
+
+    pub(super) fn want(&mut self, now: Instant, node: usize) {
+        match std::mem::replace(&mut self.early[node], Early::Not) {
+            Early::Not | Early::Hinted => self.ask(now, node),
+            Early::Asked => self.handle_bytes(now, node, self.arrived[node]),
+            Early::Here => self.handle_done(now, node),
+        }
+    }
+
+    fn ask(&mut self, now: Instant, node: usize) {
+        let facts = &self.outline.nodes[node];
+        let request = Request {
+            node,
+            priority: priority_of(facts.kind),
+            wanted: now,
+        };
+        let goes_on = parent_of(facts).is_some_and(|parent| self.outline.nodes[parent].is_redirect);
+        // A navigation is nothing that a page could hold back.
+        match (&mut self.throttle, self.outline.document[node]) {
+            (Some(throttle), Some(document)) if facts.kind != Kind::Document => {
+                self.held.insert(node, request);
+                throttle.want(node, document, goes_on);
+                self.release();
+            }
+            _ => self.requests.push_back(request),
+        }
+    }
+
+    /// The request for `node` is over, whether or not the page knows what to do with it yet.
+    pub(super) fn ended(&mut self, node: usize) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.done(node);
+            self.release();
+        }
+    }
+
+    /// Asks for what is held back no more.
+    fn release(&mut self) {
+        while let Some(node) = self.throttle.as_mut().and_then(Throttle::poll) {
+            let held = self.held.remove(&node);
+            self.requests.extend(held);
+        }
+    }
+
+    /// Tells the scheduler of documents whose parser has met the body.
+    pub(super) fn look_for_bodies(&mut self) {
+        let Some(throttle) = &self.throttle else {
+            return;
+        };
+        let mut tight = throttle.tight();
+        tight.retain(|&document| self.has_met_body(throttle, document));
+        for document in tight {
+            if let Some(throttle) = &mut self.throttle {
+                throttle.meet_body(document);
+            }
+        }
+        self.release();
+    }
+
+    fn has_met_body(&self, throttle: &Throttle, document: usize) -> bool {
+        let plan = throttle.plan();
+        let at = plan.body_at[&document];
+        let stops = |script: usize| {
+            self.outline.nodes[script]
+                .blocks_parser_at
+                .is_some_and(|stop| stop <= at)
+        };
+        // The parser also waits for a script that one in the head writes: one as urgent as if it stood there itself.
+        let is_written = |node: usize| {
+            let facts = &self.outline.nodes[node];
+            self.stages[node].is_open()
+                && facts.kind == Kind::Script
+                && plan.urgency[node] == Urgency::High
+                && matches!(facts.trigger, Trigger::Done { parent } if stops(parent))
+        };
+        let of_document = |&node: &usize| self.outline.document[node] == Some(document);
+        self.arrived[document] >= at
+            && !self.barriers[document].front().copied().is_some_and(stops)
+            && !(0..self.outline.nodes.len())
+                .filter(of_document)
+                .any(is_written)
+    }
+}

@@ -1,0 +1,368 @@
+//! What moves packets: from one TCP endpoint over the path to the other, by the executor's one heap of timers.
+//!
+//! ```text
+//!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
+//!                                       └ QueueFull, Lost: counted, gone; TCP's own timers notice
+//! ```
+//!
+//! Datagrams pass the same path, as they are: what is lost of them is for whoever sent them to notice (`udp.rs`). So do
+//! questions and answers of names (`dns.rs`).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use spdy::runtime::Runtime as _;
+use spdy_clock::Instant;
+use spdy_netem::path::{Path, Verdict, Way};
+use spdy_netem::segment::Segment;
+use spdy_netem::tcp::Tcp;
+
+use crate::sim::dns;
+use crate::sim::endpoint::{Connection, End, Endpoint, Handle, Side, wake};
+use crate::sim::network::{Acceptor, NetworkConfig};
+use crate::sim::packet::{Load, Packet, Token};
+use crate::sim::runtime::SimRuntime;
+use crate::sim::seed;
+use crate::sim::socket::SimIo;
+use crate::sim::timers::Fire;
+use crate::sim::traffic::Traffic;
+use crate::sim::udp::{Datagram, Sockets};
+
+/// IP bytes of a bare RST: 20 of IP, 20 of TCP.
+const RST_LEN_BYTES: usize = 40;
+
+/// The path, and everything that stands at its ends.
+pub(crate) struct Carrier {
+    pub(super) runtime: SimRuntime,
+    pub(super) config: NetworkConfig,
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    path: Path,
+    pub(super) traffic: Traffic,
+    pub(super) listeners: BTreeMap<SocketAddr, Acceptor>,
+    pub(super) sockets: Sockets,
+    pub(super) names: BTreeMap<String, Vec<IpAddr>>,
+    /// What lies beyond the path before some servers: propagation one way.
+    pub(super) beyond: BTreeMap<IpAddr, Duration>,
+    pub(super) connections: Vec<Connection>,
+    /// Packets on their way, by slot; a timer holds the slot.
+    in_flight: Vec<Option<Packet>>,
+    free_slots: Vec<usize>,
+    /// Questions that were asked, by their number.
+    pub(super) questions: Vec<Question>,
+    /// Who waits for the network to be quiet.
+    pub(super) quiet: Option<Waker>,
+}
+
+pub(super) struct Question {
+    pub(super) host: String,
+    pub(super) answer: Option<Vec<IpAddr>>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl State {
+    fn new(path: Path) -> Self {
+        Self {
+            path,
+            traffic: Traffic::default(),
+            listeners: BTreeMap::new(),
+            sockets: Sockets::default(),
+            names: BTreeMap::new(),
+            beyond: BTreeMap::new(),
+            connections: Vec::new(),
+            in_flight: Vec::new(),
+            free_slots: Vec::new(),
+            questions: Vec::new(),
+            quiet: None,
+        }
+    }
+
+    /// The endpoint `end`, which must be there.
+    fn endpoint(&mut self, end: End) -> &mut Endpoint {
+        let connection = &mut self.connections[end.connection];
+        match end.side {
+            Side::Client => &mut connection.client,
+            Side::Server => connection
+                .server
+                .as_mut()
+                .expect("a server's end that no SYN has reached"),
+        }
+    }
+
+    /// How long `load` is under way beyond the path.
+    fn beyond(&self, load: &Load) -> Duration {
+        let server = match load {
+            Load::Segment { to, .. } | Load::Refusal { to } => {
+                Some(self.connections[to.connection].to.ip())
+            }
+            Load::Datagram(datagram) => datagram.server(),
+            Load::Query { .. } | Load::Answer { .. } => None,
+        };
+        let beyond = server.and_then(|server| self.beyond.get(&server));
+        beyond.copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        let closed = |end: &Endpoint| end.is_refused || end.tcp.is_closed();
+        let mut connections = self.connections.iter();
+        self.in_flight.len() == self.free_slots.len()
+            && connections.all(|it| closed(&it.client) && it.server.as_ref().is_none_or(closed))
+    }
+}
+
+impl Carrier {
+    /// Carries nothing yet; everything random on its path comes from `seed`.
+    pub(super) fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
+        let path = Path::new(&config.path, seed::derive(seed, "path"));
+        Self {
+            runtime,
+            config,
+            state: Mutex::new(State::new(path)),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a packet on the path.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        state: &mut State,
+        way: Way,
+        len_bytes: usize,
+        load: Load,
+    ) {
+        let now = self.runtime.now();
+        if way == Way::Up {
+            state.traffic.count(now, way, len_bytes);
+        }
+        let verdict = state.path.offer(now, way, len_bytes);
+        self.carry(
+            state,
+            verdict,
+            Packet {
+                len_bytes,
+                way,
+                load,
+                transit: None,
+            },
+        );
+    }
+
+    /// Sends a datagram; at most as large as the path bears.
+    pub(crate) fn send_datagram(self: &Arc<Self>, way: Way, datagram: Datagram) {
+        let len_bytes = datagram.ip_len_bytes();
+        self.send(&mut self.lock(), way, len_bytes, Load::Datagram(datagram));
+    }
+
+    /// Does to the UDP sockets what `step` says.
+    pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut Sockets) -> T) -> T {
+        step(&mut self.lock().sockets)
+    }
+
+    /// Does with `packet` what the path said.
+    fn carry(self: &Arc<Self>, state: &mut State, verdict: Verdict, mut packet: Packet) {
+        let at = match verdict {
+            Verdict::QueueFull => {
+                state.traffic.queue_drops += 1;
+                return;
+            }
+            Verdict::Lost => {
+                state.traffic.losses += 1;
+                return;
+            }
+            Verdict::Arrives(at) => at + state.beyond(&packet.load),
+            Verdict::Again(transit) => {
+                packet.transit = Some(transit);
+                transit.at()
+            }
+        };
+        let slot = state.free_slots.pop().unwrap_or_else(|| {
+            state.in_flight.push(None);
+            state.in_flight.len() - 1
+        });
+        state.in_flight[slot] = Some(packet);
+        self.runtime
+            .fire_at(at, self.clone(), Token::Packet(slot).pack());
+    }
+
+    /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
+    pub(super) fn pump(self: &Arc<Self>, state: &mut State, now: Instant, end: End) {
+        while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
+            let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
+            self.send(
+                state,
+                way,
+                len_bytes,
+                Load::Segment {
+                    to: end.other(),
+                    segment,
+                },
+            );
+        }
+        let endpoint = state.endpoint(end);
+        endpoint.wake();
+        // A timer that is too early costs one look; one that moved later is not worth moving each time.
+        let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
+        match endpoint.tcp.poll_timeout() {
+            Some(at) if is_set(at) => {}
+            wanted => {
+                if let Some(key) = endpoint.timer.take() {
+                    self.runtime.cancel(key);
+                }
+                endpoint.timer = wanted.map(|at| {
+                    self.runtime
+                        .fire_at(at, self.clone(), Token::Endpoint(end).pack())
+                });
+            }
+        }
+        if state.quiet.is_some() && state.is_quiet() {
+            wake(&mut state.quiet);
+        }
+    }
+
+    fn handle_packet(self: &Arc<Self>, state: &mut State, now: Instant, slot: usize) {
+        let mut packet = state.in_flight[slot]
+            .take()
+            .expect("a timer without its packet");
+        state.free_slots.push(slot);
+        if let Some(transit) = packet.transit.take() {
+            let verdict = state.path.offer_again(transit);
+            return self.carry(state, verdict, packet);
+        }
+        if packet.way == Way::Down {
+            state.traffic.count(now, packet.way, packet.len_bytes);
+        }
+        match packet.load {
+            Load::Segment { to, segment } => self.handle_segment(state, now, to, segment),
+            Load::Refusal { to } => {
+                let endpoint = state.endpoint(to);
+                endpoint.is_refused = true;
+                endpoint.tcp.abort(now);
+                while endpoint.tcp.poll_transmit(now).is_some() {} // nobody is there to hear it
+                self.pump(state, now, to);
+            }
+            Load::Datagram(datagram) => state.sockets.deliver(datagram),
+            Load::Query { question } => {
+                let host = state.questions[question].host.clone();
+                let addresses = state.names.get(&host).cloned().unwrap_or_default();
+                let len_bytes = dns::answer_len_bytes(&host, &addresses);
+                self.send(state, Way::Down, len_bytes, Load::Answer { question });
+            }
+            Load::Answer { question } => {
+                let known = state
+                    .names
+                    .get(&state.questions[question].host)
+                    .cloned()
+                    .unwrap_or_default();
+                let question = &mut state.questions[question];
+                question.answer = Some(known);
+                wake(&mut question.waker);
+            }
+        }
+        if state.quiet.is_some() && state.is_quiet() {
+            wake(&mut state.quiet);
+        }
+    }
+
+    fn handle_segment(
+        self: &Arc<Self>,
+        state: &mut State,
+        now: Instant,
+        to: End,
+        segment: Segment,
+    ) {
+        let connection = &mut state.connections[to.connection];
+        if to.side == Side::Server && connection.server.is_none() {
+            let Some(acceptor) = state.listeners.get(&connection.to).cloned() else {
+                return self.send(
+                    state,
+                    Way::Down,
+                    RST_LEN_BYTES,
+                    Load::Refusal { to: to.other() },
+                );
+            };
+            let tcp = Tcp::listen(self.config.server_tcp, now);
+            connection.server = Some(Endpoint::new(tcp, Some(acceptor)));
+        }
+        let endpoint = state.endpoint(to);
+        endpoint.tcp.handle_segment(now, segment);
+        if endpoint.is_abandoned && endpoint.tcp.readable_bytes() > 0 {
+            endpoint.tcp.abort(now); // data for a socket that is gone: RST, as systems answer
+        }
+        self.pump(state, now, to);
+    }
+
+    /// Takes out what is to be handed to a listener, now that `end` changed.
+    fn accepted(self: &Arc<Self>, state: &mut State, end: End) -> Option<(Acceptor, SimIo)> {
+        let connection = &mut state.connections[end.connection];
+        let endpoint = connection
+            .server
+            .as_mut()
+            .filter(|it| it.tcp.is_established())?;
+        let acceptor = endpoint.acceptor.take()?;
+        let server = End {
+            side: Side::Server,
+            ..end
+        };
+        Some((acceptor, SimIo::new(self.clone(), server)))
+    }
+
+    /// Does `step` to the endpoint `end` and sends what follows from it.
+    pub(crate) fn with<T>(
+        self: &Arc<Self>,
+        end: End,
+        step: impl FnOnce(&mut Handle<'_>, Instant) -> T,
+    ) -> T {
+        let now = self.runtime.now();
+        let mut state = self.lock();
+        let mut handle = Handle {
+            endpoint: state.endpoint(end),
+            is_changed: false,
+        };
+        let result = step(&mut handle, now);
+        if handle.is_changed {
+            self.pump(&mut state, now, end);
+        }
+        result
+    }
+}
+
+impl Fire for Carrier {
+    fn fire(self: Arc<Self>, now: Instant, token: u64) {
+        let mut state = self.lock();
+        let end = match Token::unpack(token) {
+            Token::Packet(slot) => {
+                let end = match &state.in_flight[slot] {
+                    Some(Packet {
+                        load: Load::Segment { to, .. },
+                        ..
+                    }) => Some(*to),
+                    _ => None,
+                };
+                self.handle_packet(&mut state, now, slot);
+                end
+            }
+            Token::Endpoint(end) => {
+                let endpoint = state.endpoint(end);
+                endpoint.timer = None;
+                if endpoint.tcp.poll_timeout().is_some_and(|at| at <= now) {
+                    endpoint.tcp.handle_timeout(now);
+                }
+                self.pump(&mut state, now, end);
+                Some(end)
+            }
+        };
+        let accepted = end.and_then(|end| self.accepted(&mut state, end));
+        drop(state); // a listener may open connections of its own
+        if let Some((acceptor, io)) = accepted {
+            acceptor(Box::new(io));
+        }
+    }
+}
