@@ -25,7 +25,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, response};
 
 use crate::date;
-use crate::etag::EntityTag;
+use crate::etag::{Comparison, EntityTag};
 use crate::freshness::{date_of, single};
 use crate::policy::Policy;
 use crate::range::{self, Asked};
@@ -142,7 +142,7 @@ fn client_has_it(
     if request.contains_key(IF_NONE_MATCH) {
         let conditions = request.get_all(IF_NONE_MATCH).iter();
         return match EntityTag::of(served) {
-            Some(tag) => tag.is_in(conditions),
+            Some(tag) => tag.is_in(conditions, Comparison::Weak),
             None => request
                 .get_all(IF_NONE_MATCH)
                 .iter()
@@ -158,7 +158,7 @@ fn client_has_it(
 }
 
 /// RFC 9110 §15.4.5: what tells which answer it is and how long it lasts, not what tells about bytes that do not come.
-fn not_modified(served: &HeaderMap) -> Answer {
+pub(crate) fn not_modified(served: &HeaderMap) -> Answer {
     let mut head = response_head(StatusCode::NOT_MODIFIED);
     head.headers = served.clone();
     for name in [
@@ -201,7 +201,7 @@ fn asked_range(
 }
 
 /// RFC 9110 §13.1.5: the same tag, strongly; or the very date, if it is a strong one (§8.8.2.2).
-fn if_range_holds(served: &HeaderMap, request: &HeaderMap, now: SystemTime) -> bool {
+pub(crate) fn if_range_holds(served: &HeaderMap, request: &HeaderMap, now: SystemTime) -> bool {
     let Ok(Some(condition)) = single(request, &IF_RANGE) else {
         return !request.contains_key(IF_RANGE);
     };

@@ -16,6 +16,15 @@ pub(crate) struct EntityTag<'a> {
     pub(crate) weak: bool,
 }
 
+/// How tags are compared (RFC 9110 §8.8.3.2).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Comparison {
+    /// Whether both mean the same.
+    Weak,
+    /// Whether both are the same bytes.
+    Strong,
+}
+
 impl<'a> EntityTag<'a> {
     pub(crate) fn read(text: &'a [u8]) -> Self {
         let text = text.trim_ascii();
@@ -38,23 +47,34 @@ impl<'a> EntityTag<'a> {
 
     /// Good enough for `If-None-Match`.
     pub(crate) fn weakly_matches(self, other: Self) -> bool {
-        self.opaque == other.opaque
+        self.matches(other, Comparison::Weak)
     }
 
     /// Good enough to put bytes together.
     pub(crate) fn strongly_matches(self, other: Self) -> bool {
-        self.opaque == other.opaque && !self.weak && !other.weak
+        self.matches(other, Comparison::Strong)
     }
 
-    /// Whether a list of tags, over all its `lines`, has this one, or is `*`.
-    pub(crate) fn is_in<'b>(self, lines: impl Iterator<Item = &'b HeaderValue>) -> bool {
+    fn matches(self, other: EntityTag<'_>, comparison: Comparison) -> bool {
+        match comparison {
+            Comparison::Weak => self.opaque == other.opaque,
+            Comparison::Strong => self.opaque == other.opaque && !self.weak && !other.weak,
+        }
+    }
+
+    /// Whether a list of tags, over all its `lines`, has one like this, or is `*`.
+    pub(crate) fn is_in<'b>(
+        self,
+        lines: impl Iterator<Item = &'b HeaderValue>,
+        comparison: Comparison,
+    ) -> bool {
         let mut found = false;
         for line in lines {
             // A quote that stays open is the rest of the line's own fault.
             split_unquoted(line.as_bytes(), b',', |tag| {
                 let tag = tag.trim_ascii();
-                found |=
-                    !tag.is_empty() && (tag == b"*" || self.weakly_matches(EntityTag::read(tag)));
+                found |= !tag.is_empty()
+                    && (tag == b"*" || self.matches(EntityTag::read(tag), comparison));
             });
         }
         found

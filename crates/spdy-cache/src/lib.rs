@@ -21,14 +21,17 @@
 pub mod answer;
 pub mod body;
 pub mod cache_status;
+pub mod conditions;
 pub mod control;
 pub mod date;
+pub mod deception;
 pub mod freshness;
 pub mod invalidate;
 pub mod key;
 pub mod lookup;
 pub mod object_file;
 pub mod policy;
+pub mod redirected;
 pub mod shared;
 pub mod storable;
 pub mod store;

@@ -13,6 +13,27 @@ pub(crate) enum Asked {
     Ranges(Vec<Range<u64>>),
 }
 
+/// The one range that a field asks for, in the form that has no choice; `None` if there are several, or none that can be read.
+pub(crate) fn rewritten(field: &[u8]) -> Option<String> {
+    let (unit, set) = field.split_at_checked(6)?;
+    if !unit.eq_ignore_ascii_case(b"bytes=") {
+        return None;
+    }
+    let specs = set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+    let mut specs = specs.filter(|spec| !spec.is_empty());
+    let spec = specs.next().filter(|_| specs.next().is_none())?;
+    let dash = spec.iter().position(|byte| *byte == b'-')?;
+    let (first, last) = (&spec[..dash], &spec[dash + 1..]);
+    Some(match (first.is_empty(), last.is_empty()) {
+        (true, _) => format!("bytes=-{}", number(last)?),
+        (false, true) => format!("bytes={}-", number(first)?),
+        (false, false) => {
+            let (first, last) = (number(first)?, number(last)?);
+            (first <= last).then(|| format!("bytes={first}-{last}"))?
+        }
+    })
+}
+
 /// Reads `bytes=0-1,5-,-3` for a body of `len` bytes, with at most `max` ranges.
 pub(crate) fn read(field: &[u8], len: u64, max: usize) -> Asked {
     let Some((unit, set)) = field.split_at_checked(6) else {

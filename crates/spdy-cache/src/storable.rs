@@ -24,6 +24,10 @@ pub enum Uncacheable {
     /// A GET with content: the answer is not to its target alone. Who sees contents says so; [`may_store`] does not.
     #[error("content")]
     Content,
+    /// A page or data where the path names a sheet, a script, an image or the like
+    /// ([`is_mismatched`](crate::deception::is_mismatched)). Who sees the path as it came says so; [`may_store`] does not.
+    #[error("type mismatch")]
+    TypeMismatch,
     /// The request said `no-store`.
     #[error("request no-store")]
     RequestNoStore,

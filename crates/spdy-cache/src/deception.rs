@@ -1,0 +1,113 @@
+//! Answers that are something else than their path says, and so are kept for nobody else.
+//!
+//! Origins have rules that go by extensions: what ends in `.css` is for everyone, and for a year. Some also answer `/account/x.css` as
+//! they answer `/account/`. Whoever has a visitor open such a link could then have that visitor's page out of a shared cache (*web cache
+//! deception*).
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+/// Extensions of what is neither a page nor data, and the same for everyone.
+const STATIC: [&str; 38] = [
+    "avif", "bmp", "css", "eot", "flac", "gif", "ico", "jpeg", "jpg", "js", "m4a", "m4s", "m4v",
+    "mjs", "mov", "mp3", "mp4", "oga", "ogg", "ogv", "opus", "otf", "pdf", "png", "svg", "svgz",
+    "tif", "tiff", "ts", "ttf", "vtt", "wasm", "wav", "webm", "webp", "woff", "woff2", "zip",
+];
+
+/// Whether the answer to `path`, which may be as raw as it came, is a page or data (HTML, JSON) where the path names something else.
+///
+/// Only answers with success count: a redirect and an error have a page of whatever type for who cannot go on.
+#[must_use]
+pub fn is_mismatched(path: &str, status: StatusCode, headers: &HeaderMap) -> bool {
+    status.is_success() && names_static(path) && is_page_or_data(headers)
+}
+
+fn names_static(path: &str) -> bool {
+    let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
+    // What an origin takes for the end of the path is not known: parameters (`;`), or what was encoded.
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    name.split([';', '?', '#', '\0']).any(|name| {
+        name.rsplit_once('.').is_some_and(|(_, extension)| {
+            STATIC
+                .iter()
+                .any(|known| extension.eq_ignore_ascii_case(known))
+        })
+    })
+}
+
+fn is_page_or_data(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(CONTENT_TYPE)
+        .iter()
+        .any(|kind: &HeaderValue| {
+            let essence = kind.as_bytes().split(|byte| *byte == b';').next();
+            let essence = essence
+                .unwrap_or_default()
+                .trim_ascii()
+                .to_ascii_lowercase();
+            matches!(
+                &essence[..],
+                b"text/html" | b"application/xhtml+xml" | b"application/json" | b"text/json"
+            ) || essence.ends_with(b"+json")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_where_the_path_names_a_sheet_is_not_what_it_says() {
+        let answer = |kind| HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
+        let is_other = |path, kind| is_mismatched(path, StatusCode::OK, &answer(kind));
+        for path in [
+            "/account/x.css",
+            "/account/x.CSS",
+            "/account;x.css",
+            "/account/x.css;session=1",
+            "/account%2fx.js",
+            "/account%3fx.woff2",
+            "/account%23x.j%73",
+            "/account/x.jpg%00.html",
+        ] {
+            for kind in [
+                "text/html; charset=utf-8",
+                "Application/JSON",
+                "application/ld+json",
+            ] {
+                assert!(is_other(path, kind), "{path} as {kind}");
+            }
+            for kind in ["text/css", "image/png", "text/javascript", ""] {
+                assert!(!is_other(path, kind), "{path} as {kind}");
+            }
+            for status in [StatusCode::MOVED_PERMANENTLY, StatusCode::NOT_FOUND] {
+                let is_other = is_mismatched(path, status, &answer("text/html"));
+                assert!(!is_other, "{path}, {status}");
+            }
+        }
+        for path in [
+            "/",
+            "/account",
+            "/a.html",
+            "/a.json",
+            "/a.js.map",
+            "/css",
+            "/v1.2/list",
+            "/next.js/docs",
+            "/next.js/",
+        ] {
+            assert!(!is_other(path, "text/html"), "{path}");
+            assert!(!is_other(path, "application/json"), "{path}");
+        }
+    }
+
+    #[test]
+    fn extensions_are_in_order_and_in_lower_case() {
+        assert!(STATIC.is_sorted());
+        assert!(
+            STATIC
+                .iter()
+                .all(|known| *known == known.to_ascii_lowercase())
+        );
+    }
+}
