@@ -134,8 +134,9 @@ impl Proxy {
     /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
     pub(crate) fn doubt_after(&self, wanted: &Wanted, head: &response::Parts) {
         let method = &wanted.ask.method;
-        let public = wanted.url().and_then(|url| url.as_str().parse().ok());
-        // It may name others by the site's name or by the origin's.
+        let public = [wanted.url(), wanted.seen_url()].into_iter().flatten();
+        let public = public.filter_map(|url| url.as_str().parse().ok());
+        // It may name others by one of the site's names or by the origin's.
         for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
             for uri in invalidated_by(method, &uri, head.status, &head.headers) {
                 self.doubt(&wanted.site, &uri);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
 use spdy_rewrite::capability::{Key, KeyError, Keys};
+use spdy_rewrite::config::Config as Rewrite;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
 use url::Url;
@@ -82,7 +83,7 @@ impl Sites {
                 site: name.clone(),
                 error,
             })?;
-            let rules = Rules::compile(&public, &site.rewrite, Some(keys));
+            let rules = Rules::compile(&public, &all_named(site), Some(keys));
             let rules = rules.map_err(|error| SiteError::Rules {
                 site: name.clone(),
                 error,
@@ -199,6 +200,16 @@ impl Sites {
     pub fn addresses(&self) -> &[(String, Option<u16>, IpAddr)] {
         &self.addresses
     }
+}
+
+/// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked
+/// of ourselves. Addresses are never moved.
+fn all_named(site: &SiteConfig) -> Rewrite {
+    let mut rewrite = site.rewrite.clone();
+    let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
+    let others = site.names.iter().skip(1).filter(is_domain);
+    rewrite.own_hosts.extend(others.cloned());
+    rewrite
 }
 
 /// The URL that browsers see. Where TLS is listened for it is the one that pages are rewritten for.

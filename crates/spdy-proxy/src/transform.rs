@@ -59,7 +59,7 @@ pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut Header
             false => Work::Pass,
         };
     }
-    let Some(url) = at.url() else {
+    let Some(url) = at.seen_url() else {
         return Work::Pass;
     };
     match (essence(served).as_str(), &asked.moved, &at.moved) {
@@ -147,7 +147,7 @@ impl Rewriter {
     ) -> Self {
         let coding = Coding::of(told).unwrap_or(Coding::Identity);
         let rules = &asked.site.rules;
-        Self(match (work, asked.url()) {
+        Self(match (work, asked.seen_url()) {
             (Work::Page(head), Some(url)) => Kind::Page {
                 decoder: Some(Decoder::new(coding, MAX_TEXT_BYTES)),
                 links: head.references.clone(),

@@ -340,7 +340,7 @@ impl Wanted {
         }
     }
 
-    /// The URL as browsers see it in its own place, for the base of what stands in it.
+    /// The URL in its own place; the site's own is by the first of its names.
     #[must_use]
     pub fn url(&self) -> Option<url::Url> {
         match &self.moved {
@@ -351,6 +351,20 @@ impl Wanted {
                 url::Url::parse(&format!("{}{target}", self.site.rules.site_origin())).ok()
             }
         }
+    }
+
+    /// The same by the name and the scheme that the client has it by: from there its browser reads what stands in it.
+    #[must_use]
+    pub fn seen_url(&self) -> Option<url::Url> {
+        if self.moved.is_some() {
+            return self.url();
+        }
+        let scheme = match self.arrival {
+            Some(_) => fields::scheme_of(self.arrival),
+            None => self.site.rules.site().scheme(),
+        };
+        let target = self.ask.uri.path_and_query()?;
+        url::Url::parse(&format!("{scheme}://{}{target}", self.authority)).ok()
     }
 
     /// What the client said, whatever of it the origin is told.

@@ -73,11 +73,12 @@ pub struct HostConfig {
     /// As what its resources are moved. All that cannot run, unless said.
     #[serde(default = "passive")]
     pub kinds: Vec<Kind>,
-    /// Whether many share it, as a public CDN: its scripts are then moved one by one, each under a capability.
+    /// Whether many share it, as a public CDN: its scripts are then moved one by one, each under a capability. Its modules stay where
+    /// they are, since what they import would need one each.
     #[serde(default)]
     pub shared: bool,
     /// Whether pages need the host for nothing but what is moved, so that preconnects to it go. Unless said, that
-    /// is so where all paths and all kinds are moved.
+    /// is so where all paths and all kinds are moved, and the host is not shared.
     #[serde(default)]
     pub whole: Option<bool>,
     /// Whether its answers depend on Accept-Language, which is then passed on.

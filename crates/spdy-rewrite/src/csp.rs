@@ -58,7 +58,7 @@ impl Policy {
         })
     }
 
-    fn allows(&self, site: &Url, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+    fn allows(&self, page: &Url, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         let Some(sources) = self.sources(kind) else {
             return true;
         };
@@ -76,7 +76,7 @@ impl Policy {
         sources
             .iter()
             .filter_map(|source| Source::parse(source))
-            .any(|source| source.matches(site, url))
+            .any(|source| source.matches(page, url))
     }
 }
 
@@ -141,16 +141,16 @@ fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
 /// The policies of one page, as they came and as they are sent on.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    site: Url,
+    page: Url,
     original: Vec<Policy>,
     rewritten: Vec<Policy>,
 }
 
 impl Policies {
-    /// No policy.
-    pub fn none(rules: &Rules) -> Self {
+    /// None of `page`.
+    pub fn none(page: &Url) -> Self {
         Self {
-            site: rules.site().clone(),
+            page: page.clone(),
             original: Vec::new(),
             rewritten: Vec::new(),
         }
@@ -161,9 +161,12 @@ impl Policies {
         self.original.is_empty()
     }
 
-    /// Rewrites the policies of a page's head in place, those that only report too, and keeps those that are enforced.
-    pub fn rewrite_head(rules: &Rules, headers: &mut HeaderMap) -> Self {
-        let mut policies = Self::none(rules);
+    /// Rewrites the policies of the head of `page` in place, those that only report too, and keeps those that are enforced.
+    ///
+    /// The page's URL is the one that the browser has, whichever of the site's names and schemes that is by: from there it
+    /// asks for what is moved, and so the policy must say it.
+    pub fn rewrite_head(rules: &Rules, page: &Url, headers: &mut HeaderMap) -> Self {
+        let mut policies = Self::none(page);
         for (name, is_enforced) in [
             (CONTENT_SECURITY_POLICY, true),
             (CONTENT_SECURITY_POLICY_REPORT_ONLY, false),
@@ -182,7 +185,7 @@ impl Policies {
                 let rewritten = if is_enforced {
                     policies.add(rules, text)
                 } else {
-                    rewrite(rules, text)
+                    rewrite(rules, page, text)
                 };
                 let rewritten = rewritten.and_then(|text| HeaderValue::from_str(&text).ok());
                 changed |= rewritten.is_some();
@@ -200,7 +203,7 @@ impl Policies {
 
     /// Adds what a field or a `meta` says; the text that is sent on, if it is another.
     pub fn add(&mut self, rules: &Rules, text: &str) -> Option<String> {
-        let rewritten = rewrite(rules, text);
+        let rewritten = rewrite(rules, &self.page, text);
         let now = rewritten.as_deref().unwrap_or(text);
         self.original.extend(text.split(',').map(Policy::parse));
         self.rewritten.extend(now.split(',').map(Policy::parse));
@@ -216,14 +219,14 @@ impl Policies {
     pub fn allow(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.original
             .iter()
-            .all(|policy| policy.allows(&self.site, url, kind, credentials))
+            .all(|policy| policy.allows(&self.page, url, kind, credentials))
     }
 
     /// Whether they allow `url` as `kind` as they are sent on.
     pub fn allow_moved(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.rewritten
             .iter()
-            .all(|policy| policy.allows(&self.site, url, kind, credentials))
+            .all(|policy| policy.allows(&self.page, url, kind, credentials))
     }
 
     /// Whether a script that stands in the page itself may run.
@@ -240,15 +243,15 @@ impl Policies {
     }
 }
 
-/// `text`, one or more policies parted by commas, with the sources of moved hosts added; `None` if none is.
-pub fn rewrite(rules: &Rules, text: &str) -> Option<String> {
+/// `text`, one or more policies of `page` parted by commas, with the sources of moved hosts added; `None` if none is.
+pub fn rewrite(rules: &Rules, page: &Url, text: &str) -> Option<String> {
     let mut changed = false;
     let policies: Vec<_> = text
         .split(',')
         .map(|policy| {
             let directives: Vec<_> = policy
                 .split(';')
-                .map(|directive| match added(rules, directive) {
+                .map(|directive| match added(rules, page, directive) {
                     Some(added) => {
                         changed = true;
                         format!("{}{added}", directive.trim_end())
@@ -262,7 +265,7 @@ pub fn rewrite(rules: &Rules, text: &str) -> Option<String> {
     changed.then(|| policies.join(","))
 }
 
-fn added(rules: &Rules, directive: &str) -> Option<String> {
+fn added(rules: &Rules, page: &Url, directive: &str) -> Option<String> {
     let mut words = directive.split_ascii_whitespace();
     let kinds = governed(words.next()?);
     if kinds.is_empty() {
@@ -270,15 +273,14 @@ fn added(rules: &Rules, directive: &str) -> Option<String> {
     }
     let words: Vec<&str> = words.collect();
     let sources: Vec<Source> = words.iter().copied().filter_map(Source::parse).collect();
-    let site = rules.site();
     let mut out = String::new();
     let mut said = Vec::new();
     for source in &sources {
-        for addition in additions(rules, source, kinds) {
+        for addition in additions(rules, page, source, kinds) {
             // Not every path is one that a URL can have (`/../`), so it may be there and match nothing.
             let is_there = words.contains(&addition.as_str())
                 || Url::parse(&addition)
-                    .is_ok_and(|url| sources.iter().any(|source| source.matches(site, &url)));
+                    .is_ok_and(|url| sources.iter().any(|source| source.matches(page, &url)));
             if !is_there && !said.contains(&addition) {
                 out.push(' ');
                 out.push_str(&addition);

@@ -86,14 +86,14 @@ impl Source {
         })
     }
 
-    /// Whether a page of `site` may load `url` by it.
-    pub(crate) fn matches(&self, site: &Url, url: &Url) -> bool {
+    /// Whether `page` may load `url` by it.
+    pub(crate) fn matches(&self, page: &Url, url: &Url) -> bool {
         match self {
             Self::Site => {
                 let is_upgrade =
-                    site.scheme() == "http" && url.scheme() == "https" && site.host() == url.host();
-                site.origin() == url.origin()
-                    || is_upgrade && site.port().is_none() && url.port().is_none()
+                    page.scheme() == "http" && url.scheme() == "https" && page.host() == url.host();
+                page.origin() == url.origin()
+                    || is_upgrade && page.port().is_none() && url.port().is_none()
             }
             Self::Any => matches!(url.scheme(), "http" | "https" | "ws" | "wss"),
             Self::Scheme(scheme) => scheme_matches(scheme, url.scheme()),
@@ -118,7 +118,7 @@ impl Source {
                         got == Some(*port) || *port == 80 && got == Some(443)
                     }
                 };
-                scheme_matches(scheme.as_deref().unwrap_or(site.scheme()), url.scheme())
+                scheme_matches(scheme.as_deref().unwrap_or(page.scheme()), url.scheme())
                     && is_host
                     && is_port
                     && path_matches(path, url.path())
@@ -158,8 +158,8 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What to add to a directive for `kinds` beside `source`: where that is moved to, in full.
-pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<String> {
+/// What to add to a directive of `page` for `kinds` beside `source`: where that is moved to, in full.
+pub(crate) fn additions(rules: &Rules, page: &Url, source: &Source, kinds: Kinds) -> Vec<String> {
     let Source::Host {
         scheme,
         host,
@@ -170,7 +170,8 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
     else {
         return Vec::new();
     };
-    let wanted = scheme.as_deref().unwrap_or(rules.site().scheme());
+    let wanted = scheme.as_deref().unwrap_or(page.scheme());
+    let home = page.origin().ascii_serialization();
     let mut out = Vec::new();
     for entry in &rules.entries {
         let is_port = match port {
@@ -184,7 +185,7 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
             _ => continue,
         };
         if is_port && scheme_matches(wanted, entry.scheme.name()) {
-            out.extend(of_entry(rules, entry, name, path, kinds));
+            out.extend(of_entry(rules, &home, entry, name, path, kinds));
         }
     }
     let is_plain = wanted == "https" && *port == Port::Default && !is_wild;
@@ -195,9 +196,8 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
         && let Ok(Standing::Discovered) = rules.standing(Scheme::Https, host, 443, "/")
         && let Some(keys) = &rules.keys
     {
-        let site = rules.site_origin();
         let capability = keys.make(Subject {
-            site,
+            site: rules.site_origin(),
             scheme: 's',
             host,
             port: 443,
@@ -205,18 +205,25 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
         });
         let path = if path.is_empty() { "/" } else { path };
         out.push(written(format!(
-            "{site}{}1/{capability}/s/{host}{path}",
+            "{home}{}1/{capability}/s/{host}{path}",
             rules.prefix()
         )));
     }
     out
 }
 
-fn of_entry(rules: &Rules, entry: &Entry, host: &str, path: &str, kinds: Kinds) -> Option<String> {
+/// The same for one entry, under the page's origin, `home`.
+fn of_entry(
+    rules: &Rules,
+    home: &str,
+    entry: &Entry,
+    host: &str,
+    path: &str,
+    kinds: Kinds,
+) -> Option<String> {
     let path = narrower(&entry.path, path)?;
     // A host that is denied or merged has entries that nobody can use.
     rules.standing(entry.scheme, host, entry.port, path).ok()?;
-    let site = rules.site_origin();
     if !kinds.and(plain_kinds(entry)).is_empty() {
         let port = if entry.port == entry.scheme.default_port() {
             String::new()
@@ -224,7 +231,7 @@ fn of_entry(rules: &Rules, entry: &Entry, host: &str, path: &str, kinds: Kinds) 
             format!("~{}", entry.port)
         };
         return Some(written(format!(
-            "{site}{}1/-/{}/{host}{port}{path}",
+            "{home}{}1/-/{}/{host}{port}{path}",
             rules.prefix(),
             entry.scheme.letter()
         )));
@@ -238,7 +245,7 @@ fn of_entry(rules: &Rules, entry: &Entry, host: &str, path: &str, kinds: Kinds) 
     ))
     .ok()?;
     match rules.verdict(&url, Kind::Script, Finder::Site) {
-        Verdict::Move(path) if is_exact => Some(written(format!("{site}{path}"))),
+        Verdict::Move(path) if is_exact => Some(written(format!("{home}{path}"))),
         _ => None,
     }
 }

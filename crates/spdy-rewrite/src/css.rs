@@ -46,11 +46,16 @@ impl Sheet {
     }
 
     fn place<'a>(&'a self, rules: &'a Rules) -> Place<'a> {
+        let page = match self.seen_from {
+            Some(_) => rules.site(),
+            None => &self.base,
+        };
         Place {
             rules,
+            page,
             base: &self.base,
             seen_from: self.seen_from.as_ref(),
-            in_full: self.seen_from.is_none() && self.base.origin() != rules.site().origin(),
+            in_full: false,
             finder: self.finder,
             ascii_only: false,
             policies: None,

@@ -43,13 +43,15 @@ impl Entry {
             });
         }
         let path = check_path("hosts.path", &config.path)?;
+        // Of a shared host modules stay, and want the connection.
+        let is_all = path == "/" && kinds == Kinds::ALL && !config.shared;
         Ok(Self {
             pattern: Pattern::parse(name).map_err(wrong)?,
             scheme: config.scheme,
             port,
             kinds,
             shared: config.shared,
-            whole: config.whole.unwrap_or(path == "/" && kinds == Kinds::ALL),
+            whole: config.whole.unwrap_or(is_all),
             path,
             accept_language: config.accept_language,
             user_agent: config.user_agent,

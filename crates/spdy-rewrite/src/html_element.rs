@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use lol_html::html_content::ContentType;
 use lol_html::send::Element;
+use url::Url;
 
 use crate::csp::Credentials;
 use crate::html_page::{Embedded, Page};
@@ -223,8 +224,8 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
             import_map_before(page, element, reason);
-            page.by_cors = true;
-            Kind::Script
+            module(page, element, "href", true, reason);
+            return;
         }
         LinkUse::Connect => {
             if let Some(href) = element.get_attribute("href").filter(|_| !is_left(reason))
@@ -242,8 +243,7 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     if kind == Kind::Image {
         set(page, element, "imagesrcset", reason);
     }
-    // `'strict-dynamic'` trusts what no parser inserted, and module preloads count as that; other preloads do not.
-    fetched(page, element, "href", kind, used == LinkUse::Module, reason);
+    fetched(page, element, "href", kind, false, reason);
 }
 
 fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
@@ -261,8 +261,7 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
         }
         kind if kind.trim() == "module" => {
             import_map_before(page, element, reason);
-            page.by_cors = true;
-            fetched(page, element, "src", Kind::Script, false, reason);
+            module(page, element, "src", false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
             fetched(page, element, "src", Kind::Script, false, reason);
@@ -275,6 +274,23 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
         // Data, templates, speculation rules: what is in them is the page's business.
         _ => {}
     }
+}
+
+/// A module. `'strict-dynamic'` trusts what no parser inserted, and preloads of modules count as that (`imported`); others do not.
+fn module(
+    page: &mut Page,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    imported: bool,
+    reason: Option<&Reason>,
+) {
+    page.by_cors = true;
+    let source = element.get_attribute(name).unwrap_or_default();
+    let stays = page
+        .meant(&source)
+        .and_then(|text| page.place().module_stays(&text));
+    let reason = reason.or(stays.as_ref());
+    fetched(page, element, name, Kind::Script, imported, reason);
 }
 
 /// A script, sheet or preload: what it bears may decide whether it moves.
@@ -330,7 +346,10 @@ fn marked(page: &Page, source: &str) -> Option<String> {
     let text = page.meant(source)?;
     let text = text.trim();
     let url = page.place().base.join(text).ok()?;
-    let is_own = url.origin() == page.rules.site().origin() && !text.is_empty();
+    let is_sites = [&page.document, page.rules.site()]
+        .map(Url::origin)
+        .contains(&url.origin());
+    let is_own = is_sites && !text.is_empty();
     is_own.then(|| page.spelled(&integrity::as_it_came(text)))
 }
 

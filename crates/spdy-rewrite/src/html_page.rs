@@ -70,7 +70,7 @@ impl Held {
 /// A page.
 pub(crate) struct Page {
     pub(crate) rules: Arc<Rules>,
-    document: Url,
+    pub(crate) document: Url,
     base: Option<Url>,
     in_full: bool,
     pub(crate) policies: Policies,
@@ -99,7 +99,7 @@ impl Page {
             .into_iter()
             .for_each(|reference| report.add(reference));
         Self {
-            in_full: url.origin() != rules.site().origin(),
+            in_full: false,
             rules: rules.clone(),
             document: url.clone(),
             base: None,
@@ -122,7 +122,7 @@ impl Page {
         let base = self.document.join(href.trim()).ok();
         let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
         let base = base.unwrap_or_else(|| self.document.clone());
-        self.in_full = base.origin() != self.rules.site().origin();
+        self.in_full = base.origin() != self.document.origin();
         self.base = Some(base);
     }
 
@@ -138,6 +138,7 @@ impl Page {
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
             rules: &self.rules,
+            page: &self.document,
             base: self.base.as_ref().unwrap_or(&self.document),
             seen_from: None,
             in_full: self.in_full,

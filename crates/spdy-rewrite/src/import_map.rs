@@ -10,7 +10,7 @@ use url::Url;
 use crate::csp::Credentials;
 use crate::host::Pattern;
 use crate::kind::Kind;
-use crate::reference::{Place, Reference};
+use crate::reference::{Judged, Place, Reference};
 use crate::verdict::Verdict;
 
 /// What imports bear: nothing of an element's, and the trust of the script that imports.
@@ -117,7 +117,7 @@ fn move_addresses(
         let Some(text) = address.as_str().filter(|text| is_url_like(text)) else {
             continue;
         };
-        let judged = place.judge(text, Kind::Script, IMPORTED);
+        let judged = judge(place, text);
         judged.reference.into_iter().for_each(&mut *found);
         if let Some(written) = judged.written {
             *address = Value::String(written);
@@ -125,6 +125,11 @@ fn move_addresses(
         }
     }
     changed
+}
+
+/// Judges what the map makes modules of.
+fn judge(place: &Place<'_>, text: &str) -> Judged {
+    place.judge_unless(place.module_stays(text), text, Kind::Script, IMPORTED)
 }
 
 /// Adds to keys that are moved URLs, or prefixes of such, what they are where they are moved to.
@@ -135,10 +140,7 @@ fn move_keys(place: &Place<'_>, map: &mut Map<String, Value>) -> bool {
         .filter_map(|(key, value)| {
             let url = place.base.join(key).ok()?;
             match place.rules.verdict(&url, Kind::Script, place.finder) {
-                Verdict::Move(_) => Some((
-                    place.judge(key, Kind::Script, IMPORTED).written?,
-                    value.clone(),
-                )),
+                Verdict::Move(_) => Some((judge(place, key).written?, value.clone())),
                 Verdict::Leave(_) => None,
             }
         })

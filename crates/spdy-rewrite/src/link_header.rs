@@ -19,9 +19,10 @@ pub fn rewrite(
 ) -> Vec<Reference> {
     let place = Place {
         rules,
+        page,
         base: page,
         seen_from: None,
-        in_full: page.origin() != rules.site().origin(),
+        in_full: false,
         finder: Finder::Site,
         ascii_only: false,
         policies: Some(policies),
@@ -118,6 +119,8 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
         Some(Reason::Credentials)
     } else if kind == Kind::Style && integrity.is_some() {
         Some(Reason::Integrity)
+    } else if used == LinkUse::Module {
+        place.module_stays(target)
     } else {
         None
     };

@@ -25,7 +25,7 @@ pub struct PageHead {
 
 impl PageHead {
     /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten:
-    /// policies, links, and what the origin said of its own bytes.
+    /// policies, links, and what the origin said of its own bytes. `page` is its URL as the browser has it.
     ///
     /// `is_exact`: see [`rewritten::amend`].
     pub fn rewrite(
@@ -43,13 +43,13 @@ impl PageHead {
         let left = left(rules, page, status, headers, content_type);
         if left.is_some() {
             return Self {
-                policies: Policies::none(rules),
+                policies: Policies::none(page),
                 charset,
                 left,
                 references: Vec::new(),
             };
         }
-        let policies = Policies::rewrite_head(rules, headers);
+        let policies = Policies::rewrite_head(rules, page, headers);
         let references = link_header::rewrite(rules, page, &policies, headers);
         rewritten::amend(rules, headers, is_exact);
         Self {

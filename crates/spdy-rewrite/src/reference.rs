@@ -7,9 +7,10 @@
 
 use url::Url;
 
+use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
 use crate::kind::Kind;
-use crate::rules::Rules;
+use crate::rules::{Rules, Standing};
 use crate::verdict::{Finder, Reason, Verdict};
 
 /// A reference that was found.
@@ -29,10 +30,12 @@ pub struct Reference {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) rules: &'a Rules,
+    /// Whose root a path from the root starts at: the page, by the name that the browser has it by.
+    pub(crate) page: &'a Url,
     pub(crate) base: &'a Url,
     /// From where the browser reads what stands here, if not from `base`.
     pub(crate) seen_from: Option<&'a Url>,
-    /// Whether a path from the root would not lead to the site.
+    /// Whether a path from the root would not lead there, because of `base`.
     pub(crate) in_full: bool,
     pub(crate) finder: Finder,
     /// Whether only ASCII can be read for certain here.
@@ -95,7 +98,7 @@ impl Place<'_> {
                 let written = if self.means_by_itself(text, &path) {
                     None
                 } else if self.in_full {
-                    Some(format!("{}{path}", self.rules.site_origin()))
+                    Some(self.on_site(&path).into())
                 } else {
                     Some(path.clone())
                 };
@@ -140,6 +143,19 @@ impl Place<'_> {
         }
     }
 
+    /// Why `text`, which is loaded as a module, stays where it is whatever else is moved from there.
+    pub(crate) fn module_stays(&self, text: &str) -> Option<Reason> {
+        let url = self.base.join(text.trim()).ok()?;
+        let (scheme, host) = (Scheme::of_name(url.scheme())?, url.host_str()?);
+        let port = url.port().unwrap_or(scheme.default_port());
+        match self.rules.standing(scheme, host, port, url.path()) {
+            Ok(Standing::Listed(entry)) if entry.is_exact(Kind::Script) => {
+                Some(Reason::SharedModule)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a hint to connect to the host of `text` goes, because pages need it for nothing but what is moved.
     ///
     /// A page streams by, so whether *this* page needs the host further down cannot be waited for: the rules say it
@@ -179,8 +195,7 @@ impl Place<'_> {
     }
 
     fn on_site(&self, path: &str) -> Url {
-        self.rules
-            .site()
+        self.page
             .join(path)
             .expect("a moved path is a path of the site")
     }

@@ -63,6 +63,9 @@ pub enum Reason {
     /// The script is known to read its own URL.
     #[error("the script is known to read its own URL")]
     ReadsItsUrl,
+    /// A module of a host that many share: what it imports it names relative to itself, and what opens its own URL opens no other.
+    #[error("a module of a shared host, whose imports would not open")]
+    SharedModule,
     /// An SVG fragment that browsers take from their own origin alone.
     #[error("a fragment of an SVG that browsers take from one origin alone")]
     Fragment,
@@ -95,6 +98,7 @@ impl Reason {
             Self::Policy => "policy",
             Self::Integrity => "integrity",
             Self::ReadsItsUrl => "reads-its-url",
+            Self::SharedModule => "shared-module",
             Self::Fragment => "svg-fragment",
             Self::Characters => "characters",
             Self::TooLong { .. } => "too-long-text",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue};
+use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
@@ -239,6 +240,51 @@ fn modules_are_moved_and_an_import_map_stands_before_the_first() {
             map.replace("importmap\"", "importmap\" nonce=\"abc\"")
         ),
     );
+}
+
+/// `import './dep.js'` in it would be asked for under a capability that is for another URL.
+#[test]
+fn modules_of_shared_hosts_stay() {
+    for page in [
+        "<script type=module src=https://shared.test/m.js></script>",
+        "<link rel=modulepreload href=https://shared.test/m.js>",
+        "<script type=importmap>{\"imports\":{\"a\":\"https://shared.test/m.js\"}}</script>",
+    ] {
+        let (out, report) = rewrite_with(&rules(), &mut html("text/html"), page.as_bytes());
+        let out = String::from_utf8(out).unwrap();
+        assert!(
+            out.ends_with("</script>") || out.ends_with("m.js>"),
+            "{out}"
+        );
+        assert!(
+            out.contains("https://shared.test/m.js") && !out.contains("/s/shared.test/"),
+            "{out}"
+        );
+        assert_eq!(report.left_because.get("shared-module"), Some(&1), "{page}");
+    }
+    let preload = rewritten("<link rel=preload as=script href=https://shared.test/a.js>");
+    assert!(preload.contains("/.spdy/1/ua"), "{preload}");
+}
+
+#[test]
+fn a_shared_host_is_whole_only_if_the_operator_says_so() {
+    let hint = "<link rel=preconnect href=https://shared.test>";
+    let with = |whole| {
+        let shared = HostConfig {
+            shared: true,
+            whole,
+            ..HostConfig::everything("shared.test")
+        };
+        let config = Config {
+            hosts: vec![shared],
+            ..Config::default()
+        };
+        let rules = support::compile(&config, support::keys());
+        let (out, _) = rewrite_with(&rules, &mut html("text/html"), hint.as_bytes());
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(with(None), hint, "its modules stay");
+    assert_eq!(with(Some(true)), "<!---->");
 }
 
 #[test]

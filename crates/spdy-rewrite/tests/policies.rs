@@ -18,9 +18,14 @@ use url::Url;
 
 const SITE: &str = "https://www.site.test/.spdy/1/-";
 
+/// The page that they are of.
+fn page() -> Url {
+    url("https://www.site.test/dir/")
+}
+
 #[track_caller]
 fn becomes(policy: &str, want: &str) {
-    let got = csp::rewrite(&rules(), policy);
+    let got = csp::rewrite(&rules(), &page(), policy);
     assert_eq!(
         got.as_deref(),
         Some(want.replace("{site}", SITE).as_str()),
@@ -30,7 +35,7 @@ fn becomes(policy: &str, want: &str) {
 
 #[track_caller]
 fn stays(policy: &str) {
-    assert_eq!(csp::rewrite(&rules(), policy), None);
+    assert_eq!(csp::rewrite(&rules(), &page(), policy), None);
 }
 
 #[test]
@@ -107,7 +112,7 @@ fn nothing_is_widened() {
 
 #[test]
 fn a_script_of_a_shared_host_that_is_named_in_full_is_named_again() {
-    let got = csp::rewrite(&rules(), "script-src https://shared.test/lib.js").unwrap();
+    let got = csp::rewrite(&rules(), &page(), "script-src https://shared.test/lib.js").unwrap();
     let added = got.rsplit(' ').next().unwrap();
     let moved = rules()
         .open(&url(added)[url::Position::BeforePath..])
@@ -118,17 +123,39 @@ fn a_script_of_a_shared_host_that_is_named_in_full_is_named_again() {
 #[test]
 fn a_host_that_may_be_discovered_is_said_with_its_capability() {
     let rules = discovering();
-    let got = csp::rewrite(&rules, "img-src https://open.test").unwrap();
+    let got = csp::rewrite(&rules, &page(), "img-src https://open.test").unwrap();
     let added = url(got.rsplit(' ').next().unwrap());
     assert_eq!(rules.open(added.path()).unwrap().host(), "open.test");
-    assert_eq!(csp::rewrite(&rules, "script-src https://open.test"), None);
+    assert_eq!(
+        csp::rewrite(&rules, &page(), "script-src https://open.test"),
+        None
+    );
     assert_eq!(
         csp::rewrite(
             &rules,
+            &page(),
             "img-src https://*.open.test http://open.test https://open.test:444"
         ),
         None
     );
+}
+
+/// A site may have several names, and answer over plain HTTP too; the browser asks for a path from the root where the page is.
+#[test]
+fn a_policy_says_what_is_moved_where_its_page_is() {
+    let moved = "/.spdy/1/-/s/cdn.test/";
+    for home in [
+        "https://site.test",
+        "http://www.site.test:8080",
+        "https://www.site.test",
+    ] {
+        let page = url(&format!("{home}/dir/"));
+        let policy = "img-src 'self' https://cdn.test; script-src https://cdn.test";
+        let got = csp::rewrite(&rules(), &page, policy).unwrap();
+        let want =
+            format!("img-src 'self' https://cdn.test; script-src https://cdn.test {home}{moved}");
+        assert_eq!(got, want, "what 'self' allows is allowed");
+    }
 }
 
 #[test]
@@ -137,8 +164,8 @@ fn a_policy_that_was_rewritten_is_not_rewritten_again() {
         "img-src https://cdn.test https://a.wild.test",
         "default-src cdn.test port.test:8443; script-src shared.test/a.js",
     ] {
-        let once = csp::rewrite(&discovering(), policy).unwrap();
-        assert_eq!(csp::rewrite(&discovering(), &once), None, "{once}");
+        let once = csp::rewrite(&discovering(), &page(), policy).unwrap();
+        assert_eq!(csp::rewrite(&discovering(), &page(), &once), None, "{once}");
     }
 }
 
@@ -155,13 +182,7 @@ fn head(lines: &[(&str, &str)]) -> HeaderMap {
 }
 
 fn rewrite(headers: &mut HeaderMap) -> PageHead {
-    PageHead::rewrite(
-        &rules(),
-        &url("https://www.site.test/dir/"),
-        StatusCode::OK,
-        headers,
-        true,
-    )
+    PageHead::rewrite(&rules(), &page(), StatusCode::OK, headers, true)
 }
 
 #[test]
@@ -232,6 +253,7 @@ fn link_fields_are_rewritten_as_the_elements_they_stand_for() {
         "<https://cdn.test/a.png>; rel=preload; as=image; crossorigin=use-credentials",
         "<https://cdn.test/a.css>; rel=preload; as=style; integrity=sha256-AA",
         "<https://stranger.test>; rel=preconnect",
+        "<https://shared.test/m.js>; rel=modulepreload",
         "nonsense, <unclosed",
     ] {
         assert_eq!(links(untouched), untouched);

@@ -1,0 +1,75 @@
+//! A site with several names, at several doors: all of them are its own, and its pages hold under each.
+
+mod support;
+
+use std::sync::Arc;
+
+use http::Request;
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_net::handler::Arrival;
+use spdy_net::protocol::Protocol;
+use spdy_proxy::proxy::Proxy;
+use support::{Answer, Origin, accelerator_of, answered, pages};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+
+/// `www.site.test` over TLS, which is `site.test` too, before `own`.
+fn before(own: &Origin) -> Arc<Proxy> {
+    let origin = own.address;
+    accelerator_of(&format!(
+        "[listen]\ntls = ['127.0.0.1:443']\nplain = ['127.0.0.1:80']\n\
+         [[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{origin}'\n\
+         [site.rewrite]\ndiscover = true\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\n"
+    ))
+}
+
+/// What a browser at `origin` sees of `target`.
+async fn seen(proxy: &Arc<Proxy>, origin: &str, target: &str) -> Answer {
+    let (scheme, authority) = origin.split_once("://").expect("an origin");
+    let arrival = Arrival {
+        protocol: Protocol::Http1,
+        secure: scheme == "https",
+        priority: Priority::HIGHEST,
+    };
+    let request = Request::get(target).header("host", authority);
+    let request = request.extension(arrival).body(Body::empty());
+    answered(proxy, request.expect("a request"), 1).await
+}
+
+#[tokio::test]
+async fn what_stands_under_another_name_of_the_site_is_its_own() {
+    let html = "<img src=https://site.test/logo.png><img src=https://www.site.test/a.png>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
+    let page = seen(&before(&own), "https://www.site.test", "/").await;
+    assert_eq!(page.text(), html);
+}
+
+/// Kept or not, over TLS or without, a page is for the origin that its browser has it from: only there its policy allows what is moved.
+#[tokio::test]
+async fn a_page_holds_under_each_name_and_at_each_door() {
+    let html = "<base href=https://elsewhere.test/><img src=https://cdn.test/a.png>";
+    let policy = ("content-security-policy", "img-src https://cdn.test");
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH, policy], html)]));
+    let proxy = before(&own);
+    let homes = [
+        "https://www.site.test",
+        "https://site.test",
+        "http://site.test",
+        "https://www.site.test:8443",
+    ];
+    for _ in ["fetched", "kept"] {
+        for home in homes {
+            let moved = format!("{home}/.spdy/1/-/s/cdn.test/");
+            let page = seen(&proxy, home, "/").await;
+            let policy = page.field("content-security-policy");
+            assert_eq!(policy, format!("img-src https://cdn.test {moved}"));
+            assert!(
+                page.text()
+                    .ends_with(&format!("<img src=\"{moved}a.png\">"))
+            );
+        }
+    }
+    assert_eq!(own.times("/"), homes.len());
+}
