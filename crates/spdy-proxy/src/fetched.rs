@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_cache::deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::{Failure, on_error};
@@ -28,11 +29,11 @@ use spdy_cache::validate::{
 };
 use spdy_frame::priority::Priority;
 use spdy_rewrite::hygiene;
-use spdy_rewrite::redirect::{self, Redirect};
 
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
 use crate::fields::{self, PROXY_STATUS};
+use crate::followed::Followed;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::pump::Pump;
 use crate::purge::Since;
@@ -72,7 +73,7 @@ pub(crate) enum Got {
 }
 
 impl Got {
-    fn answer(response: Response<Body>, outcome: Outcome) -> Self {
+    pub(crate) fn answer(response: Response<Body>, outcome: Outcome) -> Self {
         Self::Answer(Box::new(respond::marked(response, outcome)))
     }
 }
@@ -93,7 +94,7 @@ impl Fetch {
     /// The same; `origin` gets what origins took.
     async fn ask(mut self, body: Body, origin: &mut Duration) -> Got {
         let is_shared = self.leader.is_some();
-        let mut headers = self.wanted.ask.headers.clone();
+        let mut headers = self.wanted.for_origin();
         if let Some((_, conditional)) = &self.known {
             conditional.apply(&mut headers);
         } else if is_shared {
@@ -111,7 +112,7 @@ impl Fetch {
         }
         let (body, broken) = watched(body);
         let mut body = Some(body);
-        let mut hop = 0;
+        let mut followed = Followed::default();
         let mut at = self.wanted.clone();
         loop {
             let mut request = Request::new(body.take().unwrap_or_default());
@@ -146,31 +147,22 @@ impl Fetch {
                     return self.failed(&error);
                 }
             };
-            if let Some((moved, load)) = &at.moved
-                && head.status.is_redirection()
-                && head.status != StatusCode::NOT_MODIFIED
-            {
-                hop += 1;
-                let rules = &at.site.rules;
-                match redirect::decide(rules, moved, *load, hop, &head.headers) {
-                    Redirect::Follow(next) => {
-                        match at.follow(next, *load) {
-                            Ok(next) => at = next,
-                            Err(why) => return self.refused(&why),
-                        }
+            if head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED {
+                match self.redirected(&at, &head, times, &mut followed) {
+                    Ok(Some(next)) => {
+                        at = next;
                         // What is kept is of where the redirect stood.
                         strip_conditions(&mut headers);
+                        followed.name(&at.site.rules, &mut headers);
                         continue;
                     }
-                    Redirect::Direct(location) => {
-                        self.give_up_sharing();
-                        return Got::answer(respond::direct(&location), Outcome::DIRECT);
-                    }
-                    Redirect::Refuse(refusal) => {
-                        tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
-                        return self.refused(&refusal.into());
-                    }
+                    Ok(None) => {}
+                    Err(got) => return *got,
                 }
+            }
+            if self.is_other_part(&headers, &head) {
+                headers.remove(header::RANGE);
+                continue;
             }
             if head.status == StatusCode::NOT_MODIFIED {
                 if !has_condition(&headers) {
@@ -185,7 +177,7 @@ impl Fetch {
                     continue;
                 }
             }
-            return self.answered(&at, head, body, times);
+            return self.answered(&at, head, body, times, &followed);
         }
     }
 
@@ -213,14 +205,14 @@ impl Fetch {
     }
 
     /// Nobody else is to wait for what is under this key.
-    fn give_up_sharing(&mut self) {
+    pub(crate) fn give_up_sharing(&mut self) {
         if let Some(leader) = self.leader.take() {
             leader.private(self.proxy.runtime.now());
         }
     }
 
     /// A rule forbids to go on.
-    fn refused(&self, why: &Refused) -> Got {
+    pub(crate) fn refused(&self, why: &Refused) -> Got {
         self.proxy.counters.count(Family::Refused, why.name());
         Got::answer(respond::refused(why), Outcome::REFUSED)
     }
@@ -266,8 +258,18 @@ impl Fetch {
     }
 
     /// The origin's head came.
-    fn answered(mut self, at: &Wanted, mut head: response::Parts, body: Body, times: Times) -> Got {
+    fn answered(
+        mut self,
+        at: &Wanted,
+        mut head: response::Parts,
+        body: Body,
+        times: Times,
+        followed: &Followed,
+    ) -> Got {
         fields::strip_connection(&mut head.headers);
+        // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
+        head.headers.remove(header::ALT_SVC);
+        followed.amend(self.proxy.policy(self.wanted.whose()), &mut head, times);
         if self.wanted.moved.is_none() && !is_safe(&self.wanted.ask.method) {
             self.proxy.doubt_after(&self.wanted, &head);
             // This answer is younger than what it purged.
@@ -289,16 +291,18 @@ impl Fetch {
                 return Got::answer(*response, Outcome::PASSED);
             }
         };
-        let policy = self.proxy.policy(self.wanted.whose());
         let mut kept_head = clone_head(&head);
         if !work.passes() {
             fields::no_longer_vary_on(&mut kept_head.headers, "accept-encoding");
         }
-        let asked = &self.wanted.ask;
-        let stored = match self.wanted.has_content {
-            true => Err(Uncacheable::Content),
-            false => may_store(policy, asked, &kept_head, times),
-        };
+        followed.tag(&mut kept_head.headers);
+        let stored = self.storable(&kept_head, times, followed);
+        if let Some(head) = self.instead(head.status, &served, stored.is_ok()) {
+            self.give_up_sharing();
+            let mut response = Response::from_parts(head, Body::empty());
+            CacheStatus::forwarded(NAME, self.forward).append_to(response.headers_mut());
+            return Got::answer(response, Outcome::PASSED);
+        }
         let mut status = CacheStatus::forwarded(NAME, self.forward);
         let stored = match stored {
             Ok(stored) if head.status != StatusCode::PARTIAL_CONTENT => {
@@ -321,6 +325,26 @@ impl Fetch {
             &head.headers,
             &status,
         )
+    }
+
+    /// What may be kept of the answer with this head.
+    fn storable(
+        &self,
+        head: &response::Parts,
+        times: Times,
+        followed: &Followed,
+    ) -> Result<Stored, Uncacheable> {
+        let asked = &self.wanted.ask;
+        if self.wanted.has_content {
+            return Err(Uncacheable::Content);
+        }
+        if let Some(why) = followed.refused() {
+            return Err(why);
+        }
+        if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
+            return Err(Uncacheable::TypeMismatch);
+        }
+        may_store(self.proxy.policy(self.wanted.whose()), asked, head, times)
     }
 
     /// A 304 to our own condition makes what is kept fresh.

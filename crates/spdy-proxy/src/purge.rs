@@ -224,7 +224,8 @@ impl Proxy {
         for site in all {
             let mut scopes = Vec::new();
             let (scheme, _, origin_port) = site.origin();
-            if own.is_some_and(|own| Arc::ptr_eq(own, site)) {
+            let is_own = own.is_some_and(|own| Arc::ptr_eq(own, site));
+            if is_own {
                 scopes.extend(site.asked_hosts().map(|host| (scheme, host, origin_port)));
             } else {
                 scopes.push((url.scheme(), host, port));
@@ -242,6 +243,11 @@ impl Proxy {
                     true => self.purge_scope(&Scope::Url(parts), how),
                     false => self.purge_scope(&Scope::Prefix(parts), how),
                 };
+            }
+            if is_whole && !is_own {
+                // What redirects led to from elsewhere.
+                let led = Tag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
+                count += self.purge_all(Meant::Tag(led), how);
             }
         }
         Ok(count)

@@ -281,9 +281,7 @@ impl Visit {
         }
         if let Some(alt_svc) = &self.alt_svc {
             let headers = response.headers_mut();
-            headers
-                .entry(header::ALT_SVC)
-                .or_insert_with(|| alt_svc.clone());
+            headers.insert(header::ALT_SVC, alt_svc.clone());
         }
         response
     }

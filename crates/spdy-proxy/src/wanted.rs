@@ -15,22 +15,11 @@ use spdy_rewrite::kind::Kind;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
+use crate::client_conditions::OF_CACHE;
 use crate::coding::{Accepted, Coding};
 use crate::fields;
 use crate::sites::Site;
 use crate::upstream::Whose;
-
-/// Fields by which a client asks for less than an answer, or judges what is kept.
-const OF_CACHE: [HeaderName; 8] = [
-    header::CACHE_CONTROL,
-    header::PRAGMA,
-    header::RANGE,
-    header::IF_RANGE,
-    header::IF_MATCH,
-    header::IF_NONE_MATCH,
-    header::IF_MODIFIED_SINCE,
-    header::IF_UNMODIFIED_SINCE,
-];
 
 /// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
 /// most requests are answered by what is kept, and nobody is told anything.
@@ -46,7 +35,7 @@ pub struct Wanted {
     pub moved: Option<(Moved, Load)>,
     /// Under which it is kept.
     pub key: Key,
-    /// The request for the origin, with the client's conditions and ranges. Its URI is absolute.
+    /// The request for the origin, with what the client says to caches, of which another host is told nothing. Its URI is absolute.
     pub ask: request::Parts,
     /// Whose it is to answer for the work it makes: the client's address. Nothing for what is fetched ahead.
     pub from: Option<IpAddr>,

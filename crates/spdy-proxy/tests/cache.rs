@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::Either;
-use http::{Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode};
 use spdy::body::Body;
+use spdy_net::handler::Handler;
+use spdy_proxy::visit::Visit;
 use support::{
     Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
 };
@@ -416,4 +418,50 @@ async fn what_is_larger_than_may_be_kept_is_passed_on_whole() {
         assert_eq!(origin.times("/large"), times, "it is not kept");
     }
     assert_eq!(proxy.cache().2, 0);
+}
+
+/// An origin's own would lead clients past the accelerator.
+#[tokio::test]
+async fn where_else_a_site_is_served_is_not_the_origins_to_say() {
+    let theirs = ("alt-svc", "h3=\":443\", h2=\"origin.test:443\"");
+    let origin = Origin::start(pages(&[
+        ("/kept", &[FRESH, theirs], ""),
+        (
+            "/alone",
+            &[("cache-control", "private=\"alt-svc\""), theirs],
+            "",
+        ),
+        ("/passed", &[("cache-control", "no-store"), theirs], ""),
+    ]));
+    let proxy = accelerator(&origin, "");
+    for ours in [None, Some("h3=\":8443\"")] {
+        let visit = Visit::new(proxy.clone(), None, ours.map(HeaderValue::from_static));
+        for target in ["/kept", "/kept", "/alone", "/passed", "/unknown"] {
+            let request = Request::get(target).header("host", "www.site.test");
+            let request = request.body(Body::empty()).expect("a request");
+            let (head, _) = visit.answer(request).await.into_parts();
+            let told: Vec<_> = head.headers.get_all("alt-svc").iter().collect();
+            let want: Vec<_> = ours.into_iter().collect();
+            assert_eq!(told, want, "{target}");
+        }
+    }
+}
+
+/// A visitor who is led to `/account/x.css` must not leave his account there for whoever asks next.
+#[tokio::test]
+async fn a_page_where_the_path_names_a_sheet_is_nobody_elses() {
+    let everyones = ("cache-control", "public, max-age=3600");
+    let html = ("content-type", "text/html; charset=utf-8");
+    let origin = Origin::start(pages(&[
+        ("/account/x.css", &[everyones, html], "your account"),
+        ("/account", &[everyones, html], "a page"),
+    ]));
+    let proxy = accelerator(&origin, "");
+    for (target, times) in [("/account/x.css", 2), ("/account", 1)] {
+        let first = get(&proxy, target, &[]).await;
+        let told = first.field("cache-status").contains("detail=type-mismatch");
+        assert_eq!(told, times == 2, "{target}: {first:?}");
+        get(&proxy, target, &[]).await;
+        assert_eq!(origin.times(target), times, "{target}");
+    }
 }

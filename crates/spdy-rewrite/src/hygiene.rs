@@ -79,10 +79,9 @@ pub fn judge(
     };
     if has_body && let Err(refusal) = check(rules, moved, load, headers) {
         return match refusal {
-            // The host itself may serve it to this page, so this page asks the host itself.
-            Refusal::ResourcePolicy | Refusal::Cors if load.is_subresource => {
-                Answer::Direct(moved.url().to_string())
-            }
+            // The host itself may serve it to this page, so this page asks the host itself. That leads nobody astray, whatever he
+            // says of himself: it is the very URL that was opened, of a host that the rules know, and no document.
+            Refusal::ResourcePolicy | Refusal::Cors => Answer::Direct(moved.url().to_string()),
             Refusal::Type { got } if load.is_subresource && !is_document(&got) => {
                 Answer::Direct(moved.url().to_string())
             }
@@ -118,7 +117,7 @@ fn check(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Resul
 }
 
 /// Whether the answer lets `origin` read it, without credentials (Fetch, *CORS check*).
-fn allows(headers: &HeaderMap, origin: &str) -> bool {
+pub(crate) fn allows(headers: &HeaderMap, origin: &str) -> bool {
     let mut values = headers.get_all(ACCESS_CONTROL_ALLOW_ORIGIN).iter();
     let value = values.next().filter(|_| values.next().is_none());
     value.is_some_and(|value| value == "*" || value == origin)

@@ -2,16 +2,21 @@
 //!
 //! Where the rules know the next hop the browser sees nothing of it. Where they do not, the browser may go there by
 //! itself, as it would have without us, but only if it said that a page loads the resource: for everybody else that
-//! would be an open redirect under the site's name.
+//! would be an open redirect under the site's name. What a page reads (CORS) each hop must have let it read.
 
-use http::header::{HeaderMap, LOCATION};
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, LOCATION};
+use url::Url;
 
-use crate::anonymous::Load;
+use crate::anonymous::{Load, Mode};
+use crate::hygiene;
 use crate::kind::Kind;
 use crate::limits::MAX_REDIRECTS;
 use crate::moved_url::Moved;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
+
+/// Origin of a request in nobody's name (Fetch, *serializing a request origin*).
+const NOBODY: &str = "null";
 
 /// What becomes of a redirect.
 #[derive(Clone, Debug)]
@@ -24,43 +29,93 @@ pub enum Redirect {
     Refuse(Refusal),
 }
 
-/// What to do when `moved` was asked for and answered by a redirect, the `hop`th of this request (from 1).
-pub fn decide(rules: &Rules, moved: &Moved, load: Load, hop: u32, headers: &HeaderMap) -> Redirect {
+/// The redirects that one request has met: how many, in whose name it goes on, and whether a page may read where it ends.
+///
+/// A page that reads what it loads (CORS) is allowed to by each of them; and from the first on that leads from one host to another, the
+/// request is in nobody's name, as the second host would else speak for the first (Fetch, *HTTP-redirect fetch*, *CORS check*).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trail {
+    hops: u32,
+    /// It is in nobody's name.
+    is_tainted: bool,
+    /// One of them did not allow the page to read it.
+    is_unreadable: bool,
+}
+
+impl Trail {
+    /// What to do when `moved` was asked for and answered by a redirect.
+    pub fn decide(
+        &mut self,
+        rules: &Rules,
+        moved: &Moved,
+        load: Load,
+        headers: &HeaderMap,
+    ) -> Redirect {
+        self.hops += 1;
+        let next = match target(moved, headers) {
+            Ok(_) if self.hops > MAX_REDIRECTS => {
+                return Redirect::Refuse(Refusal::Redirects {
+                    most: MAX_REDIRECTS,
+                });
+            }
+            Ok(next) => next,
+            Err(refusal) => return Redirect::Refuse(refusal),
+        };
+        if !hygiene::allows(headers, self.origin(rules)) {
+            if load.mode == Mode::Cors {
+                return Redirect::Direct(moved.url().to_string());
+            }
+            self.is_unreadable = true;
+        }
+        let direct = |refusal| match load.is_subresource {
+            true => Redirect::Direct(next.to_string()),
+            false => Redirect::Refuse(refusal),
+        };
+        match moved.redirected(rules, &next) {
+            // What a module imports is named relative to where it came from; the browser would not know.
+            Ok(followed) if load.expected == Some(Kind::Script) && !is_beside(moved, &followed) => {
+                direct(Refusal::Location)
+            }
+            Ok(followed) => {
+                self.is_tainted |= followed.url().origin() != moved.url().origin();
+                Redirect::Follow(followed)
+            }
+            Err(refusal) => direct(refusal),
+        }
+    }
+
+    /// What the next request says in Origin, if it says anything.
+    pub fn origin<'r>(&self, rules: &'r Rules) -> &'r str {
+        match self.is_tainted {
+            true => NOBODY,
+            false => rules.site_origin(),
+        }
+    }
+
+    /// Lets the head of what they led to allow the page to read it only if all of them did.
+    pub fn amend(&self, headers: &mut HeaderMap) {
+        let is_allowed = !self.is_tainted || hygiene::allows(headers, NOBODY);
+        if self.is_unreadable || !is_allowed {
+            headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
+        } else if self.is_tainted {
+            headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        }
+    }
+}
+
+/// Where the redirect `headers` of `moved` leads.
+fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal> {
     let mut locations = headers.get_all(LOCATION).iter();
-    let location = locations
+    let next = locations
         .next()
         .filter(|_| locations.next().is_none())
         .and_then(|location| location.to_str().ok())
-        .and_then(|location| moved.url().join(location).ok());
-    let Some(next) = location else {
-        return Redirect::Refuse(Refusal::Location);
-    };
+        .and_then(|location| moved.url().join(location).ok())
+        .ok_or(Refusal::Location)?;
     let is_web = matches!(next.scheme(), "https" | "http")
         && next.username().is_empty()
         && next.password().is_none();
-    if !is_web {
-        return Redirect::Refuse(Refusal::Location);
-    }
-    if hop > MAX_REDIRECTS {
-        return Redirect::Refuse(Refusal::Redirects {
-            most: MAX_REDIRECTS,
-        });
-    }
-    let direct = |refusal| {
-        if load.is_subresource {
-            Redirect::Direct(next.to_string())
-        } else {
-            Redirect::Refuse(refusal)
-        }
-    };
-    match moved.redirected(rules, &next) {
-        // What a module imports is named relative to where it came from; the browser would not know.
-        Ok(followed) if load.expected == Some(Kind::Script) && !is_beside(moved, &followed) => {
-            direct(Refusal::Location)
-        }
-        Ok(followed) => Redirect::Follow(followed),
-        Err(refusal) => direct(refusal),
-    }
+    is_web.then_some(next).ok_or(Refusal::Location)
 }
 
 /// Whether relative references mean the same from both.

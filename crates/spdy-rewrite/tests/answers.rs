@@ -8,7 +8,7 @@ use spdy_rewrite::anonymous::{self, Load, Mode, Upstream};
 use spdy_rewrite::config::{Config, HostConfig, Referrer};
 use spdy_rewrite::hygiene::{self, Answer};
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::redirect::{self, Redirect};
+use spdy_rewrite::redirect::{Redirect, Trail};
 use spdy_rewrite::rules::Rules;
 use support::{discovering, rules};
 
@@ -363,14 +363,16 @@ fn what_a_host_keeps_to_itself_is_asked_of_itself() {
             format!("cross-origin-resource-policy: {policy}"),
         ];
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
-        assert_eq!(
-            outcome(judged(cdn, PAGE_LOADS_IMAGE, 200, &lines)),
-            "direct https://cdn.test/a"
-        );
-        assert_eq!(
-            outcome(judged(cdn, stranger, 200, &lines)),
-            "resource-policy"
-        );
+        // A client of before 2019 says nothing of what loads it, and needs it as much.
+        for load in [PAGE_LOADS_IMAGE, stranger] {
+            assert_eq!(
+                outcome(judged(cdn, load, 200, &lines)),
+                "direct https://cdn.test/a"
+            );
+        }
+        let mut page = lines;
+        page[0] = "content-type: text/html";
+        assert_eq!(outcome(judged(cdn, stranger, 200, &page)), "type");
     }
 }
 
@@ -405,11 +407,10 @@ fn a_page_reads_what_the_host_lets_it_read() {
         outcome(judged(cdn, cors, 200, &[font, allowed, named])),
         "direct https://cdn.test/a"
     );
-    assert_eq!(outcome(judged(cdn, old, 200, &[font])), "cors");
-    assert_eq!(
-        outcome(judged(cdn, old, 200, &["content-type: application/json"])),
-        "cors"
-    );
+    for kept in [font, "content-type: application/json"] {
+        let answer = judged(cdn, old, 200, &[kept]);
+        assert_eq!(outcome(answer), "direct https://cdn.test/a", "{kept}");
+    }
     assert_eq!(
         outcome(judged(cdn, old, 200, &["content-type: image/png"])),
         "serve"
@@ -610,8 +611,13 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
     ];
     for (target, location, load, hop, want) in rows {
         let moved = rules.open(target).unwrap();
+        let mut trail = Trail::default();
+        for _ in 1..hop {
+            let before = trail.decide(&rules, &moved, load, &fields(&["location: b.png"]));
+            assert!(matches!(before, Redirect::Follow(_)), "{target}");
+        }
         let line = format!("location: {location}");
-        let got = match redirect::decide(&rules, &moved, load, hop, &fields(&[&line])) {
+        let got = match trail.decide(&rules, &moved, load, &fields(&[&line])) {
             Redirect::Follow(next) => format!("follow {}", next.url()),
             Redirect::Direct(url) => format!("direct {url}"),
             Redirect::Refuse(refusal) => refusal.name().to_owned(),
@@ -620,7 +626,7 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
     }
     let moved = rules.open(&part).unwrap();
     for lines in [&[][..], &["location: /lib/a.png", "location: /lib/b.png"]] {
-        let decided = redirect::decide(&rules, &moved, PAGE_LOADS_IMAGE, 1, &fields(lines));
+        let decided = Trail::default().decide(&rules, &moved, PAGE_LOADS_IMAGE, &fields(lines));
         assert!(matches!(decided, Redirect::Refuse(refusal) if refusal.name() == "location"));
     }
 }
@@ -629,15 +635,79 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
 fn a_redirect_of_a_shared_host_is_no_way_to_its_scripts() {
     let rules = rules();
     let moved = rules.open("/.spdy/1/-/s/cdn.test/a").unwrap();
-    let decided = redirect::decide(
+    let decided = Trail::default().decide(
         &rules,
         &moved,
         PAGE_LOADS_IMAGE,
-        1,
         &fields(&["location: https://shared.test/x"]),
     );
     let Redirect::Follow(next) = decided else {
         panic!("{decided:?}")
     };
     assert!(next.kinds().has(Kind::Image) && !next.kinds().has(Kind::Script));
+}
+
+/// As browsers do it (Fetch, *CORS check*): what a page may read, each host on the way lets it read.
+#[test]
+fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
+    let rules = rules();
+    let cors = Load {
+        expected: Some(Kind::Font),
+        mode: Mode::Cors,
+        is_subresource: true,
+    };
+    let unknown = Load {
+        expected: None,
+        mode: Mode::Unknown,
+        is_subresource: false,
+    };
+    let (any, site, nobody) = (
+        "access-control-allow-origin: *",
+        "access-control-allow-origin: https://www.site.test",
+        "access-control-allow-origin: null",
+    );
+    let (near, far) = (
+        "location: /b.woff2",
+        "location: https://img.wild.test/b.woff2",
+    );
+    let rows: [(&[&[&str]], &str, &str, &str); 9] = [
+        (&[&[near, site]], site, "https://www.site.test", "yes"),
+        (&[&[near, any]], any, "https://www.site.test", "yes"),
+        (&[&[near]], any, "https://www.site.test", "no"),
+        (&[&[near, nobody]], any, "https://www.site.test", "no"),
+        (&[&[far, site]], any, "null", "yes"),
+        (&[&[far, site]], nobody, "null", "yes"),
+        (&[&[far, site]], site, "null", "no"),
+        (&[&[far]], any, "null", "no"),
+        (&[&[near, site], &[far, site]], any, "null", "yes"),
+    ];
+    for (hops, last, origin, want) in rows {
+        for load in [cors, unknown] {
+            let mut moved = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
+            let mut trail = Trail::default();
+            let mut direct = None;
+            for hop in hops {
+                match trail.decide(&rules, &moved, load, &fields(hop)) {
+                    Redirect::Follow(next) => moved = next,
+                    Redirect::Direct(url) => direct = Some(url),
+                    Redirect::Refuse(refusal) => panic!("{hops:?}: {refusal}"),
+                }
+            }
+            let mut head = fields(&[last]);
+            trail.amend(&mut head);
+            if let Some(url) = direct {
+                assert_eq!((load.mode, want), (Mode::Cors, "no"), "{hops:?}");
+                assert_eq!(url, "https://cdn.test/a.woff2");
+                continue;
+            }
+            assert_eq!(trail.origin(&rules), origin, "{hops:?}");
+            head.insert("content-type", HeaderValue::from_static("font/woff2"));
+            let font = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
+            let got = match hygiene::judge(&rules, &font, load, StatusCode::OK, &head) {
+                Answer::Serve(_) => "yes",
+                _ => "no",
+            };
+            assert_eq!(got, want, "{hops:?}, then {last}");
+        }
+    }
 }

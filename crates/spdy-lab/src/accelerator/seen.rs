@@ -23,7 +23,7 @@ use spdy_proxy::sites::{Site, Sites};
 use spdy_proxy::transform::{self, Rewriter};
 use spdy_proxy::wanted::{Refused, Wanted};
 use spdy_rewrite::hygiene::{self, Answer};
-use spdy_rewrite::redirect::{self, Redirect};
+use spdy_rewrite::redirect::{Redirect, Trail};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::Reason;
 use url::{Position, Url};
@@ -278,7 +278,7 @@ impl Sight<'_> {
         let (Some((moved, load)), Some((_, headers))) = (moved, response_of(exchange)) else {
             return Redirected::Refused;
         };
-        match redirect::decide(&self.site.rules, moved, *load, 1, &headers) {
+        match Trail::default().decide(&self.site.rules, moved, *load, &headers) {
             Redirect::Follow(_) => Redirected::Followed,
             Redirect::Direct(_) => Redirected::Direct,
             Redirect::Refuse(_) => Redirected::Refused,

@@ -1,0 +1,93 @@
+//! The redirects that one fetch has followed: what they allow of what they led to, and by which URLs that is purged.
+
+use http::{HeaderMap, HeaderName, HeaderValue, header, response};
+use spdy_cache::freshness::Times;
+use spdy_cache::policy::Policy;
+use spdy_cache::redirected::Redirects;
+use spdy_cache::storable::Uncacheable;
+use spdy_rewrite::redirect::{Redirect, Trail};
+use spdy_rewrite::rules::Rules;
+
+use crate::counters::Outcome;
+use crate::fetched::{Fetch, Got};
+use crate::respond;
+use crate::wanted::Wanted;
+
+/// The field by whose words answers are purged; one of them is each URL that was followed.
+const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
+
+/// What they come to.
+#[derive(Debug, Default)]
+pub(crate) struct Followed {
+    trail: Trail,
+    redirects: Redirects,
+    urls: Vec<String>,
+}
+
+impl Followed {
+    /// Says in whose name the next request is, if this one was in anybody's.
+    pub(crate) fn name(&self, rules: &Rules, headers: &mut HeaderMap) {
+        if headers.contains_key(header::ORIGIN)
+            && let Ok(origin) = HeaderValue::from_str(self.trail.origin(rules))
+        {
+            headers.insert(header::ORIGIN, origin);
+        }
+    }
+
+    /// Makes the head of what they led to say what all of them allow together.
+    pub(crate) fn amend(&self, policy: &Policy, head: &mut response::Parts, times: Times) {
+        self.redirects
+            .amend(policy, head.status, &mut head.headers, times);
+        self.trail.amend(&mut head.headers);
+    }
+
+    /// Why what they led to may not be kept, if so.
+    pub(crate) fn refused(&self) -> Option<Uncacheable> {
+        self.redirects.refused()
+    }
+
+    /// Lets what is kept of it be purged by each URL on the way.
+    pub(crate) fn tag(&self, kept: &mut HeaderMap) {
+        for url in &self.urls {
+            if let Ok(tag) = HeaderValue::from_str(url) {
+                kept.append(TAGS, tag);
+            }
+        }
+    }
+}
+
+impl Fetch {
+    /// Where the redirect `head` of another host leads; `None` if it is the site's own, or what becomes of the request instead.
+    pub(crate) fn redirected(
+        &mut self,
+        at: &Wanted,
+        head: &response::Parts,
+        times: Times,
+        followed: &mut Followed,
+    ) -> Result<Option<Wanted>, Box<Got>> {
+        let Some((moved, load)) = &at.moved else {
+            return Ok(None);
+        };
+        let next = match followed
+            .trail
+            .decide(&at.site.rules, moved, *load, &head.headers)
+        {
+            Redirect::Follow(next) => next,
+            Redirect::Direct(location) => {
+                self.give_up_sharing();
+                let response = respond::direct(&location);
+                return Err(Box::new(Got::answer(response, Outcome::DIRECT)));
+            }
+            Redirect::Refuse(refusal) => {
+                tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
+                return Err(Box::new(self.refused(&refusal.into())));
+            }
+        };
+        let policy = self.proxy.policy(self.wanted.whose());
+        let asked = &self.wanted.ask;
+        followed.redirects.add(policy, asked, head, times);
+        followed.urls.push(next.url().to_string());
+        let next = at.follow(next, *load);
+        next.map(Some).map_err(|why| Box::new(self.refused(&why)))
+    }
+}

@@ -1,0 +1,183 @@
+//! What redirects of other hosts lead to: for how long it is kept where the first of them stood, and who may read it.
+
+mod support;
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy_proxy::admin::Purge;
+use spdy_proxy::proxy::Proxy;
+use support::{Answer, Origin, accelerator_of, answer, get, pages};
+
+const JS: (&str, &str) = ("content-type", "text/javascript");
+const YEAR: (&str, &str) = ("cache-control", "max-age=31536000, immutable");
+const LATEST: &str = "/lib@latest.js";
+const TARGET: &str = "/lib@1.2.3.js";
+
+type Fields = &'static [(&'static str, &'static str)];
+
+/// `https://www.site.test:8443`, which moves what `cdn.test` and `img.test` have; both are `other`.
+fn before(other: &Origin) -> Arc<Proxy> {
+    let own = Origin::start(pages(&[]));
+    let (origin, port) = (own.address, other.address.port());
+    let hosts = ["cdn.test", "img.test"].map(|host| {
+        format!(
+            "[[site.rewrite.hosts]]\nhost = '{host}:{port}'\nscheme = 'http'\nkinds = ['image', 'style', 'script', 'font']\n"
+        )
+    });
+    accelerator_of(&format!(
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\n\
+         resolve = {{ 'cdn.test' = '127.0.0.1', 'img.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n{}",
+        hosts.concat()
+    ))
+}
+
+fn moved(other: &Origin, target: &str) -> String {
+    format!("/.spdy/1/-/p/cdn.test~{}{target}", other.address.port())
+}
+
+/// A 302 to `location`.
+fn found(location: &str, fields: &[(&str, &str)]) -> Response<Body> {
+    let mut response = answer(fields, "");
+    *response.status_mut() = StatusCode::FOUND;
+    let location = location.parse().expect("a URL");
+    response.headers_mut().insert("location", location);
+    response
+}
+
+/// The library that is good for a year, where a redirect with these fields led to it.
+async fn led(fields: Fields) -> (Origin, Arc<Proxy>, Answer) {
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        match request.uri().path() {
+            LATEST => found(TARGET, fields),
+            _ => answer(&[JS, YEAR, ("etag", "\"1.2.3\"")], "library"),
+        }
+    });
+    let proxy = before(&other);
+    let got = get(&proxy, &moved(&other, LATEST), &[]).await;
+    assert_eq!((got.status, got.text()), (StatusCode::OK, "library"));
+    (other, proxy, got)
+}
+
+#[tokio::test]
+async fn what_a_redirect_led_to_is_good_no_longer_than_the_redirect() {
+    let rows: [(Fields, &str, RangeInclusive<u64>, &str); 5] = [
+        (
+            &[("cache-control", "no-store")],
+            "no-store, ",
+            0..=0,
+            "detail=no-store",
+        ),
+        (&[], "", 0..=0, "detail=no-freshness"),
+        (
+            &[("cache-control", "private, max-age=90")],
+            "private, ",
+            60..=90,
+            "detail=private",
+        ),
+        (&[("cache-control", "max-age=90")], "", 60..=90, "stored"),
+        (
+            &[("cache-control", "max-age=90"), ("age", "40")],
+            "",
+            20..=50,
+            "stored",
+        ),
+    ];
+    for (fields, said, left, status) in rows {
+        let (other, proxy, first) = led(fields).await;
+        let is_told = |got: &Answer| {
+            let control = got.field("cache-control").strip_prefix(said)?;
+            let control = control.strip_prefix("max-age=")?;
+            let seconds = control.split(',').next()?.parse().ok()?;
+            Some(left.contains(&seconds) && !control.contains("immutable"))
+        };
+        assert_eq!(is_told(&first), Some(true), "{fields:?}: {first:?}");
+        assert!(
+            first.field("cache-status").ends_with(status),
+            "{fields:?}: {first:?}"
+        );
+        for name in ["expires", "surrogate-key"] {
+            assert_eq!(first.field(name), "");
+        }
+        let again = get(&proxy, &moved(&other, LATEST), &[]).await;
+        assert_eq!(again.text(), "library");
+        assert_eq!(is_told(&again), Some(true), "{fields:?}: {again:?}");
+        let times = if status == "stored" { 1 } else { 2 };
+        assert_eq!(
+            (other.times(LATEST), other.times(TARGET)),
+            (times, times),
+            "{fields:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_has_what_a_redirect_led_to_is_told_so_though_it_is_not_kept() {
+    let (other, proxy, _) = led(&[]).await;
+    let known = [("if-none-match", "\"1.2.3\"")];
+    let known = get(&proxy, &moved(&other, LATEST), &known).await;
+    assert_eq!((known.status, known.text()), (StatusCode::NOT_MODIFIED, ""));
+    assert!(!other.fields(LATEST).contains_key("if-none-match"));
+    assert!(!other.fields(TARGET).contains_key("if-none-match"));
+}
+
+#[tokio::test]
+async fn a_purge_of_where_a_redirect_led_means_what_is_kept_of_it() {
+    let (other, proxy, _) = led(&[("cache-control", "max-age=600")]).await;
+    let port = other.address.port();
+    let purge = |target: &str| {
+        let wish = Purge {
+            url: Some(format!("http://cdn.test:{port}{target}")),
+            ..Purge::default()
+        };
+        proxy.purge(&wish).expect("a good wish").0
+    };
+    assert_eq!(purge("/other.js"), 0);
+    assert_eq!(purge(TARGET), 1);
+    get(&proxy, &moved(&other, LATEST), &[]).await;
+    assert_eq!(other.times(LATEST), 2);
+    assert_eq!(purge(LATEST), 1);
+}
+
+/// What a page reads, each host on the way must let it read, and whoever was named by another host is not told for whom.
+#[tokio::test]
+async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
+    const CORS: [(&str, &str); 3] = [
+        ("sec-fetch-dest", "font"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    let any = ("access-control-allow-origin", "*");
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        let host = request.headers()["host"].to_str().expect("a host");
+        let far = host.replace("cdn.test", "img.test");
+        let fresh = ("cache-control", "max-age=60");
+        let font = ("content-type", "font/woff2");
+        match request.uri().path() {
+            "/near" => found("/font", &[fresh, any]),
+            "/far" => found(&format!("http://{far}/font"), &[fresh, any]),
+            "/silent" => found("/font", &[fresh]),
+            _ => answer(&[font, fresh, any], "a font"),
+        }
+    });
+    let proxy = before(&other);
+    for (target, origin) in [("/near", "https://www.site.test:8443"), ("/far", "null")] {
+        let got = get(&proxy, &moved(&other, target), &CORS).await;
+        assert_eq!(
+            (got.status, got.text()),
+            (StatusCode::OK, "a font"),
+            "{target}"
+        );
+        assert_eq!(other.fields(target)["origin"], "https://www.site.test:8443");
+        assert_eq!(other.fields("/font")["origin"], origin, "{target}");
+    }
+    // Whether the client says that it reads it, or says nothing and it is a font.
+    for fields in [&CORS[..], &[]] {
+        let got = get(&proxy, &moved(&other, "/silent"), fields).await;
+        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{fields:?}");
+    }
+}
