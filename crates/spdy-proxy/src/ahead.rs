@@ -189,6 +189,9 @@ impl Proxy {
         if !self.learn.prefetch || wanted.steps_ahead >= MAX_STEPS_AHEAD {
             return begun;
         }
+        let Some(home) = wanted.home() else {
+            return begun;
+        };
         let mut asked = Request::new(()).into_parts().0;
         asked.headers = wanted.told();
         if let Some(arrival) = wanted.arrival {
@@ -202,7 +205,7 @@ impl Proxy {
             // A pinned sheet is left where it is, but fetched: so it is known for the next page.
             let path = match reference.outcome {
                 Err(Reason::Integrity) => moved_path(site, reference),
-                _ => companions::path_of(reference).filter(|_| kind != Kind::Media),
+                _ => companions::path_of(reference, &home).filter(|_| kind != Kind::Media),
             };
             let Some(path) = path else { continue };
             let by_cors = reference.by_cors;
@@ -234,8 +237,8 @@ impl Proxy {
             counters.add(Family::References, reason, *count as u64);
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        if is_shared {
-            self.companions.remember(url.as_str(), named);
+        if let Some(home) = wanted.home().filter(|_| is_shared) {
+            self.companions.remember(url.as_str(), &home, named);
         }
         let page = reports::Page {
             url: url.as_str(),

@@ -66,9 +66,10 @@ impl Default for Companions {
 }
 
 impl Companions {
-    /// The page at `url`, which everyone may have, names these.
-    pub fn remember(&self, url: &str, references: &[Reference]) {
-        let mut things: Vec<_> = references.iter().filter_map(thing).collect();
+    /// The page at `url`, which everyone may have and clients asked of `home`, names these.
+    pub fn remember(&self, url: &str, home: &url::Origin, references: &[Reference]) {
+        let things = references.iter().filter_map(|it| thing(it, home));
+        let mut things: Vec<_> = things.collect();
         // A client wants first what it cannot draw without.
         things.sort_by_key(|(_, kind)| rank(*kind));
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,19 +112,20 @@ impl Companions {
     }
 }
 
-/// What of a reference is at the site: its path, or where it was moved.
-pub(crate) fn path_of(reference: &Reference) -> Option<String> {
+/// What of a reference is at `home`: its path, or where it was moved. What is the site's by another name is asked for by that.
+pub(crate) fn path_of(reference: &Reference, home: &url::Origin) -> Option<String> {
     match &reference.outcome {
         Ok(path) => Some(path.clone()),
         Err(Reason::Own) => {
             let url = url::Url::parse(&reference.url).ok()?;
+            (url.origin() == *home).then_some(())?;
             Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
         }
         Err(_) => None,
     }
 }
 
-fn thing(reference: &Reference) -> Option<(String, Kind)> {
+fn thing(reference: &Reference, home: &url::Origin) -> Option<(String, Kind)> {
     let kind = match reference.kind {
         kind::Kind::Style => Kind::Stylesheet,
         kind::Kind::Script => Kind::Script,
@@ -131,7 +133,7 @@ fn thing(reference: &Reference) -> Option<(String, Kind)> {
         // Which of several a client wants is its own choice, and nothing waits for it.
         kind::Kind::Image | kind::Kind::Media => return None,
     };
-    Some((path_of(reference)?, kind))
+    Some((path_of(reference, home)?, kind))
 }
 
 fn rank(kind: Kind) -> u8 {

@@ -348,12 +348,20 @@ impl Wanted {
         if self.moved.is_some() {
             return self.url();
         }
+        let home = self.home()?.ascii_serialization();
+        let target = self.ask.uri.path_and_query()?;
+        url::Url::parse(&format!("{home}{target}")).ok()
+    }
+
+    /// The origin that the client asked for it: the site, by one of its names and either scheme.
+    #[must_use]
+    pub fn home(&self) -> Option<url::Origin> {
         let scheme = match self.arrival {
             Some(_) => fields::scheme_of(self.arrival),
             None => self.site.rules.site().scheme(),
         };
-        let target = self.ask.uri.path_and_query()?;
-        url::Url::parse(&format!("{scheme}://{}{target}", self.authority)).ok()
+        let home = url::Url::parse(&format!("{scheme}://{}/", self.authority));
+        home.ok().map(|home| home.origin())
     }
 
     /// What the client said, whatever of it the origin is told.

@@ -10,7 +10,7 @@ use spdy_frame::priority::Priority;
 use spdy_net::handler::Arrival;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
-use support::{Answer, Origin, accelerator_of, answered, pages};
+use support::{Answer, Origin, accelerator_of, answered, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
@@ -72,4 +72,21 @@ async fn a_page_holds_under_each_name_and_at_each_door() {
         }
     }
     assert_eq!(own.times("/"), homes.len());
+}
+
+/// Its browser asks for it by that name, where it is kept for itself.
+#[tokio::test]
+async fn what_a_page_names_by_another_name_is_not_fetched_ahead_by_its_own() {
+    let html =
+        "<link rel=stylesheet href=https://site.test/a.css><link rel=stylesheet href=/b.css>";
+    let css = ("content-type", "text/css");
+    let own = Origin::start(pages(&[
+        ("/", &[HTML, FRESH], html),
+        ("/a.css", &[css, FRESH], ""),
+        ("/b.css", &[css, FRESH], ""),
+    ]));
+    let proxy = before(&own);
+    seen(&proxy, "https://www.site.test", "/").await;
+    until("what is its own is fetched", || own.times("/b.css") > 0).await;
+    assert_eq!(own.times("/a.css"), 0);
 }
