@@ -584,6 +584,33 @@ fn a_closed_window_is_probed_ever_more_rarely_and_opens_again() {
     assert_eq!(world.server.stats().retransmits, 0, "nothing was lost");
 }
 
+/// A receiver that has gone: the sender probed it for as long as virtual time went on.
+#[test]
+fn a_closed_window_is_given_up_after_as_many_probes_without_an_answer_as_data_would_be_repeated() {
+    let tcp = TcpConfig {
+        receive_buffer_bytes: 64 * 1024,
+        max_receive_buffer_bytes: 64 * 1024,
+        data_retries: 4,
+        ..TcpConfig::today()
+    };
+    let probes = |answers: usize| {
+        let mut world = world(&path(100), tcp);
+        let mut probes = 0;
+        world.takes = Box::new(move |way, _, segment| {
+            let is_probe = way == Way::Down && segment.payload.is_empty() && segment.seq > 1;
+            probes += usize::from(is_probe);
+            is_probe && probes > answers
+        });
+        let mut apps = SlowReader::new(300_000, Instant::FAR_FUTURE);
+        world.run(&mut apps, at_ms(3_600_000));
+        assert_eq!(world.server.error(), Some(ErrorKind::TimedOut));
+        assert!(world.server.poll_timeout().is_none());
+        world.server.stats().window_probes
+    };
+    assert_eq!(probes(0), 4);
+    assert_eq!(probes(3), 3 + 4, "an answer begins the count anew");
+}
+
 #[test]
 fn the_receive_window_grows_so_that_it_never_limits_a_fast_path() {
     let fast = PathConfig::new(50_000_000, 50_000_000, 100 * MS);

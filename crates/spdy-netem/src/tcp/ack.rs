@@ -54,6 +54,7 @@ impl Sender {
         if segment.ack > self.nxt || segment.ack < self.una {
             return;
         }
+        self.probes_unanswered = 0;
         let una_before = self.una;
         let mut news = News {
             una_advanced: segment.ack > self.una,

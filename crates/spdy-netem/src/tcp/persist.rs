@@ -2,7 +2,8 @@
 //!
 //! With nothing in flight and data that the window does not admit, a probe goes after a timeout,
 //! then after twice as long, and so on. It carries an old sequence number and no data, so that the
-//! receiver can only answer.
+//! receiver can only answer: as many in a row without an answer as data would be repeated, and the
+//! receiver is gone.
 
 use spdy_clock::Instant;
 
@@ -36,7 +37,12 @@ impl Sender {
         if !self.is_shut_out() {
             return;
         }
+        if self.probes_unanswered >= self.config.data_retries {
+            self.gave_up_probing = true;
+            return;
+        }
         self.stats.window_probes += 1;
+        self.probes_unanswered += 1;
         self.wants_window_probe = true;
         self.persist_backoff = (self.persist_backoff + 1).min(16);
         let wait = self.rtt.rto().max(self.config.min_rto) * (1 << self.persist_backoff);

@@ -20,9 +20,9 @@ impl Sender {
         self.set_timer(TimerKind::Retransmit, now + self.rtt.rto());
     }
 
-    /// More timeouts in a row than the limit.
+    /// More timeouts in a row than the limit, or as many window probes and no answer.
     pub(super) fn has_given_up(&self) -> bool {
-        self.timeouts_in_row > self.config.data_retries
+        self.timeouts_in_row > self.config.data_retries || self.gave_up_probing
     }
 
     fn enter_loss(&mut self, now: Instant) {

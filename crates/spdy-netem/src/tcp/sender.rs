@@ -121,6 +121,10 @@ pub(super) struct Sender {
     pub(super) wants_probe: bool,
     pub(super) wants_window_probe: bool,
     pub(super) persist_backoff: u32,
+    /// Window probes since anything was acknowledged, be it for nothing new.
+    pub(super) probes_unanswered: u32,
+    /// There were too many of those.
+    pub(super) gave_up_probing: bool,
     /// F-RTO runs: the first acknowledgement after a timeout lets new data go first.
     pub(super) frto: bool,
     /// Lost segments wait for the next acknowledgement.
@@ -165,6 +169,8 @@ impl Sender {
             wants_probe: false,
             wants_window_probe: false,
             persist_backoff: 0,
+            probes_unanswered: 0,
+            gave_up_probing: false,
             frto: false,
             hold_lost: false,
             timeouts_in_row: 0,
