@@ -58,6 +58,13 @@ pub(crate) trait Watch: Send + Unpin {
     fn passed(&mut self, direction: Direction, bytes: &[u8]);
 }
 
+impl<One: Watch, Other: Watch> Watch for (One, Other) {
+    fn passed(&mut self, direction: Direction, bytes: &[u8]) {
+        self.0.passed(direction, bytes);
+        self.1.passed(direction, bytes);
+    }
+}
+
 /// A connection under observation.
 pub(crate) struct Watched<W> {
     io: BoxIo,
@@ -273,7 +280,17 @@ impl FrameWalk {
     }
 
     /// Calls `ended` for each frame that ends in `bytes`, with what was kept of its payload.
-    pub fn walk(&mut self, mut bytes: &[u8], mut ended: impl FnMut(FrameHead, &[u8])) {
+    pub fn walk(&mut self, bytes: &[u8], ended: impl FnMut(FrameHead, &[u8])) {
+        self.walk_parts(bytes, |_, _| {}, ended);
+    }
+
+    /// The same, and calls `part` for each stretch of payload in `bytes` with its frame and its length, bytes.
+    pub(crate) fn walk_parts(
+        &mut self,
+        mut bytes: &[u8],
+        mut part: impl FnMut(FrameHead, usize),
+        mut ended: impl FnMut(FrameHead, &[u8]),
+    ) {
         let skip = self.skip.min(bytes.len());
         self.skip -= skip;
         bytes = &bytes[skip..];
@@ -298,6 +315,7 @@ impl FrameWalk {
             }
             self.left -= len;
             bytes = &bytes[len..];
+            part(frame, len);
             if self.left == 0 {
                 self.head_len = 0;
                 ended(frame, &self.payload);

@@ -50,6 +50,9 @@ pub struct ClientOptions {
     /// How long what is to be sent may wait without any of it being taken, over SPDY without a kilobyte of it
     /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None` for ever.
     pub write_timeout: Option<Duration>,
+    /// The least that a server must take of what waits for it, bytes a second over `write_timeout` of waiting; 0 for no such
+    /// limit (HTTP/1.1, HTTP/2, HTTP/3).
+    pub min_rate: u32,
     /// How SPDY's header blocks are compressed.
     pub compression: Compression,
     /// What is secret in them.
@@ -88,6 +91,7 @@ impl Default for ClientOptions {
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
             frame_timeout: Duration::from_secs(30),
             write_timeout: Some(Duration::from_secs(60)),
+            min_rate: 240,
             compression: Compression::Masked,
             secrets: Secrets::default(),
             compression_window_bits: None,

@@ -130,6 +130,9 @@ pub struct ExchangeError {
     /// Nothing of it left, for the connection had ended: that can come of a connection once, and sending it again
     /// needs another.
     pub unsent: bool,
+    /// The server took nothing of what was sent, or a trickle, until it was given up
+    /// ([`ClientOptions::write_timeout`](crate::connection::ClientOptions::write_timeout)).
+    pub stalled: bool,
 }
 
 impl ExchangeError {
@@ -140,6 +143,7 @@ impl ExchangeError {
             retry,
             refused: false,
             unsent: false,
+            stalled: false,
         }
     }
 
@@ -148,6 +152,14 @@ impl ExchangeError {
         Self {
             unsent: true,
             ..Self::new(Retry::Always, message)
+        }
+    }
+
+    /// A server that stood still: it would do so again.
+    pub(crate) fn stalled(message: impl Into<String>) -> Self {
+        Self {
+            stalled: true,
+            ..Self::new(Retry::Never, message)
         }
     }
 

@@ -29,7 +29,7 @@ use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::{Terms, over};
-use crate::stall::{Impatient, Stall};
+use crate::stall::{Impatient, Stall, is_stall};
 use crate::tap::ConnectionTap;
 
 /// The least buffer hyper takes, bytes.
@@ -62,7 +62,7 @@ impl Http1Client {
         let watch = Http1Watch::new(counters.clone(), tap);
         let io: BoxIo = match options.write_timeout {
             Some(patience) => {
-                let stall = Stall::of_uploading(runtime.clone(), patience);
+                let stall = Stall::of_uploading(runtime.clone(), patience, options.min_rate);
                 Box::new(Impatient::new(io, stall))
             }
             None => io,
@@ -191,6 +191,9 @@ fn lost(untouched: bool, error: &hyper::Error) -> ExchangeError {
     let message = format!("http/1.1: {}", chain(error));
     if untouched {
         return ExchangeError::unsent(message);
+    }
+    if is_stall(error) {
+        return ExchangeError::stalled(message);
     }
     // A close while the answer was awaited: the race of every kept-alive connection.
     let is_race = error.is_incomplete_message() || error.is_closed() || error.is_canceled();

@@ -4,7 +4,6 @@
 //! the server obeys them by `turns.rs`. Windows are set in so many words, never h2's defaults.
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -35,9 +34,10 @@ use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::Terms;
-use crate::stall::Stall;
+use crate::stall::{Stall, StreamStall, is_stall};
 use crate::tap::{ConnectionTap, Seen};
-use crate::turns::{Precedence, Turn, Turns, WindowWatch};
+use crate::turns::{Precedence, Turn, Turns};
+use crate::window_watch::WindowWatch;
 
 /// RFC 9218 §5.
 pub(crate) const PRIORITY: HeaderName = HeaderName::from_static("priority");
@@ -76,8 +76,11 @@ pub(crate) struct Http2Client {
     ended: Latch,
     runtime: SharedRuntime,
     tap: Option<ConnectionTap>,
+    uploads: Turns,
     /// How long a server may take nothing of an upload.
     write_timeout: Option<Duration>,
+    /// The least that it must take of it, bytes a second of waiting.
+    min_rate: u32,
 }
 
 impl std::fmt::Debug for Http2Client {
@@ -94,7 +97,10 @@ impl Http2Client {
         runtime: &SharedRuntime,
     ) -> Result<Self, ConnectionError> {
         let counters = Arc::new(Counters::default());
-        let io = Watched::new(io, Http2Watch::new(counters.clone(), tap.clone()));
+        let uploads = Turns::new();
+        let counting = Http2Watch::new(counters.clone(), tap.clone());
+        let windows = WindowWatch::of_client(uploads.clone(), runtime.clone());
+        let io = Watched::new(io, (counting, windows));
         let max_frame = options
             .max_frame_bytes
             .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
@@ -126,7 +132,9 @@ impl Http2Client {
             ended,
             runtime: runtime.clone(),
             tap,
+            uploads,
             write_timeout: options.write_timeout,
+            min_rate: options.min_rate,
         })
     }
 
@@ -171,9 +179,8 @@ impl Http2Client {
                         runtime.spawn(upload.map(drop).boxed());
                         answer
                     }
-                    Either::Right((Err(error), _)) if is_stall(&error) => {
-                        let why = format!("h2: {error}");
-                        return Err(ExchangeError::new(Retry::Never, why));
+                    Either::Right((Err(error), _)) if is_stall(&*error) => {
+                        return Err(ExchangeError::stalled(format!("h2: {error}")));
                     }
                     // It may have its answer all the same: servers reset what they will not read.
                     Either::Right((_, response)) => response.await,
@@ -230,9 +237,15 @@ impl Http2Client {
             );
         }
         let upload = (!body.is_end_stream()).then(|| {
-            let stall = |patience| Stall::of_uploading(self.runtime.clone(), patience);
-            let stall = self.write_timeout.map(stall);
-            send_body(stream, body, CHUNK_BYTES, None, stall).boxed()
+            let stall =
+                |patience| Stall::of_uploading(self.runtime.clone(), patience, self.min_rate);
+            let stall = self
+                .write_timeout
+                .map(|after| StreamStall::new(|| stall(after)));
+            let turn = self
+                .uploads
+                .open(stream.stream_id().as_u32(), Precedence::SHARED);
+            send_body(stream, body, CHUNK_BYTES, turn, stall).boxed()
         });
         Ok((response, upload))
     }
@@ -263,12 +276,6 @@ impl Http2Client {
     pub(crate) fn header_bytes(&self) -> HeaderBytes {
         self.counters.read()
     }
-}
-
-/// Whether a body was not sent because the peer took nothing of it for too long.
-fn is_stall(error: &BoxError) -> bool {
-    let error = error.downcast_ref::<io::Error>();
-    error.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }
 
 /// What a failed exchange means for its request (RFC 9113 §8.7).
@@ -381,8 +388,8 @@ pub(crate) async fn send_body(
     mut stream: SendStream<Bytes>,
     body: Body,
     chunk_bytes: usize,
-    turn: Option<Turn>,
-    mut stall: Option<Stall>,
+    turn: Turn,
+    mut stall: Option<StreamStall>,
 ) -> Result<(), BoxError> {
     let mut body = body;
     let mut chunk = Bytes::new();
@@ -400,7 +407,7 @@ pub(crate) async fn send_body(
                     return Poll::Ready(Ok(()));
                 }
                 let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) else {
-                    turn.iter().for_each(Turn::rest);
+                    turn.rest();
                     return Poll::Pending;
                 };
                 match frame.transpose()?.map(Frame::into_data) {
@@ -417,9 +424,7 @@ pub(crate) async fn send_body(
                 }
                 continue;
             }
-            if let Some(turn) = &turn
-                && turn.poll(cx).is_pending()
-            {
+            if turn.poll(cx).is_pending() {
                 stream.reserve_capacity(0); // someone else can use it now
                 stall.iter_mut().for_each(|stall| stall.moved(0)); // the client is not at fault
                 return Poll::Pending;
@@ -430,10 +435,13 @@ pub(crate) async fn send_body(
                 Poll::Ready(None) => {
                     return Poll::Ready(Err("the stream can no longer send".into()));
                 }
-                Poll::Pending => match stall.as_mut().map(|stall| stall.poll(cx)) {
-                    Some(Poll::Ready(error)) => return Poll::Ready(Err(error.into())),
-                    Some(Poll::Pending) | None => return Poll::Pending,
-                },
+                Poll::Pending => {
+                    let Some(stall) = &mut stall else {
+                        return Poll::Pending;
+                    };
+                    let awaited = turn.awaited(cx);
+                    return stall.poll(cx, awaited).map(|error| Err(error.into()));
+                }
             };
             stall.iter_mut().for_each(|stall| stall.moved(room));
             if room == 0 {
@@ -442,7 +450,7 @@ pub(crate) async fn send_body(
             let piece = chunk.split_to(room);
             let last = !chunk.has_remaining() && body.is_end_stream();
             stream.send_data(piece, last)?;
-            turn.iter().for_each(|turn| turn.sent(room));
+            turn.sent(room);
             if last {
                 return Poll::Ready(Ok(()));
             }
@@ -471,7 +479,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         stop,
     } = terms;
     let turns = Turns::new();
-    let io = Watched::new(io, WindowWatch::new(turns.clone()));
+    let io = Watched::new(io, WindowWatch::of_server(turns.clone(), runtime.clone()));
     let connection_window = options.max_streams.saturating_mul(SERVER_STREAM_WINDOW);
     let connection_window = connection_window.clamp(SERVER_STREAM_WINDOW, MAX_WINDOW);
     let handshake = h2::server::Builder::new()
@@ -529,7 +537,8 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             match connection.poll_accept(cx) {
                 Poll::Ready(Some(Ok((mut request, respond)))) => {
                     let busy = (idle.exchange(), options.seat.exchange());
-                    let stall = Stall::of_writing(runtime.clone(), options);
+                    let stall = || Stall::of_writing(runtime.clone(), options);
+                    let stall = StreamStall::new(stall);
                     let (handler, turns) = (handler.clone(), turns.clone());
                     let respond = Respond::new(respond);
                     if let Some(pushers) = &pushers {
@@ -572,7 +581,7 @@ async fn answer(
     secure: bool,
     handler: Arc<dyn Handler>,
     turns: Turns,
-    stall: Stall,
+    stall: StreamStall,
     data_frame_bytes: usize,
 ) {
     let (mut head, stream) = request.into_parts();
@@ -609,7 +618,7 @@ async fn answer(
     match sent {
         Ok(stream) if !empty => {
             let turn = turns.open(stream.stream_id().as_u32(), precedence);
-            let _told = send_body(stream, body, data_frame_bytes, Some(turn), Some(stall)).await;
+            let _told = send_body(stream, body, data_frame_bytes, turn, Some(stall)).await;
         }
         Ok(_) => {}
         Err(error) => tracing::debug!(%error, "the client left before its answer"),

@@ -16,7 +16,7 @@ use crate::connection::drop_connection_headers;
 use crate::handler::PushError;
 use crate::http2::send_body;
 use crate::serve::ServerOptions;
-use crate::stall::Stall;
+use crate::stall::{Stall, StreamStall};
 use crate::turns::{Precedence, Turns};
 
 /// The response of one exchange, which its pushes are told beside.
@@ -111,11 +111,11 @@ impl Http2Pusher {
         };
         let turn = self.turns.open(stream.stream_id().as_u32(), precedence);
         let Patience { runtime, options } = &*self.patience;
-        let stall = Stall::of_writing(runtime.clone(), options);
+        let stall = StreamStall::new(|| Stall::of_writing(runtime.clone(), options));
         let frame = options.data_frame_bytes.max(1);
         Ok(Box::pin(async move {
             empty
-                || send_body(stream, body, frame, Some(turn), Some(stall))
+                || send_body(stream, body, frame, turn, Some(stall))
                     .await
                     .is_ok()
         }))

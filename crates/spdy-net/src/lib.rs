@@ -60,3 +60,4 @@ pub mod tls;
 pub mod tls_error;
 mod turns;
 pub mod verify;
+mod window_watch;

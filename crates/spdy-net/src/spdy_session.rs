@@ -1,5 +1,6 @@
 //! SPDY on both sides, by the crate `spdy`: the same doors as `http1.rs` and `http2.rs`.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -14,6 +15,7 @@ use spdy::server::Pusher;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
+use spdy_session::limit::Limit;
 
 use crate::byte_count::HeaderBytes;
 use crate::connection::{ClientOptions, drop_connection_headers};
@@ -165,7 +167,20 @@ fn lost(error: &spdy::Error) -> ExchangeError {
         (false, false) => Retry::Never,
     };
     let refused = matches!(error, spdy::Error::ResetByPeer { status, .. } if *status == RstStatus::REFUSED_STREAM);
-    ExchangeError::new(retry, format!("spdy: {error}")).refused(refused)
+    ExchangeError {
+        stalled: is_stall(error),
+        ..ExchangeError::new(retry, format!("spdy: {error}")).refused(refused)
+    }
+}
+
+/// Whether the server was given up since it took nothing: of the stream, or of the session.
+fn is_stall(error: &spdy::Error) -> bool {
+    match error {
+        spdy::Error::Stalled { .. } => true,
+        spdy::Error::SessionLost(error) => error.limit() == Some(Limit::WriteTimeout),
+        spdy::Error::Io(error) => error.kind() == io::ErrorKind::TimedOut,
+        _ => false,
+    }
 }
 
 /// Serves `io` until its session ends; after the stop, or when nobody asks any more, it is ended by

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::serve::ServerOptions;
+use crate::turns::{Awaited, Outflow};
 
 /// How slow a peer may be in one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,42 +57,56 @@ pub(crate) struct Stall {
 impl Stall {
     /// For a peer that takes nothing, or a trickle.
     pub(crate) fn of_writing(runtime: SharedRuntime, options: &ServerOptions) -> Self {
-        Self::new(runtime, Direction::Taking, options.write_timeout, options)
+        let stall = Self::new(
+            runtime,
+            Direction::Taking,
+            options.write_timeout,
+            options.min_rate,
+        );
+        stall.counted(options)
     }
 
-    /// For a server that takes nothing of what a client sends.
-    pub(crate) fn of_uploading(runtime: SharedRuntime, patience: Duration) -> Self {
-        let options = ServerOptions {
-            min_rate: 0,
-            ..ServerOptions::default()
-        };
-        Self::new(runtime, Direction::Taking, patience, &options)
+    /// For a server that takes nothing of what a client sends, or a trickle: `pace` bytes a second of waiting are wanted.
+    pub(crate) fn of_uploading(runtime: SharedRuntime, patience: Duration, pace: u32) -> Self {
+        Self::new(runtime, Direction::Taking, patience, pace)
     }
 
     /// For a peer that sends nothing, or a trickle.
     pub(crate) fn of_reading(runtime: SharedRuntime, options: &ServerOptions) -> Self {
-        Self::new(runtime, Direction::Sending, options.read_timeout, options)
+        let stall = Self::new(
+            runtime,
+            Direction::Sending,
+            options.read_timeout,
+            options.min_rate,
+        );
+        stall.counted(options)
     }
 
     fn new(
         runtime: SharedRuntime,
         direction: Direction,
         patience: Duration,
-        options: &ServerOptions,
+        min_rate: u32,
     ) -> Self {
-        let least = patience.as_secs().saturating_mul(options.min_rate.into());
+        let least = patience.as_secs().saturating_mul(min_rate.into());
         Self {
             runtime,
             direction,
             patience,
             least: least.max(1),
-            hits: options.hits.clone(),
+            hits: LimitHits::default(),
             held_up: Duration::ZERO,
             since: None,
             spent: Duration::ZERO,
             came: 0,
             timer: None,
         }
+    }
+
+    /// The same, counted where a server's limits are.
+    fn counted(mut self, options: &ServerOptions) -> Self {
+        self.hits = options.hits.clone();
+        self
     }
 
     /// The peer's clock: it stands while it is held up.
@@ -109,7 +124,24 @@ impl Stall {
         if let Some(since) = self.since.take() {
             self.spent += self.now() - since;
         }
-        self.came = self.came.saturating_add(bytes as u64);
+        self.count(bytes as u64);
+    }
+
+    /// `bytes` moved at `at` of what is waited for, and the wait goes on.
+    fn moved_on(&mut self, bytes: u64, at: Instant) {
+        if bytes == 0 {
+            return;
+        }
+        if let Some(since) = &mut self.since {
+            let at = at.max(*since);
+            self.spent += at - *since;
+            *since = at;
+        }
+        self.count(bytes);
+    }
+
+    fn count(&mut self, bytes: u64) {
+        self.came = self.came.saturating_add(bytes);
         if self.came >= self.least {
             (self.spent, self.came) = (Duration::ZERO, 0);
         }
@@ -152,7 +184,7 @@ impl Stall {
             0 => format!("the peer {deed} nothing for {patience:?}"),
             _ => format!("the peer {deed} {came} bytes in {patience:?} of waiting, want {least}"),
         };
-        io::Error::new(io::ErrorKind::TimedOut, why)
+        io::Error::new(io::ErrorKind::TimedOut, GivenUp(why))
     }
 
     /// `polled`, unless it is pending for too long. `moved` tells how much of it is progress.
@@ -170,6 +202,66 @@ impl Stall {
             }
         }
     }
+}
+
+/// The same for a stream of HTTP/2, which waits for its own window or for the connection.
+///
+/// While its window is closed, the peer takes nothing of it, and its own time runs. While it is open, others have what room the
+/// connection has, and its turn will come: whatever the connection takes is progress.
+pub(crate) struct StreamStall {
+    own: Stall,
+    connection: Stall,
+    /// Bytes of the connection that were looked at.
+    seen: u64,
+}
+
+impl StreamStall {
+    /// `make` makes a stall without a past.
+    pub(crate) fn new(make: impl Fn() -> Stall) -> Self {
+        Self {
+            own: make(),
+            connection: make(),
+            seen: 0,
+        }
+    }
+
+    /// The stream has room for so many bytes, or waits for what is not the peer's to give.
+    pub(crate) fn moved(&mut self, bytes: usize) {
+        self.own.moved(bytes);
+        self.connection.moved(0);
+    }
+
+    /// There is no room; ready when the peer is the cause of that for too long.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, awaited: Awaited) -> Poll<io::Error> {
+        match awaited {
+            Awaited::Window => {
+                self.connection.moved(0);
+                self.own.poll(cx)
+            }
+            Awaited::Connection(Outflow { bytes, at }) => {
+                self.own.moved(0);
+                self.connection.moved_on(bytes - self.seen, at);
+                self.seen = bytes;
+                self.connection.poll(cx)
+            }
+        }
+    }
+}
+
+/// Why a peer was given up that stood still.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct GivenUp(String);
+
+/// Whether `error` comes of a peer that was given up since it stood still, and not of a transport that did so by itself.
+pub(crate) fn is_stall(error: &(dyn std::error::Error + 'static)) -> bool {
+    let of_stall = |error: &(dyn std::error::Error + 'static)| {
+        let inner = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<GivenUp>)
+    };
+    std::iter::successors(Some(error), |error| error.source()).any(of_stall)
 }
 
 /// A connection whose writes fail when they stand still for too long.

@@ -1,4 +1,4 @@
-//! Whose turn it is to write on an HTTP/2 connection: priority among responses.
+//! Whose turn it is to write on an HTTP/2 connection: priority among bodies, and what each of them waits for.
 //!
 //! h2 writes what it is given, stream by stream in turn. So that urgent bytes are not queued behind
 //! others, a response hands its next chunk to h2 only when no more urgent one could use the room:
@@ -11,20 +11,17 @@
 //!
 //! Urgency is RFC 9218's `u`, 0 to 7, the same scale as SPDY's. Of equals the older goes first, as
 //! RFC 9218 §10 has it for responses that are of no use in part; incremental ones share.
-//! h2 does not tell how wide a stream's window is, so that is kept here too (RFC 9113 §6.9).
+//! h2 does not tell how wide a stream's window is, so that is kept here too (RFC 9113 §6.9), as `window_watch.rs` sees it on the
+//! wire. By that a stream whose window the peer keeps closed is told from one that only waits until others have had theirs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use spdy_session::observe::Direction;
-
-use crate::byte_count::{FrameWalk, Watch};
+use spdy_clock::Instant;
 
 /// Window of a stream before SETTINGS say otherwise (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;
-/// SETTINGS_INITIAL_WINDOW_SIZE.
-const SETTING_INITIAL_WINDOW: u16 = 4;
 /// Credits kept for streams that nobody answers yet, or that were answered: clients grant what they have
 /// read to the end. Past it the oldest go.
 const MAX_EARLY_CREDITS: usize = 1024;
@@ -67,7 +64,33 @@ impl Precedence {
     }
 }
 
-/// The responses of one connection. Clones are the same.
+impl Precedence {
+    /// Of an upload, which goes beside others.
+    pub(crate) const SHARED: Self = Self {
+        urgency: 3,
+        incremental: true,
+    };
+}
+
+/// What a body that finds no room waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Awaited {
+    /// The peer, to open the stream's window.
+    Window,
+    /// The connection, whose room others have.
+    Connection(Outflow),
+}
+
+/// What went out over a connection of all bodies.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Outflow {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// When the last of them did.
+    pub(crate) at: Instant,
+}
+
+/// The bodies that one side of a connection sends. Clones are the same.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns(Arc<Mutex<State>>);
 
@@ -77,6 +100,7 @@ struct State {
     /// WINDOW_UPDATEs for streams without a response yet.
     early: BTreeMap<u32, i64>,
     open: BTreeMap<u32, Open>,
+    outflow: Outflow,
 }
 
 #[derive(Debug)]
@@ -84,6 +108,8 @@ struct Open {
     precedence: Precedence,
     /// Sum of WINDOW_UPDATEs less bytes handed to h2; with `initial_window` this is the window.
     credit: i64,
+    /// Bytes handed to h2 that are not on the wire.
+    held: i64,
     /// It has a chunk to hand over.
     wants: bool,
     waker: Option<Waker>,
@@ -96,6 +122,7 @@ impl Turns {
             initial_window: INITIAL_WINDOW,
             early,
             open,
+            outflow: Outflow::default(),
         })))
     }
 
@@ -112,6 +139,7 @@ impl Turns {
             Open {
                 precedence,
                 credit,
+                held: 0,
                 wants: false,
                 waker: None,
             },
@@ -119,6 +147,62 @@ impl Turns {
         Turn {
             turns: self.clone(),
             id,
+        }
+    }
+
+    /// The peer set the window that streams begin with, bytes.
+    pub(crate) fn begin_with(&self, initial_window: u32) {
+        let mut state = self.lock();
+        state.initial_window = initial_window.into();
+        // A window that this closed holds up nobody any more.
+        state.wake_all();
+    }
+
+    /// The peer opened the window of stream `id` by so many bytes.
+    pub(crate) fn grant(&self, id: u32, bytes: u32) {
+        let mut state = self.lock();
+        let initial = state.initial_window;
+        if let Some(open) = state.open.get_mut(&id) {
+            let was_closed = open.is_closed(initial);
+            open.credit += i64::from(bytes);
+            open.wake_if(was_closed != open.is_closed(initial));
+            return;
+        }
+        *state.early.entry(id).or_default() += i64::from(bytes);
+        if state.early.len() > MAX_EARLY_CREDITS {
+            state.early.pop_first();
+        }
+    }
+
+    /// So many bytes of the body on stream `id` are on the wire.
+    pub(crate) fn went_out(&self, id: u32, bytes: usize, now: Instant) {
+        let mut state = self.lock();
+        state.outflow.bytes += bytes as u64;
+        state.outflow.at = now;
+        let initial = state.initial_window;
+        if let Some(open) = state.open.get_mut(&id) {
+            let was_closed = open.is_closed(initial);
+            open.held -= i64::try_from(bytes).unwrap_or(i64::MAX);
+            open.wake_if(was_closed != open.is_closed(initial));
+        }
+    }
+
+    /// Stream `id` ended: what was kept for it is of no use.
+    pub(crate) fn forget(&self, id: u32) {
+        self.lock().early.remove(&id);
+    }
+}
+
+impl Open {
+    /// Whether the peer has had all that its window for the stream allows.
+    fn is_closed(&self, initial_window: i64) -> bool {
+        initial_window + self.credit + self.held <= 0
+    }
+
+    /// What it waits for is something else, if it `is`.
+    fn wake_if(&mut self, is: bool) {
+        if let Some(waker) = self.waker.take_if(|_| is) {
+            waker.wake();
         }
     }
 }
@@ -176,6 +260,20 @@ impl Turn {
         }
     }
 
+    /// There is a chunk to send, and no room for it: what is waited for. Wakes when it is something else.
+    pub(crate) fn awaited(&self, cx: &mut Context<'_>) -> Awaited {
+        let mut state = self.turns.lock();
+        let (initial, outflow) = (state.initial_window, state.outflow);
+        let Some(mine) = state.open.get_mut(&self.id) else {
+            return Awaited::Connection(outflow);
+        };
+        mine.waker = Some(cx.waker().clone());
+        match mine.is_closed(initial) {
+            true => Awaited::Window,
+            false => Awaited::Connection(outflow),
+        }
+    }
+
     /// There is nothing to send for now.
     pub(crate) fn rest(&self) {
         let mut state = self.turns.lock();
@@ -192,7 +290,9 @@ impl Turn {
         let mut state = self.turns.lock();
         let initial = state.initial_window;
         if let Some(mine) = state.open.get_mut(&self.id) {
-            mine.credit -= i64::try_from(bytes).unwrap_or(i64::MAX);
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            mine.credit -= bytes;
+            mine.held += bytes;
             if initial + mine.credit <= 0 {
                 state.wake_all();
             }
@@ -205,60 +305,6 @@ impl Drop for Turn {
         let mut state = self.turns.lock();
         state.open.remove(&self.id);
         state.wake_all();
-    }
-}
-
-/// Reads the windows off what the client sends.
-#[derive(Debug)]
-pub(crate) struct WindowWatch {
-    received: FrameWalk,
-    turns: Turns,
-}
-
-impl WindowWatch {
-    pub(crate) fn new(turns: Turns) -> Self {
-        Self {
-            received: FrameWalk::of_client(),
-            turns,
-        }
-    }
-}
-
-impl Watch for WindowWatch {
-    fn passed(&mut self, direction: Direction, bytes: &[u8]) {
-        if direction == Direction::Sent {
-            return;
-        }
-        let turns = &self.turns;
-        self.received
-            .walk(bytes, |frame, payload| match (frame.kind, payload) {
-                (4, entries) if frame.flags & 1 == 0 => {
-                    for entry in entries.chunks_exact(6) {
-                        if u16::from_be_bytes([entry[0], entry[1]]) == SETTING_INITIAL_WINDOW {
-                            let window = [entry[2], entry[3], entry[4], entry[5]];
-                            let mut state = turns.lock();
-                            state.initial_window = i64::from(u32::from_be_bytes(window));
-                            // A window that this closed holds up nobody any more.
-                            state.wake_all();
-                        }
-                    }
-                }
-                (8, &[a, b, c, d]) if frame.stream_id != 0 => {
-                    let delta = i64::from(u32::from_be_bytes([a, b, c, d]) & 0x7fff_ffff);
-                    let mut state = turns.lock();
-                    if let Some(open) = state.open.get_mut(&frame.stream_id) {
-                        open.credit += delta;
-                    } else {
-                        *state.early.entry(frame.stream_id).or_default() += delta;
-                        if state.early.len() > MAX_EARLY_CREDITS {
-                            state.early.pop_first();
-                        }
-                    }
-                }
-                // The end of a stream's life: what was kept for it is of no use.
-                (3, _) => drop(turns.lock().early.remove(&frame.stream_id)),
-                _ => {}
-            });
     }
 }
 
@@ -307,75 +353,6 @@ mod tests {
         };
         let (one, two) = (turns.open(1, share), turns.open(3, share));
         assert!(ready(&one) && ready(&two));
-    }
-
-    #[test]
-    fn a_closed_window_holds_up_nobody() {
-        let turns = Turns::new();
-        let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
-        assert!(ready(&urgent));
-        urgent.sent(65_535);
-        assert!(ready(&urgent), "h2 itself makes it wait");
-        assert!(ready(&other));
-        let mut watch = WindowWatch::new(turns.clone());
-        watch.passed(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        watch.passed(
-            Direction::Received,
-            &[0, 0, 4, 8, 0, 0, 0, 0, 1, 0, 0, 0, 1],
-        );
-        assert!(!ready(&other), "one byte of window is a turn");
-    }
-
-    fn watch(turns: &Turns) -> WindowWatch {
-        let mut watch = WindowWatch::new(turns.clone());
-        watch.passed(Direction::Received, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-        watch
-    }
-
-    fn window_update(watch: &mut WindowWatch, stream_id: u32, delta: u32) {
-        let frame = [
-            &[0, 0, 4, 8, 0][..],
-            &stream_id.to_be_bytes(),
-            &delta.to_be_bytes(),
-        ];
-        watch.passed(Direction::Received, &frame.concat());
-    }
-
-    #[test]
-    fn early_credit_counts_however_many_streams_got_late_credit_before() {
-        let turns = Turns::new();
-        let mut watch = watch(&turns);
-        for nth in 0..=MAX_EARLY_CREDITS as u32 {
-            window_update(&mut watch, 2 * nth + 1, 1);
-        }
-        window_update(&mut watch, 9_001, 100_000);
-        assert!(turns.lock().early.len() <= MAX_EARLY_CREDITS);
-        let (urgent, other) = (turns.open(9_001, of(0)), turns.open(9_003, of(7)));
-        assert!(ready(&urgent));
-        urgent.sent(65_535);
-        assert!(!ready(&other), "the urgent one has credit left");
-    }
-
-    #[test]
-    fn a_window_that_settings_close_lets_those_go_that_waited() {
-        struct Flag(std::sync::atomic::AtomicBool);
-        impl std::task::Wake for Flag {
-            fn wake(self: Arc<Self>) {
-                self.0.store(true, std::sync::atomic::Ordering::Relaxed);
-            }
-        }
-        let turns = Turns::new();
-        let mut watch = watch(&turns);
-        let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
-        assert!(ready(&urgent));
-        urgent.sent(1_000);
-        let flag = Arc::new(Flag(false.into()));
-        let waker = Waker::from(flag.clone());
-        assert!(other.poll(&mut Context::from_waker(&waker)).is_pending());
-        let settings = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 1, 0];
-        watch.passed(Direction::Received, &settings);
-        assert!(flag.0.load(std::sync::atomic::Ordering::Relaxed));
-        assert!(ready(&other));
     }
 
     #[test]

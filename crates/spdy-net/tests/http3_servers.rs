@@ -5,6 +5,7 @@ mod support;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join;
@@ -12,6 +13,7 @@ use http::{Method, Request};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
@@ -20,7 +22,8 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::quic;
 use spdy_net::tls::ClientTls;
 use spdy_net::verify::Trust;
-use support::{get, quiet, read, runtime};
+use support::{PushedTime, get, quiet, read, runtime};
+use tokio::task::JoinHandle;
 
 /// SETTINGS, empty, on the control stream.
 const CONTROL: &[u8] = &[0x00, 0x04, 0x00];
@@ -49,6 +52,13 @@ struct Met {
 
 /// The two meet; the client may have so many requests open.
 async fn meet(max_requests: u32) -> Met {
+    let mut transport = quinn::TransportConfig::default();
+    transport.max_concurrent_bidi_streams(max_requests.into());
+    meet_in(runtime(), transport).await
+}
+
+/// The two meet, the client in the time of `runtime` and the server with a `transport` of its own.
+async fn meet_in(runtime: SharedRuntime, transport: quinn::TransportConfig) -> Met {
     let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
     let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
     let chain = rustls::pki_types::CertificateDer::pem_slice_iter(identity.chain_pem().as_bytes())
@@ -62,15 +72,13 @@ async fn meet(max_requests: u32) -> Met {
     tls.alpn_protocols = vec![b"h3".to_vec()];
     let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
-    let mut transport = quinn::TransportConfig::default();
-    transport.max_concurrent_bidi_streams(max_requests.into());
     config.transport_config(Arc::new(transport));
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let endpoint = quinn::Endpoint::server(config, anywhere).unwrap();
     let address = endpoint.local_addr().unwrap();
     let trust = Trust::only(vec![ca.certificate().clone()]);
     let tls = ClientTls::new(&trust, &quiet()).unwrap();
-    let (options, runtime) = (ClientOptions::default(), runtime());
+    let options = ClientOptions::default();
     let network = SystemNetwork;
     let connecting = quic::connect(&network, address, "localhost", &tls, 0, &options, &runtime);
     let accepting = async { endpoint.accept().await.unwrap().await.unwrap() };
@@ -233,4 +241,65 @@ async fn a_goaway_with_what_is_no_requests_stream_ends_the_connection() {
         }
         other => panic!("{other}"),
     }
+}
+
+/// Reads about `bytes` of what lies on `streams`, each in its turn; of what does not come at once, nothing.
+async fn take(streams: &mut [quinn::RecvStream], mut bytes: usize) {
+    let mut piece = vec![0; 1024];
+    let mut in_vain = 0;
+    while bytes > 0 && in_vain < streams.len() {
+        streams.rotate_left(1);
+        let len = piece.len().min(bytes);
+        let reading = streams[0].read(&mut piece[..len]);
+        let reading = futures_util::FutureExt::now_or_never(reading);
+        match reading {
+            Some(Ok(Some(len))) => (bytes, in_vain) = (bytes - len, 0),
+            _ => in_vain += 1,
+        }
+    }
+}
+
+/// Each had too little by itself, and was given up although the server took all the time.
+#[tokio::test]
+async fn uploads_that_share_a_connections_window_are_given_up_only_when_the_server_takes_nothing() {
+    let mut transport = quinn::TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(100_u32.into())
+        .receive_window((64_u32 * 1024).into())
+        .stream_receive_window((1_u32 << 20).into())
+        .max_idle_timeout(None);
+    let time = PushedTime::default();
+    let met = meet_in(SharedRuntime::new(time.clone()), transport).await;
+    let mut answers: Vec<_> = (0..60)
+        .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 1 << 20])))
+        .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))
+        .map(|answer| tokio::spawn(async move { answer.await.expect_err("nobody answers") }))
+        .collect();
+    let (mut streams, mut sends) = (Vec::new(), Vec::new());
+    let mut pass = async |bytes: usize| {
+        let accepting = async {
+            loop {
+                let (send, recv) = met.server.accept_bi().await.unwrap();
+                streams.push(recv);
+                sends.push(send); // dropped, they would be ended
+            }
+        };
+        // Datagrams take real time.
+        let _ = tokio::time::timeout(Duration::from_millis(10), accepting).await;
+        take(&mut streams, bytes).await;
+        time.push(Duration::from_secs(1));
+    };
+    for second in 0..150 {
+        pass(12 * 1024).await; // 200 bytes of each
+        let ended = answers.iter().filter(|answer| answer.is_finished()).count();
+        assert_eq!(ended, 0, "after {second} s");
+    }
+    let ended = loop {
+        if let Some(nth) = answers.iter().position(JoinHandle::is_finished) {
+            break answers.remove(nth);
+        }
+        pass(0).await;
+    };
+    let error = ended.await.expect("no panic").to_string();
+    assert!(error.starts_with("h3: the peer took "), "{error}");
 }

@@ -56,6 +56,8 @@ pub(crate) struct Http3Client {
     max_head_bytes: usize,
     /// How long a server may take nothing of an upload.
     write_timeout: Option<Duration>,
+    /// The least that it must take of it, bytes a second of waiting.
+    min_rate: u32,
     /// The last handle closes the connection.
     _handle: Arc<Handle>,
 }
@@ -201,6 +203,7 @@ impl Http3Client {
             ended,
             max_head_bytes,
             write_timeout: options.write_timeout,
+            min_rate: options.min_rate,
         }
     }
 
@@ -265,7 +268,7 @@ impl Http3Client {
         let id = send.id().into();
         let watch = watch_of(&send, &self.counters, self.tap.clone());
         let most = shared.max_field_section.clone();
-        let stall = |patience| Stall::of_uploading(runtime.clone(), patience);
+        let stall = |patience| Stall::of_uploading(runtime.clone(), patience, self.min_rate);
         let stall = self.write_timeout.map(stall);
         let mut sending = Sending::new(send, Some(watch.clone()), precedence, stall, most);
         let place = Place::Request {
@@ -275,7 +278,7 @@ impl Http3Client {
         let lost = |fault: &Fault| shared.lost(fault, id);
 
         let going = Box::pin(shared.goaway.clone().rejected(Some(id)));
-        let going = match select(going, Box::pin(sending.headers(&list))).await {
+        let going = match select(going, Box::pin(sending.headers(&list, &self.room))).await {
             Either::Left(_) => return Err(rejected()),
             Either::Right((sent, going)) => sent.map(|()| going),
         };

@@ -36,9 +36,8 @@ impl Fault {
             Self::Ended(Code::REQUEST_REJECTED) => Retry::Always,
             Self::Ended(Code::REQUEST_CANCELLED | Code::INTERNAL_ERROR) => Retry::IfIdempotent,
             Self::Lost(_) => Retry::IfIdempotent,
-            Self::Connection(..) | Self::Stream(..) | Self::Ended(_) | Self::Slow(_) => {
-                Retry::Never
-            }
+            Self::Slow(_) => return ExchangeError::stalled(format!("h3: {self}")),
+            Self::Connection(..) | Self::Stream(..) | Self::Ended(_) => Retry::Never,
         };
         ExchangeError::new(retry, format!("h3: {self}"))
     }

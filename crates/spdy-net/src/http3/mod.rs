@@ -16,6 +16,7 @@
 //!
 //! What is not here: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport.
 
+mod bell;
 pub(crate) mod client;
 pub(crate) mod code;
 pub(crate) mod control;

@@ -11,6 +11,7 @@ use http_body::{Body as _, Frame};
 use spdy::body::Body;
 use spdy_session::observe::Direction;
 
+use super::bell::Bell;
 use super::code::Code;
 use super::fault::Fault;
 use super::fields;
@@ -33,9 +34,29 @@ pub(super) struct Sending {
     queue: Vec<Bytes>,
     /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
     stall: Option<Stall>,
+    bell: Arc<Bell>,
     /// Field sections that the peer takes, bytes.
     max_field_section: Arc<AtomicU64>,
     parting: Option<Code>,
+}
+
+/// Why QUIC takes no more of a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Blocked {
+    /// Others had what the connection's window had room for.
+    Behind,
+    /// The stream's own window, or the connection's.
+    Unknown,
+}
+
+impl Blocked {
+    /// Of one that QUIC woke, or did not, and took nothing of.
+    fn of(is_woken: bool) -> Self {
+        match is_woken {
+            true => Self::Behind,
+            false => Self::Unknown,
+        }
+    }
 }
 
 /// Streams of one urgency that have a place of their own in its order.
@@ -65,6 +86,7 @@ impl Sending {
             watch,
             queue: Vec::new(),
             stall,
+            bell: Arc::default(),
             max_field_section,
             parting: Some(Code::REQUEST_CANCELLED),
         };
@@ -90,7 +112,7 @@ impl Sending {
     }
 
     /// Sends a head or trailers, if the peer takes as many bytes; or queues them before what comes next.
-    pub(super) async fn headers(&mut self, fields: &[Field]) -> Result<(), Fault> {
+    pub(super) async fn headers(&mut self, fields: &[Field], room: &Room) -> Result<(), Fault> {
         if !self.takes(fields) {
             let most = self.max_field_section.load(Ordering::Relaxed);
             let len = qpack::section_len(fields);
@@ -103,7 +125,8 @@ impl Sending {
             watch.frame(Direction::Sent, kind::HEADERS, block.len() as u64);
         }
         self.queue = vec![frame(kind::HEADERS, &block)];
-        std::future::poll_fn(|cx| self.poll_queue(cx)).await
+        let mut released = room.released_bytes();
+        std::future::poll_fn(|cx| self.poll_queue(cx, room, &mut released)).await
     }
 
     /// Queues the head of a DATA. The queue must be empty.
@@ -116,36 +139,70 @@ impl Sending {
         self.queue = vec![head.freeze()];
     }
 
-    /// Hands QUIC what is queued, and `piece`; gives how much of the piece it took, bytes, and whether that was all it
-    /// takes for now.
-    fn write(&mut self, cx: &mut Context<'_>, mut piece: Piece) -> Result<(usize, bool), Fault> {
+    /// Hands QUIC what is queued, and `piece`; gives how much of the piece it took, bytes, and why it took no more, if it did
+    /// not.
+    fn write(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut piece: Piece,
+    ) -> Result<(usize, Option<Blocked>), Fault> {
         let (len, queued) = (piece.len(), self.queue.len());
         let mut bytes = std::mem::take(&mut self.queue);
         bytes.append(&mut piece.grains);
-        let mut is_blocked = false;
-        while !is_blocked && bytes.iter().any(|bytes| !bytes.is_empty()) {
-            let writing = pin!(self.stream.write_chunks(&mut bytes)).poll(cx);
+        let waker = self.bell.waker(cx);
+        let mut by_quic = Context::from_waker(&waker);
+        let (mut blocked, mut on_wake) = (None, Blocked::of(self.bell.rang()));
+        while blocked.is_none() && bytes.iter().any(|bytes| !bytes.is_empty()) {
+            let writing = pin!(self.stream.write_chunks(&mut bytes)).poll(&mut by_quic);
             match writing {
-                Poll::Ready(written) => self.moved(written?.bytes),
-                Poll::Pending => is_blocked = true,
+                Poll::Ready(written) => {
+                    self.moved(written?.bytes);
+                    on_wake = Blocked::Unknown;
+                }
+                Poll::Pending => blocked = Some(on_wake),
             }
         }
         piece.grains = bytes.split_off(queued);
         self.queue = bytes;
-        Ok((len - piece.give_back(), is_blocked))
+        Ok((len - piece.give_back(), blocked))
     }
 
     /// Ready when QUIC has taken all that is queued, or the peer's window was closed for too long.
-    fn poll_queue(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    fn poll_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &Room,
+        released: &mut u64,
+    ) -> Poll<Result<(), Fault>> {
+        let waker = self.bell.waker(cx);
+        let mut by_quic = Context::from_waker(&waker);
+        let mut on_wake = Blocked::of(self.bell.rang());
         while !self.is_queue_empty() {
-            let writing = pin!(self.stream.write_chunks(&mut self.queue)).poll(cx);
+            let writing = pin!(self.stream.write_chunks(&mut self.queue)).poll(&mut by_quic);
             match writing {
-                Poll::Ready(Ok(written)) => self.moved(written.bytes),
+                Poll::Ready(Ok(written)) => {
+                    self.moved(written.bytes);
+                    on_wake = Blocked::Unknown;
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
-                Poll::Pending => return self.poll_stall(cx).map(Err),
+                Poll::Pending => return self.poll_blocked(cx, on_wake, room, released).map(Err),
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// QUIC takes no more; ready when that has lasted too long.
+    fn poll_blocked(
+        &mut self,
+        cx: &mut Context<'_>,
+        blocked: Blocked,
+        room: &Room,
+        released: &mut u64,
+    ) -> Poll<Fault> {
+        match blocked {
+            Blocked::Behind => self.poll_standstill(cx, room, released),
+            Blocked::Unknown => self.poll_stall(cx),
+        }
     }
 
     /// The peer took so many bytes.
@@ -246,12 +303,15 @@ impl Sending {
                         framed = data.split_to(piece.len());
                         self.queue_data(framed.len());
                     }
-                    let (taken, is_blocked) = self.write(cx, piece)?;
+                    let (taken, blocked) = self.write(cx, piece)?;
                     framed.advance(taken);
-                    if is_blocked {
-                        return self.poll_stall(cx).map(Err);
+                    let Some(blocked) = blocked else {
+                        continue;
+                    };
+                    if taken > 0 {
+                        released = room.released_bytes();
                     }
-                    continue;
+                    return self.poll_blocked(cx, blocked, room, &mut released).map(Err);
                 }
                 if body.is_end_stream() {
                     return Poll::Ready(Ok(None));
@@ -272,7 +332,7 @@ impl Sending {
         });
         let trailers: Option<HeaderMap> = trailers.await?;
         if let Some(trailers) = trailers {
-            self.headers(&fields::of_trailers(&trailers)).await?;
+            self.headers(&fields::of_trailers(&trailers), room).await?;
         }
         self.finish()
     }

@@ -332,7 +332,7 @@ impl Answering {
         (head.status, head.headers) = (StatusCode::EARLY_HINTS, fields);
         let fields = fields::of_response(&head);
         match sending.takes(&fields) {
-            true => sending.headers(&fields).await,
+            true => sending.headers(&fields, &self.room).await,
             false => Ok(()),
         }
     }
@@ -399,7 +399,7 @@ impl Answering {
         let precedence =
             |cx: &mut Context<'_>| self.priorities.poll_of(id, cx).unwrap_or(precedence);
         let sent = async {
-            sending.headers(&fields).await?;
+            sending.headers(&fields, &self.room).await?;
             if is_empty {
                 return sending.finish();
             }
