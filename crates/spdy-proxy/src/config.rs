@@ -25,6 +25,9 @@ use crate::config_acme::AcmeConfig;
 use crate::config_env;
 use crate::config_shared::{self, SharedConfig};
 
+/// The longest that an origin may stand still, seconds.
+const DAY_S: u64 = 24 * 60 * 60;
+
 /// All of it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -186,6 +189,8 @@ pub struct UpstreamConfig {
     pub head_timeout_s: u64,
     /// Between two pieces of a body. Default 30.
     pub body_timeout_s: u64,
+    /// How long an origin may take nothing of a request's body that is there for it, or less than 240 bytes a second. Default 60.
+    pub write_timeout_s: u64,
     /// How often a request that may be is sent again. Default 1.
     pub retries: u32,
     /// HTTP/1.1 connections to one origin at a time. Default 16.
@@ -220,6 +225,7 @@ impl Default for UpstreamConfig {
             connect_timeout_s: 5,
             head_timeout_s: 30,
             body_timeout_s: 30,
+            write_timeout_s: 60,
             retries: 1,
             connections: 16,
             idle_timeout_s: 4,
@@ -444,6 +450,10 @@ impl Config {
         if upstream.queue == 0 {
             return value("upstream.queue", "at least 1", &upstream.queue);
         }
+        if !(1..=DAY_S).contains(&upstream.write_timeout_s) {
+            let (what, got) = ("upstream.write_timeout_s", upstream.write_timeout_s);
+            return value(what, "1 to 86400", &got);
+        }
         if !(1..=upstream.connections).contains(&upstream.uploads()) {
             let want = "at least 1, and no more than upstream.connections";
             return value("upstream.uploads", want, &upstream.uploads());
@@ -485,5 +495,33 @@ impl Config {
             return Err(ConfigError::Value { what, want, got });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: &str = "[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n";
+
+    #[test]
+    fn an_origin_may_stand_still_for_a_second_to_a_day() {
+        let read = |key: &str| Config::read(&format!("[upstream]\n{key}\n{SITE}"));
+        for (key, seconds) in [
+            ("", 60),
+            ("write_timeout_s = 1", 1),
+            ("write_timeout_s = 86400", 86_400),
+        ] {
+            let config = read(key).expect("it can work");
+            assert_eq!(config.upstream.write_timeout_s, seconds, "{key:?}");
+        }
+        for (key, got) in [
+            ("write_timeout_s = 0", "0"),
+            ("write_timeout_s = 86401", "86401"),
+        ] {
+            let error = read(key).expect_err("it cannot work").to_string();
+            let said = format!("upstream.write_timeout_s: want 1 to 86400, got {got}");
+            assert_eq!(error, said);
+        }
     }
 }

@@ -16,6 +16,7 @@ use spdy_client::error::Error;
 use spdy_client::origin::Origin;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
+use spdy_net::connection::ClientOptions;
 use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
@@ -59,6 +60,7 @@ impl UpstreamError {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Client(error) if stands_still(error) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
             Self::Resting(_) | Self::Uploads(_) | Self::Client(Error::Full { .. }) => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -88,6 +90,7 @@ impl UpstreamError {
             Self::Client(Error::Connect { .. }) => "connect",
             Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
+            Self::Client(error) if stands_still(error) => "time-out",
             Self::Client(_) | Self::TwoLengths(_) => "broken",
         }
     }
@@ -108,10 +111,16 @@ impl UpstreamError {
             }
             Self::Client(Error::TimedOut { .. }) => "spdy; error=http_response_timeout",
             Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
+            Self::Client(error) if stands_still(error) => "spdy; error=connection_write_timeout",
             Self::Client(Error::Exchange { .. }) => "spdy; error=http_response_incomplete",
             Self::Client(_) => "spdy; error=proxy_internal_error",
         })
     }
+}
+
+/// Whether an origin was given up because it took nothing of a request.
+fn stands_still(error: &Error) -> bool {
+    matches!(error, Error::Exchange { source, .. } if source.stalled)
 }
 
 /// How an origin did of late.
@@ -158,6 +167,10 @@ impl Upstream {
                 http1_idle_timeout: Some(Duration::from_secs(config.idle_timeout_s)),
                 queue_timeout: Some(config.queue_timeout()),
                 queue: config.queue,
+                connection: ClientOptions {
+                    write_timeout: Some(Duration::from_secs(config.write_timeout_s)),
+                    ..ClientOptions::default()
+                },
                 resolve,
                 aliases,
                 ..ClientConfig::default()
@@ -254,10 +267,11 @@ impl Upstream {
     }
 
     fn learn(&self, origin: Origin, error: Option<&Error>) {
-        let counts = matches!(
-            error,
-            Some(Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. })
-        );
+        // A body that does not come is another error, and its client's fault.
+        let counts = error.is_some_and(|error| match error {
+            Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
+            error => stands_still(error),
+        });
         let mut all = self.health();
         if !counts {
             if error.is_none() {
