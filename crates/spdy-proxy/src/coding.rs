@@ -73,6 +73,22 @@ impl Accepted {
         }
     }
 
+    /// `Accept-Encoding` for an origin: all that is taken, the shortest first. What is not looked into goes on as it comes, so nothing
+    /// else may be named; and one value for each set, so that answers which vary on it are kept few times.
+    #[must_use]
+    pub fn told(self) -> &'static str {
+        match (self.brotli, self.zstd, self.gzip) {
+            (true, true, true) => "br, zstd;q=0.9, gzip;q=0.8",
+            (true, true, false) => "br, zstd;q=0.9",
+            (true, false, true) => "br, gzip;q=0.8",
+            (true, false, false) => "br",
+            (false, true, true) => "zstd, gzip;q=0.8",
+            (false, true, false) => "zstd",
+            (false, false, true) => "gzip",
+            (false, false, false) => "identity",
+        }
+    }
+
     /// The one that makes a body shortest: for what is kept, and so is coded once.
     #[must_use]
     pub fn shortest(self) -> Coding {
@@ -414,6 +430,29 @@ mod tests {
             assert_eq!(accepting(text), best, "{text:?}");
         }
         assert_eq!(Accepted::of(&HeaderMap::new()), Accepted::default());
+    }
+
+    #[test]
+    fn an_origin_is_told_all_that_a_client_takes_and_nothing_else() {
+        for (said, told) in [
+            ("gzip, deflate, br, zstd", "br, zstd;q=0.9, gzip;q=0.8"),
+            ("gzip, deflate, br", "br, gzip;q=0.8"),
+            ("zstd, br", "br, zstd;q=0.9"),
+            ("gzip, zstd", "zstd, gzip;q=0.8"),
+            ("gzip;q=0.1, zstd;q=0", "gzip"),
+            ("zstd", "zstd"),
+            ("br", "br"),
+            ("*, br;q=0, gzip;q=0", "zstd"),
+            ("", "identity"),
+        ] {
+            let of = |text: &str| {
+                let text = text.parse().expect("a value");
+                Accepted::of(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, text)]))
+            };
+            assert_eq!(of(said).told(), told, "{said:?}");
+            // What is fetched ahead is asked for by what was told.
+            assert_eq!(of(told), of(said), "{said:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::client_conditions::OF_CACHE;
-use crate::coding::{Accepted, Coding};
+use crate::coding::Accepted;
 use crate::fields;
 use crate::sites::Site;
 use crate::upstream::Whose;
@@ -227,14 +227,7 @@ impl Wanted {
         ask.extensions.clear();
         fields::strip_connection(&mut ask.headers);
         let accepts = Accepted::of(&ask.headers);
-        // Few values, so that answers which vary on it are kept few times.
-        let accepted = match accepts.shortest() {
-            Coding::Brotli => "br, gzip",
-            Coding::Zstd => "zstd",
-            Coding::Gzip => "gzip",
-            Coding::Identity => "identity",
-        };
-        let accepted = HeaderValue::from_static(accepted);
+        let accepted = HeaderValue::from_static(accepts.told());
         ask.headers.insert(header::ACCEPT_ENCODING, accepted);
         Ok(Self {
             site,

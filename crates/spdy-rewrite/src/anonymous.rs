@@ -275,7 +275,7 @@ fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// Accept-Encoding, one of three. Sheets are read here, so what comes may be in whatever can be undone.
+/// Accept-Encoding, one of three. Sheets are read here, so what comes may be in whatever can be undone; all else goes on as it comes.
 fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     let takes = |coding: &str| {
         words(headers, &ACCEPT_ENCODING).any(|word| {
@@ -291,7 +291,7 @@ fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str 
                 && !parts.any(is_refused)
         })
     };
-    if expected == Some(Kind::Style) || takes("br") {
+    if expected == Some(Kind::Style) || (takes("br") && takes("gzip")) {
         "br, gzip"
     } else if takes("gzip") {
         "gzip"

@@ -92,6 +92,25 @@ fn nothing_of_the_client_s_goes_upstream() {
     assert_eq!(told(&upstream.headers), want);
 }
 
+/// One that took Brotli alone was given gzip as well.
+#[test]
+fn no_coding_is_asked_for_that_the_client_does_not_take_but_of_sheets() {
+    for (said, dest, told) in [
+        ("gzip, br", "script", "br, gzip"),
+        ("gzip, br;q=0", "script", "gzip"),
+        ("br", "script", "identity"),
+        ("br", "style", "br, gzip"),
+    ] {
+        let lines = [
+            &format!("accept-encoding: {said}"),
+            &format!("sec-fetch-dest: {dest}"),
+        ];
+        let lines = lines.map(String::as_str);
+        let upstream = upstream(&rules(), "/.spdy/1/-/s/cdn.test/a", &lines);
+        assert_eq!(upstream.headers["accept-encoding"], told, "{said}, {dest}");
+    }
+}
+
 #[test]
 fn a_load_that_the_page_may_read_names_the_site() {
     let rules = rules();
