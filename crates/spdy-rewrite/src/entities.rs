@@ -114,8 +114,11 @@ fn numeric(digits: &str) -> Option<(char, usize)> {
 }
 
 /// `value` as it is written between double quotes; the quotes themselves are left to whoever writes them.
-pub(crate) fn encode(value: &str) -> String {
-    value.replace('&', "&amp;")
+pub(crate) fn encode(value: &str) -> Cow<'_, str> {
+    match value.contains('&') {
+        true => value.replace('&', "&amp;").into(),
+        false => value.into(),
+    }
 }
 
 #[cfg(test)]

@@ -20,18 +20,19 @@ const HTML: &str = "http://www.w3.org/1999/xhtml";
 /// Rewrites the attributes of `element`, and says what its text is.
 pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     let tag = element.tag_name();
-    let reason = if is_malformed(element) {
+    let has = Present::of(element);
+    let reason = if has.malformed {
         Some(Reason::MalformedTag)
-    } else if element.has_attribute(OPT_OUT) {
+    } else if has.opt_out {
         Some(Reason::OptOut)
-    } else if with_cookies(element)
+    } else if has.crossorigin && with_cookies(element)
         || page.media_with_cookies && matches!(tag.as_str(), "source" | "track")
     {
         Some(Reason::Credentials)
     } else {
         None
     };
-    page.by_cors = element.has_attribute("crossorigin");
+    page.by_cors = has.crossorigin;
     match tag.as_str() {
         "base" if element.namespace_uri() == HTML => {
             if let Some(href) = element.get_attribute("href") {
@@ -88,9 +89,12 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
         }
         _ => {}
     }
-    url(page, element, "background", Kind::Image, reason.as_ref());
+    if has.background {
+        url(page, element, "background", Kind::Image, reason.as_ref());
+    }
     lazy(page, element, &tag, reason.as_ref());
-    if let Some(source) = element.get_attribute("style")
+    if has.style
+        && let Some(source) = element.get_attribute("style")
         && !is_left(reason.as_ref())
         && let Some(written) = page.judge_style(&source)
     {
@@ -98,11 +102,32 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     }
 }
 
-/// Whether it would be another tag once it is written anew: `=` after a blank is read as the value of what stands before,
-/// after a slash as the begin of a name.
-fn is_malformed(element: &Element<'_, '_>) -> bool {
-    let mut attributes = element.attributes().iter();
-    attributes.any(|attribute| attribute.name().starts_with('='))
+/// Which attributes an element has, of those that any may have: each question about one goes through all of them.
+#[derive(Default)]
+struct Present {
+    /// One whose tag would be another once it is written anew: `=` after a blank is read as the value of what stands before, after a
+    /// slash as the begin of a name.
+    malformed: bool,
+    opt_out: bool,
+    crossorigin: bool,
+    background: bool,
+    style: bool,
+}
+
+impl Present {
+    fn of(element: &Element<'_, '_>) -> Self {
+        let mut has = Self::default();
+        for attribute in element.attributes() {
+            match attribute.name().as_str() {
+                OPT_OUT => has.opt_out = true,
+                "crossorigin" => has.crossorigin = true,
+                "background" => has.background = true,
+                "style" => has.style = true,
+                name => has.malformed |= name.starts_with('='),
+            }
+        }
+        has
+    }
 }
 
 /// Whether the element stays as it is, whatever it names.

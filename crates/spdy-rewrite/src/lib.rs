@@ -52,3 +52,4 @@ mod html_element;
 mod html_page;
 mod import_map;
 mod link_rel;
+mod made;

@@ -24,5 +24,8 @@ pub const MAX_HTML_HELD_BYTES: usize = 4 * 1024 * 1024;
 /// References of one page that are kept to be told; what comes beyond is rewritten and counted.
 pub const MAX_REFERENCES: usize = 10_000;
 
+/// Capabilities of hosts that a site keeps, so that they are not made again for each reference.
+pub const MAX_MADE_CAPABILITIES: usize = 1024;
+
 /// Hosts of one page that a report tells apart.
 pub const MAX_REPORTED_HOSTS: usize = 1000;

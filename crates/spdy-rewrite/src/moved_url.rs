@@ -26,6 +26,8 @@ use crate::rules::{Rules, Standing};
 use crate::verdict::Finder;
 
 const VERSION: &str = "1";
+/// What a moved URL has more than the URL and the prefix, bytes: a capability and what parts it.
+const HEAD_BYTES: usize = 32;
 
 /// On what ground a moved URL was opened.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -171,41 +173,44 @@ pub(crate) fn make(
 ) -> Result<String, Refusal> {
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
     check_target(rules, target)?;
-    let exact = match standing {
-        Standing::Listed(entry) if !entry.is_exact(kind) => None,
-        Standing::Listed(_) => Some(Some(target)),
-        Standing::Discovered => Some(None),
+    let capability = |target| {
+        let keys = rules.keys.as_ref();
+        let keys = keys.expect("rules that make capabilities have keys");
+        keys.make(Subject {
+            site: rules.site_origin(),
+            scheme: scheme.letter(),
+            host,
+            port,
+            target,
+        })
     };
-    let capability = exact.map_or_else(
-        || "-".to_owned(),
-        |target| {
-            let keys = rules
-                .keys
-                .as_ref()
-                .expect("rules that make capabilities have keys");
-            keys.make(Subject {
-                site: rules.site_origin(),
-                scheme: scheme.letter(),
-                host,
-                port,
-                target,
-            })
-        },
-    );
-    let port = url
-        .port()
-        .map(|port| format!("~{port}"))
-        .unwrap_or_default();
-    let prefix = rules.prefix();
-    let path = format!(
-        "{prefix}{VERSION}/{capability}/{}/{host}{port}{target}",
-        scheme.letter()
-    );
+    let mut path = String::with_capacity(url.as_str().len() + rules.prefix().len() + HEAD_BYTES);
+    path.push_str(rules.prefix());
+    path.push_str(VERSION);
+    path.push('/');
+    match standing {
+        Standing::Listed(entry) if !entry.is_exact(kind) => path.push('-'),
+        Standing::Listed(_) => path.push_str(&capability(Some(target))),
+        Standing::Discovered => {
+            let make = || capability(None);
+            rules.made.with(host, make, |word| path.push_str(word));
+        }
+    }
+    path.push('/');
+    path.push(scheme.letter());
+    path.push('/');
+    path.push_str(host);
+    if let Some(port) = url.port() {
+        path.push('~');
+        path.push_str(&port.to_string());
+    }
+    path.push_str(target);
     check_length(&path)?;
-    Ok(match url.fragment() {
-        Some(fragment) => format!("{path}#{fragment}"),
-        None => path,
-    })
+    if let Some(fragment) = url.fragment() {
+        path.push('#');
+        path.push_str(fragment);
+    }
+    Ok(path)
 }
 
 /// Reads the target of a request.

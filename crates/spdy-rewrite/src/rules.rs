@@ -19,6 +19,7 @@ use crate::config::{Config, Referrer, Scheme};
 use crate::entry::{Entry, check_path, is_in, patterns};
 use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
+use crate::made::Made;
 use crate::moved_url::{self, Moved};
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
@@ -56,6 +57,7 @@ pub struct Rules {
     lazy_attributes: Vec<String>,
     referrer: Referrer,
     pub(crate) keys: Option<Keys>,
+    pub(crate) made: Made,
     tag: String,
 }
 
@@ -171,6 +173,7 @@ impl Rules {
             lazy_attributes: config.lazy_attributes.clone(),
             referrer: config.referrer,
             keys,
+            made: Made::default(),
         })
     }
 

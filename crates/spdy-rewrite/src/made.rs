@@ -1,0 +1,50 @@
+//! Capabilities of origins that were made before: each is a hash, and pages name few origins many times.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::limits::MAX_MADE_CAPABILITIES;
+
+/// Those of one site, by the host of an origin over TLS at its usual port: no other is discovered.
+#[derive(Debug, Default)]
+pub(crate) struct Made(Mutex<BTreeMap<String, String>>);
+
+impl Made {
+    /// Gives `take` the capability for `host`, and `make`s it if it was not made before.
+    pub(crate) fn with(&self, host: &str, make: impl FnOnce() -> String, take: impl FnOnce(&str)) {
+        let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(word) = made.get(host) {
+            return take(word);
+        }
+        if made.len() == MAX_MADE_CAPABILITIES {
+            made.clear(); // they are made again as they are named
+        }
+        take(made.entry(host.to_owned()).or_insert_with(make));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_made_once_and_no_more_are_kept_than_may_be() {
+        let made = Made::default();
+        let mut count = 0;
+        for round in 0..2 {
+            for nth in 0..MAX_MADE_CAPABILITIES {
+                let host = nth.to_string();
+                let make = || {
+                    count += 1;
+                    format!("k{host}")
+                };
+                made.with(&host, make, |word| {
+                    assert_eq!(word, format!("k{host}"), "{round}");
+                });
+            }
+        }
+        assert_eq!(count, MAX_MADE_CAPABILITIES);
+        made.with("one more", || "k".to_owned(), |word| assert_eq!(word, "k"));
+        assert_eq!(made.0.lock().unwrap().len(), 1);
+    }
+}
