@@ -21,9 +21,8 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tap::{Direction, Seen, SpdySeen, Tap};
-use support::{
-    ALL, MULTIPLEXED, PushedTime, connection, echo, get, pattern, post, read, secure_connection,
-};
+use spdy_testkit::clock::Clock;
+use support::{ALL, MULTIPLEXED, connection, echo, get, pattern, post, read, secure_connection};
 
 #[tokio::test]
 async fn every_protocol_brings_the_same_bytes_plain_and_over_tls() {
@@ -331,7 +330,7 @@ async fn a_connection_without_requests_is_ended() {
             idle_timeout: Duration::from_secs(5),
             ..ServerOptions::default()
         };
-        let time = PushedTime::default();
+        let time = Clock::default();
         let io = support::serve_in(
             SharedRuntime::new(time.clone()),
             &[protocol],
@@ -497,7 +496,7 @@ async fn a_body_that_does_not_come_is_given_up() {
             idle_timeout: Duration::from_secs(3_600),
             ..ServerOptions::default()
         };
-        let time = PushedTime::default();
+        let time = Clock::default();
         let io = support::serve_in(
             SharedRuntime::new(time.clone()),
             &[protocol],
@@ -547,7 +546,7 @@ async fn a_client_that_takes_nothing_is_given_up() {
             idle_timeout: Duration::from_secs(3_600),
             ..ServerOptions::default()
         };
-        let time = PushedTime::default();
+        let time = Clock::default();
         let (near, mut served) = support::serve_told(
             SharedRuntime::new(time.clone()),
             &[protocol],
@@ -630,7 +629,7 @@ async fn header_bytes_on_the_wire_are_those_of_the_protocol() {
 #[tokio::test]
 async fn a_silent_session_is_asked_whether_it_lives_by_whoever_was_told_to() {
     for server_asks in [true, false] {
-        let (metrics, time) = (spdy::Metrics::new(), PushedTime::default());
+        let (metrics, time) = (spdy::Metrics::new(), Clock::default());
         let keepalive = |asks: bool| asks.then_some(Duration::from_secs(30));
         let spdy = Protocol::Spdy(Version::V31);
         let options = ServerOptions {

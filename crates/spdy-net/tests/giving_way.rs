@@ -19,7 +19,8 @@ use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
-use support::{ALL, PushedTime, get};
+use spdy_testkit::clock::Clock;
+use support::{ALL, get};
 
 mod support;
 
@@ -137,7 +138,7 @@ async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
             idle_timeout: SECOND,
             ..ServerOptions::default()
         };
-        let (time, stop) = (PushedTime::default(), Latch::new());
+        let (time, stop) = (Clock::default(), Latch::new());
         let runtime = SharedRuntime::new(time.clone());
         let (near, far) = tokio::io::duplex(8 * 1024);
         let ended = stop.clone();
@@ -196,7 +197,7 @@ async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end
         ..ServerOptions::default()
     };
     let stop = Latch::new();
-    let time = PushedTime::default();
+    let time = Clock::default();
     let runtime = SharedRuntime::new(time.clone());
     let http2 = &[Protocol::Http2];
     let (mut io, mut served) =

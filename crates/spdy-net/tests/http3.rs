@@ -19,8 +19,9 @@ use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::ListenOptions;
 use spdy_net::serve::ServerOptions;
+use spdy_testkit::clock::Clock;
 use support::h3::{CONTROL, LOOPBACK, World, announced, closed, code, headers, long, outcome, uni};
-use support::{PushedTime, echo, get, pattern, post, read};
+use support::{echo, get, pattern, post, read};
 
 #[tokio::test]
 async fn bodies_of_every_length_come_whole_and_uploads_come_back() {
@@ -422,7 +423,7 @@ async fn however_many_streams_a_server_allows_over_quic_it_is_no_more_than_4096(
 
 #[tokio::test]
 async fn a_head_that_does_not_come_is_given_up_when_its_time_is_over() {
-    let (time, hits) = (PushedTime::default(), LimitHits::default());
+    let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
         ..ServerOptions::default()
@@ -537,7 +538,7 @@ async fn with_half_of_its_own_used_up_an_address_must_be_proven_and_so_it_must_w
             admission: Admission::new(limits, hits.clone()),
             ..ListenOptions::default()
         };
-        let time = SharedRuntime::new(PushedTime::default());
+        let time = SharedRuntime::new(Clock::default());
         let world = World::listen(time, echo, ServerOptions::default(), door);
         let (mut open, mut hellos) = (Vec::new(), Vec::new());
         for nth in 0..6 {

@@ -8,12 +8,13 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::handler::Handler;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
+use spdy_testkit::clock::Clock;
+use support::echo;
 use support::h3::{CONTROL, World, announced, closed, code, headers, outcome, uni};
-use support::{PushedTime, echo};
 
 /// A server whose time stands.
-fn still(handler: impl Handler) -> (World, PushedTime, LimitHits) {
-    let (time, hits) = (PushedTime::default(), LimitHits::default());
+fn still(handler: impl Handler) -> (World, Clock, LimitHits) {
+    let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
         ..ServerOptions::default()

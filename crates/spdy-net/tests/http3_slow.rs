@@ -14,19 +14,16 @@ use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
+use spdy_testkit::clock::Clock;
+use support::echo;
 use support::h3::{LOOPBACK, World, headers};
-use support::{PushedTime, echo};
 use tokio::net::UdpSocket;
 
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The second of the server's clock in which `happens` did; not more than `most` are waited for.
-async fn second_of<F: Future>(
-    time: &PushedTime,
-    most: u64,
-    happens: F,
-) -> Option<(u64, F::Output)> {
+async fn second_of<F: Future>(time: &Clock, most: u64, happens: F) -> Option<(u64, F::Output)> {
     let mut happens = Box::pin(happens);
     for second in 0..=most {
         if let Ok(what) = tokio::time::timeout(PAUSE, &mut happens).await {
@@ -59,7 +56,7 @@ async fn a_client_that_gives_no_window_is_given_up_after_the_write_timeout_befor
     };
     // Two bytes of head before the block of ":status 200"; and trailers behind it.
     for window in [0, 4, 5] {
-        let (time, hits) = (PushedTime::default(), LimitHits::default());
+        let (time, hits) = (Clock::default(), LimitHits::default());
         let options = ServerOptions {
             hits: hits.clone(),
             ..ServerOptions::default()
@@ -93,7 +90,7 @@ async fn a_server_that_takes_nothing_of_an_upload_is_given_up_after_the_write_ti
         },
         ServerOptions::default(),
     );
-    let time = PushedTime::default();
+    let time = Clock::default();
     let runtime = SharedRuntime::new(time.clone());
     let options = ClientOptions::default();
     let connection = world.connect_in(runtime, world.address, options).await;
@@ -136,7 +133,7 @@ async fn relay(server: SocketAddr, deaf: Arc<AtomicBool>) -> SocketAddr {
 #[tokio::test]
 async fn a_client_that_sends_packets_and_takes_nothing_is_given_up_after_the_write_timeout_and_is_no_abuser()
  {
-    let (time, hits) = (PushedTime::default(), LimitHits::default());
+    let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
         ..ServerOptions::default()
@@ -163,7 +160,7 @@ async fn a_client_that_sends_packets_and_takes_nothing_is_given_up_after_the_wri
 
 #[tokio::test]
 async fn streams_that_say_no_head_keep_no_idle_connection_open() {
-    let time = PushedTime::default();
+    let time = Clock::default();
     let mut world = World::serve_in(
         SharedRuntime::new(time.clone()),
         echo,

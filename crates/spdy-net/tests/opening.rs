@@ -15,7 +15,8 @@ use spdy_net::error::ConnectionError;
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
-use support::{ALL, PIPE, PushedTime, echo, get, quiet, tls_pair};
+use spdy_testkit::clock::Clock;
+use support::{ALL, PIPE, echo, get, quiet, tls_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 type Served = tokio::task::JoinHandle<Result<(), ConnectionError>>;
@@ -156,7 +157,7 @@ async fn what_is_not_spoken_ends_the_connection() {
 #[tokio::test]
 async fn a_silent_client_is_not_waited_for_for_ever() {
     for word in [&b""[..], b"P", b"\x80"] {
-        let time = PushedTime::default();
+        let time = Clock::default();
         let (mut io, served) = plain(&ALL, SharedRuntime::new(time.clone()));
         io.write_all(word).await.unwrap();
         while !served.is_finished() {
@@ -220,7 +221,7 @@ async fn heads_that_are_too_large_are_refused() {
 /// A client that was let in, and cut off without a word, could not know that nobody had seen its request.
 #[tokio::test]
 async fn whose_first_request_comes_just_after_the_stop_is_answered() {
-    let (time, stop) = (PushedTime::default(), Latch::new());
+    let (time, stop) = (Clock::default(), Latch::new());
     stop.set();
     let runtime = SharedRuntime::new(time);
     let options = ServerOptions::default();
@@ -237,7 +238,7 @@ async fn whose_first_request_comes_just_after_the_stop_is_answered() {
 
 #[tokio::test]
 async fn who_says_nothing_is_let_go_a_second_after_the_stop() {
-    let (time, stop) = (PushedTime::default(), Latch::new());
+    let (time, stop) = (Clock::default(), Latch::new());
     stop.set();
     let runtime = SharedRuntime::new(time.clone());
     let options = ServerOptions::default();

@@ -24,7 +24,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use support::{ALL, MULTIPLEXED, PushedTime};
+use spdy_testkit::clock::Clock;
+use support::{ALL, MULTIPLEXED};
 
 mod support;
 
@@ -55,7 +56,7 @@ fn patient(hits: &LimitHits) -> ServerOptions {
 async fn a_head_of_http1_has_thirty_seconds_from_its_first_byte_and_idling_does_not_count() {
     for (last, answered) in [(29, true), (30, false)] {
         let hits = LimitHits::default();
-        let time = PushedTime::default();
+        let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
         let options = patient(&hits);
         let http1 = &[Protocol::Http1];
@@ -92,7 +93,7 @@ async fn a_body_that_trickles_is_given_up_and_one_at_the_least_rate_is_not() {
         // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
         for (piece, whole) in [(2400, true), (2399, false)] {
             let hits = LimitHits::default();
-            let time = PushedTime::default();
+            let time = Clock::default();
             let runtime = SharedRuntime::new(time.clone());
             let io = support::serve_in(
                 runtime,
@@ -151,7 +152,7 @@ async fn a_body_is_not_charged_for_the_time_in_which_others_hold_the_session() {
         // How long it says nothing once it could speak again.
         for (silent, whole) in [(59, true), (60, false)] {
             let hits = LimitHits::default();
-            let time = PushedTime::default();
+            let time = Clock::default();
             let runtime = SharedRuntime::new(time.clone());
             let go_on = Latch::new();
             let wait = go_on.clone();
@@ -305,7 +306,7 @@ async fn listeners_that_wait_take_no_place_from_each_other() {
 #[tokio::test]
 async fn a_client_that_reads_a_long_body_for_longer_than_connections_idle_gets_all_of_it() {
     for protocol in [Protocol::Http1, Protocol::Http2] {
-        let time = PushedTime::default();
+        let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
         let options = ServerOptions {
             idle_timeout: 5 * SECOND,

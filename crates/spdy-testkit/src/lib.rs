@@ -1,7 +1,7 @@
 //! What tests share: known answers as typed values, and headers as browsers and servers send them.
 //!
 //! Never a normal dependency, and no dependency on the crates it tests: vectors come out as plain
-//! numbers and bytes, and each test says itself what they mean.
+//! numbers and bytes, and each test says itself what they mean. The clock alone, a feature, is a `Runtime` of `spdy`.
 //!
 //! ```text
 //! frames.rs      single frames without a header block        vectors/spec/frames.json
@@ -12,12 +12,15 @@
 //! zlib.rs        header blocks in every legal compression    vectors/spec/zlib_variants.json
 //! page_headers.rs   requests and responses of a page, made up
 //! patience.rs    how long anything is waited for
+//! clock.rs       a clock that stands until a test moves it
 //! redis_cluster.rs  three Redis servers in a cluster, which can be killed
 //! ```
 //!
 //! A vector that cannot be read is a fault of the repository, so everything here panics with the path
 //! instead of returning errors.
 
+#[cfg(feature = "clock")]
+pub mod clock;
 pub mod conformance;
 pub mod fields;
 pub mod frames;

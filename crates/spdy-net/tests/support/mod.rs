@@ -3,14 +3,12 @@
 
 pub(crate) mod h3;
 
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, header};
 use spdy::body::Body;
-use spdy::runtime::{BoxFuture, Runtime, SharedRuntime, TokioRuntime};
-use spdy_clock::Instant;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::version::Version;
 use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
@@ -42,50 +40,6 @@ pub(crate) fn quiet() -> TlsOptions {
     TlsOptions {
         key_log: KeyLogTo::Nowhere,
         ..TlsOptions::default()
-    }
-}
-
-/// A clock that stands until it is pushed; tasks are tokio's.
-#[derive(Clone, Default)]
-pub(crate) struct PushedTime(Arc<Mutex<Hands>>);
-
-#[derive(Default)]
-struct Hands {
-    now: Instant,
-    alarms: Vec<(Instant, Latch)>,
-}
-
-impl PushedTime {
-    pub(crate) fn push(&self, by: Duration) {
-        let mut hands = self.0.lock().unwrap();
-        hands.now += by;
-        let now = hands.now;
-        let (due, later) = hands.alarms.drain(..).partition(|(at, _)| *at <= now);
-        hands.alarms = later;
-        drop(hands);
-        let due: Vec<(Instant, Latch)> = due;
-        due.iter().for_each(|(_, alarm)| alarm.set());
-    }
-}
-
-impl Runtime for PushedTime {
-    fn now(&self) -> Instant {
-        self.0.lock().unwrap().now
-    }
-
-    fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        let mut hands = self.0.lock().unwrap();
-        let alarm = Latch::new();
-        if deadline <= hands.now {
-            alarm.set();
-        } else {
-            hands.alarms.push((deadline, alarm.clone()));
-        }
-        Box::pin(alarm.wait())
-    }
-
-    fn spawn(&self, task: BoxFuture<()>) {
-        tokio::spawn(task);
     }
 }
 

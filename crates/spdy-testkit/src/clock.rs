@@ -1,0 +1,114 @@
+//! A clock that stands until a test moves it; tasks are tokio's.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use spdy::Instant;
+use spdy::runtime::{BoxFuture, Runtime};
+
+/// The hour of its origin, since 1970.
+pub const ORIGIN: Duration = Duration::from_secs(1_800_000_000);
+/// What a task that was woken may take until it waits for the clock again.
+const TURNS: usize = 100;
+
+/// Clones are the same one.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Arc<Mutex<Hands>>);
+
+#[derive(Debug, Default)]
+struct Hands {
+    now: Instant,
+    /// Sleeps so far: those for one instant wake in their order.
+    sleeps: u64,
+    alarms: BTreeMap<(Instant, u64), Waker>,
+}
+
+impl Clock {
+    /// The hour that it shows.
+    #[must_use]
+    pub fn hour(&self) -> SystemTime {
+        UNIX_EPOCH + ORIGIN + (self.now() - Instant::ZERO)
+    }
+
+    /// Puts it forward at once: whoever waited for a time within `span` sees its end.
+    pub fn push(&self, span: Duration) {
+        let now = self.now() + span;
+        self.ring(now);
+    }
+
+    /// Lets `span` pass from alarm to alarm, with turns for all tasks between them.
+    pub async fn turn(&self, span: Duration) {
+        let until = self.now() + span;
+        loop {
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+            let next = self.hands().alarms.keys().next().map(|(at, _)| *at);
+            match next.filter(|next| *next <= until) {
+                Some(next) => self.ring(next),
+                None => return self.ring(until),
+            }
+        }
+    }
+
+    /// Makes it `now`, and wakes who waited for that.
+    fn ring(&self, now: Instant) {
+        let due = {
+            let mut hands = self.hands();
+            hands.now = now;
+            let later = hands.alarms.split_off(&(now, u64::MAX));
+            std::mem::replace(&mut hands.alarms, later)
+        };
+        due.into_values().for_each(Waker::wake);
+    }
+
+    fn hands(&self) -> MutexGuard<'_, Hands> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Runtime for Clock {
+    fn now(&self) -> Instant {
+        self.hands().now
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
+        let mut hands = self.hands();
+        hands.sleeps += 1;
+        let alarm = (deadline, hands.sleeps);
+        drop(hands);
+        let clock = self.clone();
+        Box::pin(Sleep { clock, alarm })
+    }
+
+    fn spawn(&self, task: BoxFuture<()>) {
+        tokio::spawn(task);
+    }
+}
+
+struct Sleep {
+    clock: Clock,
+    alarm: (Instant, u64),
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut hands = self.clock.hands();
+        if self.alarm.0 <= hands.now {
+            return Poll::Ready(());
+        }
+        hands.alarms.insert(self.alarm, cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.clock.hands().alarms.remove(&self.alarm);
+    }
+}
