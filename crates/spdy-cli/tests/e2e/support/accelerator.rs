@@ -27,10 +27,11 @@ impl Accelerator {
         Self::start_with(wrapper, Stdio::null(), config)
     }
 
-    /// The same, with `socket` handed over as systemd does it.
+    /// The same, with `socket` handed over as systemd does it. Its end waits for exchanges as long as a test does.
     pub(crate) fn start_on(socket: &TcpListener, config: &str) -> Self {
         let socket = socket.try_clone().expect("a descriptor is to be had");
-        let script = "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
+        let script =
+            "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" --drain-timeout 60";
         let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
         Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
     }

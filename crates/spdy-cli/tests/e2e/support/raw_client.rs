@@ -2,7 +2,8 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+
+use spdy_testkit::patience::PATIENCE;
 
 /// Bytes up to which each piece of an answer is looked at for its end.
 const WORTH_A_LOOK: usize = 1 << 16;
@@ -19,8 +20,7 @@ impl Going {
     /// The same, to a server that may be gone.
     pub(crate) fn try_begin(server: SocketAddr, bytes: &[u8]) -> std::io::Result<Self> {
         let mut socket = TcpStream::connect(server)?;
-        let patience = Some(Duration::from_secs(30));
-        socket.set_read_timeout(patience)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
         // An answer may come, and the connection end, before all of it is sent.
         let _ = socket.write_all(bytes);
         Ok(Self(socket))
