@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error,
-    ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus,
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, Identifier,
+    NewOrder, Order, OrderStatus,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -23,9 +23,9 @@ use spdy_net::certificates::{Identity, certificates_from_pem};
 use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
-use tokio::sync::Mutex;
 use url::Url;
 
+use crate::account::Accounts;
 use crate::error::AcmeError;
 use crate::folder::Folder;
 use crate::proofs::Way;
@@ -110,11 +110,9 @@ impl std::fmt::Debug for Acme {
 
 struct Inner {
     settings: Settings,
-    folder: Folder,
-    transport: Transport,
+    accounts: Accounts,
+    client: Client,
     runtime: SharedRuntime,
-    /// Once it was needed.
-    account: Mutex<Option<Account>>,
 }
 
 impl Acme {
@@ -135,14 +133,11 @@ impl Acme {
             body_timeout: Some(REQUEST_TIMEOUT),
             ..Config::default()
         };
-        let client = Client::new(runtime.clone(), network, config);
-        let scheme = settings.directory.scheme();
         Self(Arc::new(Inner {
-            transport: Transport::new(client, scheme, runtime.clone()),
+            client: Client::new(runtime.clone(), network, config),
+            accounts: Accounts::new(folder),
             settings,
-            folder,
             runtime,
-            account: Mutex::default(),
         }))
     }
 }
@@ -155,21 +150,18 @@ impl Authority for Acme {
     ) -> BoxFuture<Result<Identity, Failure>> {
         let inner = self.0.clone();
         Box::pin(async move {
-            let _ = inner.transport.take_rest();
+            let transport = inner.transport();
             let deadline = inner.runtime.now() + ORDER_TIMEOUT;
             let late = inner.runtime.sleep_until(deadline);
-            let ordered = match select(Box::pin(inner.order(&names, held)), late).await {
+            let ordering = Box::pin(inner.order(&transport, &names, held));
+            let ordered = match select(ordering, late).await {
                 Either::Left((ordered, _)) => ordered,
                 Either::Right(_) => Err(AcmeError::Late(ORDER_TIMEOUT)),
             };
-            if let Err(AcmeError::Account { .. }) = ordered {
-                *inner.account.lock().await = None;
-                if let Err(error) = inner.folder.forget_account() {
-                    tracing::warn!(%error, "the account stays as it is");
-                }
-            }
-            let rest = inner.transport.take_rest();
-            ordered.map_err(|error| Failure { error, rest })
+            ordered.map_err(|error| Failure {
+                error,
+                rest: transport.rest(),
+            })
         })
     }
 
@@ -177,7 +169,9 @@ impl Authority for Acme {
         let inner = self.0.clone();
         Box::pin(async move {
             let identifier = CertificateIdentifier::try_from(&held).ok()?;
-            let account = inner.account().await.ok()?;
+            let transport = inner.transport();
+            let opened = inner.accounts.open(&inner.settings, &transport).await;
+            let (account, _) = opened.ok()?;
             let advised = account.renewal_info(&identifier).await;
             let (info, again) = advised
                 .inspect_err(|error| tracing::debug!(%error, "no advice on renewal"))
@@ -192,50 +186,33 @@ impl Authority for Acme {
 }
 
 impl Inner {
-    async fn account(&self) -> Result<Account, AcmeError> {
-        let mut known = self.account.lock().await;
-        if let Some(account) = &*known {
-            return Ok(account.clone());
-        }
-        let builder = Account::builder_with_http(Box::new(self.transport.clone()));
-        let account = match self.folder.account()? {
-            Some(text) => {
-                let kept: AccountCredentials =
-                    serde_json::from_slice(&text).map_err(|error| AcmeError::Kept {
-                        path: self.folder.account_path(),
-                        why: error.to_string(),
-                    })?;
-                let account = builder.from_credentials(kept).await;
-                account.map_err(|error| self.said("the directory", error))?
-            }
-            None => {
-                let contact: Vec<_> = self.settings.contact.iter().map(String::as_str).collect();
-                let account = NewAccount {
-                    contact: &contact,
-                    terms_of_service_agreed: true,
-                    only_return_existing: false,
-                };
-                let external = self.settings.external_account.as_ref();
-                let external = external.map(|(id, key)| ExternalAccountKey::new(id.clone(), key));
-                let directory = self.settings.directory.to_string();
-                let made = builder.create(&account, directory, external.as_ref()).await;
-                let (account, kept) = made.map_err(|error| self.said("a new account", error))?;
-                let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
-                self.folder.keep_account(&kept)?;
-                account
-            }
-        };
-        *known = Some(account.clone());
-        Ok(account)
+    /// For one order: how long the authority wants to be left alone after it is no other's business.
+    fn transport(&self) -> Transport {
+        let scheme = self.settings.directory.scheme();
+        Transport::new(self.client.clone(), scheme, self.runtime.clone())
     }
 
     async fn order(
         &self,
+        transport: &Transport,
         names: &[String],
         held: Option<CertificateDer<'static>>,
     ) -> Result<Identity, AcmeError> {
-        let account = self.account().await?;
-        let mut order = self.new_order(&account, names, held.as_ref()).await?;
+        let (account, kept) = self.accounts.open(&self.settings, transport).await?;
+        let ordered = self.order_with(&account, names, held).await;
+        if let Err(AcmeError::Account { .. }) = ordered {
+            self.accounts.forget(&kept).await;
+        }
+        ordered
+    }
+
+    async fn order_with(
+        &self,
+        account: &Account,
+        names: &[String],
+        held: Option<CertificateDer<'static>>,
+    ) -> Result<Identity, AcmeError> {
+        let mut order = self.new_order(account, names, held.as_ref()).await?;
         let shown = self.prove(&mut order, names).await?;
         let status = self
             .until(&mut order, |status| status != OrderStatus::Pending)
@@ -371,15 +348,20 @@ impl Inner {
     }
 
     fn said(&self, what: &'static str, source: Error) -> AcmeError {
-        let directory = self.settings.directory.to_string();
-        match is(&source, "accountDoesNotExist") {
-            true => AcmeError::Account { directory },
-            false => AcmeError::Authority {
-                directory,
-                what,
-                source,
-            },
-        }
+        said(&self.settings, what, source)
+    }
+}
+
+/// What the authority answered when `what` was wanted of it.
+pub(crate) fn said(settings: &Settings, what: &'static str, source: Error) -> AcmeError {
+    let directory = settings.directory.to_string();
+    match is(&source, "accountDoesNotExist") {
+        true => AcmeError::Account { directory },
+        false => AcmeError::Authority {
+            directory,
+            what,
+            source,
+        },
     }
 }
 

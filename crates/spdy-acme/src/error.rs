@@ -62,6 +62,9 @@ pub enum AcmeError {
         /// What is wrong with it.
         why: String,
     },
+    /// Whoever ordered it panicked.
+    #[error("a fault of this program, which may be reported: {0}")]
+    Panicked(String),
     /// What came cannot be shown, or no proof can be made.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),

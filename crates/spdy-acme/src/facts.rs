@@ -4,9 +4,18 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
+use spdy_net::certificates::Identity;
 use x509_parser::extensions::GeneralName;
 
 use crate::error::AcmeError;
+
+/// The least time that a certificate must have before its end when it comes: with less, orders would follow one another.
+pub const SHORTEST_LEFT: Duration = Duration::from_secs(5 * 60);
+/// The longest that an authority may call a certificate valid: one that is never renewed is one whose key never changes. Browsers
+/// bear 398 days, authorities of houses go further.
+pub const LONGEST_LIFETIME: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
+/// How far in the future it may begin: clocks differ.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
 
 /// What stands in a certificate, as far as it matters here.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -51,6 +60,45 @@ impl Facts {
         })
     }
 
+    /// Reads the leaf of `identity`.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or as [`of`](Self::of).
+    pub fn of_leaf(identity: &Identity) -> Result<Self, AcmeError> {
+        let leaf = identity.chain.first();
+        let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
+            why: "an empty chain".to_owned(),
+        })?;
+        Self::of(leaf)
+    }
+
+    /// Whether it does for `names` from `now` on.
+    ///
+    /// # Errors
+    ///
+    /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`SHORTEST_LEFT`] before its end; or
+    /// it is valid for more than [`LONGEST_LIFETIME`].
+    pub fn fit(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
+        let Range { start, end } = self.validity;
+        let why = if !names.iter().all(|name| self.covers(name)) {
+            let (wanted, came) = (names.join(", "), self.names.join(", "));
+            format!("want one for {wanted}, but it is for {came}")
+        } else if start > now + CLOCK_SKEW || end < now + SHORTEST_LEFT {
+            let (now, minutes) = (httpdate::fmt_http_date(now), SHORTEST_LEFT.as_secs() / 60);
+            let came = shown(&self.validity);
+            format!(
+                "want one that is valid at {now} and {minutes} min longer, but it is from {came}"
+            )
+        } else if start + LONGEST_LIFETIME < end {
+            let (days, came) = (LONGEST_LIFETIME.as_secs() / 86_400, shown(&self.validity));
+            format!("want one that is valid for {days} days at most, but it is from {came}")
+        } else {
+            return Ok(());
+        };
+        Err(AcmeError::Certificate { why })
+    }
+
     /// Whether it is good for `name`, which may be a wildcard itself.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
@@ -63,7 +111,7 @@ impl Facts {
 }
 
 /// Both ends, for people.
-pub(crate) fn shown(validity: &Range<SystemTime>) -> String {
+fn shown(validity: &Range<SystemTime>) -> String {
     let [from, until] = [validity.start, validity.end].map(httpdate::fmt_http_date);
     format!("{from} until {until}")
 }
@@ -97,5 +145,40 @@ mod tests {
             assert_eq!(facts.covers(name), is_covered, "{name}");
         }
         assert!(Facts::of(&CertificateDer::from(vec![0x30, 3, 2, 1, 1])).is_err());
+    }
+    #[test]
+    fn what_an_authority_may_say_of_time_has_bounds() {
+        let (second, now) = (Duration::from_secs(1), UNIX_EPOCH + CLOCK_SKEW * 500_000);
+        let names = ["a.test".to_owned()];
+        let fit = |validity: Range<SystemTime>| {
+            let facts = Facts {
+                validity,
+                names: names.to_vec(),
+            };
+            match facts.fit(&names, now) {
+                Ok(()) => String::new(),
+                Err(error) => error.to_string(),
+            }
+        };
+        let (soon, late) = (now + SHORTEST_LEFT, now + LONGEST_LIFETIME);
+        for good in [now - second..soon, now + CLOCK_SKEW..late, now..late] {
+            assert_eq!(fit(good), "");
+        }
+        for (validity, want) in [
+            (now - second..soon - second, "valid at "),
+            (now - SHORTEST_LEFT..now - second, "valid at "),
+            (now + CLOCK_SKEW + second..late, "valid at "),
+            (
+                now..late + second,
+                "valid for 3653 days at most, but it is from ",
+            ),
+            (
+                now..UNIX_EPOCH + 8000 * LONGEST_LIFETIME / 10,
+                "3653 days at most",
+            ),
+        ] {
+            let said = fit(validity.clone());
+            assert!(said.contains(want), "{validity:?}: {said:?}");
+        }
     }
 }

@@ -20,7 +20,7 @@ use url::Url;
 use crate::error::AcmeError;
 
 /// A folder for what one authority gives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Folder(PathBuf);
 
 const ACCOUNT: &str = "account.json";

@@ -3,11 +3,12 @@
 //! # Inside
 //!
 //! ```text
-//!  keeper.rs     a task for each certificate: waits, orders, shows what came       Identities of spdy-net
+//!  keeper.rs     a task for each certificate: waits, orders, shows what came
+//!    │           certificates.rs: what is held, and shown                          Identities of spdy-net
 //!    │
 //!  course.rs     when to order next: from validity, failures, the authority's advice; no I/O, `now` is an argument
 //!    │
-//!  authority.rs  an order, from the account to the chain                           instant-acme, over
+//!  authority.rs  an order, from the account (account.rs) to the chain              instant-acme, over
 //!    │           proofs.rs: what is shown meanwhile, one of                          transport.rs: spdy-client
 //!    │             tls-alpn-01  a certificate for who offers acme-tls/1 (RFC 8737)  Identities of spdy-net
 //!    │             http-01      /.well-known/acme-challenge/TOKEN                   http01.rs before a handler
@@ -17,7 +18,9 @@
 //!  facts.rs      until when a certificate is valid, and for which names
 //! ```
 
+mod account;
 pub mod authority;
+pub mod certificates;
 pub mod course;
 pub mod error;
 pub mod facts;

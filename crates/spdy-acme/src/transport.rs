@@ -43,10 +43,9 @@ impl Transport {
         }
     }
 
-    /// How long the authority wanted to be left alone, if it did since this was asked last.
-    pub(crate) fn take_rest(&self) -> Option<Duration> {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rest.take()
+    /// How long the authority wanted to be left alone when it refused last, if it did.
+    pub(crate) fn rest(&self) -> Option<Duration> {
+        *self.rest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, response: &Response<Body>) {

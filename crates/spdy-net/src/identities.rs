@@ -41,6 +41,10 @@ struct ByName {
     proofs: Vec<(String, Arc<CertifiedKey>)>,
 }
 
+/// An identity that is ready to sign.
+#[derive(Clone, Debug)]
+pub struct Certified(Arc<CertifiedKey>);
+
 /// A proof that is shown until this is dropped.
 #[derive(Debug)]
 #[must_use = "it is shown no longer than this lives"]
@@ -105,26 +109,26 @@ impl Identities {
         Ok(())
     }
 
-    /// The same of the hosts alone.
+    /// Makes `identity` ready to be shown by [`show_hosts`](Self::show_hosts) and [`show_fallback`](Self::show_fallback), which then
+    /// cannot fail.
     ///
     /// # Errors
     ///
-    /// As [`replace`](Self::replace).
-    pub fn replace_hosts(&self, hosts: &[(String, Identity)]) -> Result<(), TlsSetupError> {
-        let hosts = certified(hosts, &self.provider)?;
+    /// A key that the provider cannot use, or that is not the leaf's.
+    pub fn certify(&self, identity: &Identity) -> Result<Certified, TlsSetupError> {
+        Ok(Certified(identity.certified(&self.provider)?))
+    }
+
+    /// As [`replace`](Self::replace), of the hosts alone.
+    pub fn show_hosts(&self, hosts: impl IntoIterator<Item = (String, Certified)>) {
+        let hosts = hosts.into_iter().map(|(host, Certified(key))| (host, key));
+        let hosts = by_name(hosts.collect());
         self.change(|now| now.hosts = hosts);
-        Ok(())
     }
 
     /// The same of what is shown for all other hosts.
-    ///
-    /// # Errors
-    ///
-    /// As [`replace`](Self::replace).
-    pub fn replace_fallback(&self, fallback: &Identity) -> Result<(), TlsSetupError> {
-        let fallback = fallback.certified(&self.provider)?;
-        self.change(|now| now.fallback = fallback);
-        Ok(())
+    pub fn show_fallback(&self, fallback: Certified) {
+        self.change(|now| now.fallback = fallback.0);
     }
 
     /// Shows `proof` for `host` to whoever offers `acme-tls/1` alone, as long as what this gives lives. Of two for one host the
@@ -158,11 +162,19 @@ fn certified(
 ) -> Result<Vec<(String, Arc<CertifiedKey>)>, TlsSetupError> {
     let mut certified = Vec::with_capacity(hosts.len());
     for (host, identity) in hosts {
-        certified.push((host.to_ascii_lowercase(), identity.certified(provider)?));
+        certified.push((host.clone(), identity.certified(provider)?));
     }
-    certified.sort_by(|a, b| a.0.cmp(&b.0)); // keeps the first of two first
-    certified.dedup_by(|second, first| second.0 == first.0);
-    Ok(certified)
+    Ok(by_name(certified))
+}
+
+/// In lower case, sorted, each host once.
+fn by_name(mut hosts: Vec<(String, Arc<CertifiedKey>)>) -> Vec<(String, Arc<CertifiedKey>)> {
+    hosts
+        .iter_mut()
+        .for_each(|(host, _)| host.make_ascii_lowercase());
+    hosts.sort_by(|a, b| a.0.cmp(&b.0)); // keeps the first of two first
+    hosts.dedup_by(|second, first| second.0 == first.0);
+    hosts
 }
 
 impl ByName {

@@ -158,12 +158,13 @@ async fn hosts_and_the_rest_are_exchanged_by_themselves() {
     let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
     let identities = Identities::new(&host(&own), &rest, &no_tickets()).unwrap();
     let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
-    identities.replace_fallback(&other).unwrap();
+    let certify = |identity: &Identity| identities.certify(identity).unwrap();
+    identities.show_fallback(certify(&other));
     assert_eq!(shown(&server, &shop.client, "a.test").await, own.chain[0]);
     assert_eq!(shown(&server, &shop.client, "b.test").await, other.chain[0]);
-    identities.replace_hosts(&host(&rest)).unwrap();
+    identities.show_hosts([("A.test".to_owned(), certify(&rest))]);
     assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
-    identities.replace_hosts(&[]).unwrap();
+    identities.show_hosts([]);
     assert_eq!(shown(&server, &shop.client, "a.test").await, other.chain[0]);
 }
 

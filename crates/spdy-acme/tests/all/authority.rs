@@ -6,8 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::Clock;
-use futures_util::stream::unfold;
+use futures_util::stream::{once, unfold};
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
@@ -15,6 +14,7 @@ use spdy_acme::authority::{Acme, Authority, Failure, ORDER_TIMEOUT, Settings};
 use spdy_acme::error::AcmeError;
 use spdy_acme::folder::Folder;
 use spdy_acme::proofs::{Tokens, Way};
+use spdy_net::certificates::Identity;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network};
@@ -22,6 +22,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
 use spdy_net::verify::Trust;
+use spdy_testkit::clock::Clock;
+use tokio::task::JoinHandle;
 
 const AT: &str = "http://acme.test";
 const PENDING: &str = r#"{"status": "pending", "authorizations": ["http://acme.test/name"], "finalize": "http://acme.test/end"}"#;
@@ -39,6 +41,8 @@ struct Fake {
     asked: Arc<Mutex<Vec<String>>>,
     /// Of the answer at this path a byte comes every 20 s, for ever.
     drips: Option<(&'static str, Clock)>,
+    /// The first answer at this path comes when the latch is set.
+    holds: Option<(&'static str, Latch)>,
 }
 
 impl Fake {
@@ -49,6 +53,7 @@ impl Fake {
             otherwise: Arc::new(otherwise),
             asked: Arc::default(),
             drips: None,
+            holds: None,
         }
     }
 
@@ -103,8 +108,15 @@ impl Handler for Fake {
             "/newOrder" => "/order",
             _ => "/account",
         };
-        let body = match &self.drips {
-            Some((at, clock)) if *at == path => dripping(clock.clone()),
+        let body = match (&self.drips, &self.holds) {
+            (Some((at, clock)), _) if *at == path => dripping(clock.clone()),
+            (_, Some((at, until))) if *at == path && self.asked(at) == 1 => {
+                let until = until.wait();
+                Body::from_stream(Box::pin(once(async move {
+                    until.await;
+                    Ok::<_, io::Error>(text.into())
+                })))
+            }
             _ => Body::full(text),
         };
         let mut response = Response::new(body);
@@ -194,8 +206,8 @@ impl Shop {
         }
     }
 
-    /// What became of an order, at the latest after a time that is long enough for every one.
-    async fn order(&self) -> Failure {
+    /// Begins an order, and lets it come as far as it does by itself.
+    async fn begin(&self) -> JoinHandle<Result<Identity, Failure>> {
         let ordered = tokio::spawn(self.acme.order(vec!["a.test".to_owned()], None));
         for _ in 0..LONG_ANSWER {
             if ordered.is_finished() {
@@ -203,6 +215,12 @@ impl Shop {
             }
             tokio::task::yield_now().await;
         }
+        ordered
+    }
+
+    /// What became of an order, at the latest after a time that is long enough for every one.
+    async fn order(&self) -> Failure {
+        let ordered = self.begin().await;
         self.clock.turn(ORDER_TIMEOUT).await;
         ordered.await.unwrap().expect_err("nothing is signed here")
     }
@@ -270,6 +288,54 @@ async fn an_account_that_is_not_known_any_more_is_put_aside_for_another() {
         assert_eq!(shop.fake.asked("/newAccount"), accounts);
         assert!(shop.folder.account().unwrap().is_none());
     }
+}
+
+/// An authority that refuses the first two orders with `status` and `kind`, and says so to the first when the latch is set.
+fn refusing_two(kinds: [(u16, &'static str); 2]) -> (Shop, Latch) {
+    let refusals = Mutex::new(kinds.into_iter());
+    let mut fake = Fake::answering(move |path| {
+        let refused = (path == "/newOrder").then(|| refusals.lock().unwrap().next());
+        let (status, kind) = refused.flatten()?;
+        Some((status, problem(kind)))
+    });
+    let told = Latch::new();
+    fake.holds = Some(("/newOrder", told.clone()));
+    (Shop::before(fake), told)
+}
+
+/// Both put an account aside: the second that which had been made since.
+#[tokio::test]
+async fn of_two_orders_that_lost_their_account_the_later_leaves_the_next_account() {
+    let (shop, told) = refusing_two([(400, "accountDoesNotExist"); 2]);
+    let first = shop.begin().await;
+    let second = shop.begin().await.await.unwrap().unwrap_err();
+    assert!(
+        matches!(second.error, AcmeError::Account { .. }),
+        "{second:?}"
+    );
+    let third = shop.begin().await;
+    let account = shop.folder.account().unwrap().expect("another was made");
+    told.set();
+    let first = first.await.unwrap().unwrap_err();
+    assert!(
+        matches!(first.error, AcmeError::Account { .. }),
+        "{first:?}"
+    );
+    assert_eq!(shop.folder.account().unwrap(), Some(account));
+    assert!(!third.is_finished(), "it goes on");
+    assert_eq!(shop.fake.asked("/newAccount"), 2);
+}
+
+/// What the authority had said to one was lost, or was another's, when they went on beside one another.
+#[tokio::test]
+async fn how_long_the_authority_wants_rest_is_of_one_order() {
+    let (shop, told) = refusing_two([(429, "rateLimited"), (400, "malformed")]);
+    let limited = shop.begin().await;
+    let other = shop.begin().await.await.unwrap().unwrap_err();
+    assert_eq!(other.rest, None, "{other:?}");
+    told.set();
+    let limited = limited.await.unwrap().unwrap_err();
+    assert_eq!(limited.rest, Some(Duration::from_secs(3600)), "{limited:?}");
 }
 
 #[tokio::test]

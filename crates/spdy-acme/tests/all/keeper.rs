@@ -2,24 +2,27 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support::{Clock, ORIGIN};
 use rustls::pki_types::CertificateDer;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_acme::authority::{Advice, Authority, Failure};
+use spdy_acme::certificates::{Certificates, Given};
 use spdy_acme::error::AcmeError;
-use spdy_acme::facts::Facts;
+use spdy_acme::facts::{CLOCK_SKEW, Facts, LONGEST_LIFETIME, SHORTEST_LEFT};
 use spdy_acme::folder::Folder;
-use spdy_acme::keeper::{Certificates, Event, Keeper, Tell, Wanted};
+use spdy_acme::keeper::{Event, Keeper, Tell, Wanted};
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
 use spdy_net::verify::Trust;
+use spdy_testkit::clock::{Clock, ORIGIN};
 
+const DIRECTORY: &str = "https://acme.test/directory";
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -39,6 +42,11 @@ struct State {
     /// Signs for these instead of what it is asked for.
     signs: Option<Vec<String>>,
     window: Option<Range<SystemTime>>,
+    /// How long after now what it signs begins, and how long before.
+    begins: (Duration, Duration),
+    /// For how long it signs; else for [`LIFETIME`].
+    lifetime: Option<Duration>,
+    panics: bool,
 }
 
 impl Signer {
@@ -68,22 +76,30 @@ impl Authority for Asked {
                 error: AcmeError::Order("none of your business".to_owned()),
                 rest: None,
             }),
-            false => Ok(self
-                .0
-                .ca
-                .issue_for(&names, &[], now..now + LIFETIME)
-                .unwrap()),
+            false => {
+                let start = now + state.begins.0 - state.begins.1;
+                let validity = start..start + state.lifetime.unwrap_or(LIFETIME);
+                Ok(self.0.ca.issue_for(&names, &[], validity).unwrap())
+            }
         };
-        Box::pin(std::future::ready(answer))
+        let panics = state.panics;
+        Box::pin(async move {
+            assert!(!panics, "a fault of somebody's");
+            answer
+        })
     }
 
     fn advice(&self, _: CertificateDer<'static>) -> BoxFuture<Option<Advice>> {
-        let window = self.0.state.lock().unwrap().window.clone();
+        let state = self.0.state.lock().unwrap();
+        let (window, panics) = (state.window.clone(), state.panics);
         let advice = window.map(|window| Advice {
             window,
             again: 6 * HOUR,
         });
-        Box::pin(std::future::ready(advice))
+        Box::pin(async move {
+            assert!(!panics, "a fault of somebody's");
+            advice
+        })
     }
 }
 
@@ -128,8 +144,7 @@ impl Shop {
     }
 
     fn keep(&self, folder: &Path, names: &[&[&str]]) -> Keeper {
-        let directory = "https://acme.test/directory".parse().unwrap();
-        let folder = Folder::open(folder, &directory).unwrap();
+        let folder = Folder::open(folder, &DIRECTORY.parse().unwrap()).unwrap();
         let names = names.iter().map(|names| {
             let names = names.iter().map(|name| (*name).to_owned());
             names.collect()
@@ -146,7 +161,7 @@ impl Shop {
         });
         let time = (Calendar::FromOrigin(UNIX_EPOCH + ORIGIN), &self.runtime);
         let authority = Arc::new(Asked(self.signer.clone()));
-        Keeper::start(&wanted, &self.certificates, &folder, authority, time, &tell).unwrap()
+        Keeper::start(&wanted, &self.certificates, &folder, authority, time, &tell)
     }
 
     /// What who asks for `host` is shown.
@@ -312,6 +327,98 @@ async fn what_is_for_others_is_not_shown() {
 }
 
 #[tokio::test]
+async fn what_is_not_valid_now_or_for_longer_than_it_should_be_is_told_and_not_shown() {
+    let second = Duration::from_secs(1);
+    let far = 20 * LONGEST_LIFETIME;
+    for (begins, lifetime, said) in [
+        ((CLOCK_SKEW, Duration::ZERO), LIFETIME, None),
+        (
+            (CLOCK_SKEW + second, Duration::ZERO),
+            LIFETIME,
+            Some("min longer, but it is from"),
+        ),
+        (
+            (Duration::ZERO, LIFETIME),
+            LIFETIME - second,
+            Some("want one that is valid at"),
+        ),
+        ((Duration::ZERO, DAY), DAY + SHORTEST_LEFT, None),
+        (
+            (Duration::ZERO, DAY),
+            DAY + SHORTEST_LEFT - second,
+            Some("and 5 min longer"),
+        ),
+        ((Duration::ZERO, Duration::ZERO), LONGEST_LIFETIME, None),
+        (
+            (Duration::ZERO, Duration::ZERO),
+            far,
+            Some("valid for 3653 days at most"),
+        ),
+    ] {
+        let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+        let shop = Shop::open(&clock);
+        shop.signer.set(|state| {
+            state.begins = begins;
+            state.lifetime = Some(lifetime);
+        });
+        let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+        clock.turn(Duration::ZERO).await;
+        let told = shop.told.lock().unwrap().join("\n");
+        assert_eq!(shop.is_bare("a.test").await, said.is_some(), "{told}");
+        assert!(told.contains(said.unwrap_or("Issued")), "{told}");
+        assert_eq!(shop.told("Failed"), usize::from(said.is_some()), "{told}");
+    }
+}
+
+/// The task of a certificate ended with the panic, and nobody was told.
+#[tokio::test]
+async fn a_panic_in_an_order_or_in_advice_is_a_failure_like_others() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    shop.signer.set(|state| state.panics = true);
+    let _keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    clock.turn(Duration::ZERO).await;
+    assert_eq!((shop.signer.orders(), shop.told("Failed")), (1, 1));
+    let told = shop.told.lock().unwrap().join("\n");
+    assert!(told.contains("a fault of somebody's"), "{told}");
+    let failed = shop.certificates.orders.failed.load(Ordering::Relaxed);
+    assert_eq!(failed, 1);
+
+    shop.signer.set(|state| state.panics = false);
+    clock.turn(HOUR).await;
+    assert_eq!((shop.signer.orders(), shop.told("Issued")), (2, 1));
+
+    // Asked for advice it panics for a week, and is asked again.
+    shop.signer.set(|state| state.panics = true);
+    clock.turn(7 * DAY).await;
+    let now = clock.hour();
+    shop.signer.set(|state| {
+        state.panics = false;
+        state.window = Some(now - DAY..now);
+    });
+    clock.turn(DAY).await;
+    assert!(shop.told("Issued") >= 2);
+}
+
+/// In the folder is what came before it: what could not be written, or is about to be, was taken back by a reload.
+#[tokio::test]
+async fn a_certificate_that_could_not_be_kept_outlives_another_keeper() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    let keeper = shop.keep(dir.path(), &[&["a.test"]]);
+    clock.turn(Duration::ZERO).await;
+    let folder = Folder::open(dir.path(), &DIRECTORY.parse().unwrap()).unwrap();
+    let first = folder.certificate("a.test").unwrap().unwrap();
+    clock.turn(61 * DAY).await;
+    let second = shop.shown("a.test").await;
+    assert_ne!(second, first.chain[0]);
+    drop(keeper);
+    folder.keep_certificate("a.test", &first).unwrap();
+    let _keeper = shop.keep(dir.path(), &[&["a.test", "b.test"]]);
+    assert_eq!(shop.shown("a.test").await, second);
+}
+
+#[tokio::test]
 async fn who_signed_may_want_it_renewed_sooner() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
     let shop = Shop::open(&clock);
@@ -342,9 +449,10 @@ async fn of_a_certificate_that_somebody_else_keeps_the_end_is_told() {
     let until = clock.hour() + LIFETIME;
     let names = ["b.test".to_owned(), "a.test".to_owned()];
     let issued = shop.signer.ca.issue_for(&names, &[], clock.hour()..until);
-    shop.certificates.tell_of(Some(&issued.unwrap())).unwrap();
+    let given = Given::of(&issued.unwrap()).unwrap();
+    shop.certificates.tell_of(Some(given));
     let told = [("b.test".to_owned(), Some(until))];
     assert_eq!(shop.certificates.expiries(), told);
-    shop.certificates.tell_of(None).unwrap();
+    shop.certificates.tell_of(None);
     assert_eq!(shop.certificates.expiries(), []);
 }

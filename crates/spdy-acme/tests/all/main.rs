@@ -3,4 +3,3 @@
 mod authority;
 mod course;
 mod keeper;
-mod support;

@@ -11,9 +11,8 @@ use serde::Serialize;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy::{Body, Metrics};
 use spdy_dns::serve::{DnsServer, ServeLimits};
-use spdy_dns::zones::{SharedZones, Zones};
+use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
-use spdy_net::certificates::{Identity, LocalCa};
 use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
@@ -28,10 +27,10 @@ use spdy_proxy::config_env;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::token::Token;
-use spdy_proxy::upstream::Upstream;
 use url::Url;
 
 use crate::commands::accelerate_acme::{self, Acme};
+use crate::commands::accelerate_again::Again;
 #[cfg(unix)]
 use crate::commands::accelerate_audit;
 use crate::commands::accelerate_served::{Served, conduct};
@@ -175,7 +174,7 @@ fn environment() -> BTreeMap<String, String> {
 }
 
 /// The configuration, with what the command line says instead.
-fn read(args: &Args) -> anyhow::Result<Config> {
+pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     let mut config = match (&args.config, &args.origin) {
         (Some(path), _) => read_config(path)?,
         (None, Some(origin)) => {
@@ -278,6 +277,7 @@ async fn accelerate(
         }
         None => None,
     };
+    let certificates = acme.prepare(config, certificates, &identity)?;
     let mut signals = Signals::listen()?;
     let mut reloads = Reloads::listen()?;
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
@@ -292,8 +292,7 @@ async fn accelerate(
         printer,
     )?;
 
-    acme.apply(config, certificates)?;
-    acme.show_rest(config, &identity)?;
+    acme.commit(certificates);
     let stop = Latch::new();
     let listen_options = args.limits.of_listeners(hits);
     let mut running = tokio::task::JoinSet::new();
@@ -362,6 +361,11 @@ async fn accelerate(
     }
     let renewals = tokio::time::Instant::now() + accelerate_setup::RENEWAL;
     let mut renewals = tokio::time::interval_at(renewals, accelerate_setup::RENEWAL);
+    let again = Again {
+        args,
+        secret,
+        authority: &authority,
+    };
     loop {
         tokio::select! {
             ended = signals.any() => {
@@ -369,21 +373,20 @@ async fn accelerate(
                 break;
             }
             () = reloads.next() => {
-                let renewed = renew(args, secret, &authority, &zones, own.clone(), &runtime);
-                let renewed = renewed.and_then(|renewed| {
-                    renewed.take_effect(&zones, &mut acme, &proxy, printer)
-                });
+                let renewed = again.configuration(&zones, own.clone(), &acme, &runtime);
                 match renewed {
-                    Ok(()) => printer.note(format_args!("{DIM}read the configuration anew{DIM:#}")),
+                    Ok(renewed) => {
+                        renewed.take_effect(&zones, &mut acme, &proxy, printer);
+                        printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
+                    }
                     // What runs goes on as it was.
                     Err(error) => printer.note(format_args!("{BAD}the configuration stays as it was{BAD:#}: {error:#}")),
                 }
             }
             _ = renewals.tick() => {
-                let renewed = identity_anew(args, secret, &authority);
-                let shown = renewed.and_then(|(config, identity)| acme.show_rest(&config, &identity));
-                if let Err(error) = shown {
-                    printer.note(format_args!("{BAD}the certificate stays as it was{BAD:#}: {error:#}"));
+                match again.certificate(&acme) {
+                    Ok(rest) => acme.show_rest(rest),
+                    Err(error) => printer.note(format_args!("{BAD}the certificate stays as it was{BAD:#}: {error:#}")),
                 }
             }
         }
@@ -393,72 +396,6 @@ async fn accelerate(
     while running.join_next().await.is_some() {}
     accelerate_end::end(&proxy, shared).await;
     Ok(())
-}
-
-/// The certificate as it is to be from now on: made anew, or read again.
-fn identity_anew(
-    args: &Args,
-    secret: &[u8],
-    authority: &LocalCa,
-) -> anyhow::Result<(Config, Identity)> {
-    let config = read(args)?;
-    let sites = accelerate_setup::compile(&config, secret)?;
-    let identity = accelerate_setup::identity(&config, &sites, authority)?;
-    Ok((config, identity))
-}
-
-/// What the configuration comes to when it is read again: sites, origins and certificates may be others now. Where is listened
-/// stays.
-struct Renewed {
-    config: Config,
-    sites: Sites,
-    upstream: Upstream,
-    identity: Identity,
-    zones: Zones,
-}
-
-fn renew(
-    args: &Args,
-    secret: &[u8],
-    authority: &LocalCa,
-    zones: &SharedZones,
-    own: Vec<SocketAddr>,
-    runtime: &SharedRuntime,
-) -> anyhow::Result<Renewed> {
-    let config = read(args)?;
-    let sites = accelerate_setup::compile(&config, secret)?;
-    Ok(Renewed {
-        identity: accelerate_setup::identity(&config, &sites, authority)?,
-        zones: accelerate_setup::zones(&config)?,
-        upstream: accelerate_setup::upstream(&config, &sites, zones, own, runtime)?,
-        sites,
-        config,
-    })
-}
-
-impl Renewed {
-    /// All of it, or nothing.
-    fn take_effect(
-        self,
-        zones: &SharedZones,
-        acme: &mut Acme,
-        proxy: &Proxy,
-        printer: &Printer,
-    ) -> anyhow::Result<()> {
-        let before = zones.now();
-        // First: names are proven in them.
-        zones.replace(self.zones);
-        let certificates = accelerate_acme::certificates(&self.config, &self.sites);
-        let applied = certificates.and_then(|names| acme.apply(&self.config, names));
-        if let Err(error) = applied {
-            zones.replace(Zones::clone(&before));
-            return Err(error);
-        }
-        acme.show_rest(&self.config, &self.identity)?;
-        accelerate_setup::doubt(&self.sites, printer);
-        proxy.replace(self.sites, self.upstream);
-        Ok(())
-    }
 }
 
 /// Says where it listens, and for whom.

@@ -8,14 +8,15 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use spdy::runtime::SharedRuntime;
 use spdy_acme::authority::{Acme as Authority, Settings};
+use spdy_acme::certificates::{Certificates, Given};
 use spdy_acme::error::AcmeError;
 use spdy_acme::folder::Folder;
-use spdy_acme::keeper::{Certificates, Event, Keeper, Tell, Wanted};
+use spdy_acme::keeper::{Event, Keeper, Tell, Wanted};
 use spdy_acme::proofs::{Tokens, Way};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
 use spdy_net::certificates::{Identity, certificates_from_pem};
-use spdy_net::identities::Identities;
+use spdy_net::identities::{Certified, Identities};
 use spdy_net::network::SystemNetwork;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
@@ -49,6 +50,33 @@ pub(super) struct Acme {
 struct Started {
     config: AcmeConfig,
     certificates: Vec<Vec<String>>,
+}
+
+/// What is to become of certificates, and cannot fail any more.
+pub(super) struct Prepared {
+    keeping: Keeping,
+    rest: Rest,
+}
+
+/// Who keeps certificates from now on.
+enum Keeping {
+    Nobody,
+    AsBefore,
+    Anew(Box<Anew>),
+}
+
+/// A keeper that is to be started.
+struct Anew {
+    wanted: Started,
+    folder: Folder,
+    authority: Authority,
+    seed: u64,
+}
+
+/// What is shown for names that there is nothing better for.
+pub(super) struct Rest {
+    fallback: Certified,
+    given: Option<Given>,
 }
 
 /// The names of each certificate, if each can be had.
@@ -86,55 +114,99 @@ impl Acme {
         }
     }
 
-    /// Does as `config` says from now on, with a certificate for each of these: where all is as before, nothing changes.
-    pub(super) fn apply(
-        &mut self,
+    /// All of what `config` says that can fail, with a certificate for each of these and `identity` where there is none. What runs
+    /// goes on as it was.
+    pub(super) fn prepare(
+        &self,
         config: &Config,
         certificates: Vec<Vec<String>>,
-    ) -> anyhow::Result<()> {
+        identity: &Identity,
+    ) -> anyhow::Result<Prepared> {
+        Ok(Prepared {
+            keeping: self.prepare_keeping(config, certificates)?,
+            rest: self.prepare_rest(config, identity)?,
+        })
+    }
+
+    /// Does as was prepared from now on: where all is as before, nothing changes.
+    pub(super) fn commit(&mut self, prepared: Prepared) {
+        match prepared.keeping {
+            Keeping::AsBefore => {}
+            Keeping::Nobody => {
+                self.running = None;
+                self.certificates.clear();
+            }
+            Keeping::Anew(anew) => {
+                self.running = None; // before another begins with the same names
+                let Anew {
+                    wanted,
+                    folder,
+                    authority,
+                    seed,
+                } = *anew;
+                let keeper = Keeper::start(
+                    &Wanted {
+                        certificates: wanted.certificates.clone(),
+                        left_percent: wanted.config.renew_percent,
+                        seed,
+                    },
+                    &self.certificates,
+                    &folder,
+                    Arc::new(authority),
+                    (Calendar::System, &self.runtime),
+                    &self.tell,
+                );
+                self.running = Some((wanted, keeper));
+            }
+        }
+        self.show_rest(prepared.rest);
+    }
+
+    /// `identity` ready to be shown for all names that there is nothing better for. If `config` has it out of a file, its end is told.
+    pub(super) fn prepare_rest(
+        &self,
+        config: &Config,
+        identity: &Identity,
+    ) -> anyhow::Result<Rest> {
+        let is_given = config.tls.certificate.is_some();
+        Ok(Rest {
+            fallback: self.identities.certify(identity)?,
+            given: is_given.then(|| Given::of(identity)).transpose()?,
+        })
+    }
+
+    /// Shows it.
+    pub(super) fn show_rest(&self, rest: Rest) {
+        self.identities.show_fallback(rest.fallback);
+        self.certificates.tell_of(rest.given);
+    }
+
+    fn prepare_keeping(
+        &self,
+        config: &Config,
+        certificates: Vec<Vec<String>>,
+    ) -> anyhow::Result<Keeping> {
         let Some(acme) = &config.tls.acme else {
-            self.running = None;
-            self.certificates.clear();
-            return Ok(());
+            return Ok(Keeping::Nobody);
         };
         let wanted = Started {
             config: acme.clone(),
             certificates,
         };
-        if self
-            .running
-            .as_ref()
-            .is_some_and(|(started, _)| *started == wanted)
-        {
-            return Ok(());
+        let running = self.running.as_ref();
+        if running.is_some_and(|(started, _)| *started == wanted) {
+            return Ok(Keeping::AsBefore);
         }
         let folder = Folder::open(&acme.folder, &acme.directory)
             .with_context(|| format!("tls.acme.folder {}", acme.folder.display()))?;
-        let authority = self.authority(acme, &folder)?;
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
-        self.running = None; // before another begins with the same names
-        let keeper = Keeper::start(
-            &Wanted {
-                certificates: wanted.certificates.clone(),
-                left_percent: acme.renew_percent,
-                seed: u64::from_ne_bytes(seed),
-            },
-            &self.certificates,
-            &folder,
-            Arc::new(authority),
-            (Calendar::System, &self.runtime),
-            &self.tell,
-        )?;
-        self.running = Some((wanted, keeper));
-        Ok(())
-    }
-
-    /// Shows `identity` for all names that there is nothing better for. If `config` has it out of a file, its end is told.
-    pub(super) fn show_rest(&self, config: &Config, identity: &Identity) -> anyhow::Result<()> {
-        self.identities.replace_fallback(identity)?;
-        let given = config.tls.certificate.is_some().then_some(identity);
-        Ok(self.certificates.tell_of(given)?)
+        Ok(Keeping::Anew(Box::new(Anew {
+            authority: self.authority(acme, &folder)?,
+            wanted,
+            folder,
+            seed: u64::from_ne_bytes(seed),
+        })))
     }
 
     fn authority(&self, acme: &AcmeConfig, folder: &Folder) -> anyhow::Result<Authority> {

@@ -9,7 +9,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
-use spdy_acme::keeper::Certificates;
+use spdy_acme::certificates::Certificates;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;

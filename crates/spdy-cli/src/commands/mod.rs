@@ -2,6 +2,7 @@
 
 pub(crate) mod accelerate;
 mod accelerate_acme;
+mod accelerate_again;
 #[cfg(unix)]
 mod accelerate_audit;
 #[cfg(unix)]

@@ -15,6 +15,7 @@ use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
+use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
@@ -65,6 +66,14 @@ impl Shop {
              [[dns.zone.names]]\nname = 'ns'\n{address}\n\
              [[site]]\nnames = {names:?}\norigin = 'http://{}'\n",
             self.origin.address
+        )
+    }
+
+    /// An authority that is not there.
+    fn acme_of_nobody(&self) -> String {
+        let (at, kept) = ("https://127.0.0.1:1/dir", self.kept());
+        format!(
+            "[tls.acme]\ndirectory = '{at}'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
         )
     }
 
@@ -311,14 +320,30 @@ fn what_cannot_be_proven_is_told_and_the_rest_is_proven_by_http_and_by_dns() {
     assert_believed(&accelerator, &pebble);
 }
 
+/// Certificates were given up, and then the configuration was not good, and stayed as it was.
+#[test]
+fn a_configuration_that_cannot_take_effect_leaves_certificates_as_they_are() {
+    let shop = Shop::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.acme_of_nobody()));
+    accelerator.line_with("no certificate for www.site.test, site.test");
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+    let names = NAMES.map(str::to_owned);
+    let [one, other] = [(); 2].map(|()| ca.issue(&names, &[]).expect("it can sign"));
+    let [chain, key] = ["chain.pem", "key.pem"].map(|file| shop.folder.path().join(file));
+    std::fs::write(&chain, one.chain_pem()).expect("the folder of a test can be written to");
+    std::fs::write(&key, other.key_pem()).expect("the folder of a test can be written to");
+    let given = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n");
+    accelerator.reload(&shop.config(&NAMES, &given));
+    let told = accelerator.line_with("the configuration stays as it was");
+    assert!(told.contains("tls: "), "{told}");
+    let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
+    assert_eq!(metric(&accelerator, name), Some(0), "it is still to come");
+}
+
 #[test]
 fn an_authority_that_is_not_there_costs_nobody_a_page() {
     let shop = Shop::open();
-    let kept = shop.kept();
-    let nobody = format!(
-        "[tls.acme]\ndirectory = 'https://127.0.0.1:1/dir'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
-    );
-    let accelerator = Accelerator::start(&shop.config(&NAMES, &nobody));
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.acme_of_nobody()));
     let told = accelerator.line_with("no certificate for www.site.test, site.test");
     assert!(told.contains("https://127.0.0.1:1/dir: "), "{told}");
     runtime().block_on(async {

@@ -1,0 +1,93 @@
+//! Who we are to an authority (RFC 8555 §7.3): an account, kept in the folder, made where there is none, and put aside when the
+//! authority knows it no longer.
+//!
+//! Orders go on beside one another. Of two that hear that their account is gone, the second may hear it when the first has another
+//! already: each puts aside the one that it had itself, and none that came since.
+
+use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
+use tokio::sync::Mutex;
+
+use crate::authority::{Settings, said};
+use crate::error::AcmeError;
+use crate::folder::Folder;
+use crate::transport::Transport;
+
+/// The accounts of one folder, of which there is one at a time.
+pub(crate) struct Accounts {
+    folder: Folder,
+    /// Held while the file is read, written or put aside.
+    door: Mutex<()>,
+}
+
+/// An account as it stands in the folder.
+pub(crate) struct Kept(Vec<u8>);
+
+impl Accounts {
+    pub(crate) fn new(folder: Folder) -> Self {
+        let door = Mutex::default();
+        Self { folder, door }
+    }
+
+    /// The account, made if there is none, which asks over `transport`; and what it is kept as.
+    ///
+    /// # Errors
+    ///
+    /// The authority gives none, or the folder neither has nor takes one: one that cannot be kept is not used.
+    pub(crate) async fn open(
+        &self,
+        settings: &Settings,
+        transport: &Transport,
+    ) -> Result<(Account, Kept), AcmeError> {
+        let kept = {
+            let _door = self.door.lock().await;
+            match self.folder.account()? {
+                Some(kept) => Kept(kept),
+                None => return self.make(settings, transport).await,
+            }
+        };
+        let credentials: AccountCredentials =
+            serde_json::from_slice(&kept.0).map_err(|error| AcmeError::Kept {
+                path: self.folder.account_path(),
+                why: error.to_string(),
+            })?;
+        let builder = Account::builder_with_http(Box::new(transport.clone()));
+        let account = builder.from_credentials(credentials).await;
+        let account = account.map_err(|error| said(settings, "the directory", error))?;
+        Ok((account, kept))
+    }
+
+    async fn make(
+        &self,
+        settings: &Settings,
+        transport: &Transport,
+    ) -> Result<(Account, Kept), AcmeError> {
+        let contact: Vec<_> = settings.contact.iter().map(String::as_str).collect();
+        let account = NewAccount {
+            contact: &contact,
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let external = settings.external_account.as_ref();
+        let external = external.map(|(id, key)| ExternalAccountKey::new(id.clone(), key));
+        let directory = settings.directory.to_string();
+        let builder = Account::builder_with_http(Box::new(transport.clone()));
+        let made = builder.create(&account, directory, external.as_ref()).await;
+        let (account, kept) = made.map_err(|error| said(settings, "a new account", error))?;
+        let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
+        self.folder.keep_account(&kept)?;
+        Ok((account, Kept(kept)))
+    }
+
+    /// Puts `kept` aside, unless there is another by now, or none.
+    pub(crate) async fn forget(&self, kept: &Kept) {
+        let _door = self.door.lock().await;
+        let forgotten = match self.folder.account() {
+            Ok(Some(now)) if now == kept.0 => self.folder.forget_account(),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = forgotten {
+            tracing::warn!(%error, "the account stays as it is");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The certificates that are held and shown, whoever keeps them.
+//!
+//! All of it changes under one lock, up to what handshakes show: of two that come at the same time none is lost to the other.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use spdy_net::certificates::Identity;
+use spdy_net::identities::{Certified, Identities};
+
+use crate::error::AcmeError;
+use crate::facts::Facts;
+use crate::folder::Folder;
+
+/// How many orders there were.
+#[derive(Debug, Default)]
+pub struct Orders {
+    /// Those that brought a certificate.
+    pub issued: AtomicU64,
+    /// Those that did not.
+    pub failed: AtomicU64,
+}
+
+/// The certificates that are held, of all keepers that there were. Clones are the same ones.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    identities: Identities,
+    held: Arc<Mutex<BTreeMap<String, Held>>>,
+    /// One that is shown besides, and kept by somebody else.
+    given: Arc<Mutex<Option<Given>>>,
+    /// What became of orders.
+    pub orders: Arc<Orders>,
+}
+
+/// One, under the first of its names.
+#[derive(Debug, Default)]
+struct Held {
+    known: Option<Known>,
+    names: Vec<String>,
+}
+
+/// A certificate, with all that is to be known of it before it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) identity: Identity,
+    pub(crate) facts: Facts,
+    certified: Certified,
+    /// Where it is kept, and so whose it is.
+    folder: Folder,
+}
+
+/// Name and end of a certificate that somebody else keeps: one out of a file.
+#[derive(Clone, Debug)]
+pub struct Given {
+    name: String,
+    until: SystemTime,
+}
+
+impl Given {
+    /// Reads `identity`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn of(identity: &Identity) -> Result<Self, AcmeError> {
+        let facts = Facts::of_leaf(identity)?;
+        Ok(Self {
+            name: facts.names.into_iter().next().unwrap_or_default(),
+            until: facts.validity.end,
+        })
+    }
+}
+
+impl Certificates {
+    /// None yet; what comes is shown as hosts of `identities`.
+    #[must_use]
+    pub fn new(identities: Identities) -> Self {
+        Self {
+            identities,
+            held: Arc::default(),
+            given: Arc::default(),
+            orders: Arc::default(),
+        }
+    }
+
+    /// Tells with the others until when that one is valid; `None`: there is none any more.
+    pub fn tell_of(&self, given: Option<Given>) {
+        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
+    }
+
+    /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet.
+    #[must_use]
+    pub fn expiries(&self) -> Vec<(String, Option<SystemTime>)> {
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let given = given
+            .iter()
+            .map(|given| (given.name.clone(), Some(given.until)));
+        let held = self.lock();
+        let expiry = |held: &Held| Some(held.known.as_ref()?.facts.validity.end);
+        let held = held.iter().map(|(name, held)| (name.clone(), expiry(held)));
+        held.chain(given).collect()
+    }
+
+    /// None any more.
+    pub fn clear(&self) {
+        self.want(&[]);
+    }
+
+    /// From now on these are meant and shown, and no others.
+    pub(crate) fn want(&self, certificates: &[Vec<String>]) {
+        let mut held = self.lock();
+        let wanted = certificates.iter().filter_map(|names| {
+            let mut one = held.remove(names.first()?).unwrap_or_default();
+            one.names.clone_from(names);
+            Some((names.first()?.clone(), one))
+        });
+        *held = wanted.collect();
+        self.show_all(&held);
+    }
+
+    /// Reads `identity`, which is kept in `folder`, and makes it ready to be shown.
+    pub(crate) fn known(&self, identity: Identity, folder: &Folder) -> Result<Known, AcmeError> {
+        Ok(Known {
+            facts: Facts::of_leaf(&identity)?,
+            certified: self.identities.certify(&identity)?,
+            folder: folder.clone(),
+            identity,
+        })
+    }
+
+    /// Shows `known` for those of its names that are wanted.
+    pub(crate) fn show(&self, first: &str, known: Known) {
+        let mut held = self.lock();
+        // Else it is wanted no longer.
+        if let Some(one) = held.get_mut(first) {
+            one.known = Some(known);
+            self.show_all(&held);
+        }
+    }
+
+    /// The same of one that was in its folder, unless one is held that came later and belongs there: its keeper may be about to
+    /// write it, or could not. What is shown then says this.
+    pub(crate) fn show_found(&self, first: &str, known: Known) -> Facts {
+        let mut held = self.lock();
+        let Some(one) = held.get_mut(first) else {
+            return known.facts; // it is wanted no longer
+        };
+        let later = one.known.as_ref().filter(|held| {
+            held.folder == known.folder && held.facts.validity.start > known.facts.validity.start
+        });
+        if let Some(later) = later {
+            return later.facts.clone();
+        }
+        let facts = known.facts.clone();
+        one.known = Some(known);
+        self.show_all(&held);
+        facts
+    }
+
+    /// The one that is held under that name.
+    pub(crate) fn held(&self, first: &str) -> Option<Known> {
+        self.lock().get(first)?.known.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows what is `held`, and nothing else. Whoever calls it has the lock.
+    fn show_all(&self, held: &BTreeMap<String, Held>) {
+        let mut hosts = Vec::new();
+        for one in held.values() {
+            let Some(known) = &one.known else {
+                continue;
+            };
+            let covered = one.names.iter().filter(|name| known.facts.covers(name));
+            hosts.extend(covered.map(|name| (name.clone(), known.certified.clone())));
+        }
+        self.identities.show_hosts(hosts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use rustls::pki_types::CertificateDer;
+    use spdy_net::certificates::{KeyKind, LocalCa};
+    use spdy_net::protocol::Protocol;
+    use spdy_net::tls::{ClientTls, KeyLogTo, ServerTls, TlsOptions};
+    use spdy_net::verify::Trust;
+
+    use super::*;
+
+    /// Threads meet now and then.
+    const MEETINGS: usize = 100;
+
+    async fn shown(server: &ServerTls, client: &ClientTls) -> CertificateDer<'static> {
+        let (near, far) = tokio::io::duplex(64 << 10);
+        let connecting = client.connect_showing(Box::new(near), "a.test");
+        let accepting = server.accept(Box::new(far));
+        let (near, far) = futures_util::future::join(connecting, accepting).await;
+        far.unwrap();
+        near.unwrap().2[0].clone().into_owned()
+    }
+
+    /// What was read before it came was shown after it.
+    #[tokio::test]
+    async fn one_that_comes_while_others_are_wanted_is_shown() {
+        let options = TlsOptions {
+            resumption: false, // or a later handshake would show no certificate
+            key_log: KeyLogTo::Nowhere,
+            ..TlsOptions::default()
+        };
+        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+        let names = ["a.test".to_owned()];
+        let issue = || ca.issue(&names, &[]).unwrap();
+        let identities = Identities::new(&[], &issue(), &options).unwrap();
+        let server = ServerTls::of(&identities, &[Protocol::Http1], &options).unwrap();
+        let trust = Trust::only(vec![ca.certificate().clone()]);
+        let client = ClientTls::new(&trust, &options).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::open(dir.path(), &"https://acme.test/".parse().unwrap()).unwrap();
+        let certificates = Certificates::new(identities);
+        certificates.want(&[names.to_vec()]);
+        for _ in 0..MEETINGS {
+            let known = certificates.known(issue(), &folder).unwrap();
+            let leaf = known.identity.chain[0].clone();
+            thread::scope(|scope| {
+                scope.spawn(|| certificates.want(&[names.to_vec()]));
+                certificates.show("a.test", known);
+            });
+            assert_eq!(shown(&server, &client).await, leaf);
+        }
+    }
+}
