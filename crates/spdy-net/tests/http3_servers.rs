@@ -22,7 +22,8 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::quic;
 use spdy_net::tls::ClientTls;
 use spdy_net::verify::Trust;
-use support::{PushedTime, get, quiet, read, runtime};
+use spdy_testkit::clock::Clock;
+use support::{get, quiet, read, runtime};
 use tokio::task::JoinHandle;
 
 /// SETTINGS, empty, on the control stream.
@@ -268,7 +269,7 @@ async fn uploads_that_share_a_connections_window_are_given_up_only_when_the_serv
         .receive_window((64_u32 * 1024).into())
         .stream_receive_window((1_u32 << 20).into())
         .max_idle_timeout(None);
-    let time = PushedTime::default();
+    let time = Clock::default();
     let met = meet_in(SharedRuntime::new(time.clone()), transport).await;
     let mut answers: Vec<_> = (0..60)
         .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 1 << 20])))

@@ -15,7 +15,8 @@ use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
-use support::{PIPE, PushedTime};
+use spdy_testkit::clock::Clock;
+use support::PIPE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, WriteHalf};
 use tokio::task::JoinHandle;
 
@@ -44,7 +45,7 @@ fn upload(connection: &Connection) -> Ended {
 }
 
 /// A client's connection, in `time`, to a server that the test plays.
-async fn connect(protocol: Protocol, time: &PushedTime) -> (Connection, DuplexStream) {
+async fn connect(protocol: Protocol, time: &Clock) -> (Connection, DuplexStream) {
     let (near, far) = tokio::io::duplex(PIPE);
     let runtime = SharedRuntime::new(time.clone());
     let options = ClientOptions::default();
@@ -88,7 +89,7 @@ async fn a_server_that_takes_a_trickle_of_an_upload_is_given_up_and_one_at_the_l
     for protocol in [Protocol::Http1, Protocol::Http2] {
         // Over a minute of waiting 14,400 bytes are wanted: 2400 in each of six pieces.
         for (piece, is_enough) in [(2400, true), (2399, false)] {
-            let time = PushedTime::default();
+            let time = Clock::default();
             let (connection, mut io) = connect(protocol, &time).await;
             let mut answer = upload(&connection);
             let mut server = None;
@@ -128,7 +129,7 @@ async fn a_server_that_takes_a_trickle_of_an_upload_is_given_up_and_one_at_the_l
 
 #[tokio::test]
 async fn a_stream_that_the_server_gives_no_window_is_given_up_while_others_go_on() {
-    let time = PushedTime::default();
+    let time = Clock::default();
     let (connection, io) = connect(Protocol::Http2, &time).await;
     let mut server = Server::start(io, 65_535).await;
     server.grant(0, 1 << 30).await;
@@ -152,7 +153,7 @@ async fn a_stream_that_the_server_gives_no_window_is_given_up_while_others_go_on
 /// Each had too little by itself, and was given up although all of the link was used.
 #[tokio::test]
 async fn streams_that_share_what_a_server_takes_are_given_up_only_when_it_takes_nothing() {
-    let time = PushedTime::default();
+    let time = Clock::default();
     let (connection, io) = connect(Protocol::Http2, &time).await;
     let mut server = Server::start(io, 1 << 30).await;
     let mut answers: Vec<_> = (0..50).map(|_| upload(&connection)).collect();
@@ -184,7 +185,7 @@ async fn streams_that_share_what_a_server_takes_are_given_up_only_when_it_takes_
 /// The same of answers over a slow link, which their client reads as it can.
 #[tokio::test]
 async fn answers_that_share_a_slow_link_are_not_given_up() {
-    let (time, hits) = (PushedTime::default(), LimitHits::default());
+    let (time, hits) = (Clock::default(), LimitHits::default());
     let options = ServerOptions {
         hits: hits.clone(),
         ..ServerOptions::default()
