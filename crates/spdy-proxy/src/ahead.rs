@@ -16,6 +16,7 @@ use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::referrer::Tells;
 use spdy_rewrite::verdict::{Finder, Reason, Verdict};
 use spdy_server::push_plan::Known;
 
@@ -47,6 +48,15 @@ pub(crate) struct PageDone<'a> {
     pub(crate) ahead: &'a [String],
     /// What rewriting took.
     pub(crate) rewriting: Duration,
+}
+
+/// As what a page loads a thing.
+#[derive(Clone, Copy, Debug, Default)]
+struct As {
+    /// What its name looks like, if the page does not say.
+    kind: Option<Kind>,
+    by_cors: bool,
+    tells: Tells,
 }
 
 /// For how long it is remembered of a thing that fetching it ahead was of no use.
@@ -98,7 +108,7 @@ impl Ahead {
 impl Proxy {
     /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
     pub(crate) fn known(&self, site: &Arc<Site>, page: &request::Parts, uri: &Uri) -> Known {
-        let Some(wanted) = self.beside(site, page, uri, None, false) else {
+        let Some(wanted) = self.beside(site, page, uri, As::default()) else {
             return Known::Absent;
         };
         match self.fresh(&wanted) {
@@ -121,7 +131,7 @@ impl Proxy {
         page: &request::Parts,
         uri: &Uri,
     ) -> Option<Response<Body>> {
-        let wanted = self.beside(site, page, uri, None, false)?;
+        let wanted = self.beside(site, page, uri, As::default())?;
         let object = self.fresh(&wanted)?;
         let response = self.hit(&wanted, &object, self.hour());
         (response.status() == StatusCode::OK).then_some(response)
@@ -133,8 +143,7 @@ impl Proxy {
         site: &Arc<Site>,
         page: &request::Parts,
         uri: &Uri,
-        kind: Option<Kind>,
-        by_cors: bool,
+        load: As,
     ) -> Option<Wanted> {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
@@ -151,12 +160,19 @@ impl Proxy {
                 asked.headers.insert(name, value.clone());
             }
         }
-        let kind = kind.unwrap_or_else(|| kind_by_path(uri.path()));
+        let kind = load.kind.unwrap_or_else(|| kind_by_path(uri.path()));
         if let Some(accept) = self.ahead.accepts.of(&page.headers, kind) {
             asked.headers.insert(header::ACCEPT, accept);
         }
-        let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
-        asked.headers.insert(header::REFERER, referer);
+        let is_told = match load.tells {
+            Tells::Nobody => false,
+            Tells::Site => !site.rules.claims(uri.path()),
+            Tells::Everyone => true,
+        };
+        if is_told {
+            let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
+            asked.headers.insert(header::REFERER, referer);
+        }
         if page.headers.contains_key("sec-fetch-dest") {
             let destination = match kind {
                 Kind::Style => "style",
@@ -165,7 +181,7 @@ impl Proxy {
                 Kind::Image => "image",
                 Kind::Media => "video",
             };
-            let mode = match by_cors || kind == Kind::Font {
+            let mode = match load.by_cors || kind == Kind::Font {
                 true => "cors",
                 false => "no-cors",
             };
@@ -202,15 +218,19 @@ impl Proxy {
         }
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
-            // A pinned sheet is left where it is, but fetched: so it is known for the next page.
+            // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
             let path = match reference.outcome {
-                Err(Reason::Integrity) => moved_path(site, reference),
+                Err(Reason::Integrity) => served_path(site, reference, &home),
                 _ => companions::path_of(reference, &home).filter(|_| kind != Kind::Media),
             };
             let Some(path) = path else { continue };
-            let by_cors = reference.by_cors;
+            let load = As {
+                kind: Some(kind),
+                by_cors: reference.by_cors,
+                tells: reference.tells,
+            };
             let uri = path.parse().ok();
-            let next = uri.and_then(|uri| self.beside(site, &asked, &uri, Some(kind), by_cors));
+            let next = uri.and_then(|uri| self.beside(site, &asked, &uri, load));
             if let Some(mut next) = next {
                 next.steps_ahead = wanted.steps_ahead + 1;
                 if self.fetch_ahead(next) {
@@ -226,7 +246,11 @@ impl Proxy {
         let Some(url) = wanted.url() else {
             return;
         };
-        let (report, named, is_shared) = (done.report, done.named, done.is_shared);
+        let (mut report, named, is_shared) = (done.report, done.named, done.is_shared);
+        if let (None, Some(seen)) = (report.left, wanted.seen_url()) {
+            let guarded = std::mem::take(&mut report.guarded);
+            wanted.site.pages.note_page(&seen, guarded, report.tells);
+        }
         let counters = &self.counters;
         counters.count(
             Family::Pages,
@@ -306,11 +330,14 @@ impl Proxy {
     }
 }
 
-/// Where what `reference` names would be moved to.
-fn moved_path(site: &Site, reference: &Reference) -> Option<String> {
+/// Where what `reference` names is served: where it would be moved to, or where it is, if that is at `home`.
+fn served_path(site: &Site, reference: &Reference, home: &url::Origin) -> Option<String> {
     let url = url::Url::parse(&reference.url).ok()?;
     match site.rules.verdict(&url, reference.kind, Finder::Site) {
         Verdict::Move(path) => Some(path),
+        Verdict::Leave(Reason::Own) if url.origin() == *home => {
+            Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
+        }
         Verdict::Leave(_) => None,
     }
 }

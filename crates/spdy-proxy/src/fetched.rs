@@ -29,6 +29,8 @@ use spdy_cache::validate::{
 };
 use spdy_frame::priority::Priority;
 use spdy_rewrite::hygiene;
+use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::refusal::Refusal;
 
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
@@ -385,7 +387,14 @@ impl Fetch {
             };
             let served = self.served(&self.wanted, &head);
             let served = served.map(|(served, _)| served);
-            let served = served.unwrap_or_else(|_| object.stored().served().clone());
+            let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
+            // The body is the same, and so is what was made of it.
+            for name in [header::ETAG, header::LAST_MODIFIED] {
+                let before = object.stored().served().get(&name);
+                if let (false, Some(before)) = (served.contains_key(&name), before) {
+                    served.insert(name, before.clone());
+                }
+            }
             Arc::new(stored.with_served(served))
         };
         let now = self.proxy.hour();
@@ -429,25 +438,53 @@ impl Fetch {
         let mut served = match &at.moved {
             Some((moved, load)) => {
                 match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
-                    hygiene::Answer::Serve(served) => served,
-                    other => {
-                        if let hygiene::Answer::Refuse(why) = &other {
-                            tracing::debug!(%why, url = %moved.url(), "an answer was refused");
-                            self.proxy.counters.count(Family::Refused, why.name());
-                        }
-                        return Err(Box::new(respond::of_judgement(other)));
+                    hygiene::Answer::Serve(served)
+                        if transform::is_fixed_sheet(head.status, &served) =>
+                    {
+                        let to = match load.is_subresource {
+                            true => hygiene::Answer::Direct(moved.url().to_string()),
+                            false => hygiene::Answer::Refuse(Refusal::FixedSheet),
+                        };
+                        return Err(self.unserved(moved, to));
                     }
+                    hygiene::Answer::Serve(served) => served,
+                    other => return Err(self.unserved(moved, other)),
                 }
             }
             None => {
                 let mut served = head.headers.clone();
                 at.site.relocate(&mut served);
+                self.wanted.note_head(&served);
                 served
             }
         };
-        let work = transform::work(&self.wanted, at, head.status, &mut served);
+        let work = transform::work(
+            &self.wanted,
+            at,
+            head.status,
+            &mut served,
+            Some(&self.seen()),
+        );
         fields::append_via(&mut served, head.version, &at.site.name);
         Ok((served, work))
+    }
+
+    /// What was seen of the site, for what is wanted of it.
+    fn seen(&self) -> OfSite {
+        OfSite {
+            proxy: self.proxy.clone(),
+            site: self.wanted.site.clone(),
+            page: self.wanted.url().map(String::from),
+        }
+    }
+
+    /// What the client gets of a moved thing that is not served.
+    fn unserved(&self, moved: &Moved, answer: hygiene::Answer) -> Box<Response<Body>> {
+        if let hygiene::Answer::Refuse(why) = &answer {
+            tracing::debug!(%why, url = %moved.url(), "an answer was refused");
+            self.proxy.counters.count(Family::Refused, why.name());
+        }
+        Box::new(respond::of_judgement(answer))
     }
 
     /// Sets the body on its way, and answers.
@@ -505,10 +542,7 @@ impl Fetch {
             Some(_) => Outcome::MISS,
             None => Outcome::PASSED,
         };
-        let sheets = Arc::new(OfSite {
-            proxy: self.proxy.clone(),
-            rules: self.wanted.site.rules.clone(),
-        });
+        let seen = Arc::new(self.seen());
         // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
         let is_in_its_place = at.key == self.wanted.key;
         let pump = Pump {
@@ -516,7 +550,7 @@ impl Fetch {
             key: self.wanted.key.clone(),
             stored,
             leader: self.leader.take(),
-            rewriter: Rewriter::new(work, &self.wanted, told, Some(sheets)),
+            rewriter: Rewriter::new(work, &self.wanted, told, Some(seen)),
             is_in_its_place,
             writer,
             since: self.since,

@@ -9,7 +9,7 @@
 //!                                                      │ flight.rs     one fetch for many
 //!                                                      │ upstream.rs   origins, and who rests
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
-//!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, sheets.rs
+//!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, sheets.rs, page_policies.rs
 //!                                                      ▼
 //!                                                    respond.rs        what the client gets of it
 //! ```
@@ -30,6 +30,7 @@ pub mod encoded_body;
 pub mod encodings;
 pub mod flight;
 pub mod memory;
+pub mod page_policies;
 pub mod proxy;
 pub mod purge;
 pub mod recording;

@@ -160,7 +160,10 @@ impl Proxy {
 
     /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
     pub fn replace(&self, sites: Sites, upstream: Upstream) {
-        *self.sites.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(sites);
+        let mut former = self.sites.write().unwrap_or_else(PoisonError::into_inner);
+        sites.take_over(&former);
+        *former = Arc::new(sites);
+        drop(former);
         let mut current = self
             .upstream
             .write()
@@ -345,6 +348,7 @@ impl Proxy {
         match respond::judge(wanted, stored) {
             Judged::Other(response) => *response,
             Judged::Good => {
+                wanted.note_head(stored.served());
                 let policy = self.policy(wanted.whose());
                 let encodings = &self.encodings;
                 respond::of_kept(policy, wanted, stored, body, encodings, now, status)

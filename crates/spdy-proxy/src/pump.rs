@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use http::header;
 use http_body::Body as _;
 use spdy::body::Body;
+use spdy_cache::body::Body as KeptBody;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::rewritten;
 
 use crate::ahead::{MAX_AHEAD, PageDone};
 use crate::counters::Family;
@@ -16,6 +19,7 @@ use crate::memory::gather;
 use crate::proxy::{Lead, Proxy};
 use crate::purge::Since;
 use crate::recording::Writer;
+use crate::sheets::Became;
 use crate::transform::Rewriter;
 use crate::wanted::Wanted;
 
@@ -101,11 +105,13 @@ impl Pump {
             return;
         }
         // Before anybody can have all of it, and name it next.
-        if let Some(became) = self.rewriter.take_became()
-            && let (Some((moved, _)), true) = (&self.wanted.moved, self.is_in_its_place)
+        let became = self.rewriter.take_became();
+        let is_untouched = became.as_ref().is_some_and(Became::is_untouched);
+        if let Some(became) = became
+            && let (Some(url), true) = (self.wanted.seen_url(), self.is_in_its_place)
         {
             let rules = &self.wanted.site.rules;
-            self.proxy.sheets.note(rules, moved.url(), became);
+            self.proxy.sheets.note(rules, &url, became);
         }
         let pieces = self.writer.finish();
         if let Some(report) = report {
@@ -121,6 +127,10 @@ impl Pump {
         }
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
+            let stored = match self.rewriter.passes() {
+                true => stored,
+                false => validated(&self.wanted, &stored, &body, is_untouched),
+            };
             self.proxy.keep(&self.key, &stored, body, self.since);
         }
         drop(self.leader);
@@ -139,4 +149,21 @@ impl Pump {
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }
+}
+
+/// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next
+/// may ask whether it is still the same.
+fn validated(
+    wanted: &Wanted,
+    stored: &Arc<Stored>,
+    body: &KeptBody,
+    is_untouched: bool,
+) -> Arc<Stored> {
+    let mut served = stored.served().clone();
+    let pieces = body.chunks().map(|piece| &piece[..]);
+    rewritten::tag_body(&wanted.site.rules, &mut served, pieces);
+    if is_untouched && let Some(modified) = stored.headers().get(header::LAST_MODIFIED) {
+        served.insert(header::LAST_MODIFIED, modified.clone());
+    }
+    Arc::new(Stored::clone(stored).with_served(served))
 }

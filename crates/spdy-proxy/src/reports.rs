@@ -14,7 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::page_report::{HostCount, PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::Reason;
 use url::Url;
@@ -190,6 +190,12 @@ impl Reports {
         self.lock().pages.get(url).cloned()
     }
 
+    /// How many references of the page at `url` to `origin` were moved and left when it last was rewritten.
+    pub(crate) fn of_host(&self, url: &str, origin: &str) -> Option<HostCount> {
+        let kept = self.lock();
+        kept.pages.get(url)?.counts.hosts.get(origin).cloned()
+    }
+
     /// How long the page at `url` took to be rewritten when it last was.
     #[must_use]
     pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
@@ -285,7 +291,7 @@ fn told(reference: &Reference) -> Option<Told> {
 #[cfg(test)]
 mod tests {
     use spdy_rewrite::kind::Kind;
-    use spdy_rewrite::page_report::HostCount;
+    use spdy_rewrite::referrer::Tells;
 
     use super::*;
 
@@ -305,6 +311,7 @@ mod tests {
             url: url.to_owned(),
             kind: Kind::Image,
             by_cors: false,
+            tells: Tells::Everyone,
             outcome,
         }
     }

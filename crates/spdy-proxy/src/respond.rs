@@ -75,7 +75,22 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
 
 /// Says nothing but that it is refused; why is in the log.
 pub(crate) fn refused(why: &Refused) -> Response<Body> {
-    plain(why.status(), "")
+    match why {
+        Refused::Elsewhere { to, .. } => marked(direct_for_all(to), Outcome::DIRECT),
+        why => plain(why.status(), ""),
+    }
+}
+
+/// Sends the page of another origin to the host itself. What it reads must be open to it at each hop (Fetch, *CORS check*), and an
+/// embedder policy asks the same of what it does not.
+fn direct_for_all(location: &str) -> Response<Body> {
+    let mut response = direct(location);
+    let headers = response.headers_mut();
+    let everyone = HeaderValue::from_static("*");
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everyone);
+    let shared = HeaderValue::from_static("cross-origin");
+    headers.insert(hygiene::CROSS_ORIGIN_RESOURCE_POLICY, shared);
+    response
 }
 
 /// An answer of the accelerator's own.

@@ -6,7 +6,8 @@
 //!                              │ longer
 //!                              ▼
 //!                            up to its last whole rule ──▶ rewritten, given; and so on
-//!                            no such place, or not UTF-8 ─▶ the rest passes as it came
+//!                            no such place, or not UTF-8 ─▶ the rest passes as it came, if the sheet is the site's own;
+//!                                                           a moved one is imported from its host instead
 //! ```
 
 use std::borrow::Cow;
@@ -48,6 +49,8 @@ enum Far {
     Beginning,
     /// What comes is given as it comes.
     Passing,
+    /// It stays where it is: what is given says so.
+    Elsewhere,
 }
 
 impl SheetText {
@@ -85,10 +88,11 @@ impl SheetText {
     }
 
     fn take(&mut self, text: Vec<u8>) -> Bytes {
-        if self.far == Far::Passing {
-            return text.into();
+        match self.far {
+            Far::Passing => return text.into(),
+            Far::Elsewhere => return Bytes::new(),
+            Far::Nothing | Far::Beginning => self.held.extend(text),
         }
-        self.held.extend(text);
         if self.held.len() <= self.most {
             return Bytes::new();
         }
@@ -105,8 +109,17 @@ impl SheetText {
                 given
             }
             None => {
-                self.far = Far::Passing;
-                std::mem::take(&mut self.held).into()
+                let held = std::mem::take(&mut self.held);
+                match self.sheet.elsewhere().filter(|_| self.far == Far::Nothing) {
+                    Some(elsewhere) => {
+                        self.far = Far::Elsewhere;
+                        elsewhere.into()
+                    }
+                    None => {
+                        self.far = Far::Passing;
+                        held.into()
+                    }
+                }
             }
         }
     }
@@ -118,13 +131,15 @@ impl SheetText {
         };
         let rest = decoder.finish()?;
         let mut given = Vec::from(self.take(rest));
-        if self.far == Far::Passing {
+        if matches!(self.far, Far::Passing | Far::Elsewhere) {
             return Ok(given.into());
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
         let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
         self.found.extend(end.references);
-        if self.far == Far::Nothing {
+        let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
+        // What only imports the sheet is no sheet that a hash could pin.
+        if self.far == Far::Nothing && !is_elsewhere {
             let served = Digests::of(&end.body);
             let original = match &end.body {
                 Cow::Borrowed(_) => served.clone(),
@@ -157,17 +172,31 @@ mod tests {
 
     const RULE: &str = ".a { background: url(https://cdn.test/a.png) }\n";
 
-    /// What a sheet becomes of which 1000 bytes are held, and its references.
-    fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
+    fn rules() -> Arc<Rules> {
         let site = Url::parse("https://www.site.test/").expect("a URL");
-        let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": ["image"] }] });
+        let kinds = ["image", "style"];
+        let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": kinds }] });
         let config: Config = serde_json::from_value(host).expect("rules");
-        let rules = Arc::new(Rules::compile(&site, &config, None).expect("good rules"));
-        let sheet = Box::new(Sheet::own(&site));
+        Arc::new(Rules::compile(&site, &config, None).expect("good rules"))
+    }
+
+    /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.
+    fn rewritten(text: &[u8], charset: Option<&str>) -> (Vec<u8>, usize, bool) {
+        let rules = rules();
+        become_of(Sheet::own(rules.site()), &rules, text, charset)
+    }
+
+    fn become_of(
+        sheet: Sheet,
+        rules: &Arc<Rules>,
+        text: &[u8],
+        charset: Option<&str>,
+    ) -> (Vec<u8>, usize, bool) {
+        let sheet = Box::new(sheet);
         let decoder = Decoder::new(Coding::Identity, 1 << 20);
         let mut of = SheetText {
             most: 1000,
-            ..SheetText::new(decoder, &rules, sheet, charset.map(str::to_owned))
+            ..SheetText::new(decoder, rules, sheet, charset.map(str::to_owned))
         };
         let mut given = Vec::new();
         for piece in text.chunks(333) {
@@ -188,6 +217,61 @@ mod tests {
             assert_eq!(String::from_utf8_lossy(&given), want);
             assert_eq!((named, is_known), (rules, became), "{rules} rules");
         }
+    }
+
+    #[test]
+    fn a_moved_sheet_that_cannot_be_rewritten_is_imported_from_its_host() {
+        let rules = rules();
+        let moved = rules.open("/.spdy/1/-/s/cdn.test/a.css?b'\u{22}").ok();
+        assert!(moved.is_none(), "no URL has a quote in it");
+        let moved = rules
+            .open("/.spdy/1/-/s/cdn.test/css/a.css")
+            .expect("a moved URL");
+        let import = "\u{feff}@import \"https://cdn.test/css/a.css\";\n";
+        let utf_16 = |text: &str| -> Vec<u8> {
+            let marked = format!("\u{feff}{text}");
+            marked.encode_utf16().flat_map(u16::to_le_bytes).collect()
+        };
+        let long = "a { b: url(c.png); ".repeat(100);
+        for (text, charset, is_served) in [
+            (utf_16("a { b: url(/c.png) }"), None, false),
+            (utf_16("a { b: url(c.png) url(data:,d) }"), None, true),
+            (
+                "/* \u{65e5} */ a { b: url(/c.png) }".into(),
+                Some("shift_jis"),
+                false,
+            ),
+            (
+                b"a { b: url(/\xe9.png) }".to_vec(),
+                Some("windows-1252"),
+                false,
+            ),
+            (
+                b"a { b: url(\xe9.png) }".to_vec(),
+                Some("windows-1252"),
+                true,
+            ),
+            (long.into_bytes(), None, false),
+        ] {
+            let sheet = Sheet::moved(&rules, &moved, &moved);
+            let (given, _, is_known) = become_of(sheet, &rules, &text, charset);
+            let want = if is_served { &text } else { import.as_bytes() };
+            assert_eq!(
+                String::from_utf8_lossy(&given),
+                String::from_utf8_lossy(want)
+            );
+            assert_eq!(
+                is_known, is_served,
+                "what imports it is what no page pinned"
+            );
+        }
+        // What is not well-formed is read all the same.
+        let sheet = Sheet::moved(&rules, &moved, &moved);
+        let (given, ..) = become_of(sheet, &rules, b"/* \xe9\xff */ a { b: url(/c.png) }", None);
+        assert_eq!(
+            given,
+            b"/* \xe9\xff */ a { b: url(/.spdy/1/-/s/cdn.test/c.png) }"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What became of the sheets that were moved, so that a page which pins one by a hash can pin what is served of it.
+//! What became of sheets, moved ones and the site's own, so that a page which pins one by a hash can pin what is served of it.
 //!
 //! ```text
 //! sheet's text ──▶ digests ──┐
@@ -6,15 +6,20 @@
 //! ```
 //!
 //! The same text under the same rules is always rewritten to the same text: what is remembered here holds as long as the host serves
-//! what the page pins, and if it serves anything else, the browser refuses it as it would have without us. A sheet that nobody has
-//! fetched yet stays where it is, and is fetched for the next page that names it.
+//! what the page pins, and if it serves anything else, the browser refuses it as it would have without us. A moved sheet that nobody
+//! has fetched yet stays where it is, one of the site's own is asked for as it came, and both are fetched for the next page that names
+//! them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use spdy_rewrite::integrity::{self, Digests, KnownSheets, Pinned};
+use spdy_rewrite::integrity::{self, Digests, Pinned};
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::seen::Seen;
 use url::Url;
+
+use crate::proxy::Proxy;
+use crate::sites::Site;
 
 /// Sheets that are remembered, the latest.
 const REMEMBERED: usize = 4096;
@@ -24,6 +29,13 @@ const REMEMBERED: usize = 4096;
 pub(crate) struct Became {
     pub(crate) original: Digests,
     pub(crate) served: Digests,
+}
+
+impl Became {
+    /// It is served as its host has it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.original == self.served
+    }
 }
 
 /// All of them.
@@ -66,16 +78,29 @@ fn name(rules: &Rules, url: &Url) -> String {
     format!("{} {}", rules.tag(), &url[..url::Position::AfterQuery])
 }
 
-/// [`Sheets`], for the pages of one site.
+/// What was seen of one site, for a page of it.
 #[derive(Debug)]
 pub(crate) struct OfSite {
-    pub(crate) proxy: std::sync::Arc<crate::proxy::Proxy>,
-    pub(crate) rules: std::sync::Arc<Rules>,
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) site: Arc<Site>,
+    /// The page, as reports know it.
+    pub(crate) page: Option<String>,
 }
 
-impl KnownSheets for OfSite {
+impl Seen for OfSite {
     fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
-        self.proxy.sheets.pinned(&name(&self.rules, url), metadata)
+        let name = name(&self.site.rules, url);
+        self.proxy.sheets.pinned(&name, metadata)
+    }
+
+    fn guards(&self, url: &Url) -> bool {
+        self.site.pages.guards(&self.site.rules, url)
+    }
+
+    fn all_moved(&self, url: &Url) -> Option<bool> {
+        let origin = url.origin().ascii_serialization();
+        let count = self.proxy.reports.of_host(self.page.as_deref()?, &origin)?;
+        Some(count.moved > 0 && count.left == 0)
     }
 }
 

@@ -12,6 +12,7 @@ use spdy_rewrite::rules_error::RulesError;
 use url::Url;
 
 use crate::config::{Config, SiteConfig};
+use crate::page_policies::PagePolicies;
 
 /// The name that capabilities' key has in URLs.
 const KEY_NAME: char = '1';
@@ -27,6 +28,8 @@ pub struct Site {
     keep_host: bool,
     /// What is moved.
     pub rules: Arc<Rules>,
+    /// What its pages said.
+    pub pages: PagePolicies,
 }
 
 /// All sites.
@@ -95,6 +98,7 @@ impl Sites {
                 origin: site.origin.clone(),
                 keep_host: site.keep_host,
                 rules: Arc::new(rules),
+                pages: PagePolicies::default(),
             });
             for name in &site.names {
                 sites.by_name.insert(name.clone(), compiled.clone());
@@ -148,6 +152,16 @@ impl Sites {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
         let named = self.by_name.iter();
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
+    }
+
+    /// Knows of each site what `former` did, if its rules are the same.
+    pub(crate) fn take_over(&self, former: &Self) {
+        for site in self.all() {
+            let before = former.by_name.get(&site.name);
+            if let Some(before) = before.filter(|before| before.rules.tag() == site.rules.tag()) {
+                site.pages.take_over(&before.pages);
+            }
+        }
     }
 
     /// Every name that is answered for, in order.

@@ -13,11 +13,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use spdy_rewrite::css::Sheet;
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::integrity::KnownSheets;
 use spdy_rewrite::page_head::{self, PageHead};
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
+use spdy_rewrite::seen::Seen;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
@@ -42,9 +42,15 @@ pub enum Work {
 }
 
 /// What is to be done to the answer to `asked`, which came from `at` (the same, unless redirects were followed), and how its
-/// head is told from then on: `served` is changed in place.
+/// head is told from then on, by what was `seen` of the site: `served` is changed in place.
 #[must_use]
-pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut HeaderMap) -> Work {
+pub fn work(
+    asked: &Wanted,
+    at: &Wanted,
+    status: StatusCode,
+    served: &mut HeaderMap,
+    seen: Option<&dyn Seen>,
+) -> Work {
     let rules = &asked.site.rules;
     let is_candidate = status == StatusCode::OK
         && !asked.is_off
@@ -66,7 +72,7 @@ pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut Header
         ("text/html", None, None) => {
             let mut head = served.clone();
             undo_coding(&mut head);
-            let page = PageHead::rewrite(rules, &url, status, &mut head, false);
+            let page = PageHead::rewrite_by(rules, &url, status, &mut head, false, seen);
             if let Some(why) = page.left {
                 return Work::Left(why);
             }
@@ -85,6 +91,13 @@ pub fn work(asked: &Wanted, at: &Wanted, status: StatusCode, served: &mut Header
         }
         _ => Work::Pass,
     }
+}
+
+/// Whether a moved answer is a sheet that may not be rewritten, or not read: what it names from the root of its host would lead to the
+/// site's.
+#[must_use]
+pub fn is_fixed_sheet(status: StatusCode, served: &HeaderMap) -> bool {
+    status == StatusCode::OK && essence(served) == "text/css" && left(served).is_some()
 }
 
 /// Why what has these fields is passed on as it is, whatever it is.
@@ -137,21 +150,16 @@ enum Kind {
 }
 
 impl Rewriter {
-    /// For the answer to `asked` whose head the origin told as `told`; `sheets` knows what became of those that a page may pin.
+    /// For the answer to `asked` whose head the origin told as `told`; `seen` is what was seen of the site.
     #[must_use]
-    pub fn new(
-        work: Work,
-        asked: &Wanted,
-        told: &HeaderMap,
-        sheets: Option<Arc<dyn KnownSheets>>,
-    ) -> Self {
+    pub fn new(work: Work, asked: &Wanted, told: &HeaderMap, seen: Option<Arc<dyn Seen>>) -> Self {
         let coding = Coding::of(told).unwrap_or(Coding::Identity);
         let rules = &asked.site.rules;
         Self(match (work, asked.seen_url()) {
             (Work::Page(head), Some(url)) => Kind::Page {
                 decoder: Some(Decoder::new(coding, MAX_TEXT_BYTES)),
                 links: head.references.clone(),
-                page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, sheets))),
+                page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, seen))),
             },
             (Work::Sheet(sheet), _) => {
                 let kind = told.get(header::CONTENT_TYPE);
@@ -218,6 +226,11 @@ impl Rewriter {
             }
             Kind::Sheet(sheet) => Ok((sheet.finish()?, None)),
         }
+    }
+
+    /// Whether the body goes as it came.
+    pub(crate) fn passes(&self) -> bool {
+        matches!(self.0, Kind::Pass)
     }
 
     /// What became of a sheet, once it has come to its end.

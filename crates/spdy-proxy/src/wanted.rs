@@ -61,6 +61,14 @@ pub enum Refused {
     /// A rule about moved resources.
     #[error(transparent)]
     Rule(#[from] Refusal),
+    /// The same, of what the page may load from its host: it is sent there.
+    #[error("{why}, so it is sent to {to}")]
+    Elsewhere {
+        /// The rule.
+        why: Refusal,
+        /// The thing in its own place.
+        to: String,
+    },
     /// It passed here before.
     #[error("the request came back to where it had passed")]
     Loop,
@@ -81,6 +89,7 @@ impl Refused {
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Rule(refusal) => refusal.status(),
+            Self::Elsewhere { .. } => StatusCode::TEMPORARY_REDIRECT,
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::Target(_) => StatusCode::BAD_REQUEST,
             Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
@@ -91,7 +100,7 @@ impl Refused {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Rule(refusal) => refusal.name(),
+            Self::Rule(refusal) | Self::Elsewhere { why: refusal, .. } => refusal.name(),
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",
@@ -252,10 +261,32 @@ impl Wanted {
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
         let moved = site.rules.open(target_of(&asked))?;
+        let is_guarded = site.pages.guards(&site.rules, moved.url());
+        let moved = match is_guarded {
+            true => moved.without_scripts(),
+            false => moved,
+        };
+        let referer = asked.headers.get(header::REFERER);
+        if referer.is_some_and(|page| page.to_str().is_ok_and(|page| site.pages.is_quiet(page))) {
+            asked.headers.remove(header::REFERER);
+        }
         let arrival = asked.extensions.get().copied();
         asked.extensions.clear();
         let asked = Request::from_parts(asked, ());
-        let upstream = anonymous::request(&site.rules, &moved, &asked)?;
+        let upstream = match anonymous::request(&site.rules, &moved, &asked) {
+            Err(why @ Refusal::CrossSite) if anonymous::is_sent_on(&moved, asked.headers()) => {
+                let to = moved.url().to_string();
+                return Err(Refused::Elsewhere { why, to });
+            }
+            Err(Refusal::KindNotListed {
+                kind: Kind::Script,
+                host,
+            }) if is_guarded => {
+                let (why, to) = (Refusal::Guarded { host }, moved.url().to_string());
+                return Err(Refused::Elsewhere { why, to });
+            }
+            upstream => upstream?,
+        };
         let (mut ask, ()) = asked.into_parts();
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;
@@ -355,6 +386,13 @@ impl Wanted {
         };
         let home = url::Url::parse(&format!("{scheme}://{}/", self.authority));
         home.ok().map(|home| home.origin())
+    }
+
+    /// The answer goes out with `headers`: what a page of the site's own says there goes for what is asked for after it.
+    pub(crate) fn note_head(&self, headers: &HeaderMap) {
+        if let (None, Some(page)) = (&self.moved, self.seen_url()) {
+            self.site.pages.note_head(&self.site.rules, &page, headers);
+        }
     }
 
     /// What the client said, whatever of it the origin is told.

@@ -214,6 +214,20 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     })
 }
 
+/// Whether a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is sent to the host itself: its
+/// browser says that it loads the thing, as what it may be.
+///
+/// To a browser such a page is also one of the site's own that has no origin, in a sandboxed frame.
+pub fn is_sent_on(moved: &Moved, headers: &HeaderMap) -> bool {
+    match fetch_metadata(headers, SEC_FETCH_DEST) {
+        Ok(Some("empty")) => true,
+        Ok(Some(destination)) => {
+            Kind::of_destination(destination).is_some_and(|kind| moved.kinds().has(kind))
+        }
+        _ => false,
+    }
+}
+
 /// A field that only browsers write: once, or somebody else wrote it.
 fn fetch_metadata<'h>(
     headers: &'h HeaderMap,

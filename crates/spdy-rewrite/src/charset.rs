@@ -43,22 +43,9 @@ impl Charset {
         Encoding::for_bom(bytes).map(|(encoding, _)| Self::of_encoding(encoding))
     }
 
-    /// The encoding of a sheet (CSS Syntax §3.2): its BOM, its Content-Type, its `@charset`, or UTF-8.
+    /// How the bytes of a sheet may be read.
     pub(crate) fn of_sheet(bytes: &[u8], declared: Option<&str>) -> Self {
-        let rule = || {
-            let rest = bytes.strip_prefix(b"@charset \"")?;
-            let rest = &rest[..rest.len().min(PRESCAN_BYTES)];
-            let end = rest.windows(2).position(|two| two == b"\";")?;
-            // A sheet that says in ASCII that it is UTF-16 is neither.
-            match Self::of_label(std::str::from_utf8(&rest[..end]).ok()?)? {
-                Self::Opaque => Some(Self::Utf8),
-                charset => Some(charset),
-            }
-        };
-        Self::of_bom(bytes)
-            .or_else(|| declared.and_then(Self::of_label))
-            .or_else(rule)
-            .unwrap_or(Self::Utf8)
+        Self::of_encoding(encoding_of_sheet(bytes, declared))
     }
 
     /// The encoding of a page by BOM and Content-Type, if they say it.
@@ -148,6 +135,26 @@ impl Charset {
             transparent(meant.as_bytes()).into_owned()
         }
     }
+}
+
+/// The encoding of a sheet (CSS Syntax §3.2): its BOM, its Content-Type, its `@charset`, or UTF-8.
+pub(crate) fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'static Encoding {
+    let rule = || {
+        let rest = bytes.strip_prefix(b"@charset \"")?;
+        let rest = &rest[..rest.len().min(PRESCAN_BYTES)];
+        let end = rest.windows(2).position(|two| two == b"\";")?;
+        let encoding = Encoding::for_label(&rest[..end])?;
+        // A sheet that says in ASCII that it is UTF-16 is neither.
+        Some(match encoding.name().starts_with("UTF-16") {
+            true => UTF_8,
+            false => encoding,
+        })
+    };
+    Encoding::for_bom(bytes)
+        .map(|(encoding, _)| encoding)
+        .or_else(|| Encoding::for_label(declared?.trim().as_bytes()))
+        .or_else(rule)
+        .unwrap_or(UTF_8)
 }
 
 /// One character for each byte.

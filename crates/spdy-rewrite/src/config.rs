@@ -77,8 +77,8 @@ pub struct HostConfig {
     /// they are, since what they import would need one each.
     #[serde(default)]
     pub shared: bool,
-    /// Whether pages need the host for nothing but what is moved, so that preconnects to it go. Unless said, that
-    /// is so where all paths and all kinds are moved, and the host is not shared.
+    /// Whether pages need the host for nothing but what is moved, so that preconnects to it go. Unless said, what became of
+    /// a page the last time says it; before that it is so where all paths and all kinds are moved, and the host is not shared.
     #[serde(default)]
     pub whole: Option<bool>,
     /// Whether its answers depend on Accept-Language, which is then passed on.

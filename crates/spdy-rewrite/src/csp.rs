@@ -32,12 +32,12 @@ pub struct Credentials<'a> {
 
 /// One policy: directives in order, of which the first of a name counts.
 #[derive(Clone, Debug)]
-struct Policy {
+pub(crate) struct Policy {
     directives: Vec<(String, Vec<String>)>,
 }
 
 impl Policy {
-    fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let mut directives: Vec<(String, Vec<String>)> = Vec::new();
         for directive in text.split(';') {
             let mut words = directive.split_ascii_whitespace().map(str::to_owned);
@@ -52,9 +52,14 @@ impl Policy {
 
     /// The sources that govern `kind`; `None` if nothing does.
     fn sources(&self, kind: Kind) -> Option<&[String]> {
-        governing(kind).iter().find_map(|name| {
+        self.first_of(governing(kind))
+    }
+
+    /// What the first of these directives that is there says.
+    pub(crate) fn first_of(&self, names: &[&str]) -> Option<&[String]> {
+        names.iter().find_map(|name| {
             let directive = self.directives.iter().find(|(known, _)| known == name);
-            directive.map(|(_, sources)| sources.as_slice())
+            directive.map(|(_, words)| words.as_slice())
         })
     }
 
@@ -103,26 +108,34 @@ fn governed(directive: &str) -> Kinds {
         .collect()
 }
 
-fn has(sources: &[String], keyword: &str) -> bool {
+pub(crate) fn has(sources: &[String], keyword: &str) -> bool {
     sources
         .iter()
         .any(|source| source.eq_ignore_ascii_case(keyword))
 }
 
-fn has_nonce(sources: &[String], nonce: Option<&str>) -> bool {
+pub(crate) fn has_nonce(sources: &[String], nonce: Option<&str>) -> bool {
     let is_it = |source: &String| {
-        let named = source
-            .strip_prefix("'nonce-")
-            .and_then(|rest| rest.strip_suffix('\''));
+        let named = after(source, "'nonce-").and_then(|rest| rest.strip_suffix('\''));
         named.is_some() && named == nonce
     };
     nonce.is_some_and(|nonce| !nonce.is_empty()) && sources.iter().any(is_it)
 }
 
-fn is_hash(source: &str) -> bool {
+pub(crate) fn is_nonce(source: &str) -> bool {
+    after(source, "'nonce-").is_some()
+}
+
+pub(crate) fn is_hash(source: &str) -> bool {
     ["'sha256-", "'sha384-", "'sha512-"]
         .iter()
-        .any(|start| source.starts_with(start))
+        .any(|start| after(source, start).is_some())
+}
+
+/// What stands after `start`, which is written in any case.
+fn after<'s>(source: &'s str, start: &str) -> Option<&'s str> {
+    let (begun, rest) = source.split_at_checked(start.len())?;
+    begun.eq_ignore_ascii_case(start).then_some(rest)
 }
 
 /// Whether every hash of `integrity` is a source (CSP §6.7.2.3).
@@ -141,9 +154,11 @@ fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
 /// The policies of one page, as they came and as they are sent on.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    page: Url,
-    original: Vec<Policy>,
+    pub(crate) page: Url,
+    pub(crate) original: Vec<Policy>,
     rewritten: Vec<Policy>,
+    /// Those that only report, as they came.
+    pub(crate) reported: Vec<Policy>,
 }
 
 impl Policies {
@@ -153,6 +168,7 @@ impl Policies {
             page: page.clone(),
             original: Vec::new(),
             rewritten: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -161,7 +177,7 @@ impl Policies {
         self.original.is_empty()
     }
 
-    /// Rewrites the policies of the head of `page` in place, those that only report too, and keeps those that are enforced.
+    /// Rewrites the policies of the head of `page` in place, those that only report too, and keeps what they say.
     ///
     /// The page's URL is the one that the browser has, whichever of the site's names and schemes that is by: from there it
     /// asks for what is moved, and so the policy must say it.
@@ -185,6 +201,7 @@ impl Policies {
                 let rewritten = if is_enforced {
                     policies.add(rules, text)
                 } else {
+                    policies.reported.extend(parse_all(text));
                     rewrite(rules, page, text)
                 };
                 let rewritten = rewritten.and_then(|text| HeaderValue::from_str(&text).ok());
@@ -205,14 +222,16 @@ impl Policies {
     pub fn add(&mut self, rules: &Rules, text: &str) -> Option<String> {
         let rewritten = rewrite(rules, &self.page, text);
         let now = rewritten.as_deref().unwrap_or(text);
-        self.original.extend(text.split(',').map(Policy::parse));
-        self.rewritten.extend(now.split(',').map(Policy::parse));
+        self.original.extend(parse_all(text));
+        self.rewritten.extend(parse_all(now));
         rewritten
     }
 
     /// Adds one that we do not read, and browsers do: nothing is moved under it.
     pub fn add_unreadable(&mut self) {
-        self.original.push(Policy::parse("default-src 'none'"));
+        let none = Policy::parse("default-src 'none'");
+        self.original.push(none.clone());
+        self.rewritten.push(none);
     }
 
     /// Whether they allowed `url` as `kind` as they came.
@@ -228,19 +247,11 @@ impl Policies {
             .iter()
             .all(|policy| policy.allows(&self.page, url, kind, credentials))
     }
+}
 
-    /// Whether a script that stands in the page itself may run.
-    pub fn allow_inline_script(&self, nonce: Option<&str>) -> bool {
-        self.original.iter().all(|policy| {
-            policy.sources(Kind::Script).is_none_or(|sources| {
-                let is_strict = has(sources, "'strict-dynamic'")
-                    || sources
-                        .iter()
-                        .any(|source| is_hash(source) || source.starts_with("'nonce-"));
-                has_nonce(sources, nonce) || has(sources, "'unsafe-inline'") && !is_strict
-            })
-        })
-    }
+/// The policies of a field's value, which commas part.
+pub(crate) fn parse_all(text: &str) -> impl Iterator<Item = Policy> {
+    text.split(',').map(Policy::parse)
 }
 
 /// `text`, one or more policies of `page` parted by commas, with the sources of moved hosts added; `None` if none is.

@@ -2,18 +2,20 @@
 //!
 //! In a moved sheet what is relative is right as it stands, since a moved path keeps its form. What starts at the
 //! root (`/x.png`) or climbs past it would now mean the site's, so it is written anew; what must not be moved is
-//! written out in full.
+//! written out in full. Where that cannot be done, since the sheet's bytes cannot be read for certain, it is not served
+//! under the site's name: in its place stands one line, which imports it from its host.
 
 use std::borrow::Cow;
 
 use url::Url;
 
-use crate::charset::Charset;
+use crate::charset::{Charset, encoding_of_sheet};
 use crate::csp::Credentials;
 use crate::css_urls::{CssUrl, Form, Use, end_of_rules, urls};
 use crate::kind::Kind;
 use crate::moved_url::Moved;
 use crate::reference::{Judged, Place, Reference};
+use crate::referrer::Tells;
 use crate::rules::Rules;
 use crate::verdict::{Finder, Reason};
 
@@ -23,6 +25,8 @@ pub struct Sheet {
     base: Url,
     /// Where it is served, if that is not where it is from.
     seen_from: Option<Url>,
+    /// Where it is in its own place, if it was moved.
+    home: Option<Url>,
     finder: Finder,
 }
 
@@ -32,6 +36,7 @@ impl Sheet {
         Self {
             base: url.clone(),
             seen_from: None,
+            home: None,
             finder: Finder::Site,
         }
     }
@@ -41,8 +46,19 @@ impl Sheet {
         Self {
             base: last.url().clone(),
             seen_from: rules.site().join(&moved.path()).ok(),
+            home: Some(moved.url().clone()),
             finder: last.finder(),
         }
+    }
+
+    /// What is served of a moved sheet that must stay where it is: a sheet that imports it from there. `None` for the site's own.
+    ///
+    /// It begins with a BOM, which counts before whatever the head says of its encoding (CSS Syntax §3.2).
+    pub fn elsewhere(&self) -> Option<Vec<u8>> {
+        let mut text = "\u{feff}@import ".to_owned();
+        write(&mut text, "\"", Form::Quoted, self.home.as_ref()?.as_str());
+        text.push_str(";\n");
+        Some(text.into_bytes())
     }
 
     fn place<'a>(&'a self, rules: &'a Rules) -> Place<'a> {
@@ -59,6 +75,7 @@ impl Sheet {
             finder: self.finder,
             ascii_only: false,
             policies: None,
+            seen: None,
         }
     }
 }
@@ -66,7 +83,7 @@ impl Sheet {
 /// A sheet that was rewritten.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Rewritten<'t> {
-    /// Its bytes: those that came, if nothing was to be moved.
+    /// Its bytes: those that came, if nothing was to be moved; those of [`Sheet::elsewhere`], if it must stay where it is.
     pub body: Cow<'t, [u8]>,
     /// What it names, in order.
     pub references: Vec<Reference>,
@@ -76,28 +93,40 @@ pub struct Rewritten<'t> {
 
 /// Rewrites the bytes of a sheet; `declared` is the charset of its Content-Type.
 ///
-/// A sheet in an encoding that is not ASCII's superset is passed as it is, and one in several bytes a character that
-/// is not UTF-8, too: there, a byte that looks like a quote may be half a letter.
+/// A sheet in an encoding that is not ASCII's superset is left as it is, and one in several bytes a character that
+/// is not UTF-8, too: there, a byte that looks like a quote may be half a letter. A moved one in which something would then lead
+/// elsewhere than where it is from stays there.
 pub fn rewrite_bytes<'t>(
     rules: &Rules,
     sheet: &Sheet,
     bytes: &'t [u8],
     declared: Option<&str>,
 ) -> Rewritten<'t> {
-    let untouched = || Rewritten {
-        body: Cow::Borrowed(bytes),
+    let left = |body| Rewritten {
+        body,
         references: Vec::new(),
         left: Some(Reason::Characters),
     };
-    let charset = Charset::of_sheet(bytes, declared);
+    let charset = match Charset::of_sheet(bytes, declared) {
+        // No letter of it has a byte of ASCII in it, well-formed or not (Encoding §8.1.1).
+        Charset::Utf8 if std::str::from_utf8(bytes).is_err() => Charset::SingleByte,
+        charset => charset,
+    };
     let Some(text) = charset.read(bytes) else {
-        return untouched();
+        let astray = leads_astray(rules, sheet, bytes, declared, |_| true);
+        return left(astray.map_or(Cow::Borrowed(bytes), Cow::Owned));
     };
     let mut references = Vec::new();
     let place = Place {
         ascii_only: charset != Charset::Utf8,
         ..sheet.place(rules)
     };
+    if place.ascii_only
+        && let Some(elsewhere) =
+            leads_astray(rules, sheet, bytes, declared, |text| !text.is_ascii())
+    {
+        return left(Cow::Owned(elsewhere));
+    }
     let rewritten = match rewrite_at(&place, &text, &mut |found| references.push(found)) {
         Cow::Borrowed(_) => Cow::Borrowed(bytes),
         Cow::Owned(rewritten) => Cow::Owned(charset.written(rewritten)),
@@ -107,6 +136,23 @@ pub fn rewrite_bytes<'t>(
         references,
         left: None,
     }
+}
+
+/// What is served in place of a moved sheet in which something would lead elsewhere, of what `is_unread` says cannot be written anew.
+fn leads_astray(
+    rules: &Rules,
+    sheet: &Sheet,
+    bytes: &[u8],
+    declared: Option<&str>,
+    is_unread: fn(&str) -> bool,
+) -> Option<Vec<u8>> {
+    let elsewhere = sheet.elsewhere()?;
+    let (text, ..) = encoding_of_sheet(bytes, declared).decode(bytes);
+    let place = sheet.place(rules);
+    let mut named = urls(&text).into_iter();
+    named
+        .any(|named| is_unread(&named.url) && place.strays(&named.url, || judge(&place, &named)))
+        .then_some(elsewhere)
 }
 
 /// Rewrites the beginning of a sheet that is too long to be held whole: up to the last rule in `bytes` that is surely whole. Gives
@@ -186,6 +232,7 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
             url: url.to_string(),
             kind,
             by_cors: kind == Kind::Font,
+            tells: Tells::Everyone,
             outcome: Err(reason),
         });
         let written = url.and_then(|url| place.written_out(text, &url));

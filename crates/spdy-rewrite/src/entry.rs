@@ -16,7 +16,8 @@ pub struct Entry {
     pub(crate) path: String,
     pub(crate) kinds: Kinds,
     pub(crate) shared: bool,
-    whole: bool,
+    /// What the operator says of it; what follows from the rest, if nothing.
+    whole: Option<bool>,
     accept_language: bool,
     user_agent: bool,
 }
@@ -43,15 +44,13 @@ impl Entry {
             });
         }
         let path = check_path("hosts.path", &config.path)?;
-        // Of a shared host modules stay, and want the connection.
-        let is_all = path == "/" && kinds == Kinds::ALL && !config.shared;
         Ok(Self {
             pattern: Pattern::parse(name).map_err(wrong)?,
             scheme: config.scheme,
             port,
             kinds,
             shared: config.shared,
-            whole: config.whole.unwrap_or(is_all),
+            whole: config.whole,
             path,
             accept_language: config.accept_language,
             user_agent: config.user_agent,
@@ -67,9 +66,12 @@ impl Entry {
         self.shared && kind == Kind::Script
     }
 
-    /// Whether pages need the host for nothing but what is moved.
-    pub fn is_whole(&self) -> bool {
-        self.whole
+    /// Whether pages need the host for nothing but what is moved: by what the operator says, else by what was seen of a page, else if
+    /// all of the host is moved as whatever it is.
+    pub fn is_whole(&self, all_moved: Option<bool>) -> bool {
+        // Of a shared host modules stay, and want the connection.
+        let is_all = self.path == "/" && self.kinds == Kinds::ALL && !self.shared;
+        self.whole.or(all_moved).unwrap_or(is_all)
     }
 
     /// Whether the host's answers depend on Accept-Language.

@@ -23,12 +23,12 @@ use url::Url;
 
 use crate::charset::{Charset, PRESCAN_BYTES};
 use crate::html_page::Page;
-use crate::integrity::KnownSheets;
 use crate::limits::MAX_HTML_HELD_BYTES;
 use crate::page_head::PageHead;
 use crate::page_report::{PageLeft, PageReport};
 use crate::reference::Reference;
 use crate::rules::Rules;
+use crate::seen::Seen;
 
 /// Where lol_html puts what it has, until it is taken.
 #[derive(Clone, Default)]
@@ -86,14 +86,9 @@ pub struct HtmlRewriter {
 }
 
 impl HtmlRewriter {
-    /// A rewriter for the site's own page at `url`, whose head was rewritten before; `sheets` knows what pinned
-    /// sheets have become.
-    pub fn new(
-        rules: &Arc<Rules>,
-        url: &Url,
-        head: PageHead,
-        sheets: Option<Arc<dyn KnownSheets>>,
-    ) -> Self {
+    /// A rewriter for the site's own page at `url`, whose head was rewritten before; `seen` knows what was
+    /// seen of the site.
+    pub fn new(rules: &Arc<Rules>, url: &Url, head: PageHead, seen: Option<Arc<dyn Seen>>) -> Self {
         let stage = match head.left {
             Some(_) => Stage::Passing,
             None => Stage::Sniffing(Vec::new()),
@@ -101,7 +96,7 @@ impl HtmlRewriter {
         let declared = head.charset.clone();
         Self {
             stage,
-            page: Arc::new(Mutex::new(Page::new(rules, url, head, sheets))),
+            page: Arc::new(Mutex::new(Page::new(rules, url, head, seen))),
             sink: Sink::default(),
             declared,
         }
@@ -145,7 +140,7 @@ impl HtmlRewriter {
             self.give_up();
         }
         self.drain(out);
-        std::mem::take(&mut lock(&self.page).report)
+        lock(&self.page).end()
     }
 
     /// The references that were found since this was last asked, those of the head first.
@@ -194,8 +189,8 @@ impl std::fmt::Debug for HtmlRewriter {
 }
 
 /// Elements that may name what is fetched, whatever their attributes.
-const ELEMENTS: &str = "base, meta, link, script, style, img, source, video, audio, track, input, image, feimage, \
-    use, iframe, frame, portal, object, embed, [style], [background]";
+const ELEMENTS: &str = "base, meta, link, script, style, img, source, video, audio, picture, track, input, image, feimage, \
+    use, iframe, frame, portal, object, embed, template, [style], [background]";
 
 fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
     let mut selector = ELEMENTS.to_owned();
@@ -204,7 +199,15 @@ fn rewriter(page: &Arc<Mutex<Page>>, sink: Sink) -> LolRewriter<'static, Sink> {
     }
     let (of_elements, of_text, of_end) = (page.clone(), page.clone(), page.clone());
     let on_element = element!(selector, move |element: &mut Element<'_, '_>| {
+        let before = lock(&of_elements).templates;
         crate::html_element::rewrite(&mut lock(&of_elements), element);
+        if lock(&of_elements).templates > before {
+            let page = of_elements.clone();
+            element.on_end_tag(Box::new(move |_| {
+                lock(&page).templates = before;
+                Ok(())
+            }))?;
+        }
         Ok(())
     });
     let on_text = text!(

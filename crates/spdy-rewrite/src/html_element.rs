@@ -4,16 +4,19 @@ use std::borrow::Cow;
 
 use lol_html::html_content::ContentType;
 use lol_html::send::Element;
-use url::Url;
 
 use crate::csp::Credentials;
+use crate::csp_page::Inline;
+use crate::html_import_map::put_before;
 use crate::html_page::{Embedded, Page};
-use crate::import_map;
-use crate::integrity::{self, Pinned};
+use crate::integrity;
 use crate::kind::{Kind, is_javascript};
 use crate::link_rel::{self, LinkUse};
+use crate::pinned_sheet::{self, Pin};
+use crate::reference::Place;
+use crate::referrer::Tells;
 use crate::rules::OPT_OUT;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::Reason;
 
 const HTML: &str = "http://www.w3.org/1999/xhtml";
 
@@ -33,8 +36,15 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
         None
     };
     page.by_cors = has.crossorigin;
+    page.of_element = if has.referrerpolicy {
+        let word = element.get_attribute("referrerpolicy");
+        word.and_then(|word| Tells::by_word(&word))
+    } else {
+        None
+    };
     match tag.as_str() {
-        "base" if element.namespace_uri() == HTML => {
+        "template" if element.namespace_uri() == HTML => page.templates += 1,
+        "base" if element.namespace_uri() == HTML && page.templates == 0 => {
             if let Some(href) = element.get_attribute("href") {
                 match page.meant(&href).map(Cow::into_owned) {
                     Some(href) => page.set_base(&href),
@@ -42,7 +52,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
                 }
             }
         }
-        "meta" => meta(page, element, reason.as_ref()),
+        "meta" if page.templates == 0 => meta(page, element, reason.as_ref()),
         // In SVG it is no link, and no void element either: to remove it would be to remove all that follows.
         "link" if element.namespace_uri() == HTML => link(page, element, reason.as_ref()),
         "script" => script(page, element, reason.as_ref()),
@@ -51,12 +61,17 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             url(page, element, "src", Kind::Image, reason.as_ref());
             set(page, element, "srcset", reason.as_ref());
         }
+        "picture" => {
+            page.media_with_cookies = false;
+            page.source_kind = Kind::Image;
+        }
         "source" => {
             url(page, element, "src", Kind::Media, reason.as_ref());
             set(page, element, "srcset", reason.as_ref());
         }
         "video" | "audio" => {
             page.media_with_cookies = reason == Some(Reason::Credentials);
+            page.source_kind = Kind::Media;
             url(page, element, "src", Kind::Media, reason.as_ref());
             // A poster is an image like another: no CORS, whatever the element says.
             page.by_cors = false;
@@ -96,8 +111,15 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     if has.style
         && let Some(source) = element.get_attribute("style")
         && !is_left(reason.as_ref())
-        && let Some(written) = page.judge_style(&source)
     {
+        style_attribute(page, element, &source);
+    }
+}
+
+fn style_attribute(page: &mut Page, element: &mut Element<'_, '_>, source: &str) {
+    if !page.policies.allow_rewriting(Inline::StyleAttribute) {
+        page.judge_fixed_style(source);
+    } else if let Some(written) = page.judge_style(source) {
         write(element, "style", &written);
     }
 }
@@ -110,6 +132,7 @@ struct Present {
     malformed: bool,
     opt_out: bool,
     crossorigin: bool,
+    referrerpolicy: bool,
     background: bool,
     style: bool,
 }
@@ -121,6 +144,7 @@ impl Present {
             match attribute.name().as_str() {
                 OPT_OUT => has.opt_out = true,
                 "crossorigin" => has.crossorigin = true,
+                "referrerpolicy" => has.referrerpolicy = true,
                 "background" => has.background = true,
                 "style" => has.style = true,
                 name => has.malformed |= name.starts_with('='),
@@ -192,6 +216,7 @@ fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Optio
         "script" => Kind::Script,
         "link" => Kind::Style,
         "video" | "audio" | "track" => Kind::Media,
+        "source" => page.source_kind,
         "iframe" | "frame" | "embed" | "object" => return,
         _ => Kind::Image,
     };
@@ -215,6 +240,13 @@ fn lazy(page: &mut Page, element: &mut Element<'_, '_>, tag: &str, reason: Optio
 }
 
 fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
+    let name = element.get_attribute("name").unwrap_or_default();
+    if name.trim().eq_ignore_ascii_case("referrer")
+        && let Some(content) = element.get_attribute("content")
+        && let Some(tells) = Tells::by_word(&content)
+    {
+        page.tells = tells;
+    }
     let is_policy = element
         .get_attribute("http-equiv")
         .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-security-policy"));
@@ -235,10 +267,17 @@ fn meta(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
 
 fn style(page: &mut Page, element: &Element<'_, '_>, reason: Option<&Reason>) {
     // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
-    if element.namespace_uri() == HTML && !is_left(reason) {
-        page.held.open(Embedded::Style);
-    } else {
+    if element.namespace_uri() != HTML || is_left(reason) {
         page.held.close();
+        return;
+    }
+    let nonce = element.get_attribute("nonce");
+    match page
+        .policies
+        .allow_rewriting(Inline::Style(nonce.as_deref()))
+    {
+        true => page.held.open(Embedded::Style),
+        false => page.held.open_fixed(Embedded::Style),
     }
 }
 
@@ -248,7 +287,7 @@ fn link(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>)
     let kind = match used {
         LinkUse::Fetch(kind) => kind,
         LinkUse::Module => {
-            import_map_before(page, element, reason);
+            put_before(page, element, is_left(reason));
             module(page, element, "href", true, reason);
             return;
         }
@@ -279,13 +318,20 @@ fn script(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason
         .to_ascii_lowercase();
     match kind.as_str() {
         "importmap" => {
-            page.has_import_map = true;
+            page.has_import_map |= page.templates == 0;
             if !is_left(reason) && !element.has_attribute("src") {
-                page.held.open(Embedded::ImportMap);
+                let nonce = element.get_attribute("nonce");
+                match page
+                    .policies
+                    .allow_rewriting(Inline::Script(nonce.as_deref()))
+                {
+                    true => page.held.open(Embedded::ImportMap),
+                    false => page.held.open_fixed(Embedded::ImportMap),
+                }
             }
         }
         kind if kind.trim() == "module" => {
-            import_map_before(page, element, reason);
+            put_before(page, element, is_left(reason));
             module(page, element, "src", false, reason);
         }
         kind if kind.is_empty() || is_javascript(kind.trim()) => {
@@ -337,96 +383,44 @@ fn fetched(
         integrity: integrity.as_deref(),
         imported,
     };
-    let pinned = integrity
+    let pins = integrity
         .as_deref()
         .filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
-    if pinned.is_some()
-        && reason != Some(&Reason::MalformedTag)
-        && let Some(marked) = marked(page, &source)
-    {
-        // Told of as it will be asked for; it stays where it is, for it is the site's own.
-        page.judge(&marked, kind, credentials, reason.cloned());
-        write(element, name, &marked);
-        return;
-    }
-    let pinned = pinned.map(|metadata| known(page, &source, metadata));
-    let reason = match pinned {
-        Some(Pinned::Unknown) => reason.cloned().or(Some(Reason::Integrity)),
-        _ => reason.cloned(),
-    };
-    if let Some(written) = page.judge(&source, kind, credentials, reason) {
-        write(element, name, &written);
-        if let Some(Pinned::Rewritten(hash)) = pinned {
-            write(element, "integrity", &hash);
+    let pin = pins.map_or(Pin::Free(None), |metadata| {
+        pin(page, &source, metadata, reason)
+    });
+    let (reason, hash) = match pin {
+        Pin::Marked { text, plain } => {
+            let marked = page.spelled(&text);
+            // Told of as it will be asked for; it stays where it is, for it is the site's own.
+            page.judge(&marked, kind, credentials, reason.cloned());
+            page.report.tell(pinned_sheet::unknown(&plain));
+            write(element, name, &marked);
+            return;
         }
-    }
-}
-
-/// The source of a reference to a sheet of the site's own, with the mark that leaves the sheet as it is; `None` if
-/// it would be left so anyway.
-fn marked(page: &Page, source: &str) -> Option<String> {
-    if page.rules.move_nothing() {
-        return None;
-    }
-    let text = page.meant(source)?;
-    let text = text.trim();
-    let url = page.place().base.join(text).ok()?;
-    let is_sites = [&page.document, page.rules.site()]
-        .map(Url::origin)
-        .contains(&url.origin());
-    let is_own = is_sites && !text.is_empty();
-    is_own.then(|| page.spelled(&integrity::as_it_came(text)))
-}
-
-/// What is known of a sheet that would be moved.
-fn known(page: &Page, source: &str, metadata: &str) -> Pinned {
-    let place = page.place();
-    let url = page
-        .meant(source)
-        .and_then(|text| place.base.join(text.trim()).ok());
-    match (url, &page.sheets) {
-        (Some(url), Some(sheets))
-            if matches!(
-                page.rules.verdict(&url, Kind::Style, place.finder),
-                Verdict::Move(_)
-            ) =>
-        {
-            sheets.pinned(&url, metadata)
-        }
-        _ => Pinned::Unknown,
-    }
-}
-
-/// Puts an import map before the first module of a page that has none before it.
-///
-/// If the page has one further down, browsers that take several merge both; the others would have refused the
-/// page's own, which comes after a module.
-fn import_map_before(page: &mut Page, element: &mut Element<'_, '_>, reason: Option<&Reason>) {
-    if page.has_import_map || is_left(reason) {
-        return;
-    }
-    page.has_import_map = true;
-    let nonce = element
-        .get_attribute("nonce")
-        .filter(|nonce| !nonce.is_empty());
-    let is_plain = |nonce: &String| {
-        nonce
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte))
+        Pin::Stays => (reason.cloned().or(Some(Reason::Integrity)), None),
+        Pin::Free(hash) => (reason.cloned(), hash),
     };
-    if nonce.as_ref().is_some_and(|nonce| !is_plain(nonce))
-        || !page.policies.allow_inline_script(nonce.as_deref())
-    {
-        return;
+    let stays = reason.is_some();
+    let written = page.judge(&source, kind, credentials, reason);
+    if let Some(written) = &written {
+        write(element, name, written);
     }
-    if let Some(map) = import_map::fresh(&page.place()) {
-        let nonce = nonce
-            .map(|nonce| format!(" nonce=\"{nonce}\""))
-            .unwrap_or_default();
-        element.before(
-            &format!("<script type=\"importmap\"{nonce}>{map}</script>"),
-            ContentType::Html,
-        );
-        page.report.import_map_added = true;
+    if let Some(hash) = hash.filter(|_| written.is_some() || !stays) {
+        write(element, "integrity", &hash);
     }
+}
+
+/// What becomes of a pinned sheet. One that the element leaves is the site's own as it came, or stays.
+fn pin(page: &Page, source: &str, metadata: &str, reason: Option<&Reason>) -> Pin {
+    let text = page.meant(source);
+    let Some(text) = text.filter(|_| reason != Some(&Reason::MalformedTag)) else {
+        return Pin::Stays;
+    };
+    let seen = page.seen.as_deref().filter(|_| reason.is_none());
+    let place = Place {
+        seen,
+        ..page.place()
+    };
+    pinned_sheet::judge(&place, &text, metadata)
 }

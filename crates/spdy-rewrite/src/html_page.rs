@@ -1,6 +1,7 @@
 //! What is known of a page while it streams by: its base, its policies, what is held of it, and the report.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use url::Url;
@@ -8,14 +9,16 @@ use url::Url;
 use crate::charset::Charset;
 use crate::csp::{Credentials, Policies};
 use crate::css;
+use crate::guarded::Guarded;
 use crate::import_map;
-use crate::integrity::KnownSheets;
 use crate::kind::Kind;
 use crate::limits::MAX_EMBEDDED_BYTES;
 use crate::page_head::PageHead;
 use crate::page_report::PageReport;
 use crate::reference::{Judged, Place, Reference};
+use crate::referrer::Tells;
 use crate::rules::Rules;
+use crate::seen::Seen;
 use crate::verdict::{Finder, Reason};
 use crate::{entities, srcset};
 
@@ -30,6 +33,8 @@ pub(crate) enum Embedded {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     what: Option<Embedded>,
+    /// Whether it is looked at, and stays.
+    is_fixed: bool,
     text: String,
 }
 
@@ -37,7 +42,14 @@ impl Held {
     /// Begins to hold the text of an element; one that never came to its text is forgotten.
     pub(crate) fn open(&mut self, what: Embedded) {
         self.what = Some(what);
+        self.is_fixed = false;
         self.text.clear();
+    }
+
+    /// The same for a text that the page's policy admits as it is, and no other.
+    pub(crate) fn open_fixed(&mut self, what: Embedded) {
+        self.open(what);
+        self.is_fixed = true;
     }
 
     /// Whether the next text is to be held.
@@ -75,7 +87,11 @@ pub(crate) struct Page {
     in_full: bool,
     pub(crate) policies: Policies,
     pub(crate) charset: Charset,
-    pub(crate) sheets: Option<Arc<dyn KnownSheets>>,
+    pub(crate) seen: Option<Arc<dyn Seen>>,
+    /// Who hears of the page, unless an element says otherwise.
+    pub(crate) tells: Tells,
+    /// What the element at hand says of that.
+    pub(crate) of_element: Option<Tells>,
     pub(crate) held: Held,
     /// Whether the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
@@ -83,6 +99,10 @@ pub(crate) struct Page {
     pub(crate) by_cors: bool,
     /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
     pub(crate) media_with_cookies: bool,
+    /// What the sources of the last `video`, `audio` or `picture` are.
+    pub(crate) source_kind: Kind,
+    /// How many `template` elements are open: what stands in one is no part of the document.
+    pub(crate) templates: usize,
     pub(crate) report: PageReport,
 }
 
@@ -91,7 +111,7 @@ impl Page {
         rules: &Arc<Rules>,
         url: &Url,
         head: PageHead,
-        sheets: Option<Arc<dyn KnownSheets>>,
+        seen: Option<Arc<dyn Seen>>,
     ) -> Self {
         let mut report = PageReport::default();
         report.left = head.left;
@@ -105,22 +125,29 @@ impl Page {
             base: None,
             policies: head.policies,
             charset: Charset::SingleByte,
-            sheets,
+            seen,
+            tells: head.tells,
+            of_element: None,
             held: Held::default(),
             has_import_map: false,
             by_cors: false,
             media_with_cookies: false,
+            source_kind: Kind::Image,
+            templates: 0,
             report,
         }
     }
 
-    /// The first `base` with an `href` counts, from where it stands on; what is no URL of the web changes nothing.
+    /// The first `base` with an `href` counts, from where it stands on; what is no URL of the web, or not allowed by the
+    /// page's policy, changes nothing.
     pub(crate) fn set_base(&mut self, href: &str) {
         if self.base.is_some() {
             return;
         }
         let base = self.document.join(href.trim()).ok();
-        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+        let base = base.filter(|base| {
+            matches!(base.scheme(), "http" | "https") && self.policies.allow_base(base)
+        });
         let base = base.unwrap_or_else(|| self.document.clone());
         self.in_full = base.origin() != self.document.origin();
         self.base = Some(base);
@@ -134,6 +161,14 @@ impl Page {
         }
     }
 
+    /// What is known of the page at its end, for what is asked for after it.
+    pub(crate) fn end(&mut self) -> PageReport {
+        let mut report = std::mem::take(&mut self.report);
+        report.tells = self.tells;
+        report.guarded = Guarded::by_policies(&self.rules, &self.policies);
+        report
+    }
+
     /// Where references of the page itself stand.
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
@@ -145,6 +180,7 @@ impl Page {
             finder: Finder::Site,
             ascii_only: self.charset != Charset::Utf8,
             policies: Some(&self.policies),
+            seen: self.seen.as_deref(),
         }
     }
 
@@ -185,6 +221,7 @@ impl Page {
                 url,
                 kind,
                 by_cors: kind == Kind::Font,
+                tells: Tells::Everyone,
                 outcome: Err(Reason::Characters),
             }),
         }
@@ -193,6 +230,7 @@ impl Page {
     fn tell(&mut self, judged: Judged) -> Option<String> {
         if let Some(mut reference) = judged.reference {
             reference.by_cors |= self.by_cors;
+            reference.tells = self.of_element.unwrap_or(self.tells);
             self.report.add(reference);
         }
         judged.written
@@ -235,15 +273,32 @@ impl Page {
         }
         let text = self.meant(source)?;
         let (rewritten, found) = rewrite_css(&self.place(), &text);
-        found
-            .into_iter()
-            .for_each(|reference| self.report.add(reference));
+        self.tell_all(found);
         rewritten.map(|text| self.spelled(&text))
+    }
+
+    /// The same for one that the page's policy admits as it is, and no other: it is told of, and stays.
+    pub(crate) fn judge_fixed_style(&mut self, source: &str) {
+        if let Some(text) = self.meant(source) {
+            let (_, found) = rewrite_css(&self.place(), &text);
+            self.tell_all(found.into_iter().map(left_by_policy));
+        }
+    }
+
+    fn tell_all(&mut self, found: impl IntoIterator<Item = Reference>) {
+        let tells = self.tells;
+        let found = found.into_iter().map(|found| Reference { tells, ..found });
+        found.for_each(|reference| self.report.add(reference));
+    }
+
+    /// The origins of other hosts that the page named so far.
+    pub(crate) fn named_origins(&self) -> BTreeSet<String> {
+        self.report.hosts.keys().cloned().collect()
     }
 
     /// The text that was held, rewritten.
     pub(crate) fn finish_held(&mut self) -> String {
-        let what = self.held.what;
+        let (what, is_fixed) = (self.held.what, self.held.is_fixed);
         let source = self.held.take();
         // Where not every character is certain, those of ASCII are, unless they may be halves of others.
         let meant = self.charset.meant(&source);
@@ -261,7 +316,7 @@ impl Page {
             Some(Embedded::ImportMap) => {
                 let mut found = Vec::new();
                 (
-                    import_map::rewrite(&place, text, &mut |reference| {
+                    import_map::rewrite(&place, text, &self.named_origins(), &mut |reference| {
                         // What modules import is read by them.
                         let by_cors = true;
                         found.push(Reference {
@@ -275,14 +330,25 @@ impl Page {
             None => (None, Vec::new()),
         };
         let is_meant = meant.is_some();
-        found
-            .into_iter()
-            .for_each(|reference| self.report.add(reference));
+        if is_fixed {
+            self.tell_all(found.into_iter().map(left_by_policy));
+            return source;
+        }
+        self.tell_all(found);
         match rewritten {
             Some(text) if is_meant => self.charset.spelled(&text),
             Some(text) => text,
             None => source,
         }
+    }
+}
+
+/// A reference in a text that stays.
+fn left_by_policy(reference: Reference) -> Reference {
+    let outcome = reference.outcome.and(Err(Reason::Policy));
+    Reference {
+        outcome,
+        ..reference
     }
 }
 

@@ -152,15 +152,14 @@ pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
     }
 }
 
-/// Types that a browser would open as a document, or hand to a plug-in: never sent on either.
+/// Types that a browser would open as a document, or hand to a plug-in: never sent on either. What has no type is what the page uses
+/// it as, and the browser finds out which by its bytes.
 fn is_document(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
-    essence.is_empty()
-        || matches!(
-            essence,
-            "text/html" | "application/pdf" | "application/x-shockwave-flash"
-        )
-        || essence.starts_with("multipart/")
+    matches!(
+        essence,
+        "text/html" | "application/pdf" | "application/x-shockwave-flash"
+    ) || essence.starts_with("multipart/")
         || essence.starts_with("message/")
         || subtype == "xml"
         || subtype.ends_with("+xml") && !Kinds::ALL.admit(essence)

@@ -2,7 +2,19 @@
 //!
 //! A module of a moved host names others of it relative to itself, and those follow. One that names
 //! `https://cdn.test/b.js` in full would leave the session, and load a second time what was loaded under the site's
-//! name: an entry that maps `https://cdn.test/` to where it is moved brings it back.
+//! name: an entry that maps `https://cdn.test/` to where it is moved brings it back. One that names `/b.js`, from the root of its
+//! host, would come to the site's: a scope for what imports from there brings that back, too.
+//!
+//! ```text
+//! imports  https://cdn.test/           ──▶ /.spdy/1/-/s/cdn.test/
+//! scopes   /.spdy/1/-/s/cdn.test/:   / ──▶ /.spdy/1/-/s/cdn.test/     what is relative already stands there:
+//!                              /.spdy/ ──▶ /.spdy/                    a longer key goes before a shorter one
+//! ```
+//!
+//! A map sees what a name means, not how it was written: a moved module that imports the site's own by its URL in full gets that path
+//! of its own host.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use url::Url;
@@ -20,15 +32,19 @@ const IMPORTED: Credentials<'_> = Credentials {
     imported: true,
 };
 
-/// The text of an import map with its addresses moved and the moved hosts added; `None` if it stays.
+/// The text of an import map with its addresses moved and the moved hosts added; `None` if it stays. `named` are the origins that
+/// the page named before: of a pattern of hosts those are added.
 ///
 /// What is no map is left for the browser to complain of.
 pub(crate) fn rewrite(
     place: &Place<'_>,
     text: &str,
+    named: &BTreeSet<String>,
     found: &mut dyn FnMut(Reference),
 ) -> Option<String> {
     let mut map: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let mut named = named.clone();
+    named.extend(addressed(place, &map));
     let mut changed = false;
     if let Some(imports) = map.get_mut("imports") {
         changed |= move_addresses(place, imports.as_object_mut()?, found);
@@ -44,36 +60,15 @@ pub(crate) fn rewrite(
     if let Some(hashes) = map.get_mut("integrity") {
         changed |= move_keys(place, hashes.as_object_mut()?);
     }
-    let entries = entries(place);
-    if !entries.is_empty() {
-        let imports = map
-            .entry("imports")
-            .or_insert_with(|| Value::Object(Map::new()))
-            .as_object_mut()?;
-        for (key, address) in entries {
-            if !imports.contains_key(&key) {
-                imports.insert(key, Value::String(address));
-                changed = true;
-            }
-        }
-    }
+    changed |= complete(place, &moved(place, &named), &mut map)?;
     changed.then(|| written(&Value::Object(map)))
 }
 
 /// The text of a map for a page that has none; `None` if there is nothing to map.
-pub(crate) fn fresh(place: &Place<'_>) -> Option<String> {
-    let entries = entries(place);
-    if entries.is_empty() {
-        return None;
-    }
-    let imports = entries
-        .into_iter()
-        .map(|(key, address)| (key, Value::String(address)))
-        .collect();
-    let map = [("imports".to_owned(), Value::Object(imports))]
-        .into_iter()
-        .collect();
-    Some(written(&Value::Object(map)))
+pub(crate) fn fresh(place: &Place<'_>, named: &BTreeSet<String>) -> Option<String> {
+    let mut map = Map::new();
+    let is_of_use = complete(place, &moved(place, named), &mut map)?;
+    is_of_use.then(|| written(&Value::Object(map)))
 }
 
 /// In a script element no `<` may stand that the page's parser could make something of.
@@ -81,28 +76,119 @@ fn written(map: &Value) -> String {
     map.to_string().replace('<', "\\u003c")
 }
 
-/// For each host whose scripts are moved by their path: what it is called, and where it is.
-fn entries(place: &Place<'_>) -> Vec<(String, String)> {
+/// A host, or what of it is listed, whose scripts are moved by their path.
+struct Moved {
+    own: Url,
+    to: String,
+    /// Whether the page's policy lets all of it be moved; else modules may be, and what they name is left where it is.
+    is_allowed: bool,
+}
+
+/// All that the rules list by name, and what of their patterns is among the origins `named`.
+fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
     let scripts = place
         .rules
         .entries
         .iter()
         .filter(|entry| entry.kinds.has(Kind::Script) && !entry.is_exact(Kind::Script));
-    scripts
-        .filter_map(|entry| {
-            let Pattern::Exact(host) = &entry.pattern else {
-                return None;
+    let mut all = Vec::new();
+    for entry in scripts {
+        let origins: Vec<String> = match &entry.pattern {
+            Pattern::Exact(host) => {
+                vec![format!("{}://{host}:{}", entry.scheme.name(), entry.port)]
+            }
+            Pattern::Under(_) => {
+                let is_of = |origin: &&String| {
+                    let url = Url::parse(origin).ok();
+                    let port = url.as_ref().and_then(Url::port_or_known_default);
+                    let host = url.as_ref().and_then(Url::host_str);
+                    host.zip(port).is_some_and(|(host, port)| {
+                        let scheme = url.as_ref().map(Url::scheme);
+                        scheme == Some(entry.scheme.name()) && entry.is_of(entry.scheme, host, port)
+                    })
+                };
+                named.iter().filter(is_of).cloned().collect()
+            }
+        };
+        for origin in origins {
+            let Ok(own) = Url::parse(&format!("{origin}{}", entry.path)) else {
+                continue;
             };
-            let url = Url::parse(&format!(
-                "{}://{host}:{}{}",
-                entry.scheme.name(),
-                entry.port,
-                entry.path
-            ))
-            .ok()?;
-            let judged = place.judge(url.as_str(), Kind::Script, IMPORTED);
-            Some((url.to_string(), judged.written?))
-        })
+            let Verdict::Move(path) = place.rules.verdict(&own, Kind::Script, place.finder) else {
+                continue;
+            };
+            let judged = place.judge(own.as_str(), Kind::Script, IMPORTED);
+            let is_allowed = judged.written.is_some();
+            if is_allowed || named.contains(&own.origin().ascii_serialization()) {
+                all.push(Moved {
+                    to: place.at_root(&path),
+                    own,
+                    is_allowed,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Adds to `map` what modules need where they are moved to, unless it is there; whether anything was added. `None` if it is no map.
+fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) -> Option<bool> {
+    if moved.is_empty() {
+        return Some(false);
+    }
+    let mut changed = false;
+    let imports = object(map, "imports")?;
+    for host in moved.iter().filter(|host| host.is_allowed) {
+        changed |= add(imports, host.own.as_str(), &host.to);
+    }
+    let scopes = object(map, "scopes")?;
+    for host in moved {
+        let scope = object(scopes, &host.to)?;
+        let (root, prefix) = (place.at_root("/"), place.at_root(place.rules.prefix()));
+        let of_root = match (host.own.path(), host.is_allowed) {
+            ("/", true) => host.to.clone(),
+            (path, is_allowed) => {
+                if is_allowed {
+                    changed |= add(scope, &place.at_root(path), &host.to);
+                }
+                format!("{}/", host.own.origin().ascii_serialization())
+            }
+        };
+        changed |= add(scope, &root, &of_root);
+        changed |= add(scope, &prefix, &prefix);
+    }
+    Some(changed)
+}
+
+fn object<'m>(map: &'m mut Map<String, Value>, key: &str) -> Option<&'m mut Map<String, Value>> {
+    let value = map.entry(key).or_insert_with(|| Value::Object(Map::new()));
+    value.as_object_mut()
+}
+
+fn add(map: &mut Map<String, Value>, key: &str, address: &str) -> bool {
+    let is_new = !map.contains_key(key);
+    if is_new {
+        map.insert(key.to_owned(), Value::String(address.to_owned()));
+    }
+    is_new
+}
+
+/// The origins of a map's addresses.
+fn addressed(place: &Place<'_>, map: &Map<String, Value>) -> BTreeSet<String> {
+    let of = |imports: &Value| -> Vec<String> {
+        let addresses = imports.as_object().into_iter().flat_map(Map::values);
+        let texts = addresses
+            .filter_map(Value::as_str)
+            .filter(|text| is_url_like(text));
+        let urls = texts.filter_map(|text| place.base.join(text).ok());
+        urls.map(|url| url.origin().ascii_serialization()).collect()
+    };
+    let scopes = map.get("scopes").and_then(Value::as_object);
+    let scopes = scopes.into_iter().flat_map(Map::values);
+    map.get("imports")
+        .into_iter()
+        .chain(scopes)
+        .flat_map(of)
         .collect()
 }
 

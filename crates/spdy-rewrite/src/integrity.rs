@@ -8,7 +8,6 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256, Sha384, Sha512};
-use url::Url;
 
 /// The algorithms of integrity, the weakest first.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -127,12 +126,6 @@ pub fn as_it_came(url: &str) -> String {
 /// The target that `target` asks for with that mark; `None` if it has none.
 pub fn without_mark(target: &str) -> Option<&str> {
     target.strip_suffix(AS_IT_CAME)?.strip_suffix(['?', '&'])
-}
-
-/// Who has sheets at hand: the cache.
-pub trait KnownSheets: Send + Sync {
-    /// What is known of the sheet at `url`, which a page pins by `metadata`; see [`pinned`].
-    fn pinned(&self, url: &Url, metadata: &str) -> Pinned;
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@
 //!                   ├── hygiene.rs, redirect.rs         its answer: what of it is passed on
 //!                   ├── refusal.rs                      or a reason
 //!                   │
-//!                   ├── page_head.rs                    a page's head: csp.rs, link_header.rs, rewritten.rs
-//!                   ├── html.rs (html_element.rs)       its bytes: srcset.rs, entities.rs, import_map.rs, integrity.rs
+//!                   ├── page_head.rs                    a page's head: csp.rs (csp_page.rs), link_header.rs, rewritten.rs
+//!                   ├── html.rs (html_element.rs)       its bytes: srcset.rs, entities.rs, import_map.rs, pinned_sheet.rs (integrity.rs)
 //!                   ├── css.rs (css_urls.rs)            its sheets
 //!                   └── page_report.rs                  what was moved, what not, and why
 //! ```
@@ -27,6 +27,7 @@ pub mod css;
 pub mod css_urls;
 pub mod entities;
 pub mod entry;
+pub mod guarded;
 pub mod html;
 pub mod hygiene;
 pub mod integrity;
@@ -38,18 +39,24 @@ pub mod page_head;
 pub mod page_report;
 pub mod redirect;
 pub mod reference;
+pub mod referrer;
 pub mod refusal;
 pub mod rewritten;
 pub mod rules;
 pub mod rules_error;
+pub mod seen;
 pub mod srcset;
 pub mod verdict;
 
 mod charset;
+mod csp_page;
 mod csp_source;
 mod host;
 mod html_element;
+mod html_import_map;
 mod html_page;
 mod import_map;
 mod link_rel;
 mod made;
+mod own_url;
+mod pinned_sheet;

@@ -4,10 +4,14 @@ use http::header::{HeaderMap, HeaderValue, LINK};
 use url::Url;
 
 use crate::csp::{Credentials, Policies};
+use crate::integrity;
 use crate::kind::Kind;
 use crate::link_rel::{self, LinkUse};
+use crate::pinned_sheet::{self, Pin};
 use crate::reference::{Place, Reference};
+use crate::referrer::Tells;
 use crate::rules::Rules;
+use crate::seen::Seen;
 use crate::verdict::{Finder, Reason};
 
 /// Rewrites the Link fields of the page at `page` in place; what they name, in order.
@@ -16,6 +20,7 @@ pub fn rewrite(
     page: &Url,
     policies: &Policies,
     headers: &mut HeaderMap,
+    seen: Option<&dyn Seen>,
 ) -> Vec<Reference> {
     let place = Place {
         rules,
@@ -26,7 +31,9 @@ pub fn rewrite(
         finder: Finder::Site,
         ascii_only: false,
         policies: Some(policies),
+        seen,
     };
+    let tells = Tells::by_head(headers);
     let mut found = Vec::new();
     let mut values = Vec::new();
     let mut changed = false;
@@ -59,6 +66,9 @@ pub fn rewrite(
         }
     }
     found
+        .into_iter()
+        .map(|found| Reference { tells, ..found })
+        .collect()
 }
 
 /// The links of a value, parted by commas outside of brackets and quotes.
@@ -115,15 +125,25 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
     let integrity = parameter(parameters, "integrity");
     let with_cookies = parameter(parameters, "crossorigin")
         .is_some_and(|mode| mode.eq_ignore_ascii_case("use-credentials"));
-    let reason = if with_cookies {
-        Some(Reason::Credentials)
-    } else if kind == Kind::Style && integrity.is_some() {
-        Some(Reason::Integrity)
-    } else if used == LinkUse::Module {
-        place.module_stays(target)
-    } else {
-        None
+    let pins = integrity.filter(|metadata| kind == Kind::Style && integrity::pins(metadata));
+    let seen = place.seen.filter(|_| !with_cookies);
+    let place = &Place { seen, ..*place };
+    let pin = pins.map_or(Pin::Free(None), |metadata| {
+        pinned_sheet::judge(place, target, metadata)
+    });
+    let mut marked = None;
+    let (reason, hash) = match pin {
+        Pin::Marked { text, plain } => {
+            found.push(pinned_sheet::unknown(&plain));
+            marked = Some(text);
+            (None, None)
+        }
+        Pin::Stays => (Some(Reason::Integrity), None),
+        Pin::Free(_) if used == LinkUse::Module => (place.module_stays(target), None),
+        Pin::Free(hash) => (None, hash),
     };
+    let reason = with_cookies.then_some(Reason::Credentials).or(reason);
+    let target = marked.as_deref().unwrap_or(target);
     let credentials = Credentials {
         nonce: parameter(parameters, "nonce"),
         integrity,
@@ -135,8 +155,14 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
         by_cors: by_cors || reference.by_cors,
         ..reference
     }));
-    Some(match judged.written {
-        Some(url) => format!("<{url}>{parameters}"),
-        None => member.to_owned(),
+    let written = judged.written.or_else(|| marked.clone());
+    Some(match (written, hash, integrity) {
+        // A hash stands in no other parameter.
+        (url, Some(hash), Some(integrity)) => {
+            let url = url.as_deref().unwrap_or(target);
+            format!("<{url}>{}", parameters.replace(integrity, &hash))
+        }
+        (Some(url), ..) => format!("<{url}>{parameters}"),
+        (None, ..) => member.to_owned(),
     })
 }

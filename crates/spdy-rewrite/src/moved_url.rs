@@ -93,6 +93,13 @@ impl Moved {
         self.kinds
     }
 
+    /// The same, but not as a script.
+    #[must_use]
+    pub fn without_scripts(self) -> Self {
+        let kinds = self.kinds.without(Kind::Script);
+        Self { kinds, ..self }
+    }
+
     /// Who wrote what stands in it, if it is a sheet.
     pub fn finder(&self) -> Finder {
         if self.is_listed {

@@ -5,16 +5,21 @@ use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use url::Url;
 
 use crate::csp::Policies;
+use crate::csp_page;
 use crate::link_header;
 use crate::page_report::PageLeft;
 use crate::reference::Reference;
+use crate::referrer::Tells;
 use crate::rewritten;
 use crate::rules::Rules;
+use crate::seen::Seen;
 
 /// What the head of a page said, for [`HtmlRewriter`](crate::html::HtmlRewriter).
 #[derive(Clone, Debug)]
 pub struct PageHead {
     pub(crate) policies: Policies,
+    /// Who hears of the page.
+    pub(crate) tells: Tells,
     /// The charset of its Content-Type.
     pub(crate) charset: Option<String>,
     /// Why the page is passed on as it is, if so: then nothing of its head was touched.
@@ -35,25 +40,40 @@ impl PageHead {
         headers: &mut HeaderMap,
         is_exact: bool,
     ) -> Self {
+        Self::rewrite_by(rules, page, status, headers, is_exact, None)
+    }
+
+    /// The same by what was `seen` of the site.
+    pub fn rewrite_by(
+        rules: &Rules,
+        page: &Url,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        is_exact: bool,
+        seen: Option<&dyn Seen>,
+    ) -> Self {
         let content_type = headers
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default();
         let charset = charset(content_type);
+        let tells = Tells::by_head(headers);
         let left = left(rules, page, status, headers, content_type);
         if left.is_some() {
             return Self {
                 policies: Policies::none(page),
+                tells,
                 charset,
                 left,
                 references: Vec::new(),
             };
         }
         let policies = Policies::rewrite_head(rules, page, headers);
-        let references = link_header::rewrite(rules, page, &policies, headers);
+        let references = link_header::rewrite(rules, page, &policies, headers, seen);
         rewritten::amend(rules, headers, is_exact);
         Self {
             policies,
+            tells,
             charset,
             left,
             references,
@@ -80,6 +100,8 @@ fn left(
         Some(PageLeft::Coded)
     } else if status == StatusCode::PARTIAL_CONTENT {
         Some(PageLeft::Partial)
+    } else if csp_page::sandboxes(headers) {
+        Some(PageLeft::Sandboxed)
     } else {
         None
     }

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::guarded::Guarded;
 use crate::limits::{MAX_REFERENCES, MAX_REPORTED_HOSTS};
 use crate::reference::Reference;
+use crate::referrer::Tells;
 use crate::verdict::Reason;
 
 /// Why a page, or a sheet, is passed on as it is.
@@ -27,6 +29,9 @@ pub enum PageLeft {
     /// It is a part of a page.
     #[error("it is a part of a page")]
     Partial,
+    /// Its policy takes its origin from it, so that what is moved to the site's name would be another's to it.
+    #[error("its policy puts it in a sandbox without an origin")]
+    Sandboxed,
     /// Its encoding is not a superset of ASCII.
     #[error("its encoding is no superset of ASCII")]
     Encoding,
@@ -44,6 +49,7 @@ impl PageLeft {
             Self::OptOut => "page-opt-out",
             Self::Coded => "coded",
             Self::Partial => "partial",
+            Self::Sandboxed => "sandboxed",
             Self::Encoding => "encoding",
             Self::TooLong => "too-long",
         }
@@ -76,6 +82,12 @@ pub struct PageReport {
     pub import_map_added: bool,
     /// References that nobody was told of, because more than [`MAX_REFERENCES`] waited to be taken.
     pub untold: usize,
+    /// Who hears of the page.
+    #[serde(skip)]
+    pub tells: Tells,
+    /// Entries whose scripts the page does not allow, and would get under the site's name.
+    #[serde(skip)]
+    pub guarded: Guarded,
     #[serde(skip)]
     pending: Vec<Reference>,
 }
@@ -101,6 +113,11 @@ impl PageReport {
             Err(Reason::Own) => {}
             Err(reason) => self.count_left(&reference.url, reason),
         }
+        self.tell(reference);
+    }
+
+    /// Keeps a reference to be told, and counts it not.
+    pub(crate) fn tell(&mut self, reference: Reference) {
         if self.pending.len() < MAX_REFERENCES {
             self.pending.push(reference);
         } else {

@@ -10,7 +10,10 @@ use url::Url;
 use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
 use crate::kind::Kind;
+use crate::referrer::Tells;
+use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
+use crate::seen::Seen;
 use crate::verdict::{Finder, Reason, Verdict};
 
 /// A reference that was found.
@@ -22,6 +25,8 @@ pub struct Reference {
     pub kind: Kind,
     /// Whether the page loads it so that it may read it (CORS): its host is then asked in the site's name.
     pub by_cors: bool,
+    /// Who hears of the page when it is asked for.
+    pub tells: Tells,
     /// Whether it was moved, and to which path and query under the site's name.
     pub outcome: Result<String, Reason>,
 }
@@ -42,6 +47,8 @@ pub(crate) struct Place<'a> {
     pub(crate) ascii_only: bool,
     /// The page's policies; a sheet is loaded by pages that it does not know.
     pub(crate) policies: Option<&'a Policies>,
+    /// What was seen of the site, if anybody knows.
+    pub(crate) seen: Option<&'a dyn Seen>,
 }
 
 /// What to write for a reference, and what to say of it.
@@ -75,6 +82,7 @@ impl Place<'_> {
                 url: text.to_owned(),
                 kind,
                 by_cors: kind == Kind::Font,
+                tells: Tells::Everyone,
                 outcome: Err(reason),
             }),
         };
@@ -90,6 +98,10 @@ impl Place<'_> {
             finder => finder,
         };
         let verdict = match self.rules.verdict(&url, kind, finder) {
+            Verdict::Move(_) if kind == Kind::Script && self.guards(&url) => {
+                let host = url.host_str().unwrap_or_default().to_owned();
+                Verdict::Leave(Refusal::Guarded { host }.into())
+            }
             Verdict::Move(path) => self.under_policy(&url, path, kind, credentials),
             leave @ Verdict::Leave(_) => leave,
         };
@@ -97,10 +109,8 @@ impl Place<'_> {
             Verdict::Move(path) => {
                 let written = if self.means_by_itself(text, &path) {
                     None
-                } else if self.in_full {
-                    Some(self.on_site(&path).into())
                 } else {
-                    Some(path.clone())
+                    Some(self.at_root(&path))
                 };
                 let end = path.find('#').unwrap_or(path.len());
                 (written, Ok(path[..end].to_owned()))
@@ -114,6 +124,7 @@ impl Place<'_> {
                 url,
                 kind,
                 by_cors: kind == Kind::Font,
+                tells: Tells::Everyone,
                 outcome,
             }),
         }
@@ -158,9 +169,9 @@ impl Place<'_> {
 
     /// Whether a hint to connect to the host of `text` goes, because pages need it for nothing but what is moved.
     ///
-    /// A page streams by, so whether *this* page needs the host further down cannot be waited for: the rules say it
-    /// of the host (see [`HostConfig::whole`](crate::config::HostConfig::whole)), and the page's policy must not
-    /// hold anything there back.
+    /// A page streams by, so whether *this* page needs the host further down cannot be waited for: what became of it the last time
+    /// says it, or the rules do of the host (see [`HostConfig::whole`](crate::config::HostConfig::whole)). And the page's policy must
+    /// not hold anything there back.
     pub(crate) fn drops_connect(&self, text: &str) -> bool {
         let Ok(mut url) = self.base.join(text.trim()) else {
             return false;
@@ -168,10 +179,11 @@ impl Place<'_> {
         url.set_path("/");
         url.set_query(None);
         url.set_fragment(None);
-        let Some(entry) = self.rules.whole_entry(&url) else {
+        let all_moved = self.seen.and_then(|seen| seen.all_moved(&url));
+        let Some((kinds, is_part)) = self.rules.whole(&url, all_moved) else {
             return false;
         };
-        entry.kinds.iter().all(|kind| {
+        kinds.iter().all(|kind| {
             let credentials = Credentials {
                 imported: true,
                 ..Credentials::default()
@@ -182,9 +194,13 @@ impl Place<'_> {
                     Verdict::Move(_)
                 ),
                 // A path or a script of a shared host that is moved one by one.
-                Verdict::Leave(_) => entry.path != "/",
+                Verdict::Leave(_) => is_part,
             }
         })
+    }
+
+    fn guards(&self, url: &Url) -> bool {
+        self.seen.is_some_and(|seen| seen.guards(url))
     }
 
     /// Whether the browser comes to the moved URL from what stands there.
@@ -194,10 +210,27 @@ impl Place<'_> {
             .is_some_and(|seen| self.on_site(path) == seen)
     }
 
+    /// A path of the site, as it is written here.
+    pub(crate) fn at_root(&self, path: &str) -> String {
+        match self.in_full {
+            true => self.on_site(path).into(),
+            false => path.to_owned(),
+        }
+    }
+
     fn on_site(&self, path: &str) -> Url {
         self.page
             .join(path)
             .expect("a moved path is a path of the site")
+    }
+
+    /// Whether the browser would come elsewhere from `text` than it would have from where that was written, and than what `judged`
+    /// says is as good.
+    pub(crate) fn strays(&self, text: &str, judged: impl FnOnce() -> Judged) -> bool {
+        let seen = self
+            .seen_from
+            .and_then(|seen_from| seen_from.join(text).ok());
+        seen != self.base.join(text).ok() && judged().written.is_some()
     }
 
     /// What a reference that stays becomes, so that the browser still goes where it led.

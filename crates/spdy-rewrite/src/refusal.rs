@@ -175,6 +175,13 @@ pub enum Refusal {
         host: String,
     },
 
+    /// A page of the site does not allow its scripts; see [`Guarded`](crate::guarded::Guarded).
+    #[error("a page of the site does not allow scripts of {host}")]
+    Guarded {
+        /// The host.
+        host: String,
+    },
+
     // ---- the request ----
     /// Neither GET nor HEAD.
     #[error("method {got}, want GET or HEAD")]
@@ -217,6 +224,9 @@ pub enum Refusal {
         /// Its name.
         field: &'static str,
     },
+    /// A sheet that says `no-transform`, or that is under a coding that is not undone.
+    #[error("a sheet that may not be rewritten, so that it means the same elsewhere")]
+    FixedSheet,
     /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
     #[error("the host keeps it from other sites")]
     ResourcePolicy,
@@ -271,6 +281,7 @@ impl Refusal {
             Self::UnknownKey { .. } => "unknown-key",
             Self::Forged => "forged",
             Self::KindNotListed { .. } => "kind-not-listed",
+            Self::Guarded { .. } => "guarded",
             Self::Method { .. } => "method",
             Self::Body => "body",
             Self::Upgrade => "upgrade",
@@ -280,6 +291,7 @@ impl Refusal {
             Self::Loop => "loop",
             Self::Type { .. } => "type",
             Self::Field { .. } => "field",
+            Self::FixedSheet => "fixed-sheet",
             Self::ResourcePolicy => "resource-policy",
             Self::Cors => "cors",
             Self::Credentials => "credentials",

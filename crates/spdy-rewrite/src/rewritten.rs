@@ -1,9 +1,12 @@
 //! The head of an answer whose body is rewritten: what no longer holds of it goes, and its ETag is its own.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, ETAG, HeaderMap, HeaderName, HeaderValue,
     LAST_MODIFIED,
 };
+use sha2::{Digest, Sha256};
 
 use crate::rules::Rules;
 
@@ -42,6 +45,22 @@ pub fn amend(rules: &Rules, headers: &mut HeaderMap, is_exact: bool) {
     if let Some(etag) = etag {
         headers.insert(ETAG, etag);
     }
+}
+
+/// Gives what is served with a `body` that is at hand an ETag of its own (content and rules), if the origin's is not there.
+pub fn tag_body<'b>(
+    rules: &Rules,
+    headers: &mut HeaderMap,
+    body: impl IntoIterator<Item = &'b [u8]>,
+) {
+    if headers.contains_key(ETAG) {
+        return;
+    }
+    let mut hash = Sha256::new();
+    body.into_iter().for_each(|piece| hash.update(piece));
+    let hash = URL_SAFE_NO_PAD.encode(&hash.finalize()[..18]);
+    let etag = HeaderValue::from_str(&format!("\"{hash}~{}\"", rules.tag()));
+    headers.insert(ETAG, etag.expect("letters and digits"));
 }
 
 fn marked(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderValue> {

@@ -21,6 +21,7 @@ use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
 use crate::made::Made;
 use crate::moved_url::{self, Moved};
+use crate::own_url;
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
 use crate::verdict::{Finder, Reason, Verdict};
@@ -39,9 +40,6 @@ pub(crate) enum Standing<'a> {
 
 /// The attribute by which an element stays as it is.
 pub(crate) const OPT_OUT: &str = "data-no-spdy";
-
-/// Hosts whose scripts work out addresses from the URL they were loaded from, and break elsewhere.
-const READS_ITS_URL: [&str; 1] = ["sc-static.net"];
 
 /// The rules of one site.
 pub struct Rules {
@@ -285,11 +283,7 @@ impl Rules {
             let host = host.to_owned();
             return Err(Refusal::KindNotListed { kind, host }.into());
         }
-        if kind == Kind::Script
-            && READS_ITS_URL
-                .iter()
-                .any(|known| host::is_under(host, known))
-        {
+        if kind == Kind::Script && own_url::is_read_by_scripts_of(host) {
             return Err(Reason::ReadsItsUrl);
         }
         Ok(moved_url::make(
@@ -346,17 +340,25 @@ impl Rules {
         Ok(Standing::Discovered)
     }
 
-    /// The entry by which pages need the host of `origin` for nothing but what is moved.
-    pub(crate) fn whole_entry(&self, origin: &Url) -> Option<&Entry> {
+    /// As what things of the host of `origin` are moved, and whether only of a part of it, if pages need the host for nothing but that;
+    /// `all_moved` is what was seen of a page.
+    pub(crate) fn whole(&self, origin: &Url, all_moved: Option<bool>) -> Option<(Kinds, bool)> {
         let scheme = Scheme::of_name(origin.scheme())?;
         let host = origin.host_str()?;
         let port = origin.port().unwrap_or(scheme.default_port());
-        let denied = self.is_own(host) || self.deny.iter().any(|pattern| pattern.matches(host));
-        let mut of_host = self
-            .entries
-            .iter()
-            .filter(|entry| entry.is_of(scheme, host, port));
-        of_host.find(|entry| entry.is_whole() && !denied)
+        if self.is_own(host) || self.deny.iter().any(|pattern| pattern.matches(host)) {
+            return None;
+        }
+        let entries = self.entries.iter();
+        let mut of_host = entries
+            .filter(|entry| entry.is_of(scheme, host, port))
+            .peekable();
+        if of_host.peek().is_none() {
+            // Discovered, if at all.
+            return (all_moved == Some(true)).then_some((Kinds::PASSIVE, false));
+        }
+        let entry = of_host.find(|entry| entry.is_whole(all_moved))?;
+        Some((entry.kinds, entry.path != "/"))
     }
 
     /// The entry that governs what `moved` was opened as, if it is listed.

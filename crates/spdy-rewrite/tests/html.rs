@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::{Value, json};
 use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::page_head::PageHead;
@@ -135,6 +136,11 @@ fn attributes_of_lazy_loaders_are_moved_if_the_site_lists_them() {
         "<div data-bg=\"url({cdn}/a.png)\">",
     );
     stays("<img data-original=https://cdn.test/a.png>");
+    // It says what it is by what it stands in: cdn.test gives everything, folder.test images alone.
+    for (around, is_moved) in [("video", false), ("audio", false), ("picture", true)] {
+        let page = format!("<{around}><source data-src=https://folder.test/lib/a></{around}>");
+        assert_eq!(rewritten(&page) != page, is_moved, "{page}");
+    }
     stays("<iframe data-src=https://cdn.test/a.html></iframe>");
 }
 
@@ -168,6 +174,69 @@ fn a_base_is_used_and_not_touched() {
         "<base href='&sol;&sol;who.test'><img src=a.png><img src=https://cdn.test/a.png>",
         "<base href='&sol;&sol;who.test'><img src=a.png><img src=\"https://www.site.test{cdn}/a.png\">",
     );
+}
+
+#[test]
+fn a_base_that_the_browser_ignores_is_ignored() {
+    becomes(
+        "<template><base href=https://cdn.test/><template></template><base href=https://cdn.test/></template><img src=a.png><base href=https://cdn.test/><img src=a.png>",
+        "<template><base href=https://cdn.test/><template></template><base href=https://cdn.test/></template><img src=a.png><base href=https://cdn.test/><img src=\"https://www.site.test{cdn}/a.png\">",
+    );
+    for (policy, is_base) in [
+        ("base-uri 'none'", false),
+        ("base-uri 'self'", false),
+        ("base-uri https://cdn.test", true),
+        ("default-src *", true),
+    ] {
+        let mut headers = html("text/html");
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+        // The first counts, though it is blocked.
+        let page = b"<base href=https://cdn.test/><base href=https://cdn.test/x/><img src=a.png>";
+        let (out, report) = rewrite_with(&rules(), &mut headers, page);
+        assert_eq!(out != page, is_base, "{policy}");
+        assert_eq!(report.moved == 1, is_base, "{policy}");
+    }
+}
+
+#[test]
+fn what_stands_in_a_template_says_nothing_of_the_page() {
+    let script = "<script type=module src=https://cdn.test/m.js></script>";
+    let moved = script.replace("https://cdn.test/m.js", &format!("\"{CDN}/m.js\""));
+    let map = format!(
+        "<script type=\"importmap\">{}</script>",
+        MAP.replace("{cdn}", CDN)
+    );
+    for inert in [
+        "<script type=importmap></script>",
+        "<meta http-equiv=content-security-policy content=\"script-src 'none'\">",
+    ] {
+        assert_eq!(
+            rewritten(&format!("<template>{inert}{script}</template>{script}")),
+            format!("<template>{inert}{moved}</template>{map}{moved}")
+        );
+    }
+}
+
+#[test]
+fn scripts_that_are_known_to_read_their_url_stay() {
+    for host in [
+        "sc-static.net",
+        "js.stripe.com",
+        "www.paypal.com",
+        "cloud.umami.is",
+    ] {
+        let config = Config {
+            hosts: vec![HostConfig::everything(host)],
+            ..Config::default()
+        };
+        let site = url("https://www.site.test");
+        let rules = Arc::new(Rules::compile(&site, &config, None).unwrap());
+        let page =
+            format!("<script src=https://{host}/a.js></script><img src=https://{host}/a.png>");
+        let (_, report) = rewrite_with(&rules, &mut html("text/html"), page.as_bytes());
+        assert_eq!(report.left_because.get("reads-its-url"), Some(&1), "{host}");
+        assert_eq!(report.moved, 1, "{host}");
+    }
 }
 
 #[test]
@@ -217,10 +286,12 @@ fn templates_are_moved() {
     );
 }
 
+/// What modules of cdn.test need: their own URLs in full, and those from the root of their host.
+const MAP: &str = r#"{"imports":{"https://cdn.test/":"{cdn}/"},"scopes":{"{cdn}/":{"/":"{cdn}/","/.spdy/":"/.spdy/"}}}"#;
+
 #[test]
 fn modules_are_moved_and_an_import_map_stands_before_the_first() {
-    let map =
-        "<script type=\"importmap\">{\"imports\":{\"https://cdn.test/\":\"{cdn}/\"}}</script>";
+    let map = format!("<script type=\"importmap\">{MAP}</script>");
     becomes(
         "<script type=module src=https://cdn.test/m.js></script><script type=module>import 'https://cdn.test/n.js'</script>",
         &format!(
@@ -291,11 +362,59 @@ fn a_shared_host_is_whole_only_if_the_operator_says_so() {
 fn an_import_map_of_the_page_is_moved_and_completed() {
     becomes(
         r#"<script type="importmap">{"imports":{"a":"https://cdn.test/a.js","b":"/b.js","c":"https://stranger.test/c.js","d":null},"scopes":{"https://cdn.test/x/":{"e":"https://cdn.test/e.js"}},"integrity":{"https://cdn.test/a.js":"sha256-AA"}}</script><script type=module src=/m.js></script>"#,
-        r#"<script type="importmap">{"imports":{"a":"{cdn}/a.js","b":"/b.js","c":"https://stranger.test/c.js","d":null,"https://cdn.test/":"{cdn}/"},"integrity":{"{cdn}/a.js":"sha256-AA","https://cdn.test/a.js":"sha256-AA"},"scopes":{"{cdn}/x/":{"e":"{cdn}/e.js"},"https://cdn.test/x/":{"e":"{cdn}/e.js"}}}</script><script type=module src=/m.js></script>"#,
+        r#"<script type="importmap">{"imports":{"a":"{cdn}/a.js","b":"/b.js","c":"https://stranger.test/c.js","d":null,"https://cdn.test/":"{cdn}/"},"integrity":{"{cdn}/a.js":"sha256-AA","https://cdn.test/a.js":"sha256-AA"},"scopes":{"{cdn}/":{"/":"{cdn}/","/.spdy/":"/.spdy/"},"{cdn}/x/":{"e":"{cdn}/e.js"},"https://cdn.test/x/":{"e":"{cdn}/e.js"}}}</script><script type=module src=/m.js></script>"#,
     );
     stays("<script type=importmap>no map</script>");
     stays(
         "<script type=importmap data-no-spdy>{\"imports\":{\"a\":\"https://cdn.test/a.js\"}}</script>",
+    );
+}
+
+#[test]
+fn what_a_module_names_from_its_root_leads_to_its_own_host() {
+    let config = Config {
+        hosts: vec![
+            HostConfig::everything("*.wild.test"),
+            HostConfig {
+                path: "/lib/".to_owned(),
+                ..HostConfig::everything("folder.test")
+            },
+        ],
+        ..Config::default()
+    };
+    let rules = Rules::compile(&url("https://www.site.test"), &config, None).unwrap();
+    let rewritten = |page: &str| {
+        let mut headers = html("text/html; charset=utf-8");
+        let (out, _) = rewrite_with(&Arc::new(rules), &mut headers, page.as_bytes());
+        String::from_utf8(out).unwrap()
+    };
+    let page = "<base href=https://else.test/><img src=https://b.wild.test/b.png>\
+        <script type=module src=https://a.wild.test/m.js></script>";
+    let got = rewritten(page);
+    let map = got.split("importmap\">").nth(1).unwrap();
+    let map: Value = serde_json::from_str(map.split("</script>").next().unwrap()).unwrap();
+    // The base is another's, so all is said in full; of a pattern the hosts are there that were named before.
+    let site = "https://www.site.test";
+    let at = |host: &str| format!("{site}/.spdy/1/-/s/{host}");
+    let of_wild = |host: &str| json!({ format!("{site}/"): at(host), format!("{site}/.spdy/"): format!("{site}/.spdy/") });
+    assert_eq!(
+        map,
+        json!({
+            "imports": {
+                "https://a.wild.test/": at("a.wild.test/"),
+                "https://b.wild.test/": at("b.wild.test/"),
+                "https://folder.test/lib/": at("folder.test/lib/"),
+            },
+            "scopes": {
+                at("a.wild.test/"): of_wild("a.wild.test/"),
+                at("b.wild.test/"): of_wild("b.wild.test/"),
+                at("folder.test/lib/"): {
+                    format!("{site}/"): "https://folder.test/",
+                    format!("{site}/lib/"): at("folder.test/lib/"),
+                    format!("{site}/.spdy/"): format!("{site}/.spdy/"),
+                },
+            },
+        })
     );
 }
 
@@ -494,7 +613,14 @@ fn pages_that_are_not_to_be_touched_pass() {
     );
     let mut coded = html("text/html");
     coded.insert("content-encoding", HeaderValue::from_static("gzip"));
-    cases.extend([(no_transform, "no-transform"), (coded, "coded")]);
+    let mut sandboxed = html("text/html");
+    let policy = HeaderValue::from_static("img-src *, Sandbox allow-scripts");
+    sandboxed.insert(CONTENT_SECURITY_POLICY, policy);
+    cases.extend([
+        (no_transform, "no-transform"),
+        (coded, "coded"),
+        (sandboxed, "sandboxed"),
+    ]);
     for (mut headers, why) in cases {
         let (out, report) = rewrite_with(&rules(), &mut headers, page);
         assert_eq!(out, page, "{why}");
@@ -608,6 +734,14 @@ fn what_the_page_s_policy_blocks_stays_blocked() {
         "no source says where it would be"
     );
     assert_ne!(with("img-src https://a.wild.test", wild), wild);
+    // A folder is allowed: what its modules name from their root is left where it is.
+    let module = "<script type=module src=https://cdn.test/js/m.js></script>";
+    let got = with("script-src 'unsafe-inline' https://cdn.test/js/", module);
+    let scope = format!("{{\"{CDN}/\":{{\"/\":\"https://cdn.test/\",\"/.spdy/\":\"/.spdy/\"}}}}");
+    assert!(
+        got.contains(&format!("{{\"imports\":{{}},\"scopes\":{scope}}}")),
+        "{got}"
+    );
     let module = "<script type=module src=/m.js></script>";
     assert_eq!(
         with("script-src 'self' https://cdn.test", module),

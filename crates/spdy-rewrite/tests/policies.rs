@@ -8,8 +8,9 @@ use http::header::{
     HeaderName, HeaderValue, LINK,
 };
 use spdy_rewrite::csp;
-use spdy_rewrite::integrity::{KnownSheets, Pinned};
+use spdy_rewrite::integrity::Pinned;
 use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::seen::Seen;
 use spdy_rewrite::verdict::Reason;
 use spdy_rewrite::{html, rewritten};
 use std::sync::Arc;
@@ -295,9 +296,10 @@ fn a_rewritten_page_does_not_say_what_held_of_the_original() {
 }
 
 /// A cache that has two sheets.
+#[derive(Debug)]
 struct TwoSheets;
 
-impl KnownSheets for TwoSheets {
+impl Seen for TwoSheets {
     fn pinned(&self, url: &Url, metadata: &str) -> Pinned {
         assert_eq!(metadata, "sha256-AAAA");
         match url.path() {
@@ -336,7 +338,50 @@ fn a_pinned_sheet_moves_when_it_is_known_what_became_of_it() {
 }
 
 #[test]
-fn a_pinned_sheet_of_the_sites_own_is_asked_for_as_it_is() {
+fn a_link_field_and_its_element_name_a_pinned_sheet_alike() {
+    for (sheet, is_rewritten) in [
+        ("https://cdn.test/same.css", false),
+        ("https://cdn.test/other.css", true),
+        ("https://cdn.test/new.css", false),
+        ("/same.css", false),
+        ("/other.css", true),
+        ("/new.css", false),
+    ] {
+        let (rules, page) = (rules(), url("https://www.site.test/"));
+        let link = format!("<{sheet}>; rel=preload; as=style; integrity=\"sha256-AAAA\"");
+        let mut headers = head(&[("link", &link)]);
+        let status = StatusCode::OK;
+        let head =
+            PageHead::rewrite_by(&rules, &page, status, &mut headers, false, Some(&TwoSheets));
+        let mut rewriter = html::HtmlRewriter::new(&rules, &page, head, Some(Arc::new(TwoSheets)));
+        let mut out = Vec::new();
+        let element =
+            format!("<link rel=preload as=style integrity=\"sha256-AAAA\" href=\"{sheet}\">");
+        rewriter.write(element.as_bytes(), &mut out);
+        rewriter.end(&mut out);
+        let element = String::from_utf8(out).unwrap();
+        let link = headers[LINK].to_str().unwrap();
+        let named = link[1..].split('>').next().unwrap();
+        assert!(
+            element.contains(&format!("href=\"{named}\"")),
+            "{element} and {link}"
+        );
+        for said in [link, &element] {
+            let pinned = said.contains("integrity=\"sha256-BBBB\"");
+            assert_eq!(pinned, is_rewritten, "{said}");
+            assert_eq!(
+                said.contains("integrity=\"sha256-AAAA\""),
+                !is_rewritten,
+                "{said}"
+            );
+        }
+        let is_marked = named == "/new.css?spdy=off";
+        assert_eq!(is_marked, sheet == "/new.css", "{named}");
+    }
+}
+
+#[test]
+fn a_pinned_sheet_of_the_sites_own_that_nobody_knows_is_asked_for_as_it_is() {
     for (link, written) in [
         (
             "<link rel=stylesheet integrity=sha256-AAAA href=/own.css>",

@@ -259,7 +259,7 @@ impl Sight<'_> {
         let wanted = self.wanted(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut served = headers.clone();
-        let work = transform::work(&wanted, &wanted, status, &mut served);
+        let work = transform::work(&wanted, &wanted, status, &mut served, None);
         if work.passes() {
             return None;
         }

@@ -1,0 +1,359 @@
+//! What is moved, by what pages say: scripts that they do not allow, hosts that are not to hear of them, sheets that they pin, and
+//! what leads back to where it is from.
+
+mod support;
+
+use http::StatusCode;
+use spdy_rewrite::integrity::{Digests, matches};
+use support::{Answer, Origin, accelerator_of, answer, get, pages, until};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const ONCE: (&str, &str) = ("cache-control", "no-store");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+const CSS: (&str, &str) = ("content-type", "text/css");
+const JS: (&str, &str) = ("content-type", "text/javascript");
+const PNG: (&str, &str) = ("content-type", "image/png");
+
+/// Names nothing that has a port, so that its hash is known: `openssl dgst -sha256 -binary | base64`.
+const SHEET: &str = "p { background: url(http://cdn.test/b.png) }\n";
+const SHEET_SHA256: &str = "sha256-n2NC7uYfsk6aCLM32Xq8aC1K+KrH1vQLOlLAB3v6YsM=";
+
+type Proxy = std::sync::Arc<spdy_proxy::proxy::Proxy>;
+
+/// The accelerator before `own`, which moves all that `cdn.test` has, at `other`, and images and sheets of its port 80.
+fn before(own: &Origin, other: &Origin) -> Proxy {
+    let (origin, port) = (own.address, other.address.port());
+    accelerator_of(&format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
+         [upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style', 'script', 'font']\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\nkinds = ['image', 'style']\n"
+    ))
+}
+
+fn other() -> Origin {
+    Origin::start(pages(&[
+        ("/a.js", &[JS, FRESH], "window.a = 1"),
+        ("/b.png", &[PNG, FRESH], "a picture"),
+        ("/c.png", &[PNG, FRESH], "a picture"),
+        ("/typeless", &[FRESH], "a picture"),
+        (
+            "/fixed.css",
+            &[CSS, ("cache-control", "no-transform, max-age=60")],
+            "a{b:url(/c)}",
+        ),
+        (
+            "/coded.css",
+            &[CSS, FRESH, ("content-encoding", "x-own")],
+            "a{b:url(/c)}",
+        ),
+    ]))
+}
+
+/// As a browser loads a thing that a page of the site names.
+fn load(destination: &'static str) -> [(&'static str, &'static str); 3] {
+    [
+        ("sec-fetch-dest", destination),
+        ("sec-fetch-mode", "no-cors"),
+        ("sec-fetch-site", "same-origin"),
+    ]
+}
+
+async fn asked(proxy: &Proxy, other: &Origin, path: &str, fields: &[(&str, &str)]) -> Answer {
+    let port = other.address.port();
+    get(
+        proxy,
+        &format!("/.spdy/1/-/p/cdn.test~{port}{path}"),
+        fields,
+    )
+    .await
+}
+
+#[track_caller]
+fn is_sent_on(got: &Answer, other: &Origin, path: &str) {
+    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{path}");
+    let there = format!("http://cdn.test:{}{path}", other.address.port());
+    assert_eq!(got.field("location"), there);
+    assert_eq!(got.field("cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn a_page_without_an_origin_is_sent_to_the_host_itself() {
+    let (own, other) = (Origin::start(pages(&[])), other());
+    let proxy = before(&own, &other);
+    for site in ["cross-site", "same-site"] {
+        let fields = [
+            ("sec-fetch-dest", "image"),
+            ("sec-fetch-mode", "cors"),
+            ("sec-fetch-site", site),
+        ];
+        let got = asked(&proxy, &other, "/b.png", &fields).await;
+        is_sent_on(&got, &other, "/b.png");
+        assert_eq!(
+            got.field("access-control-allow-origin"),
+            "*",
+            "or its hop is not read"
+        );
+        assert_eq!(got.field("cross-origin-resource-policy"), "cross-origin");
+        // Nobody is sent on who would open it, or does not say.
+        for destination in ["iframe", "document", "worker"] {
+            let fields = [("sec-fetch-dest", destination), ("sec-fetch-site", site)];
+            let got = asked(&proxy, &other, "/b.png", &fields).await;
+            assert_eq!(got.status, StatusCode::NOT_FOUND, "{destination}");
+        }
+        let got = asked(&proxy, &other, "/b.png", &[("sec-fetch-site", site)]).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(other.asked(), [""; 0], "nothing is fetched for them");
+}
+
+#[tokio::test]
+async fn what_has_no_type_is_had_from_its_host() {
+    let (own, other) = (Origin::start(pages(&[])), other());
+    let proxy = before(&own, &other);
+    is_sent_on(
+        &asked(&proxy, &other, "/typeless", &load("image")).await,
+        &other,
+        "/typeless",
+    );
+    let got = asked(&proxy, &other, "/typeless", &[]).await;
+    assert_eq!(got.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_sheet_that_may_not_be_rewritten_is_had_from_its_host() {
+    let (own, other) = (Origin::start(pages(&[])), other());
+    let proxy = before(&own, &other);
+    for path in ["/fixed.css", "/coded.css"] {
+        is_sent_on(
+            &asked(&proxy, &other, path, &load("style")).await,
+            &other,
+            path,
+        );
+        let got = asked(&proxy, &other, path, &[]).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+/// A site with a page under each of those policies, that names a script and a picture of `cdn.test`; its port is `{port}`.
+fn site_of(policies: &'static [(&'static str, &'static str)], port: u16) -> Origin {
+    Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let policy = policies
+            .iter()
+            .find(|(path, _)| *path == request.uri().path());
+        let (path, policy) = policy.copied().unwrap_or_default();
+        let policy = policy.replace("{cdn}", &format!("http://cdn.test:{port}"));
+        let policy = policy.as_str();
+        let (said, meta) = match path.ends_with("meta") {
+            true => ("", policy),
+            false => (policy, ""),
+        };
+        let text = format!(
+            "<meta http-equiv=content-security-policy content=\"{meta}\">\
+             <script src='http://cdn.test:{port}/a.js'></script>"
+        );
+        let fields = [HTML, ONCE, ("content-security-policy", said)];
+        std::future::ready(answer(&fields, text))
+    })
+}
+
+#[tokio::test]
+async fn a_script_that_a_page_does_not_allow_does_not_come_under_the_site_s_name() {
+    const POLICIES: &[(&str, &str)] = &[
+        ("/allows", "script-src 'self' {cdn}"),
+        ("/strict", "script-src 'self' 'nonce-n' 'strict-dynamic'"),
+        ("/elsewhere", "script-src https://else.test"),
+        ("/self", "script-src 'self'"),
+        ("/meta", "default-src 'self'; img-src *"),
+        ("/folder", "script-src 'self' {cdn}/folder/"),
+    ];
+    for guard in ["/self", "/meta", "/folder"] {
+        let other = other();
+        let own = site_of(POLICIES, other.address.port());
+        let proxy = before(&own, &other);
+        for harmless in ["/allows", "/strict", "/elsewhere", "/none"] {
+            let page = get(&proxy, harmless, &[]).await;
+            let is_moved = matches!(harmless, "/allows" | "/none");
+            assert_eq!(
+                page.text().contains("src=\"/.spdy/"),
+                is_moved,
+                "{harmless}"
+            );
+        }
+        let got = asked(&proxy, &other, "/a.js", &load("script")).await;
+        assert_eq!(got.status, StatusCode::OK, "{guard}");
+        // From here on nobody gets it under the site's name, whatever the page says that he is on.
+        get(&proxy, guard, &[]).await;
+        until("the page has come by", || {
+            proxy
+                .reports
+                .of(&format!("http://www.site.test{guard}"))
+                .is_some()
+        })
+        .await;
+        is_sent_on(
+            &asked(&proxy, &other, "/a.js", &load("script")).await,
+            &other,
+            "/a.js",
+        );
+        let got = asked(&proxy, &other, "/a.js", &[]).await;
+        assert_eq!(
+            got.status,
+            StatusCode::NOT_FOUND,
+            "it is kept, and is a script"
+        );
+        let got = asked(&proxy, &other, "/b.png", &load("image")).await;
+        assert_eq!(got.status, StatusCode::OK, "a picture runs nothing");
+        let page = get(&proxy, "/allows", &[]).await;
+        assert!(!page.text().contains("src=\"/.spdy/"), "{}", page.text());
+        let report = proxy.reports.of("http://www.site.test/allows");
+        assert!(report.is_some());
+    }
+}
+
+#[tokio::test]
+async fn other_hosts_hear_of_a_page_what_its_policy_lets_them() {
+    const POLICIES: [(&str, &str, &str); 5] = [
+        ("/plain", "", "http://www.site.test/"),
+        ("/origin", "strict-origin", "http://www.site.test/"),
+        ("/same", "same-origin", ""),
+        ("/none", "no-referrer", ""),
+        ("/meta", "meta same-origin", ""),
+    ];
+    for (path, policy, told) in POLICIES {
+        let other = other();
+        let port = other.address.port();
+        let own = Origin::start(move |_| {
+            let (said, meta) = match policy.strip_prefix("meta ") {
+                Some(meta) => ("", meta),
+                None => (policy, ""),
+            };
+            let text = format!(
+                "<meta name=referrer content='{meta}'><img src='http://cdn.test:{port}/b.png'>"
+            );
+            std::future::ready(answer(&[HTML, ONCE, ("referrer-policy", said)], text))
+        });
+        let proxy = before(&own, &other);
+        get(&proxy, path, &[]).await;
+        let page = format!("http://www.site.test{path}");
+        until("the page has come by", || proxy.reports.of(&page).is_some()).await;
+        until("its picture is fetched ahead", || other.times("/b.png") > 0).await;
+        let heard = |path: &str| {
+            let fields = other.fields(path);
+            fields
+                .get("referer")
+                .map_or(String::new(), |it| it.to_str().expect("ASCII").to_owned())
+        };
+        assert_eq!(heard("/b.png"), told, "{policy}, ahead");
+        // As its browser asks: it takes what is moved for the site's own.
+        let mut fields = load("image").to_vec();
+        if policy != "no-referrer" {
+            fields.push(("referer", &page));
+        }
+        asked(&proxy, &other, "/c.png", &fields).await;
+        assert_eq!(heard("/c.png"), told, "{policy}");
+    }
+}
+
+#[tokio::test]
+async fn a_pinned_sheet_of_the_site_s_own_is_rewritten_once_it_is_known() {
+    let other = other();
+    let own = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let text = format!("<link rel=stylesheet integrity='{SHEET_SHA256}' href=/own.css>");
+        std::future::ready(match request.uri().path() {
+            "/own.css" => answer(&[CSS, FRESH], SHEET),
+            _ => answer(&[HTML, ONCE], text),
+        })
+    });
+    let proxy = before(&own, &other);
+    let first = get(&proxy, "/", &[]).await;
+    let marked =
+        format!("<link rel=stylesheet integrity='{SHEET_SHA256}' href=\"/own.css?spdy=off\">");
+    assert_eq!(first.text(), marked);
+    assert_eq!(get(&proxy, "/own.css?spdy=off", &[]).await.text(), SHEET);
+    until("both are fetched ahead", || own.times("/own.css") == 2).await;
+    let sheet = get(&proxy, "/own.css", &[]).await;
+    assert_eq!(
+        sheet.text(),
+        SHEET.replace("http://cdn.test", "/.spdy/1/-/p/cdn.test")
+    );
+    let second = get(&proxy, "/", &[]).await;
+    let hash = second
+        .text()
+        .split("integrity=\"")
+        .nth(1)
+        .expect("it is pinned anew");
+    let hash = hash.split('"').next().expect("a hash");
+    assert!(
+        matches(hash, &Digests::of(sheet.text().as_bytes())),
+        "{}",
+        second.text()
+    );
+    assert!(
+        second.text().contains("href=/own.css>"),
+        "{}",
+        second.text()
+    );
+    assert_eq!(own.times("/own.css"), 2);
+}
+
+#[tokio::test]
+async fn a_hint_to_connect_goes_once_all_that_the_page_named_there_was_moved() {
+    let other = other();
+    let port = other.address.port();
+    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let cdn = format!("http://cdn.test:{port}");
+        let frame = match request.uri().path() {
+            "/framed" => format!("<iframe src='{cdn}/f.html'></iframe>"),
+            _ => String::new(),
+        };
+        let text = format!("<link rel=preconnect href='{cdn}'><img src='{cdn}/b.png'>{frame}");
+        // It is kept, asked about each time, and never the same.
+        let fields = [HTML, ("cache-control", "max-age=0"), ("etag", "\"1\"")];
+        std::future::ready(answer(&fields, text))
+    });
+    let proxy = before(&own, &other);
+    for (path, stays) in [("/", false), ("/framed", true)] {
+        let first = get(&proxy, path, &[]).await;
+        assert!(
+            first.text().contains("preconnect"),
+            "nothing is known of it yet"
+        );
+        let page = format!("http://www.site.test{path}");
+        until("the page has come by", || proxy.reports.of(&page).is_some()).await;
+        let second = get(&proxy, path, &[]).await;
+        assert_eq!(second.text().contains("preconnect"), stays, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_can_be_asked_for_again_by_its_validators() {
+    let other = other();
+    let modified = ("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT");
+    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        std::future::ready(match request.uri().path() {
+            "/plain.css" => answer(&[CSS, FRESH, modified], "p { color: red }"),
+            "/moved.css" => answer(&[CSS, FRESH, modified], SHEET),
+            _ => answer(&[HTML, FRESH], "<img src=http://cdn.test/b.png>"),
+        })
+    });
+    let proxy = before(&own, &other);
+    for (path, keeps_its_date) in [("/plain.css", true), ("/moved.css", false), ("/", false)] {
+        get(&proxy, path, &[]).await;
+        let kept = get(&proxy, path, &[]).await;
+        let date = if keeps_its_date { modified.1 } else { "" };
+        assert_eq!(kept.field("last-modified"), date, "{path}");
+        let tag = kept.field("etag");
+        assert!(tag.starts_with('"') && tag.len() > 20, "{path}: {tag}");
+        let again = get(&proxy, path, &[("if-none-match", tag)]).await;
+        assert_eq!(again.status, StatusCode::NOT_MODIFIED, "{path}");
+        let other = get(&proxy, path, &[("if-none-match", "\"other\"")]).await;
+        assert_eq!(other.status, StatusCode::OK, "{path}");
+        if keeps_its_date {
+            let again = get(&proxy, path, &[("if-modified-since", modified.1)]).await;
+            assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+        }
+        assert_eq!(own.times(path), 1, "{path}");
+    }
+}

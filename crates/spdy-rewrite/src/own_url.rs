@@ -1,0 +1,31 @@
+//! Scripts that look at the URL they were loaded from, and do something else, or nothing, under another one.
+//!
+//! They are known from what their makers or users published. A host that is not among them may be left by its entry's `kinds`, and one
+//! script by `data-no-spdy`.
+
+use crate::host;
+
+/// Hosts with such a script; what is under them counts too.
+const HOSTS: [&str; 8] = [
+    // Cloudflare Turnstile looks for its own element by this host for its parameters; its makers forbid to proxy or keep it.
+    "challenges.cloudflare.com",
+    // Segment's analytics.js takes the host of its settings and plugins from the `src` of its element.
+    "cdn.segment.com",
+    // Stripe's loader looks for an element by this host, and loads a second Stripe.js if it finds none.
+    "js.stripe.com",
+    // PayPal's SDK refuses to begin if no element of the page has its URL (paypal-checkout-components#1219).
+    "paypal.com",
+    // Plausible sends what it counts to the host that its element names.
+    "plausible.io",
+    // Snap's pixel takes the URL of its configuration from a stack trace (nuxt/scripts#822).
+    "sc-static.net",
+    // Umami sends what it counts to the folder that it was loaded from.
+    "umami.is",
+    // Fathom sends what it counts to the host that it was loaded from.
+    "usefathom.com",
+];
+
+/// Whether scripts of `host`, a name in lower case, are known to read their own URL.
+pub(crate) fn is_read_by_scripts_of(host: &str) -> bool {
+    HOSTS.iter().any(|known| host::is_under(host, known))
+}

@@ -1,0 +1,73 @@
+//! Who hears of a page when something of it is asked for (Referrer Policy §3): what a browser's requests bear is decided by the page,
+//! and what is fetched ahead of them must be asked for likewise.
+//!
+//! Of the site's own name nothing ever leaves but the origin ([`Referrer`](crate::config::Referrer)), so policies differ here only by
+//! who hears of it at all.
+
+use http::header::{HeaderMap, REFERRER_POLICY};
+
+/// Who hears of a page.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Tells {
+    /// Nobody: `no-referrer`.
+    Nobody,
+    /// The site alone: `same-origin`. The browser takes what is moved to the site's name for the site's own.
+    Site,
+    /// Other hosts too, as far as they are told of anything.
+    #[default]
+    Everyone,
+}
+
+impl Tells {
+    /// What one word of a policy says; `None` if it says nothing.
+    pub fn by_word(word: &str) -> Option<Self> {
+        Some(match word.trim().to_ascii_lowercase().as_str() {
+            "no-referrer" | "never" => Self::Nobody,
+            "same-origin" => Self::Site,
+            "no-referrer-when-downgrade"
+            | "default"
+            | "origin"
+            | "strict-origin"
+            | "origin-when-cross-origin"
+            | "origin-when-crossorigin"
+            | "strict-origin-when-cross-origin"
+            | "unsafe-url"
+            | "always" => Self::Everyone,
+            _ => return None,
+        })
+    }
+
+    /// What the head of a page says: of several words the last that is known (Referrer Policy §8.1).
+    pub fn by_head(headers: &HeaderMap) -> Self {
+        let values = headers.get_all(REFERRER_POLICY).iter();
+        let texts = values.filter_map(|value| value.to_str().ok());
+        let words = texts.flat_map(|text| text.split(','));
+        let mut known = words.filter_map(Self::by_word);
+        known.next_back().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_last_word_that_is_known_says_who_hears_of_a_page() {
+        for (values, tells) in [
+            (&[][..], Tells::Everyone),
+            (&["no-referrer"], Tells::Nobody),
+            (&["no-referrer, Same-Origin"], Tells::Site),
+            (&["same-origin, something-of-tomorrow"], Tells::Site),
+            (&["same-origin", "strict-origin"], Tells::Everyone),
+            (&["nonsense"], Tells::Everyone),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(REFERRER_POLICY, HeaderValue::from_static(value));
+            }
+            assert_eq!(Tells::by_head(&headers), tells, "{values:?}");
+        }
+    }
+}

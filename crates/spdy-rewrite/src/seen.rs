@@ -1,0 +1,26 @@
+//! What was seen of a site before a page of it is rewritten: the page's head and text alone do not tell it.
+//!
+//! Whoever keeps answers knows it. What is written by it may differ from one time to the next, each as right as the other.
+
+use url::Url;
+
+use crate::integrity::Pinned;
+
+/// What a cache has seen, for one page.
+pub trait Seen: std::fmt::Debug + Send + Sync {
+    /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::integrity::pinned).
+    fn pinned(&self, url: &Url, metadata: &str) -> Pinned;
+
+    /// Whether scripts at `url` are guarded; see [`Guarded`](crate::guarded::Guarded).
+    fn guards(&self, url: &Url) -> bool {
+        let _ = url;
+        false
+    }
+
+    /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if nothing of it
+    /// is known.
+    fn all_moved(&self, url: &Url) -> Option<bool> {
+        let _ = url;
+        None
+    }
+}
