@@ -5,7 +5,7 @@
 //! ```text
 //!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs
 //!                   │
-//!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made and opened
+//!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened
 //!                   ├── anonymous.rs                    a request for it: checked, and written anew
 //!                   ├── hygiene.rs, redirect.rs         its answer: what of it is passed on
 //!                   ├── refusal.rs                      or a reason
