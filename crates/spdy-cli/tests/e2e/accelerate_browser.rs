@@ -144,7 +144,7 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
             "text/javascript",
             filled(
                 "import part from './part.mjs'; import lib from 'lib'; import far from '{cdn}/js/far.mjs';\n\
-                 window.modules = [part, lib, far].join(' ');\n",
+                 import root from '/js/root.mjs'; window.modules = [part, lib, far, root].join(' ');\n",
                 places,
             ),
         ),
@@ -155,6 +155,7 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
         (CDN, "/js/deep/deep.mjs") => ("text/javascript", "export default 'deep';\n".to_owned()),
         (CDN, "/js/lib.mjs") => ("text/javascript", "export default 'lib';\n".to_owned()),
         (CDN, "/js/far.mjs") => ("text/javascript", "export default 'far';\n".to_owned()),
+        (CDN, "/js/root.mjs") => ("text/javascript", "export default 'root';\n".to_owned()),
         (CDN, "/js/classic.js") => ("text/javascript", "window.classic = true;\n".to_owned()),
         (CDN, "/js/pinned.js") => ("text/javascript", PINNED_SCRIPT.to_owned()),
         (FRAMES, "/frame.html") => (
@@ -333,10 +334,15 @@ fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_conne
     for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
         let (seen, fetched) = look(&mut browser, flavour);
         assert_eq!(seen.works, straight.works, "{flavour}");
-        let mut pinned = fetched.iter();
-        let pinned = pinned.rfind(|one| one.url.ends_with("/css/pinned.css"));
-        let pinned = pinned.and_then(|one| one.body.clone().ok());
-        let pinned = sha384(&pinned.expect("the pinned sheet"));
+        let body_of = |name: &str| {
+            let found = fetched.iter().rfind(|one| one.url.contains(name));
+            let body = found.and_then(|one| one.body.clone().ok());
+            body.unwrap_or_else(|| panic!("{flavour}: {name}"))
+        };
+        let pinned = Pinned {
+            css: sha384(&body_of("/css/pinned.css")),
+            own: sha256(&body_of("/own-pinned.css")),
+        };
         compare(flavour, &seen, straight, &origins.places, &pinned);
         one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
     }
@@ -378,8 +384,14 @@ fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_conne
     }
 }
 
+/// Hashes of the sheets that the page pins, as they were served.
+struct Pinned {
+    css: String,
+    own: String,
+}
+
 /// The same was fetched, but for what must be said otherwise where it is.
-fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places, pinned: &str) {
+fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places, pinned: &Pinned) {
     let urls = |seen: &Seen| seen.fetched.keys().cloned().collect::<BTreeSet<_>>();
     let (ours, theirs) = (urls(seen), urls(straight));
     let more: Vec<_> = ours.difference(&theirs).collect();
@@ -404,15 +416,19 @@ fn compare(flavour: &str, seen: &Seen, straight: &Seen, places: &Places, pinned:
 }
 
 /// The page says what it said, but for the hint to connect where nobody goes any more, for the import map, which tells modules that
-/// name the other host where that is now, and for the hash of the sheet whose bytes were rewritten.
-fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &str) {
+/// name the other host where that is now, and for the hashes of the sheets whose bytes were rewritten.
+fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &Pinned) {
     let cdn = places.origin(CDN);
     let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
-    let all = format!("{{\"imports\":{{\"{cdn}/\":\"{cdn}/\",{map}}}}}");
+    let scope = format!("{{\"{cdn}/\":{{\"/\":\"{cdn}/\",\"/.spdy/\":\"/.spdy/\"}}}}");
+    let all = format!("{{\"imports\":{{\"{cdn}/\":\"{cdn}/\",{map}}},\"scopes\":{scope}}}");
     let connect = format!("<link rel=\"preconnect\" href=\"{cdn}\">");
     // The second page's policy allows folders of the host: the map may not speak of all of it, and the page may need the rest.
     let (map, connect_left) = match flavour {
-        "nonce" => (format!("{{\"imports\":{{{map}}}}}"), &connect[..]),
+        "nonce" => (
+            format!("{{\"imports\":{{{map}}},\"scopes\":{scope}}}"),
+            &connect[..],
+        ),
         _ => (all, "<!---->"),
     };
     let theirs = theirs.replace(&connect, connect_left).replace(
@@ -420,7 +436,9 @@ fn page(flavour: &str, ours: &str, theirs: &str, places: &Places, pinned: &str) 
         &map,
     );
     let was_pinned = sha384(pinned_sheet(places).as_bytes());
-    let theirs = theirs.replace(&was_pinned, pinned);
+    let own_was_pinned = sha256(own_pinned_sheet(places).as_bytes());
+    let theirs = theirs.replace(&was_pinned, &pinned.css);
+    let theirs = theirs.replace(&own_was_pinned, &pinned.own);
     for (one, other) in ours.lines().zip(theirs.lines()) {
         assert_eq!(one, other, "{flavour}");
     }
@@ -445,17 +463,17 @@ fn one_connection(flavour: &str, fetched: &[Fetched], port: u16, places: &Places
     let mut wanted = BTreeSet::from([
         format!("{frames}/frame.html"),
         format!("{frames}/in-frame.png"),
-        // A pinned sheet of the site's own is as it was, and so is what it names.
-        format!("{cdn}/img/pinned.png"),
     ]);
     if flavour == POLICIES[0] {
-        // Nobody had fetched it before, so what to pin when it is moved was not known.
+        // Nobody had fetched them before, so what to pin when they are rewritten was not known.
         wanted.insert(format!("{cdn}/css/pinned.css"));
+        wanted.insert(format!("{cdn}/img/pinned.png"));
         wanted.insert(format!("{}/texture.png", places.origin(FONTS)));
     }
     if flavour == "nonce" {
-        // No import map tells of it, for the policy allows a folder of the host.
+        // No import map tells where they are moved, for the policy allows a folder of the host.
         wanted.insert(format!("{cdn}/js/far.mjs"));
+        wanted.insert(format!("{cdn}/js/root.mjs"));
     }
     assert_eq!(left, wanted, "{flavour}");
 }

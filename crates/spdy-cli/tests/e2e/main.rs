@@ -12,6 +12,7 @@ mod accelerate_acme;
 mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
+mod accelerate_browser_corners;
 mod accelerate_endures;
 mod accelerate_protocols;
 mod accelerate_restart;
