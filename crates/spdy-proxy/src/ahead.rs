@@ -233,6 +233,7 @@ impl Proxy {
             let next = uri.and_then(|uri| self.beside(site, &asked, &uri, load));
             if let Some(mut next) = next {
                 next.steps_ahead = wanted.steps_ahead + 1;
+                next.within.clone_from(&wanted.within);
                 if self.fetch_ahead(next) {
                     begun.push(path);
                 }

@@ -24,6 +24,7 @@ use url::Url;
 use crate::config_acme::AcmeConfig;
 use crate::config_env;
 use crate::config_shared::{self, SharedConfig};
+use crate::config_telemetry::TelemetryConfig;
 
 /// The longest that an origin may stand still, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
@@ -65,6 +66,8 @@ pub struct Config {
     /// Who is told where the time of an answer went.
     #[serde(default)]
     pub timing: TimingConfig,
+    /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
+    pub telemetry: Option<TelemetryConfig>,
 }
 
 /// Where clients are let in.
@@ -488,6 +491,10 @@ impl Config {
                 let want = "an http or https URL of a host, without a path";
                 return value("site.origin", want, &origin.as_str());
             }
+        }
+        if let Some((what, want, got)) = self.telemetry.as_ref().and_then(TelemetryConfig::fault) {
+            let what = what.to_owned();
+            return Err(ConfigError::Value { what, want, got });
         }
         let acme = self.tls.acme.as_ref();
         if let Some((what, want, got)) = acme.and_then(|acme| acme.fault(self)) {

@@ -148,8 +148,8 @@ pub struct Answered<'a> {
     pub outcome: &'static str,
     /// The same as the answer says it (RFC 9211): ours is the last of its values.
     pub cache_status: Option<&'a str>,
-    /// The trace that the client says the request belongs to (W3C Trace Context).
-    pub trace: Option<&'a str>,
+    /// The trace that the request belongs to (W3C Trace Context): where spans are made that of its spans, else what the client says.
+    pub trace: Option<crate::trace_context::TraceId>,
     /// From the request to the head of the answer.
     pub took: std::time::Duration,
 }

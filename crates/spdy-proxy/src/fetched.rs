@@ -34,6 +34,7 @@ use spdy_rewrite::refusal::Refusal;
 
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
+use crate::fetch_spans::FetchSpans;
 use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
@@ -116,11 +117,17 @@ impl Fetch {
         let mut body = Some(body);
         let mut followed = Followed::default();
         let mut at = self.wanted.clone();
+        let is_background = !self.is_wanted_now;
+        let spans = self.proxy.spans();
+        let mut spans = FetchSpans::of(spans, &self.wanted, self.forward, is_background);
         loop {
             let mut request = Request::new(body.take().unwrap_or_default());
             (*request.method_mut(), *request.uri_mut()) =
                 (at.ask.method.clone(), at.ask.uri.clone());
             *request.headers_mut() = headers.clone();
+            let asking = spans
+                .as_mut()
+                .map(|spans| spans.ask(&at, request.headers_mut()));
             let requested = self.proxy.hour();
             let asked = self.proxy.runtime.now();
             let priority = self.priority();
@@ -130,6 +137,9 @@ impl Fetch {
                 .fetch(at.whose(), request, priority)
                 .await;
             *origin += self.proxy.runtime.now() - asked;
+            if let Some(asking) = asking {
+                asking.answered(&answered);
+            }
             let times = Times {
                 requested,
                 received: self.proxy.hour(),
@@ -178,6 +188,9 @@ impl Fetch {
                     strip_conditions(&mut headers);
                     continue;
                 }
+            }
+            if let Some(spans) = spans {
+                self.wanted.within = Some(spans.into_context());
             }
             return self.answered(&at, head, body, times, &followed);
         }
@@ -545,12 +558,16 @@ impl Fetch {
         let seen = Arc::new(self.seen());
         // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
         let is_in_its_place = at.key == self.wanted.key;
+        let rewriter = Rewriter::new(work, &self.wanted, told, Some(seen));
         let pump = Pump {
             proxy: self.proxy.clone(),
+            span: rewriter
+                .kind()
+                .and_then(|_| self.proxy.rewriting_span(&self.wanted)),
             key: self.wanted.key.clone(),
             stored,
             leader: self.leader.take(),
-            rewriter: Rewriter::new(work, &self.wanted, told, Some(seen)),
+            rewriter,
             is_in_its_place,
             writer,
             since: self.since,

@@ -53,6 +53,8 @@ use crate::reports::Reports;
 use crate::respond::{self, Judged};
 use crate::sheets::Sheets;
 use crate::sites::{Site, Sites};
+use crate::spans::{OpenSpan, SpanKind, Spans};
+use crate::trace_context::SpanContext;
 use crate::upstream::{Upstream, Whose};
 use crate::wanted::{Asked, Refused, Wanted};
 
@@ -95,6 +97,7 @@ pub struct Proxy {
     pub reports: Reports,
     /// What was done so far.
     pub counters: Counters,
+    spans: OnceLock<Arc<Spans>>,
     pub(crate) learn: LearnConfig,
     pub(crate) flights: Arc<Flights<Key, Landing>>,
     of_site: Policy,
@@ -138,6 +141,7 @@ impl Proxy {
             sheets: Sheets::default(),
             reports: Reports::default(),
             counters: Counters::default(),
+            spans: OnceLock::new(),
             learn: learn.clone(),
             flights: Flights::new(),
             of_site: with(Policy {
@@ -169,6 +173,22 @@ impl Proxy {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(upstream);
+    }
+
+    /// Tells of requests by `spans` from now on, for as long as this lives; the first are those that stay.
+    pub fn trace(&self, spans: Spans) {
+        let _ = self.spans.set(Arc::new(spans));
+    }
+
+    pub(crate) fn spans(&self) -> Option<&Arc<Spans>> {
+        self.spans.get()
+    }
+
+    /// The span of what is rewritten of the answer to `wanted`.
+    pub(crate) fn rewriting_span(&self, wanted: &Wanted) -> Option<OpenSpan> {
+        let within = wanted.within.as_ref()?;
+        let place = self.spans()?.within(within, SpanKind::Internal, "rewrite");
+        place.open
     }
 
     pub(crate) fn upstream(&self) -> Arc<Upstream> {
@@ -208,6 +228,16 @@ impl Proxy {
         request: Request<Body>,
         from: Option<IpAddr>,
     ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
+        self.answer_within(request, from, None)
+    }
+
+    /// The same, where the request has a place in a trace.
+    pub(crate) fn answer_within(
+        self: &Arc<Self>,
+        request: Request<Body>,
+        from: Option<IpAddr>,
+        within: Option<SpanContext>,
+    ) -> Either<Ready<Response<Body>>, BoxFuture<Response<Body>>> {
         let (asked, body) = request.into_parts();
         let at_once = |response| Either::Left(std::future::ready(response));
         let Some((authority, site)) = authority_of(&asked)
@@ -220,7 +250,7 @@ impl Proxy {
         // For the log, where there is one.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
         let asked = match Asked::read(site, authority, from, asked) {
-            Ok(asked) => asked,
+            Ok(asked) => asked.within(within),
             Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
         };
         if http_body::Body::is_end_stream(&body)

@@ -10,6 +10,7 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::stored::Stored;
+use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
 
@@ -20,6 +21,8 @@ use crate::proxy::{Lead, Proxy};
 use crate::purge::Since;
 use crate::recording::Writer;
 use crate::sheets::Became;
+use crate::span_attributes::of_rewriting;
+use crate::spans::{BROKEN, OpenSpan};
 use crate::transform::Rewriter;
 use crate::wanted::Wanted;
 
@@ -46,6 +49,8 @@ pub(crate) struct Pump {
     pub(crate) ahead: Vec<String>,
     /// What rewriting took so far.
     pub(crate) rewriting: Duration,
+    /// Of the rewriting, where there is some and it is recorded.
+    pub(crate) span: Option<OpenSpan>,
 }
 
 impl Pump {
@@ -78,7 +83,7 @@ impl Pump {
                     Ok(data) => data,
                     Err(_) => continue, // trailers are not kept, and not passed on
                 },
-                Some(Err(error)) => return self.writer.fail(error.to_string()),
+                Some(Err(error)) => return self.break_off(error.to_string()),
                 None => break,
             };
             while !piece.is_empty() {
@@ -88,7 +93,7 @@ impl Pump {
                 self.rewriting += self.proxy.runtime.now() - began;
                 let text = match text {
                     Ok(text) => text,
-                    Err(error) => return self.writer.fail(error.to_string()),
+                    Err(error) => return self.break_off(error.to_string()),
                 };
                 self.look_ahead();
                 if !text.is_empty() && self.writer.write(text).await.is_err() {
@@ -98,9 +103,10 @@ impl Pump {
         }
         let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,
-            Err(error) => return self.writer.fail(error.to_string()),
+            Err(error) => return self.break_off(error.to_string()),
         };
         self.look_ahead();
+        self.rewritten(report.as_ref());
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
         }
@@ -134,6 +140,23 @@ impl Pump {
             self.proxy.keep(&self.key, &stored, body, self.since);
         }
         drop(self.leader);
+    }
+
+    /// It ends here: whoever reads it is told that it is not whole.
+    fn break_off(mut self, why: String) {
+        if let Some(span) = &mut self.span {
+            span.failed(BROKEN);
+        }
+        self.writer.fail(why);
+    }
+
+    /// All of it is rewritten.
+    fn rewritten(&mut self, report: Option<&PageReport>) {
+        if let (Some(mut span), Some(kind)) = (self.span.take(), self.rewriter.kind()) {
+            span.good();
+            let busy_ms = self.rewriting.as_secs_f64() * 1e3;
+            of_rewriting(&mut span, kind, busy_ms, report);
+        }
     }
 
     /// Fetches what the text has named since the last time.

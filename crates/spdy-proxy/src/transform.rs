@@ -172,6 +172,16 @@ impl Rewriter {
         })
     }
 
+    /// What it is that is rewritten, if anything is.
+    #[must_use]
+    pub(crate) fn kind(&self) -> Option<&'static str> {
+        match &self.0 {
+            Kind::Pass => None,
+            Kind::Page { .. } => Some("page"),
+            Kind::Sheet(_) => Some("sheet"),
+        }
+    }
+
     /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
     #[must_use]
     pub fn sip(&self) -> usize {

@@ -20,8 +20,10 @@ use crate::counters::{Answered, Family, Log, Outcome};
 use crate::proxy::Proxy;
 use crate::reports::Along;
 use crate::sites::Site;
+use crate::span_attributes::{name_of, of_answer, of_request};
+use crate::spans::{OpenSpan, Place, spanned};
 use crate::timing::{OriginTook, Times, Timing};
-use crate::trace_id::trace_id;
+use crate::trace_context::{SpanContext, TraceId};
 use crate::wanted::is_off;
 
 /// How long after its page a thing is asked for.
@@ -275,7 +277,7 @@ impl Visit {
                 status: response.status(),
                 outcome,
                 cache_status: told.and_then(|told| told.to_str().ok()),
-                trace: about.trace.as_deref(),
+                trace: about.trace,
                 took: took(),
             });
         }
@@ -283,7 +285,22 @@ impl Visit {
             let headers = response.headers_mut();
             headers.insert(header::ALT_SVC, alt_svc.clone());
         }
-        response
+        let Some(mut span) = began.span else {
+            return response;
+        };
+        of_answer(&mut span, &response, Outcome(outcome));
+        response.map(|body| spanned(body, span))
+    }
+
+    /// The place of a request in its trace, where spans are made.
+    fn enter(&self, asked: &request::Parts) -> Option<Place> {
+        let spans = self.proxy.spans()?;
+        let told = SpanContext::of(&asked.headers);
+        let mut place = spans.enter(told, name_of(&asked.method));
+        if let Some(open) = &mut place.open {
+            of_request(open, asked, self.from);
+        }
+        Some(place)
     }
 }
 
@@ -291,14 +308,22 @@ impl Handler for Visit {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (mut asked, body) = request.into_parts();
         let times_for = self.timing.take(&mut asked.headers);
+        let (within, span) = match self.enter(&asked) {
+            Some(place) => (Some(place.context), place.open),
+            None => (None, None),
+        };
         let began = Began {
             at: self.proxy.runtime.now(),
             times_for: times_for.then(|| self.url(&asked)),
-            about: self.log.as_ref().map(|_| About::of(&asked)),
+            about: self
+                .log
+                .as_ref()
+                .map(|_| About::of(&asked, within.as_ref())),
             page: self.go_along(&asked),
+            span,
         };
         let request = Request::from_parts(asked, body);
-        match self.proxy.answer(request, self.from) {
+        match self.proxy.answer_within(request, self.from, within) {
             Either::Left(kept) => {
                 let response = self.done(began, kept.into_inner(), Outcome::HIT);
                 Box::pin(std::future::ready(response))
@@ -318,6 +343,8 @@ struct Began {
     times_for: Option<Option<String>>,
     about: Option<About>,
     page: Option<Page>,
+    /// Of the request, if it is recorded.
+    span: Option<OpenSpan>,
 }
 
 /// What a log says of a request.
@@ -325,11 +352,12 @@ struct About {
     method: Method,
     uri: String,
     protocol: Option<Protocol>,
-    trace: Option<String>,
+    trace: Option<TraceId>,
 }
 
 impl About {
-    fn of(asked: &request::Parts) -> Self {
+    /// Of a request with a place `within` a trace, or with that which its client names.
+    fn of(asked: &request::Parts, within: Option<&SpanContext>) -> Self {
         let host = asked.headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
         let uri = match asked.uri.authority() {
@@ -341,7 +369,10 @@ impl About {
             method: asked.method.clone(),
             uri,
             protocol: arrival.map(|arrival| arrival.protocol),
-            trace: trace_id(&asked.headers).map(str::to_owned),
+            trace: match within {
+                Some(within) => Some(within.trace_id),
+                None => SpanContext::of(&asked.headers).map(|told| told.trace_id),
+            },
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::client_conditions::OF_CACHE;
 use crate::coding::Accepted;
 use crate::fields;
 use crate::sites::Site;
+use crate::trace_context::SpanContext;
 use crate::upstream::Whose;
 
 /// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
@@ -51,6 +52,8 @@ pub struct Wanted {
     pub is_off: bool,
     /// The host that the client named.
     pub authority: String,
+    /// Where it stands in its trace, or what it is fetched ahead of; nothing where there are no spans.
+    pub within: Option<SpanContext>,
     /// What the client said, where the origin is not told.
     said: Option<HeaderMap>,
 }
@@ -132,6 +135,13 @@ impl Asked {
     #[must_use]
     pub fn so_far(&self) -> &Wanted {
         &self.0
+    }
+
+    /// The same at a place in a trace.
+    #[must_use]
+    pub fn within(mut self, context: Option<SpanContext>) -> Self {
+        self.0.within = context;
+        self
     }
 
     /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
@@ -250,6 +260,7 @@ impl Wanted {
             steps_ahead: 0,
             is_off,
             authority,
+            within: None,
             said: None,
         })
     }
@@ -309,6 +320,7 @@ impl Wanted {
             steps_ahead: 0,
             is_off: false,
             authority,
+            within: None,
             said: Some(said),
         })
     }

@@ -244,7 +244,9 @@ async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_t
     let log: spdy_proxy::counters::Log = {
         let told = told.clone();
         Arc::new(move |answered: &spdy_proxy::counters::Answered<'_>| {
-            told.lock().unwrap().push(answered.trace.map(str::to_owned));
+            told.lock()
+                .unwrap()
+                .push(answered.trace.map(|trace| trace.to_string()));
         })
     };
     let trace = "4bf92f3577b34da6a3ce929d0e0e4736";

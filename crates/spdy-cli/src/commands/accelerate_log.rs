@@ -48,7 +48,7 @@ struct Line<'a> {
     status: u16,
     outcome: &'static str,
     cache_status: Option<&'a str>,
-    trace: Option<&'a str>,
+    trace: Option<String>,
     took_ms: f64,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Line<'a> {
             status: answered.status.as_u16(),
             outcome: answered.outcome,
             cache_status: answered.cache_status,
-            trace: answered.trace,
+            trace: answered.trace.map(|trace| trace.to_string()),
             took_ms: answered.took.as_secs_f64() * 1e3,
         }
     }
