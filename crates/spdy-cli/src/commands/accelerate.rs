@@ -38,6 +38,7 @@ use crate::commands::accelerate_shared::Shared;
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
+use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{
     Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_schema,
     accelerate_setup, serve_metrics,
@@ -136,6 +137,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let secret = accelerate_setup::secret(&config)?;
     let sites = accelerate_setup::compile(&config, &secret)?;
     accelerate_acme::certificates(&config, &sites)?;
+    let spans = accelerate_setup::telemetry(&config)?;
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
         accelerate_setup::doubt(&sites, printer);
@@ -150,7 +152,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let accelerating = accelerate(args, &config, &secret, sites, handed, printer);
+    let accelerating = accelerate(args, &config, &secret, (sites, spans), handed, printer);
     accelerate_end::run(runtime, accelerating)?;
     Ok(Outcome::Done)
 }
@@ -196,7 +198,7 @@ async fn accelerate(
     args: &Args,
     config: &Config,
     secret: &[u8],
-    sites: Sites,
+    (sites, spans): (Sites, Option<telemetry::Settings>),
     mut handed: HandedSockets,
     printer: &Printer,
 ) -> anyhow::Result<()> {
@@ -258,6 +260,8 @@ async fn accelerate(
         proxy.keep_on(disk);
     }
     let shared = Shared::start(config, &proxy).await?;
+    let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
+    let telemetry = telemetry.transpose()?;
     let operator = match &config.admin {
         Some(admin) => {
             let metrics = accelerate_metrics::registry(
@@ -266,6 +270,7 @@ async fn accelerate(
                 &acme.certificates,
                 &counted,
                 &hits,
+                telemetry.as_ref(),
             );
             let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
             let token = Token::new(&accelerate_setup::token(&admin.token_file)?);
@@ -291,6 +296,9 @@ async fn accelerate(
         admin.as_ref(),
         printer,
     )?;
+    if let Some(telemetry) = &telemetry {
+        telemetry.announce();
+    }
 
     acme.commit(certificates);
     let stop = Latch::new();
@@ -375,8 +383,10 @@ async fn accelerate(
             () = reloads.next() => {
                 let renewed = again.configuration(&zones, own.clone(), &acme, &runtime);
                 match renewed {
-                    Ok(renewed) => {
+                    Ok(mut renewed) => {
+                        let spans = renewed.spans.take();
                         renewed.take_effect(&zones, &mut acme, &proxy, printer);
+                        Telemetry::renew(telemetry.as_ref(), spans, printer);
                         printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
                     }
                     // What runs goes on as it was.
@@ -394,7 +404,7 @@ async fn accelerate(
     printer.note(format_args!("{DIM}stopping{DIM:#}"));
     stop.set();
     while running.join_next().await.is_some() {}
-    accelerate_end::end(&proxy, shared).await;
+    accelerate_end::end(&proxy, shared, telemetry).await;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use spdy_proxy::upstream::Upstream;
 use crate::commands::accelerate::{self, Args};
 use crate::commands::accelerate_acme::{self, Acme, Prepared, Rest};
 use crate::commands::accelerate_setup;
+use crate::commands::telemetry;
 use crate::printer::Printer;
 
 /// What stays as it was when the program began.
@@ -47,6 +48,7 @@ impl Again<'_> {
             certificates: acme.prepare(&config, names, &identity)?,
             zones: accelerate_setup::zones(&config)?,
             upstream: accelerate_setup::upstream(&config, &sites, zones, own, runtime)?,
+            spans: accelerate_setup::telemetry(&config)?,
             sites,
         })
     }
@@ -58,6 +60,8 @@ pub(super) struct Renewed {
     upstream: Upstream,
     certificates: Prepared,
     zones: Zones,
+    /// Where spans are sent, for who sends them.
+    pub(super) spans: Option<telemetry::Settings>,
 }
 
 impl Renewed {

@@ -1,9 +1,9 @@
 //! How `spdy accelerate` ends: what is under way comes to its end, and nothing of it may take as long as it likes.
 //!
 //! ```text
-//!  asked to end ─▶ connections of clients ─▶ those to origins ─▶ what the disk is to keep ─▶ what is to be shared ─▶ names that
-//!                  drain_timeout             2 s for each pool   DISK_PATIENCE               a second, and one       are looked up
-//!                                                                                            for the file `heard`    LAST_PATIENCE
+//!  asked to end ─▶ connections of clients ─▶ those to origins ─▶ spans ─▶ what the disk is to keep ─▶ what is to be shared ─▶ names that
+//!                  drain_timeout             2 s for each pool   5 s     DISK_PATIENCE               a second, and one       are looked up
+//!                                                                                                    for the file `heard`    LAST_PATIENCE
 //! ```
 //!
 //! Whatever is cut off is as after a kill: fetched once more, or heard once more; and behind a disk that hangs, what a client's
@@ -15,6 +15,7 @@ use spdy_proxy::proxy::Proxy;
 use tokio::runtime::Runtime;
 
 use crate::commands::accelerate_shared::Shared;
+use crate::commands::telemetry::Telemetry;
 
 /// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may
 /// wait for that.
@@ -23,8 +24,11 @@ const DISK_PATIENCE: Duration = Duration::from_secs(5);
 const LAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Ends what goes on beside the connections of clients.
-pub(super) async fn end(proxy: &Proxy, shared: Option<Shared>) {
+pub(super) async fn end(proxy: &Proxy, shared: Option<Shared>, telemetry: Option<Telemetry>) {
     proxy.close().await;
+    if let Some(telemetry) = telemetry {
+        telemetry.end().await;
+    }
     if let Some(disk) = proxy.disk() {
         let settled = tokio::time::timeout(DISK_PATIENCE, disk.settled()).await;
         // In time or not: what comes now, comes too late, and who lets go of the disk last does not wait for it.

@@ -17,6 +17,7 @@ use spdy_valkey::tier::Tier;
 
 use crate::commands::accelerate_shared::Shared;
 use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
+use crate::commands::telemetry::{Queue, Telemetry};
 
 /// A registry of what the accelerator, its sessions and its listeners count.
 pub(super) fn registry(
@@ -25,6 +26,7 @@ pub(super) fn registry(
     certificates: &Certificates,
     metrics: &Metrics,
     hits: &LimitHits,
+    telemetry: Option<&Telemetry>,
 ) -> Arc<Registry> {
     let mut registry = serve_metrics::registry(metrics, hits);
     let added = Arc::get_mut(&mut registry).expect("it was just made");
@@ -32,6 +34,7 @@ pub(super) fn registry(
         proxy: proxy.clone(),
         shared: shared.map(|shared| shared.tier.clone()),
         certificates: certificates.clone(),
+        spans: telemetry.map(|telemetry| telemetry.queue.clone()),
     }));
     registry
 }
@@ -41,6 +44,7 @@ struct OfProxy {
     proxy: Arc<Proxy>,
     shared: Option<Arc<Tier>>,
     certificates: Certificates,
+    spans: Option<Arc<Queue>>,
 }
 
 impl Collector for OfProxy {
@@ -91,6 +95,9 @@ impl Collector for OfProxy {
             of_shared(shared, &mut encoder)?;
         }
         of_certificates(&self.certificates, &mut encoder)?;
+        if let Some(spans) = &self.spans {
+            of_spans(spans, &mut encoder)?;
+        }
         let mut held = gauge(
             &mut encoder,
             "cache_held_bytes",
@@ -129,6 +136,24 @@ fn of_certificates(
     let all = [("issued", &orders.issued), ("failed", &orders.failed)];
     let help = "Orders of certificates by ACME by what became of them";
     let mut metric = counter(encoder, "certificate_orders", help)?;
+    for (outcome, count) in all {
+        let count = count.load(Ordering::Relaxed);
+        put(&mut metric, &[("outcome", outcome)], count)?;
+    }
+    Ok(())
+}
+
+/// Spans that are over; nothing where none are made.
+fn of_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let counts = &spans.counts;
+    let all = [
+        ("sent", &counts.sent),
+        ("dropped", &counts.dropped),
+        ("refused", &counts.refused),
+        ("unsent", &counts.unsent),
+    ];
+    let help = "Spans by what became of them";
+    let mut metric = counter(encoder, "telemetry_spans", help)?;
     for (outcome, count) in all {
         let count = count.load(Ordering::Relaxed);
         put(&mut metric, &[("outcome", outcome)], count)?;

@@ -26,6 +26,7 @@ use spdy_proxy::upstream::Upstream;
 
 use crate::commands::Usage;
 use crate::commands::serve_listen::{self, Door, Listening};
+use crate::commands::telemetry;
 use crate::printer::{BAD, DIM, Printer};
 
 /// Characters of a token.
@@ -203,6 +204,12 @@ pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
         token: token.as_deref().map(Token::new),
         everyone: config.everyone,
     })
+}
+
+/// Where spans are sent, if that is wanted.
+pub(super) fn telemetry(config: &Config) -> anyhow::Result<Option<telemetry::Settings>> {
+    let telemetry = config.telemetry.as_ref();
+    telemetry.map(telemetry::Settings::of).transpose()
 }
 
 /// A token: the first line of a file.

@@ -59,5 +59,6 @@ mod serve_listen;
 mod serve_metrics;
 mod serve_push;
 mod signals;
+mod telemetry;
 
 pub(crate) use outcome::{Outcome, Usage, run};

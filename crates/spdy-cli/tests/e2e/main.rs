@@ -18,6 +18,7 @@ mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;
 mod accelerate_shared;
+mod accelerate_telemetry;
 mod bench;
 mod browse_files;
 mod browsers;

@@ -21,6 +21,18 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// The next of a connection; nothing at its end.
+    pub(crate) fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Self>> {
+        let mut asked = Self::default();
+        while !asked.head.ends_with(b"\r\n\r\n") {
+            if reader.read_until(b'\n', &mut asked.head)? == 0 {
+                return Ok(None);
+            }
+        }
+        asked.body = read_body(reader, &asked)?;
+        Ok(Some(asked))
+    }
+
     /// The `index`th word of the request line: method, target, version.
     fn word(&self, index: usize) -> String {
         let line = self.head.split(|byte| *byte == b'\r').next();
@@ -88,14 +100,7 @@ impl EchoOrigin {
 
     fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
-        loop {
-            let mut asked = Asked::default();
-            while !asked.head.ends_with(b"\r\n\r\n") {
-                if reader.read_until(b'\n', &mut asked.head)? == 0 {
-                    return Ok(());
-                }
-            }
-            asked.body = read_body(&mut reader, &asked)?;
+        while let Some(asked) = Asked::read(&mut reader)? {
             let text = asked.echo();
             let length = text.len();
             self.asked.lock().expect("nobody panicked").push(asked);
@@ -109,6 +114,7 @@ impl EchoOrigin {
             let mut writer = socket;
             writer.write_all(answer.as_bytes())?;
         }
+        Ok(())
     }
 }
 

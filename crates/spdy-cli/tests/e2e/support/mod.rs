@@ -12,6 +12,7 @@ pub(crate) mod files;
 pub(crate) mod json_schema;
 pub(crate) mod lab;
 pub(crate) mod origins;
+pub(crate) mod otel_collector;
 pub(crate) mod pebble;
 pub(crate) mod peers;
 pub(crate) mod pictures;

@@ -1,0 +1,147 @@
+//! One request to a collector, and what it says (*OTLP/HTTP Response*).
+
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::{Method, Request, Response, StatusCode, Uri};
+use spdy::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_client::client::{Client, Config};
+use spdy_frame::priority::Priority;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+
+use super::otlp;
+use super::settings::Settings;
+
+/// The longest answer that is read, bytes.
+const ANSWER_BYTES: usize = 64 * 1024;
+/// Of a connection of HTTP/1.1 that a collector does not say it of: many close theirs after five seconds.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// Why spans were not taken.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub(super) enum Failure {
+    /// There was no answer.
+    #[error("{0}")]
+    Unreached(String),
+    /// The answer is no.
+    #[error("it answers {status}")]
+    Status {
+        /// In so many words.
+        status: StatusCode,
+        /// When it wants to be asked again.
+        retry_after: Option<Duration>,
+    },
+}
+
+impl Failure {
+    /// Whether the same may be taken later (*Retryable Response Codes*).
+    pub(super) fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreached(_) => true,
+            Self::Status { status, .. } => matches!(status.as_u16(), 429 | 502 | 503 | 504),
+        }
+    }
+
+    /// When the collector wants to be asked again, if it says so.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Unreached(_) => None,
+            Self::Status { retry_after, .. } => *retry_after,
+        }
+    }
+}
+
+/// A collector.
+#[derive(Debug)]
+pub(super) struct Collector {
+    client: Client,
+    uri: Uri,
+    headers: RwLock<HeaderMap>,
+    timeout: Duration,
+}
+
+impl Collector {
+    pub(super) fn new(settings: &Settings, runtime: &SharedRuntime) -> Self {
+        let within = Some(settings.timeout);
+        let config = Config {
+            protocols: vec![Protocol::Http2, Protocol::Http1],
+            plain_protocol: Some(Protocol::Http1),
+            http1_connections: 1,
+            tls: Some(settings.tls.clone()),
+            connect_timeout: within,
+            head_timeout: within,
+            body_timeout: within,
+            http1_idle_timeout: Some(IDLE),
+            ..Config::default()
+        };
+        Self {
+            client: Client::new(runtime.clone(), std::sync::Arc::new(SystemNetwork), config),
+            uri: settings.uri.clone(),
+            headers: RwLock::new(settings.headers.clone()),
+            timeout: settings.timeout,
+        }
+    }
+
+    /// Where it is.
+    pub(super) fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// From now on it is told `headers`.
+    pub(super) fn tell(&self, headers: HeaderMap) {
+        *self.headers.write().unwrap_or_else(PoisonError::into_inner) = headers;
+    }
+
+    /// Sends `spans`, a message of OTLP; gives how many of them it did not want, and why.
+    pub(super) async fn send(&self, spans: Bytes) -> Result<(usize, String), Failure> {
+        let mut request = Request::new(Body::full(spans));
+        *request.method_mut() = Method::POST;
+        request.uri_mut().clone_from(&self.uri);
+        let headers = request.headers_mut();
+        headers.clone_from(&self.headers.read().unwrap_or_else(PoisonError::into_inner));
+        headers.insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("application/x-protobuf"),
+        );
+        let exchange = async {
+            let response = self.client.send(request, Priority::LOWEST).await;
+            let response = response.map_err(|error| Failure::Unreached(error.to_string()))?;
+            if let Some(failure) = failure(&response) {
+                return Err(failure);
+            }
+            // That it took them is known by now, whatever comes of the rest.
+            let answer = response.into_body().collect_up_to(ANSWER_BYTES).await;
+            Ok(otlp::rejected(&answer.unwrap_or_default()))
+        };
+        match tokio::time::timeout(self.timeout, exchange).await {
+            Ok(answered) => answered,
+            Err(_) => {
+                let why = format!("no answer within {:?}", self.timeout);
+                Err(Failure::Unreached(why))
+            }
+        }
+    }
+
+    /// Ends the connections to it.
+    pub(super) async fn close(&self) {
+        self.client.close().await;
+    }
+}
+
+fn failure(response: &Response<Body>) -> Option<Failure> {
+    let status = response.status();
+    if status.is_success() {
+        return None;
+    }
+    // A date, which it may be as well, is as good as none: it is asked again soon.
+    let after = response.headers().get(RETRY_AFTER);
+    let after = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());
+    Some(Failure::Status {
+        status,
+        retry_after: after.map(Duration::from_secs),
+    })
+}

@@ -1,0 +1,104 @@
+//! Telemetry that runs: how it begins with the program, what a reload changes of it, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use spdy::runtime::SharedRuntime;
+use spdy_net::latch::Latch;
+use spdy_proxy::config_telemetry::TelemetryConfig;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::spans::Spans;
+use tokio::task::JoinHandle;
+
+use super::collector::Collector;
+use super::export::Export;
+use super::queue::Queue;
+use super::settings::Settings;
+use crate::printer::{DIM, Printer, WARN};
+
+/// How long the program waits at its end for what the collector has not taken yet.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Spans are made, and sent.
+#[derive(Debug)]
+pub(in crate::commands) struct Telemetry {
+    pub(in crate::commands) queue: Arc<Queue>,
+    collector: Arc<Collector>,
+    config: TelemetryConfig,
+    sending: JoinHandle<()>,
+    stop: Latch,
+    printer: Printer,
+}
+
+impl Telemetry {
+    /// Lets `proxy` tell of its requests as `settings` say.
+    pub(in crate::commands) fn start(
+        settings: Settings,
+        proxy: &Proxy,
+        runtime: &SharedRuntime,
+        printer: &Printer,
+    ) -> anyhow::Result<Self> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
+        let queue = Arc::new(Queue::new(settings.config.queue, seed));
+        let rules = settings.config.rules();
+        proxy.trace(Spans::new(rules, queue.clone(), runtime.clone()));
+        let collector = Arc::new(Collector::new(&settings, runtime));
+        let stop = Latch::new();
+        let export = Export {
+            queue: queue.clone(),
+            collector: collector.clone(),
+            resource: settings.resource,
+            runtime: runtime.clone(),
+            stop: stop.clone(),
+            printer: printer.clone(),
+            is_away: false,
+        };
+        Ok(Self {
+            queue,
+            collector,
+            config: settings.config,
+            sending: tokio::spawn(export.run()),
+            stop,
+            printer: printer.clone(),
+        })
+    }
+
+    /// Says where spans go.
+    pub(in crate::commands) fn announce(&self) {
+        let uri = self.collector.uri();
+        self.printer
+            .note(format_args!("{DIM}spans go to {uri}{DIM:#}"));
+    }
+
+    /// What is to be done now that the configuration has been read again: the collector is told new tokens. The rest stays, and it is
+    /// said if that is not what the configuration says.
+    pub(in crate::commands) fn renew(
+        running: Option<&Self>,
+        settings: Option<Settings>,
+        printer: &Printer,
+    ) {
+        let before = running.map(|running| &running.config);
+        if before != settings.as_ref().map(|settings| &settings.config) {
+            printer.note(format_args!(
+                "{WARN}[telemetry] stays as it was{WARN:#} until the program is started again"
+            ));
+        } else if let (Some(running), Some(settings)) = (running, settings) {
+            running.collector.tell(settings.headers);
+        }
+    }
+
+    /// Sends what waits, if that does not take too long.
+    pub(in crate::commands) async fn end(mut self) {
+        self.stop.set();
+        if tokio::time::timeout(LAST_PATIENCE, &mut self.sending)
+            .await
+            .is_err()
+        {
+            self.sending.abort();
+            self.printer.note(format_args!(
+                "{WARN}spans were left unsent{WARN:#}: the collector takes too long"
+            ));
+        }
+    }
+}

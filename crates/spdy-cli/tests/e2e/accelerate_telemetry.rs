@@ -1,0 +1,357 @@
+//! Spans of `spdy accelerate` as a collector gets them, and what comes of one that is not there, does not want them, or never answers.
+
+use std::ffi::OsStr;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::Accelerator;
+use crate::support::echo_origin::EchoOrigin;
+use crate::support::otel_collector::{Mood, OtelCollector, said};
+use crate::support::program::{output, spdy};
+use crate::support::raw_client::{Going, Got};
+
+/// An origin whose answers nobody keeps, and a folder for what is told in files.
+struct Shop {
+    origin: EchoOrigin,
+    folder: tempfile::TempDir,
+}
+
+impl Shop {
+    fn open(cache_control: &'static str) -> Self {
+        let shop = Self {
+            origin: EchoOrigin::start(cache_control, Duration::ZERO),
+            folder: tempfile::tempdir().expect("a folder can be made"),
+        };
+        shop.write("token", "a token of the operator");
+        shop
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("the folder of a test can be written to");
+    }
+
+    /// The configuration with these keys of `[telemetry]`, for a collector at `collector`.
+    fn config(&self, collector: SocketAddr, keys: &str) -> String {
+        format!(
+            "[telemetry]\nendpoint = 'http://{collector}'\n{keys}\n{}",
+            self.rest()
+        )
+    }
+
+    fn rest(&self) -> String {
+        format!(
+            "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
+             [[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+            self.path("token"),
+            self.origin.address
+        )
+    }
+}
+
+fn get(accelerator: &Accelerator, target: &str, fields: &str) -> Got {
+    let head = format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n");
+    let request = format!("{head}{fields}\r\n");
+    Going::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
+}
+
+/// How many spans had `outcome`, as the operator's door says.
+fn counted(accelerator: &Accelerator, outcome: &str) -> u64 {
+    let request = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+    let told = Going::begin(accelerator.admin(), request)
+        .end(usize::MAX)
+        .text();
+    let line = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
+    let found = told.lines().find_map(|told| told.strip_prefix(&line));
+    let found = found.unwrap_or_else(|| panic!("{outcome} is not counted:\n{told}"));
+    found.parse().expect("it is a number")
+}
+
+fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
+    let all = spans.iter().filter(|span| span.kind() == kind);
+    all.collect()
+}
+
+/// How often the program said `words`.
+fn times_said(accelerator: &Accelerator, words: &str) -> usize {
+    let said = accelerator.said();
+    said.iter().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn a_collector_gets_the_spans_of_a_request_with_a_token_and_without_secrets() {
+    let shop = Shop::open("public, max-age=600");
+    let collector = OtelCollector::start(Mood::Takes);
+    shop.write("headers", "Authorization: Bearer sesame-of-the-collector\n");
+    let headers = shop.path("headers");
+    let keys = format!("service_name = 'front'\nheaders_file = {headers:?}");
+    let accelerator = Accelerator::start(&shop.config(collector.address, &keys));
+    let fields = "Cookie: id=sesame-of-a-client\r\nUser-Agent: test/1\r\n";
+    let answer = get(&accelerator, "/a?sesame-of-a-page", fields);
+    let cache_status = answer.field("cache-status").expect("it is told");
+    let spans = collector.spans_once(2);
+    let (request, fetch) = (
+        of_kind(&spans, SpanKind::Server)[0].clone(),
+        of_kind(&spans, SpanKind::Client)[0].clone(),
+    );
+    assert_eq!((&request.name[..], &fetch.name[..]), ("GET", "GET"));
+    assert_eq!(
+        (request.parent_span_id.len(), request.trace_id.len()),
+        (0, 16)
+    );
+    assert_eq!(fetch.parent_span_id, request.span_id);
+    assert_eq!(fetch.trace_id, request.trace_id);
+    assert!(request.start_time_unix_nano <= fetch.start_time_unix_nano);
+    assert!(fetch.end_time_unix_nano <= request.end_time_unix_nano);
+    let now = std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("it is later")
+        .as_nanos();
+    let age = now - u128::from(request.start_time_unix_nano);
+    assert!(age < 600_000_000_000, "it began {age} ns ago");
+    for (span, name, wanted) in [
+        (&request, "http.request.method", "GET"),
+        (&request, "url.path", "/a"),
+        (&request, "http.response.status_code", "200"),
+        (&request, "network.protocol.version", "1.1"),
+        (&request, "client.address", "127.0.0.1"),
+        (&request, "user_agent.original", "test/1"),
+        (&request, "spdy.cache.outcome", "miss"),
+        (&request, "spdy.cache.status", &cache_status),
+        (&fetch, "server.address", "127.0.0.1"),
+        (
+            &fetch,
+            "url.full",
+            &format!("http://{}/a", shop.origin.address),
+        ),
+    ] {
+        assert_eq!(said(&span.attributes, name), wanted, "{name}");
+    }
+    // The origin was told the fetch, in the hexadecimal digits of what the collector has.
+    let told = shop.origin.asked()[0].values("traceparent");
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let wanted = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));
+    assert_eq!(told, [wanted]);
+    let asked = &collector.asked()[0];
+    assert_eq!(asked.target(), "/v1/traces");
+    assert_eq!(asked.values("content-type"), ["application/x-protobuf"]);
+    assert_eq!(
+        asked.values("authorization"),
+        ["Bearer sesame-of-the-collector"]
+    );
+    let bytes = String::from_utf8_lossy(&asked.body).into_owned();
+    assert!(!bytes.contains("sesame"), "{bytes}");
+    let taken = &collector.taken()[0].resource_spans[0];
+    let resource = taken.resource.as_ref().expect("it says what it is");
+    assert_eq!(said(&resource.attributes, "service.name"), "front");
+    until("they are counted", || counted(&accelerator, "sent") == 2);
+}
+
+#[test]
+fn a_query_is_told_to_who_asks_for_it_and_what_fails_is_marked() {
+    let shop = Shop::open("no-store");
+    let collector = OtelCollector::start(Mood::Takes);
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let nowhere = nobody.local_addr().expect("it is bound");
+    drop(nobody);
+    let config = shop.config(collector.address, "queries = true");
+    let config = config.replace(&shop.origin.address.to_string(), &nowhere.to_string());
+    let accelerator = Accelerator::start(&config);
+    assert_eq!(get(&accelerator, "/a?b=c", "").status, 502);
+    let spans = collector.spans_once(2);
+    let (request, fetch) = (
+        of_kind(&spans, SpanKind::Server)[0],
+        of_kind(&spans, SpanKind::Client)[0],
+    );
+    assert_eq!(said(&request.attributes, "url.query"), "b=c");
+    assert_eq!(
+        said(&fetch.attributes, "url.full"),
+        format!("http://{nowhere}/a?b=c")
+    );
+    assert_eq!(said(&request.attributes, "error.type"), "502");
+    assert_eq!(said(&fetch.attributes, "error.type"), "connect");
+    for span in [request, fetch] {
+        let status = span.status.as_ref().expect("it is told");
+        assert_eq!(status.code(), StatusCode::Error);
+    }
+}
+
+#[test]
+fn a_collector_that_comes_late_and_goes_costs_no_answer_and_is_told_of_once() {
+    let shop = Shop::open("no-store");
+    let place = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+    let address = place.local_addr().expect("it is bound");
+    drop(place);
+    let accelerator = Accelerator::start(&shop.config(address, ""));
+    for number in 0..40 {
+        assert_eq!(get(&accelerator, &format!("/{number}"), "").status, 200);
+    }
+    accelerator.line_with("takes no spans");
+    let collector = OtelCollector::start_at(address, Mood::Takes);
+    accelerator.line_with("takes spans again");
+    // Nothing that fitted into the queue is lost.
+    assert_eq!(collector.spans_once(80).len(), 80);
+    collector.be(Mood::Answers(503));
+    get(&accelerator, "/a", "");
+    until("it is told", || {
+        times_said(&accelerator, "takes no spans: it answers 503") == 1
+    });
+    collector.be(Mood::Takes);
+    assert_eq!(collector.spans_once(82).len(), 82);
+    until("and of its return", || {
+        times_said(&accelerator, "takes spans again") == 2
+    });
+    assert_eq!(times_said(&accelerator, "takes no spans"), 2);
+}
+
+#[test]
+fn spans_that_nobody_wants_or_that_there_is_no_room_for_are_counted() {
+    let shop = Shop::open("no-store");
+    let collector = OtelCollector::start(Mood::Answers(400));
+    let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
+    get(&accelerator, "/a", "");
+    until("they are refused", || counted(&accelerator, "refused") == 2);
+    collector.be(Mood::TakesAllButOne);
+    get(&accelerator, "/a", "");
+    until("one is refused", || counted(&accelerator, "refused") == 3);
+    assert_eq!(counted(&accelerator, "sent"), 1);
+    collector.be(Mood::Hangs);
+    for _ in 0..20 {
+        assert_eq!(get(&accelerator, "/a", "").status, 200);
+    }
+    // A batch is on its way, and one more waits: of four spans at most each.
+    until("they are dropped", || {
+        counted(&accelerator, "dropped") >= 40 - 3 * 4
+    });
+    let asked = collector.asked().len();
+    assert!(asked < 10, "{asked} requests are under way");
+}
+
+#[test]
+fn the_program_ends_with_its_last_spans_sent_and_without_waiting_for_a_collector_that_hangs() {
+    let shop = Shop::open("no-store");
+    let collector = OtelCollector::start(Mood::Takes);
+    let accelerator = Accelerator::start(&shop.config(collector.address, ""));
+    get(&accelerator, "/a", "");
+    accelerator.end();
+    assert_eq!(collector.spans().len(), 2);
+    collector.be(Mood::Hangs);
+    let keys = "timeout_s = 600";
+    let accelerator = Accelerator::start(&shop.config(collector.address, keys));
+    get(&accelerator, "/a", "");
+    accelerator.end();
+    assert_eq!(collector.spans().len(), 2);
+}
+
+#[test]
+fn the_usual_variables_say_what_the_configuration_does_not() {
+    let shop = Shop::open("no-store");
+    let collector = OtelCollector::start(Mood::Takes);
+    let endpoint = format!(
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://{}/below",
+        collector.address
+    );
+    let wrapper = [
+        "env",
+        &endpoint,
+        "OTEL_SERVICE_NAME=named",
+        "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=a%20test",
+        "OTEL_EXPORTER_OTLP_HEADERS=x-key=sesame",
+    ];
+    let config = format!("[telemetry]\n{}", shop.rest());
+    let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &config);
+    get(&accelerator, "/a", "");
+    collector.spans_once(2);
+    let asked = &collector.asked()[0];
+    assert_eq!(asked.target(), "/below/v1/traces");
+    assert_eq!(asked.values("x-key"), ["sesame"]);
+    let taken = &collector.taken()[0].resource_spans[0];
+    let resource = taken.resource.as_ref().expect("it says what it is");
+    assert_eq!(said(&resource.attributes, "service.name"), "named");
+    assert_eq!(
+        said(&resource.attributes, "deployment.environment.name"),
+        "a test"
+    );
+    // Without the table there is nothing, whatever they say.
+    let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &shop.rest());
+    get(&accelerator, "/b", "");
+    assert_eq!(
+        shop.origin.asked()[1].values("traceparent"),
+        [] as [&str; 0]
+    );
+    assert_eq!(times_said(&accelerator, "spans go to"), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reload_takes_a_new_token_and_says_that_the_rest_stays() {
+    let shop = Shop::open("no-store");
+    let collector = OtelCollector::start(Mood::Takes);
+    shop.write("headers", "Authorization: the first\n");
+    let headers = shop.path("headers");
+    let keys = format!("headers_file = {headers:?}");
+    let config = shop.config(collector.address, &keys);
+    let accelerator = Accelerator::start(&config);
+    shop.write("headers", "Authorization: the second\n");
+    accelerator.reload(&config);
+    accelerator.line_with("read the configuration anew");
+    get(&accelerator, "/a", "");
+    collector.spans_once(2);
+    assert_eq!(collector.asked()[0].values("authorization"), ["the second"]);
+    assert_eq!(times_said(&accelerator, "stays as it was"), 0);
+    accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
+    accelerator.line_with("[telemetry] stays as it was");
+    get(&accelerator, "/b", "");
+    collector.spans_once(4);
+}
+
+fn check(path: &Path) -> (i32, String) {
+    let output = output(spdy(&["accelerate", "--check"]).arg(path));
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    (output.status.code().expect("it ends by itself"), told)
+}
+
+#[test]
+fn what_is_wrong_with_the_table_is_told_by_a_check_and_no_token_with_it() {
+    let shop = Shop::open("no-store");
+    let collector = SocketAddr::from(([127, 0, 0, 1], 4318));
+    shop.write("headers", "sesame\n");
+    let headers = shop.path("headers");
+    for (keys, code, wanted) in [
+        (
+            format!("headers_file = {headers:?}"),
+            2,
+            "line 1: want a field as Name: value, got none",
+        ),
+        (
+            "headers_file = '/nowhere'".to_owned(),
+            1,
+            "cannot read /nowhere",
+        ),
+        (
+            "authority = '/nowhere'".to_owned(),
+            2,
+            "telemetry.authority: want an https endpoint",
+        ),
+        (
+            "sample = 2".to_owned(),
+            2,
+            "telemetry.sample: want a number from 0 to 1, got 2",
+        ),
+        ("sample = 0.5".to_owned(), 0, "good"),
+    ] {
+        shop.write("site.toml", &shop.config(collector, &keys));
+        let (got, told) = check(&shop.path("site.toml"));
+        assert_eq!(got, code, "{told}");
+        assert!(told.contains(wanted) && !told.contains("sesame"), "{told}");
+    }
+}

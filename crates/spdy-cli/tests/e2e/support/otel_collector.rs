@@ -1,0 +1,140 @@
+//! A collector of OpenTelemetry's on loopback: takes OTLP over HTTP, or does what collectors do on bad days.
+
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use spdy_testkit::patience::until;
+
+use super::echo_origin::Asked;
+
+/// What it does with spans.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Mood {
+    /// It takes them.
+    Takes,
+    /// All but one.
+    TakesAllButOne,
+    /// It answers with this status.
+    Answers(u16),
+    /// It says nothing.
+    Hangs,
+}
+
+/// One that listens until the program ends.
+#[derive(Clone)]
+pub(crate) struct OtelCollector {
+    pub(crate) address: SocketAddr,
+    mood: Arc<Mutex<Mood>>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    taken: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+}
+
+impl OtelCollector {
+    pub(crate) fn start(mood: Mood) -> Self {
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), mood)
+    }
+
+    /// The same, at an address that is free.
+    pub(crate) fn start_at(address: SocketAddr, mood: Mood) -> Self {
+        let listener = TcpListener::bind(address).expect("loopback has that port");
+        let collector = Self {
+            address: listener.local_addr().expect("it is bound"),
+            mood: Arc::new(Mutex::new(mood)),
+            asked: Arc::default(),
+            taken: Arc::default(),
+        };
+        let served = collector.clone();
+        thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let served = served.clone();
+                // Who hangs up in between has had enough.
+                thread::spawn(move || _ = served.answer_all(&socket));
+            }
+        });
+        collector
+    }
+
+    /// From now on it is so.
+    pub(crate) fn be(&self, mood: Mood) {
+        *self.mood.lock().expect("nobody panicked") = mood;
+    }
+
+    /// Everything that came so far, taken or not.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().expect("nobody panicked").clone()
+    }
+
+    /// What it took so far.
+    pub(crate) fn taken(&self) -> Vec<ExportTraceServiceRequest> {
+        self.taken.lock().expect("nobody panicked").clone()
+    }
+
+    /// The spans in that.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let all = self.taken().into_iter();
+        let all = all.flat_map(|request| request.resource_spans);
+        let all = all.flat_map(|of_resource| of_resource.scope_spans);
+        all.flat_map(|of_scope| of_scope.spans).collect()
+    }
+
+    /// The same, once there are so many.
+    pub(crate) fn spans_once(&self, count: usize) -> Vec<Span> {
+        until("the collector has them", || self.spans().len() >= count);
+        self.spans()
+    }
+
+    fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(socket);
+        while let Some(asked) = Asked::read(&mut reader)? {
+            let mood = *self.mood.lock().expect("nobody panicked");
+            let request = ExportTraceServiceRequest::decode(&asked.body[..]);
+            let request = request.expect("it is what collectors take");
+            self.asked.lock().expect("nobody panicked").push(asked);
+            let rejected = i64::from(mood == Mood::TakesAllButOne);
+            let answer = ExportTraceServiceResponse {
+                partial_success: (rejected > 0).then(|| ExportTracePartialSuccess {
+                    rejected_spans: rejected,
+                    error_message: "one is too old".to_owned(),
+                }),
+            };
+            let status = match mood {
+                Mood::Takes | Mood::TakesAllButOne => {
+                    self.taken.lock().expect("nobody panicked").push(request);
+                    200
+                }
+                Mood::Answers(status) => status,
+                Mood::Hangs => continue,
+            };
+            let answer = answer.encode_to_vec();
+            let head = format!(
+                "HTTP/1.1 {status} So\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
+                answer.len()
+            );
+            let mut writer = socket;
+            writer.write_all(&[head.as_bytes(), &answer].concat())?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said under `name`, as text; nothing where nothing is.
+pub(crate) fn said(attributes: &[KeyValue], name: &str) -> String {
+    let found = attributes.iter().find(|attribute| attribute.key == name);
+    let value = found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
+    match value {
+        Some(Value::StringValue(text)) => text.clone(),
+        Some(Value::IntValue(number)) => number.to_string(),
+        Some(Value::BoolValue(is_so)) => is_so.to_string(),
+        Some(other) => format!("{other:?}"),
+        None => String::new(),
+    }
+}
