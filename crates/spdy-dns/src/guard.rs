@@ -21,6 +21,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use ipnet::{IpNet, Ipv6Net};
 
 use crate::origin_host::{self, RefusedHost};
+use crate::own_listeners::OwnListeners;
 use crate::ranges::Range;
 
 /// Ports of origins if nothing else is said: HTTPS and HTTP.
@@ -39,9 +40,8 @@ pub struct AddressRules {
     pub deny: Vec<IpNet>,
     /// Ports that may be connected to. Default [`DEFAULT_PORTS`].
     pub ports: BTreeSet<u16>,
-    /// Where we listen ourselves: never an origin, whatever `allow` says. An unspecified address (`0.0.0.0`, `::`) with
-    /// its port stands for every loopback address; what else the machine is called must be listed.
-    pub own: Vec<SocketAddr>,
+    /// Where we listen ourselves: never an origin, whatever `allow` says.
+    pub own: OwnListeners,
     /// Prefixes of NAT64 in the operator's network besides the well-known one (RFC 6052 §2.2); others than of 32, 40, 48,
     /// 56, 64 or 96 bits are of no effect. Without them, an address under such a prefix passes for a global one and leads
     /// to any IPv4 address there is.
@@ -57,7 +57,7 @@ impl Default for AddressRules {
             allow: Vec::new(),
             deny: Vec::new(),
             ports: DEFAULT_PORTS.into(),
-            own: Vec::new(),
+            own: OwnListeners::default(),
             nat64: Vec::new(),
             hosts: BTreeSet::new(),
         }
@@ -197,13 +197,7 @@ impl AddressRules {
     ///
     /// It is ourselves, or its port or its address is not one that origins may have.
     pub fn check_target(&self, to: SocketAddr) -> Result<(), Denied> {
-        let address = to.ip().to_canonical();
-        let is_own = |own: &SocketAddr| {
-            let listens = own.ip().to_canonical();
-            let everywhere = listens.is_unspecified() && address.is_loopback();
-            own.port() == to.port() && (listens == address || everywhere)
-        };
-        if self.own.iter().any(is_own) {
+        if self.own.are_at(to) {
             return Err(Denied::Own(to));
         }
         if !self.ports.contains(&to.port()) {
@@ -249,6 +243,12 @@ impl AddressRules {
             _ => None,
         }
     }
+}
+
+/// Whether `prefix` is as long as one of NAT64 may be (RFC 6052 §2.2).
+#[must_use]
+pub fn is_nat64(prefix: Ipv6Net) -> bool {
+    matches!(prefix.prefix_len(), 32 | 40 | 48 | 56 | 64 | 96)
 }
 
 /// The IPv4 address under a prefix of `bits` (RFC 6052 §2.2): behind it, with the octet of bits 64 to 71 left out.

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
 use spdy_dns::guard::{AddressRules, Denied};
+use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::ranges::RANGES;
 
 fn ip(text: &str) -> IpAddr {
@@ -236,7 +237,7 @@ fn only_listed_ports_are_connected_to_and_never_ourselves() {
     let rules = AddressRules {
         allow: vec!["127.0.0.0/8".parse().unwrap()],
         ports: [443, 80, 8443].into(),
-        own: vec![own("8.8.8.8:443"), own("0.0.0.0:8443")],
+        own: OwnListeners::new(vec![own("8.8.8.8:443"), own("0.0.0.0:8443")], Vec::new()),
         ..AddressRules::default()
     };
     for (to, want) in [

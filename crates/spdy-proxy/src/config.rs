@@ -83,6 +83,9 @@ pub struct Listen {
     pub protocols: Vec<String>,
     /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports.
     pub public_port: Option<u16>,
+    /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
+    /// origin is connected to there. Default none; what interfaces have is known.
+    pub public_addresses: Vec<IpAddr>,
 }
 
 impl Default for Listen {
@@ -94,6 +97,7 @@ impl Default for Listen {
                 .map(str::to_owned)
                 .to_vec(),
             public_port: None,
+            public_addresses: Vec::new(),
         }
     }
 }
@@ -214,7 +218,14 @@ pub struct UpstreamConfig {
     pub rest_s: u64,
     /// Ranges that hosts of others may stand in although nobody's are public there: laboratories.
     pub allow_addresses: Vec<String>,
-    /// Ports of hosts of others beside 80 and 443.
+    /// Ranges that they may not stand in besides, even if that allows them.
+    pub deny_addresses: Vec<String>,
+    /// Prefixes by which the machine's network reaches IPv4 (NAT64, RFC 6052), beside the well-known 64:ff9b::/96: what is behind them
+    /// is judged as the IPv4 address that it is.
+    pub nat64: Vec<String>,
+    /// Names that hosts of others may have although no public host is called so: `backend`, `cache.internal`.
+    pub allow_hosts: Vec<String>,
+    /// Ports of hosts of others beside 80, 443 and those that a host is listed with.
     pub allow_ports: Vec<u16>,
     /// Authorities to believe beside those of the web, PEM.
     pub authorities: Vec<PathBuf>,
@@ -238,6 +249,9 @@ impl Default for UpstreamConfig {
             failures: 5,
             rest_s: 5,
             allow_addresses: Vec::new(),
+            deny_addresses: Vec::new(),
+            nat64: Vec::new(),
+            allow_hosts: Vec::new(),
             allow_ports: Vec::new(),
             authorities: Vec::new(),
             resolve: BTreeMap::new(),

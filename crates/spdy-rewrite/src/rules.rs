@@ -225,6 +225,11 @@ impl Rules {
         self.entries.is_empty() && !self.discover
     }
 
+    /// The ports of the hosts that are listed.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        self.entries.iter().map(|entry| entry.port)
+    }
+
     /// Whether `host` is the site's, or merged with it.
     pub fn is_own(&self, host: &str) -> bool {
         host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))

@@ -10,6 +10,7 @@ use http::Request;
 use serde::Serialize;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy::{Body, Metrics};
+use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::{DnsServer, ServeLimits};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
@@ -40,8 +41,8 @@ use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
 use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{
-    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_schema,
-    accelerate_setup, serve_metrics,
+    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_origins,
+    accelerate_schema, accelerate_setup, serve_metrics,
 };
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -138,6 +139,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let sites = accelerate_setup::compile(&config, &secret)?;
     accelerate_acme::certificates(&config, &sites)?;
     let spans = accelerate_setup::telemetry(&config)?;
+    accelerate_origins::rules(&config, &sites, OwnListeners::default())?;
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
         accelerate_setup::doubt(&sites, printer);
@@ -244,8 +246,14 @@ async fn accelerate(
         ),
     };
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
-    let own: Vec<SocketAddr> = doors.iter().map(|door| door.about.address).collect();
-    let upstream = accelerate_setup::upstream(config, &sites, &zones, own.clone(), &runtime)?;
+    let listening_at: Vec<SocketAddr> = doors
+        .iter()
+        .map(|door| door.about.address)
+        .chain(admin.as_ref().map(Listener::address))
+        .chain(names_server.iter().flat_map(DnsServer::addresses))
+        .collect();
+    let own = accelerate_origins::own(config, &listening_at, printer);
+    let upstream = accelerate_origins::upstream(config, &sites, &zones, own, &runtime)?;
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
     let certificates = accelerate_acme::certificates(config, &sites)?;
     let proxy = Proxy::new(
@@ -373,6 +381,7 @@ async fn accelerate(
         args,
         secret,
         authority: &authority,
+        printer,
     };
     loop {
         tokio::select! {
@@ -381,7 +390,7 @@ async fn accelerate(
                 break;
             }
             () = reloads.next() => {
-                let renewed = again.configuration(&zones, own.clone(), &acme, &runtime);
+                let renewed = again.configuration(&zones, &listening_at, &acme, &runtime);
                 match renewed {
                     Ok(mut renewed) => {
                         let spans = renewed.spans.take();

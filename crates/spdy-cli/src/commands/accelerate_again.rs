@@ -11,8 +11,8 @@ use spdy_proxy::upstream::Upstream;
 
 use crate::commands::accelerate::{self, Args};
 use crate::commands::accelerate_acme::{self, Acme, Prepared, Rest};
-use crate::commands::accelerate_setup;
 use crate::commands::telemetry;
+use crate::commands::{accelerate_origins, accelerate_setup};
 use crate::printer::Printer;
 
 /// What stays as it was when the program began.
@@ -21,6 +21,7 @@ pub(super) struct Again<'a> {
     pub(super) args: &'a Args,
     pub(super) secret: &'a [u8],
     pub(super) authority: &'a LocalCa,
+    pub(super) printer: &'a Printer,
 }
 
 impl Again<'_> {
@@ -36,7 +37,7 @@ impl Again<'_> {
     pub(super) fn configuration(
         self,
         zones: &SharedZones,
-        own: Vec<SocketAddr>,
+        listening: &[SocketAddr],
         acme: &Acme,
         runtime: &SharedRuntime,
     ) -> anyhow::Result<Renewed> {
@@ -44,10 +45,11 @@ impl Again<'_> {
         let sites = accelerate_setup::compile(&config, self.secret)?;
         let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
         let names = accelerate_acme::certificates(&config, &sites)?;
+        let own = accelerate_origins::own(&config, listening, self.printer);
         Ok(Renewed {
             certificates: acme.prepare(&config, names, &identity)?,
             zones: accelerate_setup::zones(&config)?,
-            upstream: accelerate_setup::upstream(&config, &sites, zones, own, runtime)?,
+            upstream: accelerate_origins::upstream(&config, &sites, zones, own, runtime)?,
             spans: accelerate_setup::telemetry(&config)?,
             sites,
         })

@@ -1,28 +1,18 @@
-//! What `spdy accelerate` is made of, out of its configuration: sockets, identities, sites, origins.
+//! What `spdy accelerate` is made of, out of its configuration: sockets, identities, sites.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use spdy::runtime::SharedRuntime;
-use spdy_dns::guard::AddressRules;
-use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_dns::resolver::Resolver;
-use spdy_dns::resolver::config::{ResolverConfig, system_servers};
-use spdy_dns::zones::{SharedZones, Zones};
-use spdy_net::certificates::{Identity, KeyKind, LocalCa, certificates_from_pem};
+use spdy_dns::zones::Zones;
+use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::handed::HandedSockets;
-use spdy_net::network::{SharedNetwork, SystemNetwork};
-use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::{Config, TimingConfig};
 use spdy_proxy::disk::Disk;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
-use spdy_proxy::upstream::Upstream;
 
 use crate::commands::Usage;
 use crate::commands::serve_listen::{self, Door, Listening};
@@ -135,61 +125,6 @@ pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Lo
         ));
     }
     Ok(authority)
-}
-
-/// Origins, and the guard before those of others.
-pub(super) fn upstream(
-    config: &Config,
-    sites: &Sites,
-    zones: &SharedZones,
-    own: Vec<SocketAddr>,
-    runtime: &SharedRuntime,
-) -> anyhow::Result<Upstream> {
-    let servers = match config.dns.servers.is_empty() {
-        // A system without a list of them has another way, which is taken then.
-        true => system_servers().unwrap_or_default(),
-        false => config.dns.servers.clone(),
-    };
-    let config = &config.upstream;
-    let mut allow = Vec::new();
-    for range in &config.allow_addresses {
-        allow.push(range.parse().map_err(|_| {
-            let what = "upstream.allow_addresses";
-            Usage(format!("{what}: want a range as 10.0.0.0/8, got {range:?}"))
-        })?);
-    }
-    let mut rules = AddressRules {
-        allow,
-        own,
-        ..AddressRules::default()
-    };
-    rules.ports.extend(&config.allow_ports);
-    let mut authorities = Vec::new();
-    for path in &config.authorities {
-        let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        authorities.extend(certificates_from_pem(&pem, &path.display().to_string())?);
-    }
-    let trust = Trust {
-        roots: Roots::SystemAnd(authorities),
-        ..Trust::default()
-    };
-    let tls = ClientTls::new(&trust, &TlsOptions::default())?;
-    let network: SharedNetwork = Arc::new(SystemNetwork);
-    let names = ResolverConfig {
-        servers,
-        ..ResolverConfig::default()
-    };
-    let names = Resolver::new(network.clone(), runtime.clone(), names, zones.clone());
-    let guarded = GuardedNetwork::with_names(Arc::new(names), network.clone(), rules);
-    let guarded: SharedNetwork = Arc::new(guarded);
-    Ok(Upstream::new(
-        config,
-        Some(&tls),
-        sites,
-        network,
-        guarded,
-        runtime,
-    ))
 }
 
 /// The zones that are answered for.

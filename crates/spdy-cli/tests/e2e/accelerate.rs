@@ -117,6 +117,18 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
             "10.0.0.1",
         ),
         (&format!("{site}colour = 'red'\n"), "colour"),
+        (
+            &format!("[upstream]\nallow_addresses = ['10.0.0.0']\n{site}"),
+            "upstream.allow_addresses: want a range as 10.0.0.0/8, got \"10.0.0.0\"",
+        ),
+        (
+            &format!("[upstream]\ndeny_addresses = ['all']\n{site}"),
+            "upstream.deny_addresses",
+        ),
+        (
+            &format!("[upstream]\nnat64 = ['2001:db8::/97']\n{site}"),
+            "upstream.nat64: want a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052), got 2001:db8::/97",
+        ),
     ] {
         let (code, told) = check(text);
         assert_eq!(code, 2, "{text}\n{told}");

@@ -14,6 +14,8 @@ mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_browser_corners;
 mod accelerate_endures;
+#[cfg(unix)]
+mod accelerate_origins;
 mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;

@@ -1,0 +1,224 @@
+//! The origins of `spdy accelerate`: who is believed, who is asked for addresses, and which of them nobody connects to.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use ipnet::Ipv6Net;
+use spdy::runtime::SharedRuntime;
+use spdy_dns::guard::{self, AddressRules};
+use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_dns::outward_network::OutwardNetwork;
+use spdy_dns::own_listeners::OwnListeners;
+use spdy_dns::resolver::Resolver;
+use spdy_dns::resolver::config::{ResolverConfig, system_servers};
+use spdy_dns::zones::SharedZones;
+use spdy_net::certificates::certificates_from_pem;
+use spdy_net::network::{SharedNetwork, SystemNetwork};
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_net::verify::{Roots, Trust};
+use spdy_proxy::config::Config;
+use spdy_proxy::sites::Sites;
+use spdy_proxy::upstream::Upstream;
+
+use crate::commands::Usage;
+use crate::printer::{BAD, Printer};
+
+/// Origins, and the guard before those of others. Nobody is connected to at `own`.
+pub(super) fn upstream(
+    config: &Config,
+    sites: &Sites,
+    zones: &SharedZones,
+    own: OwnListeners,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<Upstream> {
+    let servers = match config.dns.servers.is_empty() {
+        // A system without a list of them has another way, which is taken then.
+        true => system_servers().unwrap_or_default(),
+        false => config.dns.servers.clone(),
+    };
+    let system: SharedNetwork = Arc::new(SystemNetwork);
+    let names = ResolverConfig {
+        servers,
+        ..ResolverConfig::default()
+    };
+    let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone());
+    let rules = rules(config, sites, own.clone())?;
+    let guarded = GuardedNetwork::with_names(Arc::new(names), system.clone(), rules);
+    Ok(Upstream::new(
+        &config.upstream,
+        Some(&tls(config)?),
+        sites,
+        Arc::new(OutwardNetwork::new(system, own)),
+        Arc::new(guarded),
+        runtime,
+    ))
+}
+
+/// Whom origins may be certified by.
+fn tls(config: &Config) -> anyhow::Result<ClientTls> {
+    let mut authorities = Vec::new();
+    for path in &config.upstream.authorities {
+        let pem = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        authorities.extend(certificates_from_pem(&pem, &path.display().to_string())?);
+    }
+    let trust = Trust {
+        roots: Roots::SystemAnd(authorities),
+        ..Trust::default()
+    };
+    Ok(ClientTls::new(&trust, &TlsOptions::default())?)
+}
+
+/// Where hosts of others may stand: what the operator says, and the ports that he listed hosts with.
+pub(super) fn rules(
+    config: &Config,
+    sites: &Sites,
+    own: OwnListeners,
+) -> anyhow::Result<AddressRules> {
+    let upstream = &config.upstream;
+    let mut ports: BTreeSet<u16> = guard::DEFAULT_PORTS.into();
+    ports.extend(&upstream.allow_ports);
+    ports.extend(sites.all().flat_map(|site| site.rules.ports()));
+    let nat64 = ranges::<Ipv6Net>("nat64", "64:ff9b:1::/96", &upstream.nat64)?;
+    if let Some(wrong) = nat64.iter().find(|net| !guard::is_nat64(**net)) {
+        let want = "a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052)";
+        return Err(Usage(format!("upstream.nat64: want {want}, got {wrong}")).into());
+    }
+    let lower = |host: &String| host.to_ascii_lowercase();
+    Ok(AddressRules {
+        allow: ranges("allow_addresses", "10.0.0.0/8", &upstream.allow_addresses)?,
+        deny: ranges("deny_addresses", "10.0.0.0/8", &upstream.deny_addresses)?,
+        ports,
+        own,
+        nat64,
+        hosts: upstream.allow_hosts.iter().map(lower).collect(),
+    })
+}
+
+fn ranges<T: FromStr>(key: &str, such: &str, texts: &[String]) -> anyhow::Result<Vec<T>> {
+    let range = |text: &String| {
+        text.parse().map_err(|_| {
+            let why = format!("upstream.{key}: want a range as {such}, got {text:?}");
+            Usage(why).into()
+        })
+    };
+    texts.iter().map(range).collect()
+}
+
+/// Where clients, operators and resolvers come in: `listening`, and what leads there from outside.
+pub(super) fn own(config: &Config, listening: &[SocketAddr], printer: &Printer) -> OwnListeners {
+    let listen = &config.listen;
+    let ports: BTreeSet<u16> = listening
+        .iter()
+        .map(SocketAddr::port)
+        .chain(listen.public_port)
+        .collect();
+    let from_outside = listen.public_addresses.iter().flat_map(|&address| {
+        ports
+            .iter()
+            .map(move |&port| SocketAddr::new(address, port))
+    });
+    let mut all = listening.to_owned();
+    all.extend(from_outside);
+    let is_everywhere = |one: &SocketAddr| one.ip().is_unspecified();
+    let machine = match listening.iter().any(is_everywhere) {
+        true => machine(printer),
+        false => Vec::new(),
+    };
+    OwnListeners::new(all, machine)
+}
+
+/// The addresses of the machine's interfaces; none where the system does not tell, which is said.
+#[cfg(target_os = "linux")]
+fn machine(printer: &Printer) -> Vec<IpAddr> {
+    match nix::ifaddrs::getifaddrs() {
+        Ok(interfaces) => interfaces
+            .filter_map(|interface| {
+                let address = interface.address?;
+                let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+                v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            })
+            .collect(),
+        Err(error) => {
+            printer.note(format_args!(
+                "{BAD}the system does not tell this machine's addresses{BAD:#}: {error}; say `listen.public_addresses`, so that no \
+                 request for an origin comes back here"
+            ));
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn machine(_: &Printer) -> Vec<IpAddr> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "
+        [listen]
+        public_port = 443
+        public_addresses = ['198.51.100.9']
+        [upstream]
+        allow_ports = [8080]
+        deny_addresses = ['203.0.113.0/24', '8.8.8.8/32']
+        nat64 = ['2001:db9:64::/96']
+        allow_hosts = ['Backend']
+        [[site]]
+        names = ['www.site.test']
+        origin = 'https://origin.site.test'
+        [[site.rewrite.hosts]]
+        host = 'cdn.test:8443'
+        kinds = ['image']
+    ";
+
+    fn configured() -> (Config, Sites) {
+        let config = Config::read(TEXT).expect("it is good");
+        let sites = Sites::compile(&config, &[7; 32]).expect("likewise");
+        (config, sites)
+    }
+
+    #[test]
+    fn ports_of_listed_hosts_are_allowed_and_what_is_denied_is_denied() {
+        let (config, sites) = configured();
+        let rules = rules(&config, &sites, OwnListeners::default()).expect("it is good");
+        let may = |to: &str| rules.check_target(to.parse().expect("an address")).is_ok();
+        assert!(may("1.1.1.1:443") && may("1.1.1.1:80"));
+        assert!(may("1.1.1.1:8443"), "a host is listed with it");
+        assert!(may("1.1.1.1:8080") && !may("1.1.1.1:22"));
+        assert!(!may("8.8.8.8:443"), "the operator denies it");
+        assert!(may("[2001:db9:64::101:101]:443"), "1.1.1.1 by NAT64");
+        assert!(!may("[2001:db9:64::a9fe:a9fe]:443"), "metadata by NAT64");
+        assert_eq!(rules.check_host("backend"), Ok(()));
+        assert!(rules.check_host("other").is_err());
+    }
+
+    #[test]
+    fn what_leads_here_from_outside_is_ours_by_every_port() {
+        let (config, _) = configured();
+        let printer = Printer::new(true, clap::ColorChoice::Never);
+        let listening = ["127.0.0.1:8443".parse().unwrap()];
+        let own = own(&config, &listening, &printer);
+        for (to, is_ours) in [
+            ("127.0.0.1:8443", true),
+            ("198.51.100.9:8443", true),
+            ("198.51.100.9:443", true),
+            ("198.51.100.9:80", false),
+            ("127.0.0.1:443", false),
+        ] {
+            assert_eq!(own.are_at(to.parse().unwrap()), is_ours, "{to}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_machine_knows_its_own_addresses() {
+        let loopback = IpAddr::from([127, 0, 0, 1]);
+        assert!(machine(&Printer::new(true, clap::ColorChoice::Never)).contains(&loopback));
+    }
+}

@@ -1,0 +1,47 @@
+//! A network that leads everywhere but back to ourselves: for a site's own origin, which may stand where no host of others may.
+//!
+//! Its name is looked up as the network within does it (in the world by the system: hosts files, containers' names), whatever zone
+//! it is in. That a name leads here shows in the address that is about to be connected to, whichever aliases led there.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use spdy::runtime::BoxFuture;
+use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
+
+use crate::guard::Denied;
+use crate::own_listeners::OwnListeners;
+
+/// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`Denied`]
+/// inside.
+#[derive(Clone)]
+pub struct OutwardNetwork {
+    inner: SharedNetwork,
+    own: OwnListeners,
+}
+
+impl OutwardNetwork {
+    /// `inner`, but for `own`.
+    #[must_use]
+    pub fn new(inner: SharedNetwork, own: OwnListeners) -> Self {
+        Self { inner, own }
+    }
+}
+
+impl Network for OutwardNetwork {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        self.inner.resolve(host)
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        if self.own.are_at(to) {
+            let refusal = io::Error::new(io::ErrorKind::PermissionDenied, Denied::Own(to));
+            return Box::pin(std::future::ready(Err(refusal)));
+        }
+        self.inner.connect(to)
+    }
+
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        self.inner.datagrams(local)
+    }
+}

@@ -1,0 +1,71 @@
+//! Where we listen ourselves: what an origin is never connected to at, lest a request come back to whom it came from.
+
+use std::net::{IpAddr, SocketAddr};
+
+/// Our listeners, and what else the machine is called.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct OwnListeners {
+    listeners: Vec<SocketAddr>,
+    machine: Vec<IpAddr>,
+}
+
+impl OwnListeners {
+    /// `listeners` as they are bound. One at an unspecified address (`0.0.0.0`, `::`) is at every loopback address, and at each of
+    /// `machine`: the addresses of its interfaces.
+    #[must_use]
+    pub fn new(listeners: Vec<SocketAddr>, machine: Vec<IpAddr>) -> Self {
+        Self { listeners, machine }
+    }
+
+    /// Whether who connects to `to` reaches one of them.
+    #[must_use]
+    pub fn are_at(&self, to: SocketAddr) -> bool {
+        let address = to.ip().to_canonical();
+        // `0.0.0.0` itself is connected to as loopback.
+        let is_here = || {
+            let mut machine = self.machine.iter().map(IpAddr::to_canonical);
+            address.is_loopback() || address.is_unspecified() || machine.any(|one| one == address)
+        };
+        self.listeners.iter().any(|listener| {
+            let listens = listener.ip().to_canonical();
+            let reaches = listens == address || (listens.is_unspecified() && is_here());
+            listener.port() == to.port() && reaches
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_everywhere_is_at_each_address_of_the_machine() {
+        let own = OwnListeners::new(
+            vec![
+                "0.0.0.0:8443".parse().unwrap(),
+                "192.0.2.1:80".parse().unwrap(),
+            ],
+            vec![
+                "198.51.100.9".parse().unwrap(),
+                "2001:db8::9".parse().unwrap(),
+            ],
+        );
+        for (to, is_ours) in [
+            ("127.0.0.1:8443", true),
+            ("127.9.9.9:8443", true),
+            ("[::1]:8443", true),
+            ("0.0.0.0:8443", true),
+            ("198.51.100.9:8443", true),
+            ("[::ffff:198.51.100.9]:8443", true),
+            ("[2001:db8::9]:8443", true),
+            ("198.51.100.9:443", false),
+            ("198.51.100.8:8443", false),
+            ("192.0.2.1:80", true),
+            // That one is at its own address alone.
+            ("127.0.0.1:80", false),
+            ("198.51.100.9:80", false),
+        ] {
+            assert_eq!(own.are_at(to.parse().unwrap()), is_ours, "{to}");
+        }
+    }
+}
