@@ -21,7 +21,8 @@ use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
-use spdy_net::network::{BoxIo, DatagramSocket, Network, SystemNetwork};
+use spdy_net::network::{BoxIo, DatagramSocket, SystemNetwork};
+use spdy_net::sockets::Sockets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::answers::{self, Answer, MAX_REQUEST, Transport};
@@ -175,7 +176,22 @@ impl DnsServer {
         limits: ServeLimits,
         runtime: SharedRuntime,
     ) -> io::Result<Self> {
-        let pairs = addresses.iter().map(|&address| bind_pair(address));
+        Self::bind_or_take(addresses, &mut Sockets::default(), zones, limits, runtime)
+    }
+
+    /// The same of `sockets`, where they have such.
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](Self::bind).
+    pub fn bind_or_take(
+        addresses: &[SocketAddr],
+        sockets: &mut Sockets,
+        zones: SharedZones,
+        limits: ServeLimits,
+        runtime: SharedRuntime,
+    ) -> io::Result<Self> {
+        let pairs = addresses.iter().map(|&address| pair(address, sockets));
         let pairs = pairs.collect::<io::Result<_>>()?;
         Ok(Self::over(pairs, zones, limits, runtime))
     }
@@ -253,11 +269,15 @@ impl DnsServer {
     }
 }
 
-fn bind_pair(address: SocketAddr) -> io::Result<(DatagramSocket, Option<Listener>)> {
+fn pair(
+    address: SocketAddr,
+    sockets: &mut Sockets,
+) -> io::Result<(DatagramSocket, Option<Listener>)> {
     let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
     loop {
-        let listener = Listener::bind(address)?;
-        match SystemNetwork.datagrams(listener.address()) {
+        let listener = sockets.tcp(address)?;
+        let socket = sockets.udp(listener.address());
+        match socket.and_then(SystemNetwork::datagrams_over) {
             Ok(socket) => return Ok((socket, Some(listener))),
             Err(error) => {
                 tries -= 1;

@@ -6,21 +6,31 @@
 //!                           └─ LISTEN_FDS ─▶ its successor: accepts ◀───┘
 //! ```
 //!
+//! The starter may be the program itself, which another is to follow: then there is a line to it besides, by the name
+//! [`PREDECESSOR`].
+//!
 //! A socket that another closes takes with it the connections that nobody has accepted yet; these stay open beside the program.
 //! They have names by their addresses: what the program wants to listen at decides, not the order in which they came.
 
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+#[cfg(unix)]
+use std::os::{fd::OwnedFd, unix::net::UnixStream};
 
 #[cfg(unix)]
 use listenfd::ListenFd;
+
+/// What the line to the program before this one is called in `LISTEN_FDNAMES`, of all that are handed over the first.
+pub const PREDECESSOR: &str = "spdy-predecessor";
 
 /// Those that nobody has taken yet.
 #[derive(Debug, Default)]
 pub struct HandedSockets {
     tcp: VecDeque<(SocketAddr, TcpListener)>,
     udp: VecDeque<(SocketAddr, UdpSocket)>,
+    #[cfg(unix)]
+    predecessor: Option<UnixStream>,
 }
 
 impl HandedSockets {
@@ -32,9 +42,14 @@ impl HandedSockets {
     /// One is no socket of TCP that listens, and none of UDP.
     #[cfg(unix)]
     pub fn of_environment() -> io::Result<Self> {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut all = ListenFd::from_env();
         let mut handed = Self::default();
-        for nth in 0..all.len() {
+        if names.split(':').next() == Some(PREDECESSOR) {
+            let line = all.take_unix_listener(0)?; // any stream of Unix is one to it
+            handed.predecessor = line.map(|line| OwnedFd::from(line).into());
+        }
+        for nth in usize::from(handed.predecessor.is_some())..all.len() {
             if let Ok(Some(listener)) = all.take_tcp_listener(nth) {
                 handed.tcp.push_back((listener.local_addr()?, listener));
             } else if let Some(socket) = all.take_udp_socket(nth)? {
@@ -66,6 +81,12 @@ impl HandedSockets {
         Some(self.udp.remove(nth)?.1)
     }
 
+    /// The line to the program that started this one to follow it, if one did.
+    #[cfg(unix)]
+    pub fn predecessor(&mut self) -> Option<UnixStream> {
+        self.predecessor.take()
+    }
+
     /// Where those are that nobody wanted.
     pub fn left(&self) -> impl Iterator<Item = SocketAddr> {
         let tcp = self.tcp.iter().map(|(at, _)| *at);
@@ -87,6 +108,7 @@ mod tests {
         let mut handed = HandedSockets {
             tcp: [(tcp, listener)].into(),
             udp: [(udp, socket)].into(),
+            ..HandedSockets::default()
         };
         assert_eq!(handed.left().collect::<Vec<_>>(), [tcp, udp]);
         if tcp != udp {

@@ -54,6 +54,7 @@ pub mod quic;
 pub mod quic_listen;
 pub mod seat;
 pub mod serve;
+pub mod sockets;
 mod spdy_session;
 mod stall;
 pub mod tap;

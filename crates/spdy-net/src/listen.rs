@@ -83,6 +83,16 @@ impl Listener {
         Ok(Self { socket, address })
     }
 
+    /// Another descriptor of the same socket.
+    ///
+    /// # Errors
+    ///
+    /// The system has none left.
+    #[cfg(unix)]
+    pub(crate) fn copy(&self) -> io::Result<std::os::fd::OwnedFd> {
+        std::os::fd::AsFd::as_fd(&self.socket).try_clone_to_owned()
+    }
+
     /// Where it listens, port included.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

@@ -67,13 +67,22 @@ impl Network for SystemNetwork {
 
     /// Wants a tokio runtime around it.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
-        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, None)?;
-        socket.bind(&local.into())?;
-        Self::datagrams_over(socket.into())
+        Self::datagrams_over(Self::bind_datagrams(local)?)
     }
 }
 
 impl SystemNetwork {
+    /// A socket for datagrams that nobody waits for yet.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted.
+    pub fn bind_datagrams(local: SocketAddr) -> io::Result<std::net::UdpSocket> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, None)?;
+        socket.bind(&local.into())?;
+        Ok(socket.into())
+    }
+
     /// A socket that is bound already. Wants a tokio runtime around it.
     ///
     /// # Errors

@@ -12,6 +12,9 @@
 //! many bytes. Nothing waits for a disk that is slow or full but who asks it: writes past a queue's room are left out, and
 //! what cannot be written is told in the log, counted, and served from memory all the same.
 //!
+//! A folder is one process's. It may be lent to another that is to follow: the new one reads all heads while the old one answers on, from
+//! what it had found.
+//!
 //! A soft purge is a hard one here: what is stale in memory may serve while it is fetched anew, and after a restart
 //! nobody remembers that it was purged.
 
@@ -75,6 +78,8 @@ struct Shared {
     is_failing: AtomicBool,
     /// Nothing is written any more.
     is_over: AtomicBool,
+    /// Nothing is written for now: another process has the folder.
+    is_lent: AtomicBool,
     counters: DiskCounters,
 }
 
@@ -101,6 +106,10 @@ enum Change {
     /// One that may have come into the index since.
     Forget(Key, String),
     Settle(oneshot::Sender<()>),
+    /// Lets another process have the folder.
+    Lend(oneshot::Sender<io::Result<()>>),
+    /// Wants it back.
+    TakeBack(oneshot::Sender<io::Result<()>>),
 }
 
 impl Disk {
@@ -119,13 +128,11 @@ impl Disk {
             waiting_bytes: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
+            is_lent: AtomicBool::new(false),
             counters: DiskCounters::default(),
         });
         let lock = File::create(folder.join("lock"))?;
-        lock.try_lock().map_err(|error| match error {
-            fs::TryLockError::WouldBlock => io::Error::other("another process has it"),
-            fs::TryLockError::Error(error) => error,
-        })?;
+        take(&lock)?;
         shared.scan()?;
 
         let (reads, to_read) = mpsc::sync_channel::<Find>(MAX_READS);
@@ -146,7 +153,7 @@ impl Disk {
             let shared = shared.clone();
             spawn("disk-write", move || {
                 for change in to_write {
-                    shared.change(change);
+                    shared.change(change, &lock);
                 }
                 drop(lock);
             })?
@@ -235,6 +242,39 @@ impl Disk {
     /// was purged is removed all the same, if the program does not end before that.
     pub fn leave_out(&self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets another process have the folder, after what waits now is written. What comes from now on is left out; what is there is found
+    /// as before, as long as the other leaves it there.
+    ///
+    /// # Errors
+    ///
+    /// The system does not let go of the lock.
+    pub async fn lend(&self) -> io::Result<()> {
+        self.settled().await;
+        self.shared.is_lent.store(true, Ordering::Relaxed);
+        self.ask(Change::Lend).await
+    }
+
+    /// Has the folder back from a process that has let go of it.
+    ///
+    /// # Errors
+    ///
+    /// It has not; then nothing is written any more.
+    pub async fn take_back(&self) -> io::Result<()> {
+        self.ask(Change::TakeBack).await?;
+        self.shared.is_lent.store(false, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        of_writer: impl FnOnce(oneshot::Sender<io::Result<()>>) -> Change,
+    ) -> io::Result<()> {
+        let (done, answer) = oneshot::channel();
+        self.send(of_writer(done));
+        let ended = |_| Err(io::Error::other("the disk's writer has ended"));
+        answer.await.unwrap_or_else(ended)
     }
 
     /// Files, and bytes in them.
@@ -364,7 +404,7 @@ impl Shared {
         self.unlink(name);
     }
 
-    fn change(&self, change: Change) {
+    fn change(&self, change: Change, lock: &File) {
         match change {
             Change::Keep {
                 key,
@@ -372,9 +412,15 @@ impl Shared {
                 body,
                 purges,
             } => {
-                let written = match self.is_over.load(Ordering::Relaxed) {
-                    false => self.write(&key, &stored, &body, purges),
-                    true => Err(io::Error::other("left out: the program ends")),
+                let left_out = [
+                    (&self.is_over, "left out: the program ends"),
+                    (&self.is_lent, "left out: another process has the folder"),
+                ]
+                .into_iter()
+                .find(|(is_so, _)| is_so.load(Ordering::Relaxed));
+                let written = match left_out {
+                    None => self.write(&key, &stored, &body, purges),
+                    Some((_, why)) => Err(io::Error::other(why)),
                 };
                 self.waiting_bytes.fetch_sub(body.len(), Ordering::Relaxed);
                 let counter = match &written {
@@ -392,6 +438,12 @@ impl Shared {
             Change::Settle(done) => {
                 // Who asked may be gone.
                 let _ = done.send(());
+            }
+            Change::Lend(done) => {
+                let _ = done.send(lock.unlock());
+            }
+            Change::TakeBack(done) => {
+                let _ = done.send(take(lock));
             }
         }
     }
@@ -460,6 +512,14 @@ impl Shared {
             tracing::warn!(name, %error, "a file of the cache cannot be removed");
         }
     }
+}
+
+/// Takes the `lock` of a folder.
+fn take(lock: &File) -> io::Result<()> {
+    lock.try_lock().map_err(|error| match error {
+        fs::TryLockError::WouldBlock => io::Error::other("another process has it"),
+        fs::TryLockError::Error(error) => error,
+    })
 }
 
 /// Whether a file is named as this tier names them: whoever names the wrong folder loses nothing.

@@ -293,6 +293,29 @@ async fn a_disk_that_cannot_be_written_costs_nothing_but_what_is_not_kept() {
 }
 
 #[tokio::test]
+async fn a_folder_that_is_lent_is_anothers_until_it_is_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    disk.keep(&key("/a"), stored("en", 0), body(1000, 1));
+    disk.lend().await.unwrap();
+    disk.keep(&key("/b"), stored("en", 0), body(1000, 2));
+    disk.settled().await;
+    let other = Disk::open(folder.path(), ROOM).unwrap();
+    for (target, want) in [("/a", Some(body(1000, 1))), ("/b", None)] {
+        assert_eq!(found(&other, target, "en").await, want, "{target}");
+        assert_eq!(found(&disk, target, "en").await, want, "{target}");
+    }
+    let refused = disk.take_back().await.unwrap_err().to_string();
+    assert_eq!(refused, "another process has it");
+    drop(other);
+    disk.take_back().await.unwrap();
+    disk.keep(&key("/b"), stored("en", 0), body(1000, 2));
+    disk.settled().await;
+    assert_eq!(found(&disk, "/b", "en").await, Some(body(1000, 2)));
+    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
 async fn two_processes_do_not_share_a_folder() {
     let folder = tempfile::tempdir().unwrap();
     let first = Disk::open(folder.path(), ROOM).unwrap();

@@ -21,6 +21,7 @@ use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
+use spdy_net::sockets::Sockets;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::admin::Admin;
 use spdy_proxy::config::Config;
@@ -36,6 +37,7 @@ use crate::commands::accelerate_again::Again;
 use crate::commands::accelerate_audit;
 use crate::commands::accelerate_served::{Served, conduct};
 use crate::commands::accelerate_shared::Shared;
+use crate::commands::accelerate_succession::{self, Predecessor, Succession};
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
@@ -205,10 +207,12 @@ async fn accelerate(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let protocols = config.protocols()?;
-    let mut doors = accelerate_setup::bind(config, &mut handed)?;
+    let mut predecessor = Predecessor::of(&mut handed)?;
+    let mut sockets = Sockets::new(handed);
+    let mut doors = accelerate_setup::bind(config, &mut sockets)?;
     let admin = config.admin.as_ref();
     let admin = admin
-        .map(|admin| serve_listen::bind_or_take(admin.address, &mut handed))
+        .map(|admin| serve_listen::bind_or_take(admin.address, &mut sockets))
         .transpose()?;
     let authority = accelerate_setup::authority(config, printer)?;
     let identity = accelerate_setup::identity(config, &sites, &authority)?;
@@ -225,9 +229,12 @@ async fn accelerate(
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());
     if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
-        serve_listen::bind_quic(&mut doors, &tls, &options, &runtime, &mut handed)?;
+        serve_listen::bind_udp(&mut doors, &mut sockets)?;
     }
-    for address in handed.left() {
+    if predecessor.is_none() {
+        serve_listen::listen_for_quic(&mut doors, &tls, &options, &runtime)?;
+    }
+    for address in sockets.left() {
         printer.note(format_args!(
             "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
         ));
@@ -236,8 +243,9 @@ async fn accelerate(
     let names_server = match &config.dns.listen[..] {
         [] => None,
         addresses => Some(
-            DnsServer::bind(
+            DnsServer::bind_or_take(
                 addresses,
+                &mut sockets,
                 zones.clone(),
                 ServeLimits::default(),
                 runtime.clone(),
@@ -264,14 +272,26 @@ async fn accelerate(
         runtime.clone(),
         Calendar::default(),
     );
+    let certificates = acme.prepare(config, certificates, &identity)?;
+    let timing = accelerate_setup::timing(&config.timing)?;
+    let token = config
+        .admin
+        .as_ref()
+        .map(|admin| accelerate_setup::token(&admin.token_file));
+    let token = token.transpose()?;
+    let mut signals = Signals::listen()?;
+    let mut reloads = Reloads::listen()?;
+    if let Some(predecessor) = &mut predecessor {
+        predecessor.lend().await;
+    }
     if let Some(disk) = accelerate_setup::disk(config)? {
         proxy.keep_on(disk);
     }
     let shared = Shared::start(config, &proxy).await?;
     let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
     let telemetry = telemetry.transpose()?;
-    let operator = match &config.admin {
-        Some(admin) => {
+    let operator = match token {
+        Some(token) => {
             let metrics = accelerate_metrics::registry(
                 &proxy,
                 shared.as_ref(),
@@ -281,18 +301,18 @@ async fn accelerate(
                 telemetry.as_ref(),
             );
             let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
-            let token = Token::new(&accelerate_setup::token(&admin.token_file)?);
             Some(Arc::new(Admin::new(
                 proxy.clone(),
-                token,
+                Token::new(&token),
                 Arc::new(metrics),
             )))
         }
         None => None,
     };
-    let certificates = acme.prepare(config, certificates, &identity)?;
-    let mut signals = Signals::listen()?;
-    let mut reloads = Reloads::listen()?;
+    let mut succession = Succession::listen(sockets)?;
+    if let Some(predecessor) = &mut predecessor {
+        predecessor.give_way().await;
+    }
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     let answering = names_server.as_ref().map(DnsServer::addresses);
     let answering = answering.unwrap_or_default();
@@ -308,9 +328,12 @@ async fn accelerate(
         telemetry.announce();
     }
 
+    accelerate_succession::tell_ready();
     acme.commit(certificates);
     let stop = Latch::new();
     let listen_options = args.limits.of_listeners(hits);
+    let datagrams = predecessor.map(Predecessor::left);
+    let mut over_quic = tokio::task::JoinSet::new();
     let mut running = tokio::task::JoinSet::new();
     let served = Served {
         proxy: proxy.clone(),
@@ -321,7 +344,7 @@ async fn accelerate(
         stop: stop.clone(),
         alt_svc: None,
         log: accelerate_log::log(args.verbose, args.json, printer),
-        timing: accelerate_setup::timing(&config.timing)?,
+        timing,
         tokens: None,
     };
     for door in doors {
@@ -332,12 +355,17 @@ async fn accelerate(
             ..served.clone()
         };
         if let Some(listener) = door.quic {
-            let (served, options) = (served.clone(), listen_options.clone());
-            running.spawn(
-                listener.run(options, stop.clone(), move |incoming, from, seat| {
-                    served.clone().quic(incoming, from, seat)
-                }),
+            over_quic.spawn(
+                served
+                    .clone()
+                    .listen_for_quic(listener, listen_options.clone()),
             );
+        }
+        if let (Some(socket), Some(free)) = (door.quic_to_come, &datagrams) {
+            let later = served
+                .clone()
+                .take_datagrams(socket, free.clone(), listen_options.clone());
+            over_quic.spawn(later);
         }
         if let Some(listener) = door.tcp {
             let (served, options) = (served.clone(), listen_options.clone());
@@ -383,12 +411,13 @@ async fn accelerate(
         authority: &authority,
         printer,
     };
-    loop {
+    let successor = loop {
         tokio::select! {
             ended = signals.any() => {
                 ended?;
-                break;
+                break None;
             }
+            successor = succession.taken_over(&proxy, printer) => break Some(successor),
             () = reloads.next() => {
                 let renewed = again.configuration(&zones, &listening_at, &acme, &runtime);
                 match renewed {
@@ -409,9 +438,18 @@ async fn accelerate(
                 }
             }
         }
+    };
+    match &successor {
+        None => printer.note(format_args!("{DIM}stopping{DIM:#}")),
+        Some(successor) => printer.note(format_args!(
+            "{DIM}process {} has taken over, stopping{DIM:#}",
+            successor.id()
+        )),
     }
-    printer.note(format_args!("{DIM}stopping{DIM:#}"));
+    drop((succession, acme));
     stop.set();
+    while over_quic.join_next().await.is_some() {}
+    drop(successor); // the datagrams are its own
     while running.join_next().await.is_some() {}
     accelerate_end::end(&proxy, shared, telemetry).await;
     Ok(())

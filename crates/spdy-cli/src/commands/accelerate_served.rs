@@ -1,8 +1,9 @@
 //! What `spdy accelerate` does with one connection of a client.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
+use futures_util::future::{Either, select};
 use http::HeaderValue;
 use spdy::runtime::SharedRuntime;
 use spdy_acme::http01::Answering;
@@ -11,9 +12,11 @@ use spdy_net::admission::Conduct;
 use spdy_net::error::ConnectionError;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
+use spdy_net::listen::ListenOptions;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::QuicIncoming;
+use spdy_net::quic_listen::QuicListener;
 use spdy_net::seat::Seat;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
@@ -21,6 +24,8 @@ use spdy_proxy::counters::Log;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::timing::Timing;
 use spdy_proxy::visit::Visit;
+
+use crate::commands::serve_listen;
 
 /// What a connection is served with.
 #[derive(Clone)]
@@ -69,12 +74,31 @@ impl Served {
         )
     }
 
-    pub(super) async fn quic(
+    /// Serves what `listener` lets in, until the stop.
+    pub(super) async fn listen_for_quic(self, listener: QuicListener, options: ListenOptions) {
+        let stop = self.stop.clone();
+        let serve = move |incoming, from, seat| self.clone().quic(incoming, from, seat);
+        listener.run(options, stop, serve).await;
+    }
+
+    /// The same over `socket`, once another program reads it no longer.
+    pub(super) async fn take_datagrams(
         self,
-        incoming: QuicIncoming,
-        from: SocketAddr,
-        seat: Seat,
-    ) -> Conduct {
+        socket: UdpSocket,
+        free: Latch,
+        options: ListenOptions,
+    ) {
+        let Either::Left(_) = select(free.wait(), self.stop.wait()).await else {
+            return;
+        };
+        let tls = self.tls.as_ref().expect("a door of UDP has TLS");
+        match serve_listen::quic(socket, tls, &self.options, &self.runtime) {
+            Ok(listener) => self.listen_for_quic(listener, options).await,
+            Err(error) => tracing::error!(%error, "nobody listens for h3"),
+        }
+    }
+
+    async fn quic(self, incoming: QuicIncoming, from: SocketAddr, seat: Seat) -> Conduct {
         let visit = self.visit(from, None);
         let options = ServerOptions {
             seat,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use spdy_dns::zones::Zones;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::handed::HandedSockets;
+use spdy_net::sockets::Sockets;
 use spdy_proxy::config::{Config, TimingConfig};
 use spdy_proxy::disk::Disk;
 use spdy_proxy::sites::Sites;
@@ -74,13 +74,13 @@ pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
     Ok(Some(disk))
 }
 
-/// The sockets: those that were `handed` over, and others where there is none.
-pub(super) fn bind(config: &Config, handed: &mut HandedSockets) -> anyhow::Result<Vec<Door>> {
+/// The doors for connections, of `sockets`.
+pub(super) fn bind(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<Door>> {
     let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
     let mut doors = Vec::new();
     for (addresses, tls) in wanted {
         for &address in addresses {
-            let listener = serve_listen::bind_or_take(address, handed)?;
+            let listener = serve_listen::bind_or_take(address, sockets)?;
             doors.push(Door {
                 about: Listening {
                     address: listener.address(),
@@ -90,6 +90,7 @@ pub(super) fn bind(config: &Config, handed: &mut HandedSockets) -> anyhow::Resul
                 },
                 tcp: Some(listener),
                 quic: None,
+                quic_to_come: None,
             });
         }
     }

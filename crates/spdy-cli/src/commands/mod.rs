@@ -17,6 +17,11 @@ mod accelerate_schema;
 mod accelerate_served;
 mod accelerate_setup;
 mod accelerate_shared;
+#[cfg(not(unix))]
+#[path = "accelerate_alone.rs"]
+mod accelerate_succession;
+#[cfg(unix)]
+mod accelerate_succession;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;

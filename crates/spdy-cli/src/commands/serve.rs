@@ -10,11 +10,11 @@ use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::compress::Compression;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::handed::HandedSockets;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
+use spdy_net::sockets::Sockets;
 use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
@@ -263,8 +263,8 @@ async fn serve(
         .as_ref()
         .filter(|_| args.protocols.contains(&Protocol::Http3))
     {
-        let none = &mut HandedSockets::default();
-        serve_listen::bind_quic(&mut doors, tls, &of_connections, &runtime, none)?;
+        serve_listen::bind_udp(&mut doors, &mut Sockets::default())?;
+        serve_listen::listen_for_quic(&mut doors, tls, &of_connections, &runtime)?;
     }
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     // Whoever reads that we listen may ask us to stop the next moment.

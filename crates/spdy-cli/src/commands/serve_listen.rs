@@ -1,17 +1,17 @@
 //! Where `spdy serve` listens: each address by TCP, and those with TLS by UDP as well where HTTP/3 is spoken.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use anyhow::Context;
 use http::HeaderValue;
 use serde::Serialize;
 use spdy::runtime::SharedRuntime;
-use spdy_net::handed::HandedSockets;
 use spdy_net::listen::Listener;
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic_listen::QuicListener;
+use spdy_net::sockets::Sockets;
 use spdy_net::tls::ServerTls;
 use spdy_server::serve::ServerOptions;
 
@@ -40,15 +40,17 @@ pub(super) struct Listening {
 pub(super) struct Door {
     pub(super) tcp: Option<Listener>,
     pub(super) quic: Option<QuicListener>,
+    /// Datagrams that are another program's for a while.
+    pub(super) quic_to_come: Option<UdpSocket>,
     pub(super) about: Listening,
 }
 
 impl Door {
     /// What answers over TCP say of HTTP/3 here, if it is spoken.
     pub(super) fn alt_svc(&self) -> Option<HeaderValue> {
-        let port = self.quic.as_ref()?.address().port();
-        let value = format!("h3=\":{port}\"; ma={ALT_SVC_SECONDS}");
-        HeaderValue::try_from(value).ok()
+        let Listening { address, quic, .. } = &self.about;
+        let value = format!("h3=\":{}\"; ma={ALT_SVC_SECONDS}", address.port());
+        quic.then(|| HeaderValue::try_from(value).ok()).flatten()
     }
 }
 
@@ -110,6 +112,7 @@ pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
         doors.push(Door {
             tcp,
             quic: None,
+            quic_to_come: None,
             about: Listening {
                 address,
                 tls,
@@ -121,32 +124,53 @@ pub(super) fn bind_all(wanted: &Wanted<'_>) -> anyhow::Result<Vec<Door>> {
     Ok(doors)
 }
 
-/// Binds UDP behind each door that has TLS, where nothing was `handed` over for it.
-pub(super) fn bind_quic(
-    doors: &mut [Door],
-    tls: &ServerTls,
-    options: &ServerOptions,
-    runtime: &SharedRuntime,
-    handed: &mut HandedSockets,
-) -> anyhow::Result<()> {
+/// Takes UDP of `sockets` for each door that has TLS.
+pub(super) fn bind_udp(doors: &mut [Door], sockets: &mut Sockets) -> anyhow::Result<()> {
     let mut chosen = 0;
     for door in doors.iter_mut().filter(|door| door.about.tls) {
         let address = &mut door.about.address;
         if address.port() == 0 {
             address.set_port(chosen);
         }
-        let listener = match handed.udp(*address) {
-            None => QuicListener::bind(*address, tls, options, runtime),
-            Some(socket) => SystemNetwork::datagrams_over(socket)
-                .and_then(|socket| QuicListener::over(socket, tls, options, runtime)),
-        };
-        let listener = listener.with_context(|| format!("cannot listen on {address} for h3"))?;
-        *address = listener.address();
+        let bound = sockets.udp(*address).and_then(|socket| {
+            *address = socket.local_addr()?;
+            Ok(socket)
+        });
+        let socket = bound.with_context(|| format!("cannot listen on {address} for h3"))?;
         chosen = address.port();
         door.about.quic = true;
-        door.quic = Some(listener);
+        door.quic_to_come = Some(socket);
     }
     Ok(())
+}
+
+/// Listens for HTTP/3 at each of them.
+pub(super) fn listen_for_quic(
+    doors: &mut [Door],
+    tls: &ServerTls,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<()> {
+    for door in doors {
+        let Some(socket) = door.quic_to_come.take() else {
+            continue;
+        };
+        let listener = quic(socket, tls, options, runtime);
+        let at = door.about.address;
+        door.quic = Some(listener.with_context(|| format!("cannot listen on {at} for h3"))?);
+    }
+    Ok(())
+}
+
+/// Listens for HTTP/3 at `socket`.
+pub(super) fn quic(
+    socket: UdpSocket,
+    tls: &ServerTls,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+) -> std::io::Result<QuicListener> {
+    let socket = SystemNetwork::datagrams_over(socket)?;
+    QuicListener::over(socket, tls, options, runtime)
 }
 
 /// Binds one address by TCP.
@@ -154,17 +178,10 @@ pub(super) fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
     Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
 }
 
-/// The same, where nothing was `handed` over for it.
-pub(super) fn bind_or_take(
-    address: SocketAddr,
-    handed: &mut HandedSockets,
-) -> anyhow::Result<Listener> {
-    match handed.tcp(address) {
-        None => bind(address),
-        Some(socket) => {
-            Listener::over(socket).with_context(|| format!("cannot listen on {address}"))
-        }
-    }
+/// Takes one of `sockets`, or binds it.
+pub(super) fn bind_or_take(address: SocketAddr, sockets: &mut Sockets) -> anyhow::Result<Listener> {
+    let listener = sockets.tcp(address);
+    listener.with_context(|| format!("cannot listen on {address}"))
 }
 
 /// The address `nth` after `base`; loopback has sixteen million of them.

@@ -84,7 +84,7 @@ fn started_again_on_a_socket_that_was_handed_to_it_it_answers_every_request() {
 }
 
 /// Asks until it is over, each time for another thing and over another connection, and must be answered.
-fn ask_on(door: SocketAddr, client: usize, answers: &AtomicUsize, is_over: &AtomicBool) {
+pub(crate) fn ask_on(door: SocketAddr, client: usize, answers: &AtomicUsize, is_over: &AtomicBool) {
     for step in 0.. {
         if is_over.load(Ordering::SeqCst) {
             return;

@@ -20,6 +20,8 @@ mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;
 mod accelerate_shared;
+#[cfg(unix)]
+mod accelerate_succession;
 mod accelerate_telemetry;
 mod bench;
 mod browse_files;

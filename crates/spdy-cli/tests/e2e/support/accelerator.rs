@@ -85,10 +85,25 @@ impl Accelerator {
         address_after(&line, "http://").expect("it is an address")
     }
 
-    /// Writes another configuration, and asks for it to be read.
-    pub(crate) fn reload(&self, config: &str) {
+    /// Writes another configuration, for whoever reads it.
+    pub(crate) fn write(&self, config: &str) {
         let path = self.folder.path().join("site.toml");
         std::fs::write(path, config).expect("the folder of a test can be written to");
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.running.has_ended()
+    }
+
+    /// Waits until it has ended in order, as it was to.
+    pub(crate) fn ended(mut self) {
+        self.running.ended();
+    }
+
+    /// Writes another configuration, and asks for it to be read.
+    pub(crate) fn reload(&self, config: &str) {
+        self.write(config);
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
         assert!(sent.expect("there is a kill").success());

@@ -1,0 +1,305 @@
+//! One `spdy accelerate` after another without a gap: asked to (SIGUSR2), it starts its program anew beside itself, as nginx and HAProxy
+//! do, and ends when that one is ready.
+//!
+//! ```text
+//!  the one that runs                                            the one that follows
+//!    starts it, with a copy of each socket ─────────────────▶  configuration, certificates, origins: all that can be wrong
+//!    writes what waits, lends the folder of the cache ◀─ GOOD
+//!                                                     LENT ─▶  reads the heads of what is kept, meets the cluster
+//!    orders no certificates, takes no connections    ◀─ READY
+//!                                                    YOURS ─▶  takes connections, orders certificates
+//!    HTTP/3's sessions have ended                   closes ─▶  reads datagrams: a socket of UDP has one reader
+//!    connections have ended, at most `drain_timeout` later
+//! ```
+//!
+//! Whatever goes wrong before READY, in the new program or with it, leaves the old one as it is; it says why. What goes over the line is
+//! a byte each time.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as SystemStream;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use command_fds::{CommandFdExt, FdMapping};
+use sd_notify::NotifyState;
+use spdy_net::handed::{HandedSockets, PREDECESSOR};
+use spdy_net::latch::Latch;
+use spdy_net::sockets::Sockets;
+use spdy_proxy::proxy::Proxy;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::printer::{BAD, DIM, Printer};
+
+/// How long a program may take until it is ready to follow: it reads the head of every file of the cache.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// For the end of one whose line has ended, and between two looks at it.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+const BETWEEN: Duration = Duration::from_millis(10);
+/// The first descriptor that is handed over (sd_listen_fds(3)).
+const FIRST: i32 = 3;
+
+/// My configuration is good.
+const GOOD: u8 = b'g';
+/// The folder of the cache is yours.
+const LENT: u8 = b'l';
+/// I could take connections.
+const READY: u8 = b'r';
+/// Take them.
+const YOURS: u8 = b'y';
+
+/// The line to the program that started this one to follow it.
+pub(super) struct Predecessor(UnixStream);
+
+impl Predecessor {
+    /// The one that `handed` its sockets over, if one did.
+    pub(super) fn of(handed: &mut HandedSockets) -> anyhow::Result<Option<Self>> {
+        let Some(line) = handed.predecessor() else {
+            return Ok(None);
+        };
+        Ok(Some(Self(tokio_stream(line)?)))
+    }
+
+    /// Nothing is wrong with the configuration: the folder of the cache is wanted.
+    pub(super) async fn lend(&mut self) {
+        self.ask(GOOD).await;
+    }
+
+    /// Nothing can go wrong any more: the connections are wanted.
+    pub(super) async fn give_way(&mut self) {
+        self.ask(READY).await;
+    }
+
+    /// One that is gone needs no answer: all that it had is ours.
+    async fn ask(&mut self, word: u8) {
+        if self.0.write_u8(word).await.is_ok() {
+            let _ = self.0.read_u8().await;
+        }
+    }
+
+    /// Set when it reads no datagrams any more.
+    pub(super) fn left(mut self) -> Latch {
+        let left = Latch::new();
+        let latch = left.clone();
+        tokio::spawn(async move {
+            let _ = self.0.read_u8().await;
+            latch.set();
+        });
+        left
+    }
+}
+
+/// Tells the service manager that connections are taken, if there is one that wants to know (sd_notify(3)).
+pub(super) fn tell_ready() {
+    notify(&[NotifyState::Ready]);
+}
+
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(%error, "the service manager cannot be told");
+    }
+}
+
+/// Whoever may follow this program.
+pub(super) struct Succession {
+    asked: Signal,
+    sockets: Sockets,
+    /// One that is not ready yet.
+    coming: Option<JoinHandle<anyhow::Result<Successor>>>,
+}
+
+impl Succession {
+    /// Hears from now on when one is wanted; it is to have `sockets`.
+    pub(super) fn listen(sockets: Sockets) -> anyhow::Result<Self> {
+        Ok(Self {
+            asked: signal(SignalKind::user_defined2())?,
+            sockets,
+            coming: None,
+        })
+    }
+
+    /// Completes when a program has taken over. Those that cannot are told of.
+    pub(super) async fn taken_over(&mut self, proxy: &Arc<Proxy>, printer: &Printer) -> Successor {
+        loop {
+            let followed = match &mut self.coming {
+                None => {
+                    if self.asked.recv().await.is_none() {
+                        std::future::pending::<()>().await;
+                    }
+                    match Successor::start(&self.sockets) {
+                        Ok(successor) => {
+                            printer.note(format_args!(
+                                "{DIM}started process {} to follow this one{DIM:#}",
+                                successor.child.id()
+                            ));
+                            let prepared = successor.prepared(proxy.clone());
+                            self.coming = Some(tokio::spawn(prepared));
+                            continue;
+                        }
+                        Err(error) => Err(error),
+                    }
+                }
+                Some(coming) => {
+                    let prepared = coming.await;
+                    self.coming = None;
+                    match prepared.context("a fault of this program") {
+                        Ok(Ok(successor)) => successor.take_over().await,
+                        Ok(Err(error)) | Err(error) => Err(error),
+                    }
+                }
+            };
+            match followed {
+                Ok(successor) => return successor,
+                Err(error) => printer.note(format_args!(
+                    "{BAD}no program follows, and this one goes on{BAD:#}: {error:#}"
+                )),
+            }
+        }
+    }
+}
+
+impl Drop for Succession {
+    fn drop(&mut self) {
+        if let Some(coming) = &self.coming {
+            coming.abort();
+        }
+    }
+}
+
+/// A program that follows this one. Let go of before it has taken over, it is killed; after that it may read
+/// datagrams.
+pub(super) struct Successor {
+    child: Child,
+    line: UnixStream,
+    is_away: bool,
+}
+
+impl Successor {
+    /// The same program with the same arguments, and `sockets`.
+    fn start(sockets: &Sockets) -> anyhow::Result<Self> {
+        if std::process::id() == 1 {
+            bail!(
+                "want another process than number 1, with which all others end: start a second one instead"
+            );
+        }
+        let (line, theirs) = SystemStream::pair()?;
+        let mut handed = vec![OwnedFd::from(theirs)];
+        handed.extend(sockets.copies()?);
+        let mut arguments = std::env::args_os();
+        let program = arguments.next().unwrap_or_else(|| OsString::from("spdy"));
+        let mut names = vec!["socket"; handed.len()];
+        names[0] = PREDECESSOR;
+        let mut command = Command::new(&program);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .env("LISTEN_FDS", handed.len().to_string())
+            .env("LISTEN_FDNAMES", names.join(":"))
+            // Its number is not known before it is there.
+            .env_remove("LISTEN_PID")
+            .env_remove("LISTEN_FDS_FIRST_FD");
+        let handed = (FIRST..)
+            .zip(handed)
+            .map(|(child_fd, parent_fd)| FdMapping {
+                parent_fd,
+                child_fd,
+            });
+        command.fd_mappings(handed.collect())?;
+        let started = command.spawn();
+        let what = program.display();
+        Ok(Self {
+            child: started.with_context(|| format!("cannot start {what}"))?,
+            line: tokio_stream(line)?,
+            is_away: false,
+        })
+    }
+
+    /// Ready to take over.
+    async fn prepared(mut self, proxy: Arc<Proxy>) -> anyhow::Result<Self> {
+        let mut is_lent = false;
+        let prepared = tokio::time::timeout(PATIENCE, self.prepare(&proxy, &mut is_lent)).await;
+        let why = match prepared {
+            Ok(Ok(())) => return Ok(self),
+            Ok(Err(error)) => error,
+            Err(_) => anyhow::anyhow!("it is not ready after {} s", PATIENCE.as_secs()),
+        };
+        let id = self.child.id();
+        drop(self);
+        if let Some(disk) = proxy.disk().filter(|_| is_lent) {
+            let taken = disk.take_back().await;
+            taken.context("nothing is written to the disk of the cache any more")?;
+        }
+        Err(why.context(format!("process {id}")))
+    }
+
+    async fn prepare(&mut self, proxy: &Proxy, is_lent: &mut bool) -> anyhow::Result<()> {
+        self.hear(GOOD).await?;
+        if let Some(disk) = proxy.disk() {
+            *is_lent = true;
+            disk.lend().await.context("the disk of the cache")?;
+        }
+        self.line.write_u8(LENT).await?;
+        self.hear(READY).await
+    }
+
+    async fn hear(&mut self, want: u8) -> anyhow::Result<()> {
+        match self.line.read_u8().await {
+            Ok(got) if got == want => Ok(()),
+            Ok(got) => bail!(
+                "want {:?} of it, got {:?}",
+                char::from(want),
+                char::from(got)
+            ),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                match tokio::time::timeout(LAST_PATIENCE, self.ended()).await {
+                    Ok(status) => bail!("it has ended: {}; what it said stands above", status?),
+                    Err(_) => bail!("it says nothing any more"),
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn ended(&mut self) -> io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            tokio::time::sleep(BETWEEN).await;
+        }
+    }
+
+    /// Connections are its own from now on.
+    async fn take_over(mut self) -> anyhow::Result<Self> {
+        let told = self.line.write_u8(YOURS).await;
+        told.with_context(|| format!("process {}", self.child.id()))?;
+        self.is_away = true;
+        notify(&[NotifyState::MainPid(self.child.id())]);
+        Ok(self)
+    }
+
+    /// The number that the system knows it by.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Successor {
+    fn drop(&mut self) {
+        if !self.is_away {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn tokio_stream(stream: SystemStream) -> io::Result<UnixStream> {
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}

@@ -1,0 +1,104 @@
+//! The sockets that a program listens at: those that were handed to it, others where there is none, and a copy of each for whoever comes
+//! after it (`LISTEN_FDS` once more, sd_listen_fds(3)).
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+
+use crate::handed::HandedSockets;
+use crate::listen::Listener;
+use crate::network::SystemNetwork;
+
+/// What is handed over is taken from here, what is not is bound. As long as this lives all of them stay open.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    handed: HandedSockets,
+    #[cfg(unix)]
+    copies: Vec<OwnedFd>,
+}
+
+impl Sockets {
+    /// Those that were `handed` over first.
+    #[must_use]
+    pub fn new(handed: HandedSockets) -> Self {
+        Self {
+            handed,
+            ..Self::default()
+        }
+    }
+
+    /// One that takes connections at `address`; port 0 lets the system choose. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted.
+    pub fn tcp(&mut self, address: SocketAddr) -> io::Result<Listener> {
+        let listener = match self.handed.tcp(address) {
+            None => Listener::bind(address)?,
+            Some(socket) => Listener::over(socket)?,
+        };
+        #[cfg(unix)]
+        self.copies.push(listener.copy()?);
+        Ok(listener)
+    }
+
+    /// One for datagrams to `address`, likewise.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp`](Self::tcp).
+    pub fn udp(&mut self, address: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = match self.handed.udp(address) {
+            None => SystemNetwork::bind_datagrams(address)?,
+            Some(socket) => socket,
+        };
+        #[cfg(unix)]
+        self.copies.push(socket.try_clone()?.into());
+        Ok(socket)
+    }
+
+    /// Where those are that were handed over, and nobody wanted.
+    pub fn left(&self) -> impl Iterator<Item = SocketAddr> {
+        self.handed.left()
+    }
+
+    /// A copy of each that was taken or bound.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptors left.
+    #[cfg(unix)]
+    pub fn copies(&self) -> io::Result<Vec<OwnedFd>> {
+        self.copies.iter().map(OwnedFd::try_clone).collect()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_taken_or_bound_stays_open_in_its_copy() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut sockets = Sockets::default();
+        let listener = sockets.tcp(here).expect("loopback has a free port");
+        let datagrams = sockets.udp(here).expect("loopback has a free port");
+        let at = (listener.address(), datagrams.local_addr());
+        drop((listener, datagrams));
+        let copies = sockets.copies().expect("descriptors are to be had");
+        drop(sockets);
+        let mut copies = copies.into_iter();
+        let copied = copies.next().map(TcpListener::from);
+        assert!(TcpListener::bind(at.0).is_err(), "it is still there");
+        assert_eq!(copied.and_then(|it| it.local_addr().ok()), Some(at.0));
+        let copied = copies.next().map(UdpSocket::from);
+        assert_eq!(
+            copied.and_then(|it| it.local_addr().ok()),
+            at.1.ok(),
+            "the second is that of datagrams"
+        );
+    }
+}
