@@ -380,7 +380,7 @@ mod tests {
             (false, 1.0, "00", true),
         ] {
             let (spans, _) = spans(rules(sample, trust_clients));
-            let client = format!("00-{}1-{}1-{flags}", "0".repeat(31), "0".repeat(15));
+            let client = format!("00-{}2-{}2-{flags}", "0".repeat(31), "0".repeat(15));
             let headers = HeaderMap::from_iter([(TRACEPARENT, client.parse().unwrap())]);
             let told = SpanContext::of(&headers);
             let place = spans.enter(told.clone(), "GET");
