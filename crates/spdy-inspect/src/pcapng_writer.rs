@@ -5,7 +5,10 @@
 //!                                         options: 1 comment, 2 direction
 //! ```
 //!
-//! Readers open TLS with secrets that stand before the packets which want them, so write those first.
+//! Readers open TLS with secrets that stand before the packets which want them, so write those first. Nothing is held: each
+//! block goes out as it is made.
+
+use std::io::{self, Write};
 
 use crate::pcapng::{AROUND, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG};
 
@@ -31,32 +34,39 @@ pub enum Passes {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct InterfaceId(u32);
 
-/// A file that grows.
-#[derive(Clone, Debug)]
-pub struct PcapngWriter {
-    file: Vec<u8>,
+/// A file that grows, in whatever takes bytes; give it something that gathers them, for a packet is written in pieces.
+#[derive(Debug)]
+pub struct PcapngWriter<W> {
+    file: W,
     interfaces: u32,
 }
 
-impl PcapngWriter {
+impl<W: Write> PcapngWriter<W> {
     /// A file without packets, made by `program`.
-    #[must_use]
-    pub fn new(program: &str) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Those of `file`, as everywhere here.
+    pub fn new(file: W, program: &str) -> io::Result<Self> {
         let mut section = Vec::new();
         section.extend(BYTE_ORDER.to_le_bytes());
         section.extend([1, 0, 0, 0]); // version 1.0
         section.extend([0xff; 8]); // as long as the file
         options(&mut section, &[(OPTION_PROGRAM, program.as_bytes())]);
         let mut writer = Self {
-            file: Vec::new(),
+            file,
             interfaces: 0,
         };
-        writer.block(SECTION, section);
-        writer
+        writer.block(SECTION, section)?;
+        Ok(writer)
     }
 
     /// An interface whose packets begin with their IP head.
-    pub fn interface(&mut self, name: &str, description: &str) -> InterfaceId {
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn interface(&mut self, name: &str, description: &str) -> io::Result<InterfaceId> {
         let mut interface = Vec::new();
         interface.extend(RAW_IP.to_le_bytes());
         interface.extend([0; 6]); // reserved; packets are whole, however long
@@ -67,21 +77,29 @@ impl PcapngWriter {
             (OPTION_UNIT, &unit),
         ];
         options(&mut interface, &told);
-        self.block(INTERFACE, interface);
+        self.block(INTERFACE, interface)?;
         self.interfaces += 1;
-        InterfaceId(self.interfaces - 1)
+        Ok(InterfaceId(self.interfaces - 1))
     }
 
     /// Secrets of TLS in the form of `SSLKEYLOGFILE`.
-    pub fn tls_secrets(&mut self, key_log: &[u8]) {
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn tls_secrets(&mut self, key_log: &[u8]) -> io::Result<()> {
         let mut secrets = Vec::new();
         secrets.extend(TLS_KEY_LOG.to_le_bytes());
         secrets.extend(length(key_log).to_le_bytes());
         secrets.extend(key_log);
-        self.block(SECRETS, secrets);
+        self.block(SECRETS, secrets)
     }
 
     /// A packet that passed `interface` so many nanoseconds after 1970 began.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
     pub fn packet(
         &mut self,
         interface: InterfaceId,
@@ -89,7 +107,7 @@ impl PcapngWriter {
         passes: Passes,
         packet: &[u8],
         comment: Option<&str>,
-    ) {
+    ) -> io::Result<()> {
         let (InterfaceId(interface), len) = (interface, length(packet));
         let mut body = Vec::new();
         for word in [
@@ -114,22 +132,26 @@ impl PcapngWriter {
             .chain([(OPTION_FLAGS, &flags[..])])
             .collect();
         options(&mut body, &told);
-        self.block(PACKET, body);
+        self.block(PACKET, body)
     }
 
-    /// The file.
-    #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.file
+    /// Lets go of all that has not gone out yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.file.flush()?;
+        Ok(self.file)
     }
 
-    fn block(&mut self, kind: u32, mut body: Vec<u8>) {
+    fn block(&mut self, kind: u32, mut body: Vec<u8>) -> io::Result<()> {
         body.resize(body.len().next_multiple_of(4), 0);
         let len = (length(&body) + AROUND as u32).to_le_bytes();
-        self.file.extend(kind.to_le_bytes());
-        self.file.extend(len);
-        self.file.extend(body);
-        self.file.extend(len);
+        for part in [&kind.to_le_bytes()[..], &len, &body, &len] {
+            self.file.write_all(part)?;
+        }
+        Ok(())
     }
 }
 
@@ -159,20 +181,20 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let mut writer = PcapngWriter::new("a test");
-        let [one, two] = ["link0", "taken"].map(|name| writer.interface(name, "of a test"));
-        writer.tls_secrets(b"CLIENT_RANDOM 00 11\n");
+        let mut writer = PcapngWriter::new(Vec::new(), "a test").unwrap();
+        let mut interface = |name| writer.interface(name, "of a test").unwrap();
+        let [one, two] = ["link0", "taken"].map(&mut interface);
+        writer.tls_secrets(b"CLIENT_RANDOM 00 11\n").unwrap();
         let nanos = 1_784_000_000_123_456_789;
-        writer.packet(one, nanos, Passes::Out, &[0x45; 41], None);
-        writer.packet(
-            two,
-            nanos + 1,
-            Passes::In,
-            &[0x46; 40],
-            Some("the queue was full"),
-        );
+        for (interface, at, passes, packet, comment) in [
+            (one, nanos, Passes::Out, &[0x45; 41][..], None),
+            (two, nanos + 1, Passes::In, &[0x46; 40], Some("taken")),
+        ] {
+            let written = writer.packet(interface, at, passes, packet, comment);
+            written.unwrap();
+        }
         let mut reader = Reader::new(Limits::default());
-        reader.push(&writer.into_bytes());
+        reader.push(&writer.finish().unwrap());
         let mut records = Vec::new();
         while let Some(record) = reader.poll().unwrap() {
             records.push(record);

@@ -45,6 +45,9 @@ pub struct Captured {
     pub packet: Vec<u8>,
 }
 
+/// What a packet takes beside its own bytes: when it came and went, and where it lies.
+const RECORD_BYTES: usize = size_of::<Captured>();
+
 /// Packets in the order in which they were read.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
@@ -55,7 +58,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// An empty one that keeps packets until they have `limit_bytes`.
+    /// An empty one that keeps packets until they, and what is known of each, have `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: usize) -> Self {
         Self {
@@ -78,7 +81,7 @@ impl Capture {
 
     /// Keeps `packet`; its number, or `None` if there is no room.
     pub(crate) fn read(&mut self, now: Instant, way: Way, packet: &[u8]) -> Option<usize> {
-        let bytes = self.bytes + packet.len();
+        let bytes = self.bytes + packet.len() + RECORD_BYTES;
         if bytes > self.limit_bytes || self.left_out > 0 {
             self.left_out += 1;
             return None;
@@ -108,10 +111,13 @@ mod tests {
 
     #[test]
     fn packets_are_kept_up_to_the_limit_and_from_one_byte_past_it_only_counted() {
-        let mut capture = Capture::new(150);
+        let mut capture = Capture::new(150 + 2 * RECORD_BYTES);
         let mut read = |len| capture.read(Instant::ZERO, Way::Up, &vec![0; len]);
-        assert_eq!([read(100), read(50), read(1)], [Some(0), Some(1), None]);
+        assert_eq!([read(100), read(50), read(0)], [Some(0), Some(1), None]);
         assert_eq!(read(0), None, "a capture has no holes");
         assert_eq!((capture.packets().len(), capture.left_out()), (2, 2));
+        let mut capture = Capture::new(149 + 2 * RECORD_BYTES);
+        let mut read = |len| capture.read(Instant::ZERO, Way::Up, &vec![0; len]);
+        assert_eq!([read(100), read(50)], [Some(0), None]);
     }
 }

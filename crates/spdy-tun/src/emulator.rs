@@ -84,7 +84,7 @@ impl Emulator {
         }
     }
 
-    /// Keeps every packet that comes from now on, up to `limit_bytes` of them.
+    /// Keeps every packet that comes from now on, up to `limit_bytes` of them and of what is known of each.
     pub fn start_capture(&mut self, limit_bytes: usize) {
         let _ = self.end_capture(); // of one that nobody ended
         self.capture = Some(Capture::new(limit_bytes));
@@ -400,7 +400,7 @@ mod tests {
         };
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         emulator.offer(Instant::ZERO, Way::Down, &[0; 100]);
-        emulator.start_capture(1_000);
+        emulator.start_capture(10_000);
         for number in 1..4 {
             emulator.offer(Instant::from_millis(1), Way::Up, &[number; 100]);
         }

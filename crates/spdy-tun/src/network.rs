@@ -123,7 +123,8 @@ impl RealNetwork {
         Ok(measured)
     }
 
-    /// Keeps the packets of this run from now on, up to `limit_bytes`; the next [`begin`](Self::begin) ends it.
+    /// Keeps the packets of this run from now on, up to `limit_bytes` of them and of what is known of each; the next
+    /// [`begin`](Self::begin) ends it.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! A file whose place is taken before the work is done that fills it.
 
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::Write;
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -43,23 +43,40 @@ impl NewFile {
 
     /// Puts `bytes` there.
     pub(crate) fn write(self, bytes: &[u8]) -> anyhow::Result<()> {
+        self.write_by(|file| file.write_all(bytes))
+    }
+
+    /// Lets `fill` put there what it has, piece by piece.
+    pub(crate) fn write_by(
+        self,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
         let Self { path, place } = self;
         let written = match place {
-            Place::Beside(mut file) => file
-                .write_all(bytes)
-                .and_then(|()| Ok(file.persist(&path).map(drop)?)),
-            Place::There(file) => overwrite(file, bytes),
+            Place::Beside(mut file) => {
+                filled(file.as_file_mut(), fill).and_then(|()| Ok(file.persist(&path).map(drop)?))
+            }
+            Place::There(file) => overwrite(file, fill),
         };
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-fn overwrite(mut file: File, bytes: &[u8]) -> std::io::Result<()> {
+fn overwrite(
+    mut file: File,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     // A device or a pipe has no length to cut.
     if file.metadata()?.is_file() {
         file.set_len(0)?;
     }
-    file.write_all(bytes)
+    filled(&mut file, fill)
+}
+
+fn filled(file: &mut File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut file = BufWriter::new(file);
+    fill(&mut file)?;
+    file.flush()
 }
 
 #[cfg(test)]
@@ -98,6 +115,26 @@ mod tests {
             .unwrap()
             .write(b"gone")
             .unwrap();
+    }
+
+    #[test]
+    fn what_is_written_in_pieces_is_there_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let broken = NewFile::create(&path).unwrap().write_by(|file| {
+            file.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        let told = broken.err().unwrap().to_string();
+        assert_eq!(told, format!("cannot write {}", path.display()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+
+        let file = NewFile::create(&path).unwrap();
+        let pieces = |file: &mut dyn Write| {
+            (0..10_000).try_for_each(|number: u32| file.write_all(&number.to_be_bytes()))
+        };
+        file.write_by(pieces).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 40_000);
     }
 
     #[test]

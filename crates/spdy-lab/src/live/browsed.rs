@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use spdy_page::replica::Replica;
 
 use crate::browser::{self, Page};
 use crate::live::visit::Visit;
@@ -38,45 +37,42 @@ fn by_name<S: Serializer>(protocol: &RaceProtocol, serializer: S) -> Result<S::O
 }
 
 impl Browsed {
-    /// Of `visits`, with our own loads of the same with `options`.
+    /// Of `visits`, with our own loads of the same with `options`. Their recordings, each as large as the page, go with that.
     #[must_use]
     pub fn new(
         network: &RaceNetwork,
         protocol: RaceProtocol,
-        visits: Vec<Visit>,
+        mut visits: Vec<Visit>,
         options: &Options,
         seed: u64,
     ) -> Self {
-        let mut browsed = Self {
+        let (mut virtual_ms, mut virtual_failure) = (Vec::new(), None);
+        let config = network.config(options);
+        let common = common(&visits).map(str::to_owned);
+        for visit in &mut visits {
+            let recording = visit.recording.take();
+            let Some(recording) = recording.filter(|_| does_count(visit, common.as_deref())) else {
+                continue;
+            };
+            let page = Page::new(recording);
+            let load = browser::load(&page, protocol, &network.name, &config, options, seed);
+            virtual_ms.push(load.load_ms);
+            virtual_failure = virtual_failure.or(load.failures.into_iter().next());
+        }
+        Self {
             network: network.name.clone(),
             protocol,
             visits,
-            virtual_ms: Vec::new(),
-            virtual_failure: None,
-        };
-        let config = network.config(options);
-        for recording in browsed.recordings() {
-            let page = Page::new(recording);
-            let load = browser::load(&page, protocol, &network.name, &config, options, seed);
-            browsed.virtual_ms.push(load.load_ms);
-            let failure = load.failures.into_iter().next();
-            browsed.virtual_failure = browsed.virtual_failure.or(failure);
+            virtual_ms,
+            virtual_failure,
         }
-        browsed
-    }
-
-    fn recordings(&self) -> Vec<Replica> {
-        self.counted()
-            .map(|visit| visit.recording.clone())
-            .collect()
     }
 
     /// The loads that count.
     pub fn counted(&self) -> impl Iterator<Item = &Visit> {
         let common = common(&self.visits);
-        let is_whole = |visit: &&Visit| visit.why_not().is_none();
-        let whole = self.visits.iter().filter(is_whole);
-        whole.filter(move |visit| Some(&*visit.fingerprint) == common)
+        let visits = self.visits.iter();
+        visits.filter(move |visit| does_count(visit, common))
     }
 
     /// The others, each with the reason.
@@ -114,6 +110,11 @@ impl Browsed {
     pub fn error(&self) -> Option<f64> {
         Some(self.virtual_load_ms()? / self.load_ms()? - 1.0)
     }
+}
+
+/// Whether `visit` is averaged with others, of which most fetched `common`.
+fn does_count(visit: &Visit, common: Option<&str>) -> bool {
+    visit.why_not().is_none() && Some(&*visit.fingerprint) == common
 }
 
 /// What most of the loads fetched that are whole; of several the first by its letters.
@@ -193,7 +194,7 @@ mod tests {
             unknown_names: Vec::new(),
             faults: Vec::new(),
             link: Emulator::new(&path, 1, origin).measured(origin),
-            recording: builtin::portal(),
+            recording: Some(builtin::portal()),
             kept: None,
         }
     }
@@ -215,6 +216,7 @@ mod tests {
         let browsed = browsed(RaceProtocol::Https, visits);
         assert_eq!(browsed.load_ms(), Some(1_000.0));
         assert_eq!(browsed.virtual_ms.len(), 2);
+        assert!(browsed.visits.iter().all(|visit| visit.recording.is_none()));
         assert_eq!(
             browsed.left_out(),
             [

@@ -9,65 +9,64 @@
 //! So every packet is there once, those that the link took with the reason as their comment. HAR and capture tell
 //! the same time of day.
 
+use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 use spdy_inspect::pcapng_writer::{Passes, PcapngWriter};
 use spdy_netem::path::Way;
-use spdy_page::har_export;
-use spdy_record::record::Recorded;
 use spdy_tun::capture::{Capture, Captured, Fate, Taken};
 
-/// Bytes of packets that are kept of a load, as they are counted on the link.
+/// Bytes of packets that are held of a load, with what is known of each.
 pub const CAPTURE_BYTES: usize = 256 << 20;
 
-/// Files of one load.
+/// What the files of one load are made of, beside its recording, which is the HAR.
 #[derive(Clone, Debug)]
 pub struct Kept {
-    /// What was fetched and when, HAR 1.2.
-    pub har: Vec<u8>,
-    /// The packets, with the secrets that open them.
-    pub pcapng: Vec<u8>,
+    /// What the link carried.
+    pub capture: Capture,
+    /// The time of day at the origin of the capture's instants.
+    pub origin: SystemTime,
+    /// Secrets of TLS and QUIC that open it, as `SSLKEYLOGFILE` has them; empty if nothing was secret.
+    pub key_log: Vec<u8>,
     /// The window when the page was quiet, if the browser drew one.
     pub png: Option<Vec<u8>>,
-    /// Packets past [`CAPTURE_BYTES`], which are not kept.
-    pub left_out: u64,
 }
 
 impl Kept {
-    /// Of a load, and of what the link carried meanwhile; `origin` is the time of day at the origin of the capture's instants.
+    /// Packets past [`CAPTURE_BYTES`], which are not kept.
     #[must_use]
-    pub fn new(recorded: &Recorded, capture: &Capture, origin: SystemTime) -> Self {
-        Self {
-            har: har_export::export(&recorded.page.replica),
-            pcapng: pcapng(capture, origin, &recorded.key_log),
-            png: recorded.screenshot.clone(),
-            left_out: capture.left_out(),
-        }
+    pub const fn left_out(&self) -> u64 {
+        self.capture.left_out()
     }
-}
 
-fn pcapng(capture: &Capture, origin: SystemTime, key_log: &[u8]) -> Vec<u8> {
-    let mut file = PcapngWriter::new(concat!("spdy ", env!("CARGO_PKG_VERSION")));
-    let client = file.interface("client", "every packet as the client's device saw it");
-    let taken = file.interface("taken", "packets to the client that the link took");
-    if !key_log.is_empty() {
-        file.tls_secrets(key_log);
+    /// Writes the packets, with the secrets that open them, to `out`, one by one: never is the file in memory.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn write_pcapng(&self, out: impl Write) -> io::Result<()> {
+        let mut file = PcapngWriter::new(out, concat!("spdy ", env!("CARGO_PKG_VERSION")))?;
+        let client = file.interface("client", "every packet as the client's device saw it")?;
+        let taken = file.interface("taken", "packets to the client that the link took")?;
+        if !self.key_log.is_empty() {
+            file.tls_secrets(&self.key_log)?;
+        }
+        let since_1970 = self.origin.duration_since(SystemTime::UNIX_EPOCH);
+        let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock that stands before 1970 tells no time of day
+        let mut seen: Vec<_> = self.capture.packets().iter().filter_map(seen).collect();
+        seen.sort_by_key(|seen| seen.at);
+        for Seen { at, packet, why } in seen {
+            let nanos = since_1970 + Duration::from_nanos(at.as_nanos());
+            let nanos = u64::try_from(nanos.as_nanos()).unwrap_or(u64::MAX);
+            let (interface, passes) = match (packet.way, why) {
+                (Way::Up, _) => (client, Passes::Out),
+                (Way::Down, None) => (client, Passes::In),
+                (Way::Down, Some(_)) => (taken, Passes::In),
+            };
+            file.packet(interface, nanos, passes, &packet.packet, why)?;
+        }
+        file.finish().map(drop)
     }
-    let since_1970 = origin.duration_since(SystemTime::UNIX_EPOCH);
-    let since_1970 = since_1970.unwrap_or(Duration::ZERO); // a clock that stands before 1970 tells no time of day
-    let mut seen: Vec<_> = capture.packets().iter().filter_map(seen).collect();
-    seen.sort_by_key(|seen| seen.at);
-    for Seen { at, packet, why } in seen {
-        let nanos = since_1970 + Duration::from_nanos(at.as_nanos());
-        let nanos = u64::try_from(nanos.as_nanos()).unwrap_or(u64::MAX);
-        let (interface, passes) = match (packet.way, why) {
-            (Way::Up, _) => (client, Passes::Out),
-            (Way::Down, None) => (client, Passes::In),
-            (Way::Down, Some(_)) => (taken, Passes::In),
-        };
-        file.packet(interface, nanos, passes, &packet.packet, why);
-    }
-    file.into_bytes()
 }
 
 /// A packet where a file has it.
@@ -113,7 +112,7 @@ mod tests {
             ..PathConfig::new(8_000_000, 8_000, 20 * MS)
         };
         let mut emulator = Emulator::new(&config, 1, Instant::ZERO);
-        emulator.start_capture(1_000);
+        emulator.start_capture(10_000);
         for number in 0..3 {
             emulator.offer(Instant::from_millis(1), Way::Down, &[0x40 + number; 50]);
         }
@@ -123,11 +122,14 @@ mod tests {
             emulator.handle_written(&delivery, delivery.due, true);
         }
         emulator.offer(end, Way::Down, &[0x44; 50]);
-        let file = pcapng(
-            &emulator.end_capture(),
-            SystemTime::UNIX_EPOCH + 7 * MS,
-            b"keys",
-        );
+        let kept = Kept {
+            capture: emulator.end_capture(),
+            origin: SystemTime::UNIX_EPOCH + 7 * MS,
+            key_log: b"keys".to_vec(),
+            png: None,
+        };
+        let mut file = Vec::new();
+        kept.write_pcapng(&mut file).unwrap();
         let mut reader = Reader::new(Limits::default());
         reader.push(&file);
         let mut told = Vec::new();

@@ -75,9 +75,9 @@ pub struct Visit {
     pub faults: Vec<Fault>,
     /// What the link was, from the start of the browser until the page was quiet.
     pub link: Measured,
-    /// What was fetched, and when.
+    /// What was fetched, and when, until [our own client](crate::live::browsed::Browsed::new) has loaded it too.
     #[serde(skip)]
-    pub recording: Replica,
+    pub recording: Option<Replica>,
     /// Its files, if they were asked for.
     #[serde(skip)]
     pub kept: Option<Kept>,
@@ -141,7 +141,12 @@ impl Visitor {
         let kept = match self.keeps {
             true => {
                 let (capture, origin) = network.end_capture()?;
-                Some(Kept::new(&recorded, &capture, origin))
+                Some(Kept {
+                    capture,
+                    origin,
+                    key_log: recorded.key_log,
+                    png: recorded.screenshot,
+                })
             }
             false => None,
         };
@@ -162,7 +167,7 @@ impl Visitor {
             unknown_names: stage.unknown_names(),
             faults: limits(recording.load.unwrap_or_default()).faults(&link),
             link,
-            recording,
+            recording: Some(recording),
             kept,
         })
     }

@@ -15,6 +15,7 @@ use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::archive;
+use spdy_page::har_export;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 use spdy_tun::enclosure::{self, Inside, Place, Typed};
@@ -144,6 +145,10 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
     for network in &networks {
         for &protocol in &args.protocols {
             let visits = args.visits(&mut link, &replica, network, protocol, &bar, printer)?;
+            if let (true, Some(path)) = (done.is_empty(), &args.keep) {
+                let first = visits.first().and_then(|visit| visit.recording.as_ref());
+                first.map_or(Ok(()), |recording| keep(recording, path))?;
+            }
             // Its certificates let a browser share connections where the recorded ones could have; its TLS knows ML-KEM, as the
             // browser's does, whose schedulers ours are too.
             let options = Options {
@@ -156,12 +161,6 @@ fn browse(args: &Args, inside: Inside, printer: &Printer) -> anyhow::Result<Outc
         }
     }
     bar.finish_and_clear();
-    let first = done.first().and_then(|cell| cell.visits.first());
-    if let (Some(path), Some(visit)) = (&args.keep, first) {
-        let gzip = path.extension().is_some_and(|extension| extension == "gz");
-        let bytes = archive::encode(&visit.recording, gzip);
-        fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    }
     let series = Series {
         replica: replica.name,
         load_before,
@@ -206,7 +205,8 @@ impl Args {
             let mut visit = visitor.visit(link, &stage)?;
             if let (Some(folder), Some(kept)) = (&self.keep_runs, visit.kept.take()) {
                 let name = run_name(&replica.name, protocol, &network.name, number + 1);
-                bar.suspend(|| write(&kept, folder, &name, printer))?;
+                let recording = visit.recording.as_ref();
+                bar.suspend(|| write(&kept, recording, folder, &name, printer))?;
             }
             let does_count = visit.why_not().is_none();
             visits.push(visit);
@@ -229,25 +229,36 @@ fn run_name(page: &str, protocol: RaceProtocol, network: &str, number: u64) -> S
     format!("{page}-{protocol}-{network}-{number}")
 }
 
-fn write(kept: &Kept, folder: &Path, name: &str, printer: &Printer) -> anyhow::Result<()> {
-    let files = [
-        ("har", Some(&kept.har)),
-        ("pcapng", Some(&kept.pcapng)),
-        ("png", kept.png.as_ref()),
-    ];
-    for (ending, bytes) in files {
-        // Not with_extension: a network may have a dot in its name.
-        let path = folder.join(format!("{name}.{ending}"));
-        match bytes {
-            Some(bytes) => NewFile::create(&path)?.write(bytes)?,
-            None => printer.note(format_args!(
-                "{WARN}no {}{WARN:#}: the browser drew nothing",
-                path.display()
-            )),
-        }
+/// Writes what was recorded as a replica.
+fn keep(recording: &Replica, path: &Path) -> anyhow::Result<()> {
+    let gzip = path.extension().is_some_and(|extension| extension == "gz");
+    let bytes = archive::encode(recording, gzip);
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes the files of one load, one after the other: never are two of them in memory.
+fn write(
+    kept: &Kept,
+    recording: Option<&Replica>,
+    folder: &Path,
+    name: &str,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    // Not with_extension: a network may have a dot in its name.
+    let path = |ending: &str| folder.join(format!("{name}.{ending}"));
+    if let Some(recording) = recording {
+        NewFile::create(&path("har"))?.write(&har_export::export(recording))?;
     }
-    if kept.left_out > 0 {
-        let (left_out, most) = (kept.left_out, CAPTURE_BYTES >> 20);
+    NewFile::create(&path("pcapng"))?.write_by(|file| kept.write_pcapng(file))?;
+    match &kept.png {
+        Some(png) => NewFile::create(&path("png"))?.write(png)?,
+        None => printer.note(format_args!(
+            "{WARN}no {}{WARN:#}: the browser drew nothing",
+            path("png").display()
+        )),
+    }
+    if kept.left_out() > 0 {
+        let (left_out, most) = (kept.left_out(), CAPTURE_BYTES >> 20);
         printer.note(format_args!(
             "{WARN}{name}.pcapng ends after {most} MiB{WARN:#}: {left_out} packets came later"
         ));
