@@ -28,6 +28,7 @@ pub mod live;
 pub mod lulic;
 pub mod lulic_pages;
 pub mod measure;
+pub mod model;
 pub mod options;
 pub mod page_load;
 pub mod race;

@@ -16,6 +16,7 @@ fn contents() -> Contents {
         name: "made".to_owned(),
         hash: "h".to_owned(),
         program: "p".to_owned(),
+        model: None,
         runs: 2,
         cells: 3,
         plan: String::new(),

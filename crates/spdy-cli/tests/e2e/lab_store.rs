@@ -72,6 +72,48 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     assert_eq!(lab.csv("whole.db"), today);
 }
 
+/// Loads of builds before and after one that changed the model stood in one store, and nobody could tell.
+#[test]
+fn loads_of_another_model_are_told_and_never_brought_together() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
+    for number in 1..=2 {
+        let (part, store) = (format!("{number}/2"), format!("part-{number}.db"));
+        let cells = ["cell", "small.toml", "--part", &part, "--store", &store];
+        ended_with(0, &mut lab.command(&cells));
+    }
+    let told =
+        |code, arguments: &[&str]| text(&ended_with(code, &mut lab.command(arguments)).stderr);
+    assert_eq!(told(0, &["show", "part-1.db"]), "");
+    alter(&lab.path("part-1.db"), "DROP COLUMN model");
+    told(0, &["merge", "part-1.db", "--store", "all.db"]);
+    let refused = told(1, &["merge", "part-2.db", "--store", "all.db"]);
+    let want = "all.db holds results of the model 0 (any from before they were counted), want 1";
+    assert!(refused.contains(want), "{refused}");
+    let refused = told(1, &["run", "small.toml", "--store", "all.db"]);
+    assert!(refused.contains(want), "{refused}");
+    assert_eq!(
+        lab.cells_in("all.db"),
+        6,
+        "all of the first part, and nothing else"
+    );
+    let shown = told(0, &["show", "all.db"]);
+    let want =
+        "the model of its loads is 0 (any from before they were counted), and this program has 1";
+    assert!(shown.contains(want), "{shown}");
+
+    let connection = Connection::open(lab.path("part-2.db")).expect("a store");
+    connection
+        .execute("UPDATE results SET model = 7", [])
+        .expect("a column");
+    drop(connection);
+    told(0, &["run", "small.toml", "--store", "whole.db"]);
+    let compared = told(0, &["compare", "whole.db", "part-2.db"]);
+    assert!(
+        compared.contains("the model is 1 before and 7 after"),
+        "{compared}"
+    );
+}
+
 #[test]
 fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));

@@ -12,6 +12,7 @@ use crate::experiment::clock::{Clock, RealRun};
 use crate::experiment::conditions::Conditions;
 use crate::hosts::Hosts;
 use crate::measure::Load;
+use crate::model::MODEL;
 use crate::sim::dns::NameLookups;
 use crate::store::value::Value;
 
@@ -74,7 +75,7 @@ const fn later(
 pub const LULIC: usize = 9;
 
 /// All columns, in their order.
-pub const COLUMNS: [Column; 79] = [
+pub const COLUMNS: [Column; 80] = [
     column("id", "INTEGER PRIMARY KEY", |it| {
         let before = (it.cell.number() as u64 - 1) * u64::from(it.cell.plan().runs());
         (before + u64::from(it.run)).into()
@@ -104,6 +105,7 @@ pub const COLUMNS: [Column; 79] = [
     column("program", "TEXT", |it| Value::text(it.program)),
     column("page", "TEXT", |it| Value::text(it.page_fingerprint)),
     column("seed", "INT", |it| it.load.seed.into()),
+    later("model", "INT", "0", |_| MODEL.into()),
     // the network,
     column("network", "TEXT", |it| Value::text(&it.load.network)),
     column("down_bps", "INT", |it| {

@@ -114,6 +114,10 @@ pub struct CellComparison {
 pub struct StoreComparison {
     /// What was compared.
     pub measure: &'static str,
+    /// The [model](crate::model) of the loads before; nothing if they are of none.
+    pub model_before: Option<u64>,
+    /// That of the loads after.
+    pub model_after: Option<u64>,
     /// Cells of both, in the order of the first.
     pub cells: Vec<CellComparison>,
     /// Geometric mean of all ratios, with what it may be if other cells of the kind had been chosen. `None` without cells.
@@ -170,6 +174,8 @@ impl StoreComparison {
         let mean = |logs: &[f64]| (logs.iter().sum::<f64>() / logs.len() as f64).exp();
         Ok(Self {
             measure: measure.name(),
+            model_before: before.contents()?.model,
+            model_after: after.contents()?.model,
             overall: Bootstrap::default().of(&logs, mean),
             cells,
             only_before,

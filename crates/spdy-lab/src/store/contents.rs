@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
+use crate::model::{self, MODEL};
 
 /// Whose results a store holds.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -14,6 +15,8 @@ pub struct Contents {
     pub hash: String,
     /// The version of the program that made them; empty if it was no version of this one.
     pub program: String,
+    /// The [model](crate::model) of its loads; nothing if it has none yet, or none of this program.
+    pub model: Option<u64>,
     /// Loads of each cell.
     pub runs: u64,
     /// Cells when all are done.
@@ -34,6 +37,7 @@ impl Contents {
             name: plan.name().to_owned(),
             hash: plan.hash(),
             program: program.to_owned(),
+            model: Some(MODEL),
             runs: plan.runs().into(),
             cells: plan.len() as u64,
             plan: plan.canonical(),
@@ -69,7 +73,15 @@ impl Contents {
             }
         }
         let version = |it: &Self| it.program.clone();
-        (self.program != wanted.program).then(|| ("the version", version(self), version(wanted)))
+        if self.program != wanted.program {
+            return Some(("the version", version(self), version(wanted)));
+        }
+        match (self.model, wanted.model) {
+            (Some(got), Some(want)) if got != want => {
+                Some(("the model", model::told(got), model::told(want)))
+            }
+            _ => None,
+        }
     }
 }
 

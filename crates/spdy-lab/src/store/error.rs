@@ -54,7 +54,7 @@ pub enum StoreError {
         /// What was wanted and what came.
         what: String,
     },
-    /// A store of another plan, page or program.
+    /// A store of another plan, page, program or model.
     #[error("{store} holds results of {of} {got}, want {want}: name another store")]
     Other {
         /// The store.

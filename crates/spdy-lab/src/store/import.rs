@@ -74,6 +74,7 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
         name: name.into_owned(),
         hash,
         program: String::new(),
+        model: None,
         runs: runs as u64,
         cells,
         plan: String::new(),

@@ -22,7 +22,7 @@ pub struct Merged {
 ///
 /// # Errors
 ///
-/// A part of another plan, page or program; cells of both that are not the same; whatever keeps either from being read
+/// A part of another plan, page, program or model; cells of both that are not the same; whatever keeps either from being read
 /// or written. What was added until then is there.
 pub fn merge(part: &Location, into: &Location) -> Result<Merged, StoreError> {
     let mut part = Store::open(part)?;

@@ -173,6 +173,7 @@ mod tests {
             name: "made".to_owned(),
             hash: "h".to_owned(),
             program: "p".to_owned(),
+            model: None,
             runs: 1,
             cells: rows as u64 + 1,
             plan: String::new(),

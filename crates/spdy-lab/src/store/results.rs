@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use rusqlite::OpenFlags;
 
 use crate::experiment::plan::MAX_LOADS;
-use crate::store::column::{COLUMNS, Column};
+use crate::model;
+use crate::store::column::{COLUMNS, Column, position};
 use crate::store::contents::Contents;
 use crate::store::database::{Database, DatabaseError, Found, in_transaction};
 use crate::store::error::{RowDifference, StoreError};
@@ -43,8 +44,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Something else, another version or fewer columns (also what can be read), or a store of another plan, page or program; whatever
-    /// keeps the database from it.
+    /// Something else, another version or fewer columns (also what can be read), or a store of another plan, page, program or
+    /// model; whatever keeps the database from it.
     pub fn open_or_create(location: &Location, contents: &Contents) -> Result<Self, StoreError> {
         let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
         store.create_if_blank(contents, &[])?;
@@ -191,7 +192,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A store of another plan, page or program; whatever keeps the database from it.
+    /// A store of another plan, page, program or model; whatever keeps the database from it.
     pub fn check_is_of(&mut self, wanted: &Contents) -> Result<(), StoreError> {
         match self.contents()?.other_than(wanted) {
             None => Ok(()),
@@ -221,6 +222,7 @@ impl Store {
                 name: name.to_string(),
                 hash: hash.to_string(),
                 program: program.to_string(),
+                model: None,
                 runs: count(runs),
                 cells: count(cells),
                 plan: plan.to_string(),
@@ -249,7 +251,20 @@ impl Store {
         if contents.pages.len() as u64 > most {
             return Err(self.foreign(format!("it has more than {most} pages, a cell each")));
         }
+        contents.model = self.model()?;
         Ok(contents)
+    }
+
+    /// The model of its first load, and so of all: none of another is added.
+    fn model(&mut self) -> Result<Option<u64>, StoreError> {
+        let column = COLUMNS[position("model")];
+        let query = format!(
+            "SELECT {} FROM results ORDER BY id LIMIT 1",
+            self.named(column)
+        );
+        let mut model = None;
+        self.each(&query, &[], |values| model = values[0].as_u64())?;
+        Ok(model)
     }
 
     /// Keys of the cells that it holds, in the order of the plan.
@@ -293,7 +308,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Differs`], or whatever keeps the database from it.
+    /// [`StoreError::Differs`], rows of another model than those that are there, or whatever keeps the database from it.
     pub fn add(&mut self, rows: &[Row]) -> Result<Added, StoreError> {
         let added = self.add_all(&[rows])?;
         Ok(added[0])
@@ -308,6 +323,7 @@ impl Store {
         &mut self,
         cells: &[impl AsRef<[Row]>],
     ) -> Result<Vec<Added>, StoreError> {
+        self.check_model(cells.iter().flat_map(AsRef::as_ref))?;
         let insert = |database: &mut dyn Database| {
             let cells = cells.iter();
             cells
@@ -326,6 +342,23 @@ impl Store {
             }
         }
         Ok(added)
+    }
+
+    /// Finds fault with `rows` unless they are of one model, which is that of the rows that are there.
+    fn check_model<'a>(&mut self, rows: impl Iterator<Item = &'a Row>) -> Result<(), StoreError> {
+        let mut there = self.model()?;
+        for want in rows.filter_map(|row| row.value("model").as_u64()) {
+            let got = *there.get_or_insert(want);
+            if got != want {
+                return Err(StoreError::Other {
+                    store: self.location.clone(),
+                    of: "the model".to_owned(),
+                    got: model::told(got),
+                    want: model::told(want),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Finds fault with it unless it has just these rows of their cell. Somebody else has added them: it is the same cell of
@@ -376,11 +409,15 @@ impl Store {
 
     /// All columns, as a query names them.
     fn names(&self) -> String {
-        let name = |column: Column| match column.where_absent {
+        COLUMNS.map(|column| self.named(column)).join(", ")
+    }
+
+    /// A column, as a query names it: what it is read as, if it is not there.
+    fn named(&self, column: Column) -> &'static str {
+        match column.where_absent {
             Some(value) if self.absent.contains(&column.name) => value,
             _ => column.name,
-        };
-        COLUMNS.map(name).join(", ")
+        }
     }
 
     /// Every row, in the order of the plan.
@@ -515,6 +552,7 @@ fn describe(database: &mut dyn Database, contents: &Contents) -> Result<(), Data
         name,
         hash,
         program,
+        model: _, // every load says it
         runs,
         cells,
         plan,

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use spdy_lab::model;
 use spdy_lab::stats::{Difference, LEAST_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
 use spdy_lab::store::location::Location;
@@ -76,6 +77,14 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer.json(&compared)?;
     } else {
         tell(&compared, args, printer)?;
+    }
+    if let (Some(before), Some(after)) = (compared.model_before, compared.model_after)
+        && before != after
+    {
+        let [before, after] = [before, after].map(model::told);
+        printer.note(format_args!(
+            "{WARN}the model{WARN:#} is {before} before and {after} after: what differs may be its doing"
+        ));
     }
     let missing = [
         ("only before", &compared.only_before),

@@ -13,6 +13,7 @@ use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Row;
 
 use super::experiment::Experiment;
+use super::show::note_model;
 use crate::commands::{Outcome, Usage, output};
 use crate::help::examples;
 use crate::printer::Printer;
@@ -63,6 +64,7 @@ pub(super) const EXAMPLES: &str = examples! {
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut store = Store::open(&args.store)?;
     let (contents, rows) = (store.contents()?, store.rows()?);
+    note_model(&contents, printer);
     let again = args
         .waterfalls
         .again(&args.store, &contents, &rows, printer)?;

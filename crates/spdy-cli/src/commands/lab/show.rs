@@ -1,5 +1,6 @@
 //! `spdy lab show`: what is in a store.
 
+use spdy_lab::model::{self, MODEL};
 use spdy_lab::store::contents::Contents;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
@@ -8,7 +9,7 @@ use spdy_lab::store::summary::{self, CellSummary};
 use super::summary_table;
 use crate::commands::Outcome;
 use crate::help::examples;
-use crate::printer::{BOLD, DIM, Printer};
+use crate::printer::{BOLD, DIM, Printer, WARN};
 
 /// What `spdy lab show` is asked.
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,18 @@ pub(super) const EXAMPLES: &str = examples! {
 pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let mut store = Store::open(&args.store)?;
     tell(&mut store, args.json, printer)?;
+    note_model(&store.contents()?, printer);
     Ok(Outcome::Done)
+}
+
+/// Says so if the loads of a store are of another model than this program's.
+pub(super) fn note_model(contents: &Contents, printer: &Printer) {
+    if let Some(other) = contents.model.filter(|it| *it != MODEL) {
+        let other = model::told(other);
+        printer.note(format_args!(
+            "{WARN}the model{WARN:#} of its loads is {other}, and this program has {MODEL}: it may come to other figures"
+        ));
+    }
 }
 
 /// Prints the cells of `store`. Fails if a load of it did, or does not count.

@@ -297,6 +297,7 @@ mod tests {
                 name: "small".to_owned(),
                 hash: "00ff".to_owned(),
                 program: "0.1.0".to_owned(),
+                model: Some(1),
                 runs: 1,
                 cells: 4,
                 plan: String::new(),

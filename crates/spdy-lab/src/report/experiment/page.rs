@@ -7,6 +7,7 @@ use super::again::Again;
 use super::data::Data;
 use super::sections::{self, Body, Section};
 use super::tables;
+use crate::model;
 use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
 use crate::report::text::{Count, Text, Whole};
@@ -89,6 +90,9 @@ fn write_page(
         "" => "imported".to_owned(),
         version => format!("spdy {version}"),
     };
+    let model = contents
+        .model
+        .map(|it| ("model".to_owned(), model::told(it)));
     let notes: Vec<(String, String)> = data
         .constant
         .iter()
@@ -96,8 +100,9 @@ fn write_page(
         .chain([
             ("runs a cell".to_owned(), contents.runs.to_string()),
             ("program".to_owned(), program),
-            ("plan".to_owned(), contents.hash.chars().take(16).collect()),
         ])
+        .chain(model)
+        .chain([("plan".to_owned(), contents.hash.chars().take(16).collect())])
         .collect();
     open_page(out, &title, &about, &notes)?;
     if !data.trials.is_empty() {

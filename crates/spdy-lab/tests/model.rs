@@ -1,0 +1,103 @@
+//! What the model of today comes to, load by load: whoever moves a figure counts `MODEL` on.
+
+use std::fmt::Write as _;
+
+use spdy_lab::accelerator::choice::Accelerator;
+use spdy_lab::model::MODEL;
+use spdy_lab::options::{Options, Push, RaceProtocol};
+use spdy_lab::race::{Race, RaceNetwork};
+use spdy_lab::scheduler::choice::Scheduler;
+use spdy_page::builtin;
+
+/// Loads of the portal, as `loads` writes them, of model 1.
+const FIGURES: &str = "\
+cable http: load 705.547 ms, DOMContentLoaded 97.968 ms, 44860 B up, 364584 B down
+cable https: load 1031.158 ms, DOMContentLoaded 134.411 ms, 81320 B up, 538231 B down
+cable spdy: load 771.062 ms, DOMContentLoaded 134.142 ms, 18461 B up, 367613 B down
+cable h2: load 774.566 ms, DOMContentLoaded 134.595 ms, 19203 B up, 368163 B down
+cable h3: load 741.770 ms, DOMContentLoaded 120.670 ms, 41574 B up, 370182 B down
+rate=2mbit,rtt=60ms,loss=2% http: load 1803.788 ms, DOMContentLoaded 206.504 ms, 49260 B up, 380112 B down
+rate=2mbit,rtt=60ms,loss=2% https: load 2633.276 ms, DOMContentLoaded 281.168 ms, 88652 B up, 565627 B down
+rate=2mbit,rtt=60ms,loss=2% spdy: load 1891.464 ms, DOMContentLoaded 281.176 ms, 21379 B up, 363724 B down
+rate=2mbit,rtt=60ms,loss=2% h2: load 2004.964 ms, DOMContentLoaded 281.572 ms, 22065 B up, 367072 B down
+rate=2mbit,rtt=60ms,loss=2% h3: load 5679.228 ms, DOMContentLoaded 224.604 ms, 49090 B up, 376119 B down
+lulic:1024kbit:50ms http: load 12010.000 ms, DOMContentLoaded 770.000 ms, 47230 B up, 352584 B down
+lulic:1024kbit:50ms https: load 10600.000 ms, DOMContentLoaded 1050.000 ms, 82917 B up, 509685 B down
+lulic:1024kbit:50ms spdy: load 8620.000 ms, DOMContentLoaded 1050.000 ms, 21329 B up, 363670 B down
+lulic:1024kbit:50ms h2: load 10130.000 ms, DOMContentLoaded 1050.000 ms, 23259 B up, 365438 B down
+lulic:1024kbit:50ms h3: load 7670.000 ms, DOMContentLoaded 790.000 ms, 42022 B up, 372597 B down
+cable spdy browser: load 818.334 ms, DOMContentLoaded 173.464 ms, 32245 B up, 377127 B down
+cable h3 browser: load 880.517 ms, DOMContentLoaded 140.318 ms, 58484 B up, 378620 B down
+cable spdy accelerator: load 687.609 ms, DOMContentLoaded 134.694 ms, 9532 B up, 340499 B down
+cable h3 accelerator: load 745.063 ms, DOMContentLoaded 121.042 ms, 22439 B up, 350160 B down
+";
+
+/// The portal over three networks (without chance, with, and through a gateway's timer) by every protocol, then with what a
+/// browser and an accelerator do of their own.
+fn loads() -> String {
+    let mut out = String::new();
+    let networks = [
+        "cable",
+        "rate=2mbit,rtt=60ms,loss=2%",
+        "lulic:1024kbit:50ms",
+    ];
+    let protocols = [
+        RaceProtocol::Http,
+        RaceProtocol::Https,
+        RaceProtocol::Spdy,
+        RaceProtocol::H2,
+        RaceProtocol::H3,
+    ];
+    write_race(&mut out, "", &networks, &protocols, Options::default());
+    let browser = Options {
+        scheduler: Scheduler::Chromium,
+        ml_kem: true,
+        push: Push::ByGraph,
+        ..Options::default()
+    };
+    let ours = [RaceProtocol::Spdy, RaceProtocol::H3];
+    write_race(&mut out, " browser", &networks[..1], &ours, browser);
+    let accelerated = Options {
+        accelerator: Accelerator::Cold,
+        ..Options::default()
+    };
+    write_race(&mut out, " accelerator", &networks[..1], &ours, accelerated);
+    out
+}
+
+fn write_race(
+    out: &mut String,
+    what: &str,
+    networks: &[&str],
+    protocols: &[RaceProtocol],
+    options: Options,
+) {
+    let networks = networks.iter().map(|name| RaceNetwork::parse(name));
+    let networks = networks.map(|network| network.expect("a network"));
+    let mut race = Race::new(vec![builtin::portal()], networks.collect());
+    race.protocols = protocols.to_vec();
+    race.options = options;
+    for load in race.run(|_| ()) {
+        assert_eq!(load.failures, [""; 0], "{} {}", load.network, load.protocol);
+        writeln!(
+            out,
+            "{} {}{what}: load {:.3} ms, DOMContentLoaded {:.3} ms, {} B up, {} B down",
+            load.network,
+            load.protocol,
+            load.load_ms,
+            load.dom_content_loaded_ms,
+            load.bytes_up,
+            load.bytes_down,
+        )
+        .expect("a String takes every write");
+    }
+}
+
+#[test]
+fn figures_are_those_of_this_model_and_another_has_another_number() {
+    let came = loads();
+    assert!(
+        came == FIGURES,
+        "figures of model {MODEL} moved: count it on, and keep here what came:\n{came}\nwant:\n{FIGURES}"
+    );
+}
