@@ -10,8 +10,8 @@ pub struct OwnListeners {
 }
 
 impl OwnListeners {
-    /// `listeners` as they are bound. One at an unspecified address (`0.0.0.0`, `::`) is at every loopback address, and at each of
-    /// `machine`: the addresses of its interfaces.
+    /// `listeners` as they are bound. One at an unspecified address is at every loopback address, and at each of `machine`, the
+    /// addresses of its interfaces: `0.0.0.0` at those of IPv4, `::` at all.
     #[must_use]
     pub fn new(listeners: Vec<SocketAddr>, machine: Vec<IpAddr>) -> Self {
         Self { listeners, machine }
@@ -28,7 +28,8 @@ impl OwnListeners {
         };
         self.listeners.iter().any(|listener| {
             let listens = listener.ip().to_canonical();
-            let reaches = listens == address || (listens.is_unspecified() && is_here());
+            let takes = listens.is_unspecified() && (listens.is_ipv6() || address.is_ipv4());
+            let reaches = listens == address || (takes && is_here());
             listener.port() == to.port() && reaches
         })
     }
@@ -43,6 +44,7 @@ mod tests {
         let own = OwnListeners::new(
             vec![
                 "0.0.0.0:8443".parse().unwrap(),
+                "[::]:8444".parse().unwrap(),
                 "192.0.2.1:80".parse().unwrap(),
             ],
             vec![
@@ -53,11 +55,15 @@ mod tests {
         for (to, is_ours) in [
             ("127.0.0.1:8443", true),
             ("127.9.9.9:8443", true),
-            ("[::1]:8443", true),
+            ("[::1]:8443", false),
+            ("[::1]:8444", true),
+            ("127.0.0.1:8444", true),
+            ("198.51.100.9:8444", true),
             ("0.0.0.0:8443", true),
             ("198.51.100.9:8443", true),
             ("[::ffff:198.51.100.9]:8443", true),
-            ("[2001:db8::9]:8443", true),
+            ("[2001:db8::9]:8443", false),
+            ("[2001:db8::9]:8444", true),
             ("198.51.100.9:443", false),
             ("198.51.100.8:8443", false),
             ("192.0.2.1:80", true),

@@ -58,9 +58,10 @@ impl Sockets {
         Ok(socket)
     }
 
-    /// Where those are that were handed over, and nobody wanted.
-    pub fn left(&self) -> impl Iterator<Item = SocketAddr> {
-        self.handed.left()
+    /// Lets go of those that were handed over and nobody wanted, and says where they are. Kept, they would take connections that nobody
+    /// serves.
+    pub fn let_go(&mut self) -> Vec<SocketAddr> {
+        std::mem::take(&mut self.handed).left().collect()
     }
 
     /// A copy of each that was taken or bound.

@@ -341,15 +341,25 @@ impl Shared {
             for file in fs::read_dir(folder.path())? {
                 let path = file?.path();
                 if !may_be_ours(&path) {
+                    if is_gone(&path) {
+                        continue;
+                    }
                     tracing::warn!(path = %path.display(), "not the cache's, and left alone");
                     continue;
                 }
                 match whole(&path, &policy) {
                     Ok(named) => found.push(named),
+                    // Who lent the folder goes on removing what is purged.
+                    Err(_) if is_gone(&path) => {}
                     Err(why) => {
                         tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
                         self.counters.broken.fetch_add(1, Ordering::Relaxed);
-                        fs::remove_file(&path)?;
+                        match fs::remove_file(&path) {
+                            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                                return Err(error);
+                            }
+                            _ => {}
+                        }
                     }
                 }
             }
@@ -527,6 +537,12 @@ fn may_be_ours(path: &Path) -> bool {
     let is_new = path.extension().is_none_or(|extension| extension == "new");
     let stem = path.file_stem();
     is_new && path.is_file() && stem.is_some_and(|stem| is_hexadecimal(stem, 64))
+}
+
+/// Whether somebody removed it since it was listed.
+fn is_gone(path: &Path) -> bool {
+    let found = fs::symlink_metadata(path);
+    found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 fn is_hexadecimal(name: &OsStr, len: usize) -> bool {

@@ -312,7 +312,10 @@ impl Fetch {
         }
         followed.tag(&mut kept_head.headers);
         let stored = self.storable(&kept_head, times, followed);
-        if let Some(head) = self.instead(head.status, &served, stored.is_ok()) {
+        let fits = self.fits(&body);
+        let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
+        let is_kept = stored.is_ok() && fits && is_whole;
+        if let Some(head) = self.instead(head.status, &served, is_kept) {
             self.give_up_sharing();
             let mut response = Response::from_parts(head, Body::empty());
             CacheStatus::forwarded(NAME, self.forward).append_to(response.headers_mut());
@@ -340,6 +343,12 @@ impl Fetch {
             &head.headers,
             &status,
         )
+    }
+
+    /// Whether `body` is no longer than what is kept may be, as far as it says.
+    fn fits(&self, body: &Body) -> bool {
+        let announced = http_body::Body::size_hint(body).exact();
+        announced.is_none_or(|len| len <= self.proxy.object_bytes as u64)
     }
 
     /// What may be kept of the answer with this head.
@@ -528,8 +537,7 @@ impl Fetch {
         }
         let announced = http_body::Body::size_hint(&body).exact();
         let limit = self.proxy.object_bytes;
-        let fits = announced.is_none_or(|len| len <= limit as u64);
-        let stored = stored.filter(|_| fits);
+        let stored = stored.filter(|_| self.fits(&body));
         let announced = announced.filter(|_| work.passes());
         let (writer, recorded) = recording(stored.as_ref().map(|_| limit), announced);
         // Before the body begins: what nobody keeps or reads is not fetched.

@@ -6,8 +6,9 @@
 //!  policies in its text ─────────┴▶ remembered ┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
 //! ```
 //!
-//! It is learned anew when the program is started again, as pages are served; what stands in the text of a page that was kept on a disk, as
-//! it is rewritten again.
+//! It is learned anew when the program is started again or its rules are others: from heads as pages are served, from a page's text when
+//! the end of that has been rewritten. So of a page that says it in its text alone, and is served out of a disk or the tier that machines
+//! share, nothing is known until it is rewritten here.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -56,7 +57,7 @@ impl PagePolicies {
         known.guarded.extend(guarded);
         match tells {
             Tells::Site => known.keep_quiet(page),
-            Tells::Nobody | Tells::Everyone => _ = known.quiet.remove(&digest(page.as_str())),
+            Tells::Nobody | Tells::Everyone => known.forget(page),
         }
     }
 
@@ -79,6 +80,13 @@ impl PagePolicies {
 }
 
 impl Known {
+    fn forget(&mut self, page: &Url) {
+        let digest = digest(&page[..url::Position::AfterQuery]);
+        if self.quiet.remove(&digest) {
+            self.order.retain(|other| *other != digest);
+        }
+    }
+
     fn keep_quiet(&mut self, page: &Url) {
         let digest = digest(&page[..url::Position::AfterQuery]);
         if !self.quiet.insert(digest) {
@@ -121,5 +129,11 @@ mod tests {
             !policies.is_quiet(page(1).as_str()),
             "it says otherwise now"
         );
+        // One that changes its mind takes one place.
+        for _ in 0..QUIET_PAGES {
+            policies.note_page(&page(1), Guarded::default(), Tells::Site);
+            policies.note_page(&page(1), Guarded::default(), Tells::Everyone);
+        }
+        assert!(policies.is_quiet(page(2).as_str()));
     }
 }

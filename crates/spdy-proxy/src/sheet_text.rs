@@ -136,8 +136,13 @@ impl SheetText {
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
         let end = css::rewrite_bytes(rules, &self.sheet, &self.held, charset);
-        self.found.extend(end.references);
         let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
+        if self.far == Far::Beginning && is_elsewhere {
+            // An import is none behind rules.
+            given.extend_from_slice(&self.held);
+            return Ok(given.into());
+        }
+        self.found.extend(end.references);
         // What only imports the sheet is no sheet that a hash could pin.
         if self.far == Far::Nothing && !is_elsewhere {
             let served = Digests::of(&end.body);

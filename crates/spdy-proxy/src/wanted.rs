@@ -10,6 +10,7 @@ use spdy_cache::key::{Key, Parts};
 use spdy_cache::stored::Stored;
 use spdy_net::handler::Arrival;
 use spdy_rewrite::anonymous::{self, Load};
+use spdy_rewrite::guarded;
 use spdy_rewrite::integrity;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::moved_url::Moved;
@@ -271,11 +272,11 @@ impl Wanted {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
-        let moved = site.rules.open(target_of(&asked))?;
-        let is_guarded = site.pages.guards(&site.rules, moved.url());
+        let opened = site.rules.open(target_of(&asked))?;
+        let is_guarded = site.pages.guards(&site.rules, opened.url());
         let moved = match is_guarded {
-            true => moved.without_scripts(),
-            false => moved,
+            true => opened.clone().without_scripts(),
+            false => opened.clone(),
         };
         let referer = asked.headers.get(header::REFERER);
         if referer.is_some_and(|page| page.to_str().is_ok_and(|page| site.pages.is_quiet(page))) {
@@ -285,7 +286,7 @@ impl Wanted {
         asked.extensions.clear();
         let asked = Request::from_parts(asked, ());
         let upstream = match anonymous::request(&site.rules, &moved, &asked) {
-            Err(why @ Refusal::CrossSite) if anonymous::is_sent_on(&moved, asked.headers()) => {
+            Err(why @ Refusal::CrossSite) if anonymous::is_sent_on(&opened, asked.headers()) => {
                 let to = moved.url().to_string();
                 return Err(Refused::Elsewhere { why, to });
             }
@@ -402,7 +403,10 @@ impl Wanted {
 
     /// The answer goes out with `headers`: what a page of the site's own says there goes for what is asked for after it.
     pub(crate) fn note_head(&self, headers: &HeaderMap) {
-        if let (None, Some(page)) = (&self.moved, self.seen_url()) {
+        if self.moved.is_some() || !guarded::is_document(headers) {
+            return; // most answers, and nothing is asked for after them
+        }
+        if let Some(page) = self.seen_url() {
             self.site.pages.note_head(&self.site.rules, &page, headers);
         }
     }

@@ -56,7 +56,10 @@ impl Guarded {
 
     /// Whether scripts at `url`, in its own place, are among them.
     pub fn has(&self, rules: &Rules, url: &Url) -> bool {
-        let Some(entry) = rules.listed(url).filter(|_| !self.is_empty()) else {
+        if self.is_empty() {
+            return false;
+        }
+        let Some(entry) = rules.listed(url) else {
             return false;
         };
         let mut all = rules.entries.iter();
@@ -70,7 +73,7 @@ fn has_scripts(entry: &Entry) -> bool {
 }
 
 /// Whether a browser may run scripts of this answer if it opens it: what has no type may turn out to be a page.
-fn is_document(headers: &HeaderMap) -> bool {
+pub fn is_document(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let text = String::from_utf8_lossy(kind.unwrap_or_default()).to_ascii_lowercase();
     let essence = text.split(';').next().unwrap_or_default().trim();

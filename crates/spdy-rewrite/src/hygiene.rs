@@ -79,9 +79,11 @@ pub fn judge(
     };
     if has_body && let Err(refusal) = check(rules, moved, load, headers) {
         return match refusal {
-            // The host itself may serve it to this page, so this page asks the host itself. That leads nobody astray, whatever he
-            // says of himself: it is the very URL that was opened, of a host that the rules know, and no document.
-            Refusal::ResourcePolicy | Refusal::Cors => Answer::Direct(moved.url().to_string()),
+            // The host itself may serve it to this page, so this page asks the host itself. Nobody else is sent there: what the host
+            // answers us is not what it answers a browser that opens the URL as a page.
+            Refusal::ResourcePolicy | Refusal::Cors if load.is_subresource => {
+                Answer::Direct(moved.url().to_string())
+            }
             Refusal::Type { got } if load.is_subresource && !is_document(&got) => {
                 Answer::Direct(moved.url().to_string())
             }

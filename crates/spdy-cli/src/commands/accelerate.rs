@@ -234,11 +234,6 @@ async fn accelerate(
     if predecessor.is_none() {
         serve_listen::listen_for_quic(&mut doors, &tls, &options, &runtime)?;
     }
-    for address in sockets.left() {
-        printer.note(format_args!(
-            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
-        ));
-    }
     let zones = SharedZones::new(accelerate_setup::zones(config)?);
     let names_server = match &config.dns.listen[..] {
         [] => None,
@@ -253,6 +248,11 @@ async fn accelerate(
             .with_context(|| format!("cannot answer for names at {addresses:?}"))?,
         ),
     };
+    for address in sockets.let_go() {
+        printer.note(format_args!(
+            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
+        ));
+    }
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let listening_at: Vec<SocketAddr> = doors
         .iter()
@@ -310,9 +310,6 @@ async fn accelerate(
         None => None,
     };
     let mut succession = Succession::listen(sockets)?;
-    if let Some(predecessor) = &mut predecessor {
-        predecessor.give_way().await;
-    }
     let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
     let answering = names_server.as_ref().map(DnsServer::addresses);
     let answering = answering.unwrap_or_default();
@@ -326,6 +323,10 @@ async fn accelerate(
     )?;
     if let Some(telemetry) = &telemetry {
         telemetry.announce();
+    }
+    // Last of all that can fail, what is said to people included: from here on nobody else is there.
+    if let Some(predecessor) = &mut predecessor {
+        predecessor.give_way().await;
     }
 
     accelerate_succession::tell_ready();
@@ -449,6 +450,10 @@ async fn accelerate(
     drop((succession, acme));
     stop.set();
     while over_quic.join_next().await.is_some() {}
+    if let (Some(_), Some(datagrams)) = (&successor, &datagrams) {
+        // Who was before this program may read them still.
+        datagrams.wait().await;
+    }
     drop(successor); // the datagrams are its own
     while running.join_next().await.is_some() {}
     accelerate_end::end(&proxy, shared, telemetry).await;

@@ -149,7 +149,7 @@ impl Succession {
                     let prepared = coming.await;
                     self.coming = None;
                     match prepared.context("a fault of this program") {
-                        Ok(Ok(successor)) => successor.take_over().await,
+                        Ok(Ok(successor)) => successor.take_over(proxy).await,
                         Ok(Err(error)) | Err(error) => Err(error),
                     }
                 }
@@ -231,9 +231,8 @@ impl Successor {
         };
         let id = self.child.id();
         drop(self);
-        if let Some(disk) = proxy.disk().filter(|_| is_lent) {
-            let taken = disk.take_back().await;
-            taken.context("nothing is written to the disk of the cache any more")?;
+        if is_lent {
+            take_back(&proxy).await?;
         }
         Err(why.context(format!("process {id}")))
     }
@@ -276,9 +275,13 @@ impl Successor {
     }
 
     /// Connections are its own from now on.
-    async fn take_over(mut self) -> anyhow::Result<Self> {
-        let told = self.line.write_u8(YOURS).await;
-        told.with_context(|| format!("process {}", self.child.id()))?;
+    async fn take_over(mut self, proxy: &Proxy) -> anyhow::Result<Self> {
+        if let Err(error) = self.line.write_u8(YOURS).await {
+            let id = self.child.id();
+            drop(self);
+            take_back(proxy).await?;
+            return Err(error).with_context(|| format!("process {id}"));
+        }
         self.is_away = true;
         notify(&[NotifyState::MainPid(self.child.id())]);
         Ok(self)
@@ -297,6 +300,15 @@ impl Drop for Successor {
             let _ = self.child.wait();
         }
     }
+}
+
+/// The folder of the cache, if there is one, from a program that has ended.
+async fn take_back(proxy: &Proxy) -> anyhow::Result<()> {
+    if let Some(disk) = proxy.disk() {
+        let taken = disk.take_back().await;
+        taken.context("nothing is written to the disk of the cache any more")?;
+    }
+    Ok(())
 }
 
 fn tokio_stream(stream: SystemStream) -> io::Result<UnixStream> {

@@ -145,9 +145,12 @@ fn headers_of_file(path: &Path) -> anyhow::Result<HeaderMap> {
 /// Fields as `name=value,name=value`, their values in percent-encoding.
 fn headers_of_list(variable: &str, list: &str) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    for (name, value) in pairs(variable, list)? {
+    for (number, (name, value)) in (1..).zip(pairs(variable, list)?) {
         let Some((name, value)) = field_of(&name, &value) else {
-            let why = format!("{variable} in the environment: want fields, got none at {name:?}");
+            // Not what is there: who writes `Name: value` has a token before the first `=`.
+            let why = format!(
+                "{variable} in the environment: want name=value,name=value of fields, got none as number {number}"
+            );
             return Err(Usage(why).into());
         };
         headers.append(name, value);
@@ -319,7 +322,12 @@ mod tests {
                 "got one with a user",
             ),
             (HEADERS[1], "sesame", "want name=value,name=value"),
-            (HEADERS[0], "a b=sesame", "want fields, got none at \"a b\""),
+            (HEADERS[0], "a b=sesame", "got none as number 1"),
+            (
+                HEADERS[0],
+                "a=1,authorization: Bearer sesame==",
+                "got none as number 2",
+            ),
             (
                 "OTEL_RESOURCE_ATTRIBUTES",
                 "a=%ff",
