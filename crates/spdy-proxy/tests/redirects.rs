@@ -175,9 +175,12 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         assert_eq!(other.fields(target)["origin"], "https://www.site.test:8443");
         assert_eq!(other.fields("/font")["origin"], origin, "{target}");
     }
-    // Whether the client says that it reads it, or says nothing and it is a font.
-    for fields in [&CORS[..], &[]] {
+    // Whether the client says that it reads it, or says nothing and it is a font: but then it may be opening it as a page.
+    for (fields, want) in [
+        (&CORS[..], StatusCode::TEMPORARY_REDIRECT),
+        (&[], StatusCode::NOT_FOUND),
+    ] {
         let got = get(&proxy, &moved(&other, "/silent"), fields).await;
-        assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{fields:?}");
+        assert_eq!(got.status, want, "{fields:?}");
     }
 }

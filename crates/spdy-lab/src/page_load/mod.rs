@@ -1,6 +1,6 @@
 //! A browser's order of requests, as a machine without I/O.
 //!
-//! What a page needs, and what needs what, stands in its [`PageGraph`]; this machine follows the graph as
+//! What a page needs, and what needs what, stands in its [`PageGraph`](spdy_page::graph::PageGraph); this machine follows the graph as
 //! bytes arrive and says what to ask for next, and when DOMContentLoaded and load are reached.
 //!
 //! ```text

@@ -15,7 +15,7 @@ pub struct Contents {
     pub hash: String,
     /// The version of the program that made them; empty if it was no version of this one.
     pub program: String,
-    /// The [model](crate::model) of its loads; nothing if it has none yet, or none of this program.
+    /// The model ([`crate::model`]) of its loads; nothing if it has none yet, or none of this program.
     pub model: Option<u64>,
     /// Loads of each cell.
     pub runs: u64,
