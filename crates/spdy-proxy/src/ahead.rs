@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
@@ -14,6 +15,7 @@ use spdy_cache::lookup::{self, Lookup};
 use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
+use spdy_rewrite::named_host::NamedHost;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::verdict::{Finder, Reason, Verdict};
@@ -139,6 +141,7 @@ impl Proxy {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
         asked.version = page.version;
+        let asks = Asks::of(site, page, uri);
         if let Some(arrival) = page.extensions.get::<Arrival>() {
             asked.extensions.insert(*arrival);
         }
@@ -155,8 +158,13 @@ impl Proxy {
         if let Some(accept) = self.ahead.accepts.of(&page.headers, kind) {
             asked.headers.insert(header::ACCEPT, accept);
         }
-        let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
+        let referer = HeaderValue::from_str(&format!("{}/", asks.origin)).ok()?;
         asked.headers.insert(header::REFERER, referer);
+        let by_cors = by_cors || kind == Kind::Font;
+        if by_cors && asks.is_cross_site {
+            let origin = HeaderValue::from_str(asks.origin).ok()?;
+            asked.headers.insert(header::ORIGIN, origin);
+        }
         if page.headers.contains_key("sec-fetch-dest") {
             let destination = match kind {
                 Kind::Style => "style",
@@ -164,18 +172,23 @@ impl Proxy {
                 Kind::Font => "font",
                 Kind::Image => "image",
                 Kind::Media => "video",
+                Kind::Document => "iframe",
+                Kind::Worker => "worker",
             };
-            let mode = match by_cors || kind == Kind::Font {
+            let mode = match by_cors {
                 true => "cors",
                 false => "no-cors",
             };
             let headers = &mut asked.headers;
             headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
             headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
-            headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
+            let from = match asks.is_cross_site {
+                true => "cross-site",
+                false => "same-origin",
+            };
+            headers.insert("sec-fetch-site", HeaderValue::from_static(from));
         }
-        let authority = authority_of(page).unwrap_or(&site.name).to_owned();
-        Wanted::read(site.clone(), authority, asked).ok()
+        Wanted::read(site.clone(), asks.authority.to_owned(), asked).ok()
     }
 
     /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of
@@ -199,10 +212,14 @@ impl Proxy {
         }
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
-            // A pinned sheet is left where it is, but fetched: so it is known for the next page.
             let path = match reference.outcome {
+                // A frame begins when it is seen, and a film when somebody wants it.
+                _ if matches!(kind, Kind::Media | Kind::Document) => None,
+                // A pinned sheet is left where it is, but fetched: so it is known for the next page.
                 Err(Reason::Integrity) => moved_path(site, reference),
-                _ => companions::path_of(reference).filter(|_| kind != Kind::Media),
+                // What is the site's own is none of its business.
+                Err(Reason::Own) if wanted.is_named() => None,
+                _ => companions::place_of(reference),
             };
             let Some(path) = path else { continue };
             let by_cors = reference.by_cors;
@@ -229,12 +246,16 @@ impl Proxy {
             Family::Pages,
             report.left.map_or("rewritten", PageLeft::name),
         );
-        counters.add(Family::References, "moved", report.moved as u64);
+        let by_path = report.moved - report.named;
+        counters.add(Family::References, "moved", by_path as u64);
+        if report.named > 0 {
+            counters.add(Family::References, "named", report.named as u64);
+        }
         for (reason, count) in &report.left_because {
             counters.add(Family::References, reason, *count as u64);
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        if is_shared {
+        if is_shared && wanted.moved.is_none() {
             self.companions.remember(url.as_str(), named);
         }
         let page = reports::Page {
@@ -303,11 +324,36 @@ impl Proxy {
     }
 }
 
+/// How a browser that has a page asks for what that names.
+struct Asks<'a> {
+    /// Whom it asks.
+    authority: &'a str,
+    /// The origin of the page.
+    origin: &'a str,
+    /// The page is of another site than what is asked for.
+    is_cross_site: bool,
+}
+
+impl<'a> Asks<'a> {
+    /// For `uri`, which the page that was asked for as `page` names.
+    fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
+        let at = authority_of(page).unwrap_or(&site.name);
+        let from = site.named(at).map(NamedHost::origin);
+        let authority = uri.authority().map(Authority::as_str);
+        let named = authority.and_then(|authority| Some((authority, site.named(authority)?)));
+        Self {
+            authority: named.map_or(at, |(authority, _)| authority),
+            origin: from.unwrap_or(site.rules.site_origin()),
+            is_cross_site: named.is_some_and(|(_, named)| from != Some(named.origin())),
+        }
+    }
+}
+
 /// Where what `reference` names would be moved to.
 fn moved_path(site: &Site, reference: &Reference) -> Option<String> {
     let url = url::Url::parse(&reference.url).ok()?;
     match site.rules.verdict(&url, reference.kind, Finder::Site) {
-        Verdict::Move(path) => Some(path),
+        Verdict::Move(place) => Some(place),
         Verdict::Leave(_) => None,
     }
 }

@@ -147,6 +147,7 @@ impl Fetch {
                 }
             };
             if let Some((moved, load)) = &at.moved
+                && !moved.is_named()
                 && head.status.is_redirection()
                 && head.status != StatusCode::NOT_MODIFIED
             {
@@ -268,7 +269,7 @@ impl Fetch {
     /// The origin's head came.
     fn answered(mut self, at: &Wanted, mut head: response::Parts, body: Body, times: Times) -> Got {
         fields::strip_connection(&mut head.headers);
-        if self.wanted.moved.is_none() && !is_safe(&self.wanted.ask.method) {
+        if !is_safe(&self.wanted.ask.method) {
             self.proxy.doubt_after(&self.wanted, &head);
             // This answer is younger than what it purged.
             self.since = self.proxy.since();

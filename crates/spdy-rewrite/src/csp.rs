@@ -6,6 +6,9 @@
 //!  img-src 'self' https://cdn.test/a/ https://www.site.test/.spdy/1/-/s/cdn.test/a/
 //! ```
 //!
+//! A named host has its source at its name here, for whatever its pages load or ask for, and a named host's own page has
+//! `'self'` said in full besides: there it means the name.
+//!
 //! A host's own source stays, for redirects and for what is not moved. Nothing is widened: the path of a moved source
 //! is the path of the source, or of the rules' entry, whichever is narrower. A source that stands for many hosts
 //! (`*.cdn.test`) cannot be said of a path but for the hosts that the rules name; what then is not allowed is not moved.
@@ -17,6 +20,7 @@ use url::Url;
 
 use crate::csp_source::{Source, additions};
 use crate::kind::{Kind, Kinds};
+use crate::moved_url::Moved;
 use crate::rules::Rules;
 
 /// What an element bears that a policy may ask for.
@@ -58,7 +62,7 @@ impl Policy {
         })
     }
 
-    fn allows(&self, site: &Url, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
+    fn allows(&self, own: &Url, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         let Some(sources) = self.sources(kind) else {
             return true;
         };
@@ -76,7 +80,7 @@ impl Policy {
         sources
             .iter()
             .filter_map(|source| Source::parse(source))
-            .any(|source| source.matches(site, url))
+            .any(|source| source.matches(own, url))
     }
 }
 
@@ -88,11 +92,22 @@ fn governing(kind: Kind) -> &'static [&'static str] {
         Kind::Font => &["font-src", "default-src"],
         Kind::Media => &["media-src", "default-src"],
         Kind::Script => &["script-src-elem", "script-src", "default-src"],
+        Kind::Document => &["frame-src", "child-src", "default-src"],
+        Kind::Worker => &["worker-src", "child-src", "script-src", "default-src"],
     }
 }
 
+/// Directives of which named hosts have a source, too: what scripts ask for beside themselves, and what plug-ins show.
+const OF_NAMED: [&str; 2] = ["connect-src", "object-src"];
+
 /// The kinds that a directive speaks of, if it is one that matters here.
 fn governed(directive: &str) -> Kinds {
+    if OF_NAMED
+        .iter()
+        .any(|name| directive.eq_ignore_ascii_case(name))
+    {
+        return Kinds::NONE.with(Kind::Document);
+    }
     Kind::ALL
         .into_iter()
         .filter(|kind| {
@@ -138,10 +153,42 @@ fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
     hashes.peek().is_some() && hashes.all(|hash| sources.contains(&hash))
 }
 
+/// Whose page a policy is of: what `'self'` means in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    /// Where the page is from.
+    pub(crate) original: Url,
+    /// Where the browser has it from.
+    pub(crate) seen: Url,
+}
+
+impl Own {
+    /// A page of the site's own.
+    pub(crate) fn site(rules: &Rules) -> Self {
+        Self {
+            original: rules.site().clone(),
+            seen: rules.site().clone(),
+        }
+    }
+
+    /// A page of a named host.
+    pub(crate) fn named(moved: &Moved) -> Option<Self> {
+        Some(Self {
+            original: moved.url().clone(),
+            seen: Url::parse(&moved.path()).ok()?,
+        })
+    }
+
+    /// Whether it is a named host's: under the site's name nothing is moved for it.
+    pub(crate) fn is_named(&self) -> bool {
+        self.original.origin() != self.seen.origin()
+    }
+}
+
 /// The policies of one page, as they came and as they are sent on.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    site: Url,
+    own: Own,
     original: Vec<Policy>,
     rewritten: Vec<Policy>,
 }
@@ -149,8 +196,12 @@ pub struct Policies {
 impl Policies {
     /// No policy.
     pub fn none(rules: &Rules) -> Self {
+        Self::none_of(Own::site(rules))
+    }
+
+    pub(crate) fn none_of(own: Own) -> Self {
         Self {
-            site: rules.site().clone(),
+            own,
             original: Vec::new(),
             rewritten: Vec::new(),
         }
@@ -163,7 +214,11 @@ impl Policies {
 
     /// Rewrites the policies of a page's head in place, those that only report too, and keeps those that are enforced.
     pub fn rewrite_head(rules: &Rules, headers: &mut HeaderMap) -> Self {
-        let mut policies = Self::none(rules);
+        Self::rewrite_head_of(Own::site(rules), rules, headers)
+    }
+
+    pub(crate) fn rewrite_head_of(own: Own, rules: &Rules, headers: &mut HeaderMap) -> Self {
+        let mut policies = Self::none_of(own);
         for (name, is_enforced) in [
             (CONTENT_SECURITY_POLICY, true),
             (CONTENT_SECURITY_POLICY_REPORT_ONLY, false),
@@ -182,7 +237,7 @@ impl Policies {
                 let rewritten = if is_enforced {
                     policies.add(rules, text)
                 } else {
-                    rewrite(rules, text)
+                    rewrite_of(&policies.own, rules, text)
                 };
                 let rewritten = rewritten.and_then(|text| HeaderValue::from_str(&text).ok());
                 changed |= rewritten.is_some();
@@ -200,7 +255,7 @@ impl Policies {
 
     /// Adds what a field or a `meta` says; the text that is sent on, if it is another.
     pub fn add(&mut self, rules: &Rules, text: &str) -> Option<String> {
-        let rewritten = rewrite(rules, text);
+        let rewritten = rewrite_of(&self.own, rules, text);
         let now = rewritten.as_deref().unwrap_or(text);
         self.original.extend(text.split(',').map(Policy::parse));
         self.rewritten.extend(now.split(',').map(Policy::parse));
@@ -216,14 +271,14 @@ impl Policies {
     pub fn allow(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.original
             .iter()
-            .all(|policy| policy.allows(&self.site, url, kind, credentials))
+            .all(|policy| policy.allows(&self.own.original, url, kind, credentials))
     }
 
     /// Whether they allow `url` as `kind` as they are sent on.
     pub fn allow_moved(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.rewritten
             .iter()
-            .all(|policy| policy.allows(&self.site, url, kind, credentials))
+            .all(|policy| policy.allows(&self.own.seen, url, kind, credentials))
     }
 
     /// Whether a script that stands in the page itself may run.
@@ -240,15 +295,19 @@ impl Policies {
     }
 }
 
-/// `text`, one or more policies parted by commas, with the sources of moved hosts added; `None` if none is.
+/// `text`, one or more policies of the site's parted by commas, with the sources of moved hosts added; `None` if none is.
 pub fn rewrite(rules: &Rules, text: &str) -> Option<String> {
+    rewrite_of(&Own::site(rules), rules, text)
+}
+
+fn rewrite_of(own: &Own, rules: &Rules, text: &str) -> Option<String> {
     let mut changed = false;
     let policies: Vec<_> = text
         .split(',')
         .map(|policy| {
             let directives: Vec<_> = policy
                 .split(';')
-                .map(|directive| match added(rules, directive) {
+                .map(|directive| match added(own, rules, directive) {
                     Some(added) => {
                         changed = true;
                         format!("{}{added}", directive.trim_end())
@@ -262,7 +321,7 @@ pub fn rewrite(rules: &Rules, text: &str) -> Option<String> {
     changed.then(|| policies.join(","))
 }
 
-fn added(rules: &Rules, directive: &str) -> Option<String> {
+fn added(own: &Own, rules: &Rules, directive: &str) -> Option<String> {
     let mut words = directive.split_ascii_whitespace();
     let kinds = governed(words.next()?);
     if kinds.is_empty() {
@@ -270,15 +329,14 @@ fn added(rules: &Rules, directive: &str) -> Option<String> {
     }
     let words: Vec<&str> = words.collect();
     let sources: Vec<Source> = words.iter().copied().filter_map(Source::parse).collect();
-    let site = rules.site();
     let mut out = String::new();
     let mut said = Vec::new();
     for source in &sources {
-        for addition in additions(rules, source, kinds) {
+        for addition in additions(own, rules, source, kinds) {
             // Not every path is one that a URL can have (`/../`), so it may be there and match nothing.
             let is_there = words.contains(&addition.as_str())
                 || Url::parse(&addition)
-                    .is_ok_and(|url| sources.iter().any(|source| source.matches(site, &url)));
+                    .is_ok_and(|url| sources.iter().any(|source| source.matches(&own.seen, &url)));
             if !is_there && !said.contains(&addition) {
                 out.push(' ');
                 out.push_str(&addition);

@@ -4,6 +4,7 @@ use url::Url;
 
 use crate::capability::Subject;
 use crate::config::Scheme;
+use crate::csp::Own;
 use crate::entry::{Entry, is_in};
 use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
@@ -158,8 +159,11 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What to add to a directive for `kinds` beside `source`: where that is moved to, in full.
-pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<String> {
+/// What to add to a directive for `kinds` in a policy of `own` beside `source`: where that is moved to, in full.
+pub(crate) fn additions(own: &Own, rules: &Rules, source: &Source, kinds: Kinds) -> Vec<String> {
+    if *source == Source::Site && own.is_named() {
+        return vec![own.original.origin().ascii_serialization()];
+    }
     let Source::Host {
         scheme,
         host,
@@ -170,7 +174,7 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
     else {
         return Vec::new();
     };
-    let wanted = scheme.as_deref().unwrap_or(rules.site().scheme());
+    let wanted = scheme.as_deref().unwrap_or(own.original.scheme());
     let mut out = Vec::new();
     for entry in &rules.entries {
         let is_port = match port {
@@ -184,8 +188,15 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
             _ => continue,
         };
         if is_port && scheme_matches(wanted, entry.scheme.name()) {
-            out.extend(of_entry(rules, entry, name, path, kinds));
+            out.extend(match entry.is_named() {
+                true => of_named(rules, entry, path),
+                false if own.is_named() => None,
+                false => of_entry(rules, entry, name, path, kinds),
+            });
         }
+    }
+    if own.is_named() {
+        return out;
     }
     let is_plain = wanted == "https" && *port == Port::Default && !is_wild;
     let passive = kinds.and(Kinds::PASSIVE);
@@ -210,6 +221,16 @@ pub(crate) fn additions(rules: &Rules, source: &Source, kinds: Kinds) -> Vec<Str
         )));
     }
     out
+}
+
+/// What stands for a named host; of whatever kind, since what its scripts load and ask for hangs on its name.
+fn of_named(rules: &Rules, entry: &Entry, path: &str) -> Option<String> {
+    let path = narrower(&entry.path, path)?;
+    let host = entry.pattern.name();
+    rules.standing(entry.scheme, host, entry.port, path).ok()?;
+    let own = format!("{}://{host}:{}", entry.scheme.name(), entry.port);
+    let named = rules.named_of(&Url::parse(&own).ok()?)?;
+    Some(written(format!("{}{path}", named.origin())))
 }
 
 fn of_entry(rules: &Rules, entry: &Entry, host: &str, path: &str, kinds: Kinds) -> Option<String> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use lol_html::html_content::ContentType;
 use lol_html::send::Element;
+use url::Url;
 
 use crate::csp::Credentials;
 use crate::html_page::{Embedded, Page};
@@ -79,8 +80,9 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             }
             set(page, element, "srcset", reason.as_ref());
         }
-        "iframe" | "frame" | "portal" | "embed" => left(page, element, "src", &Reason::Document),
-        "object" => left(page, element, "data", &Reason::Document),
+        "iframe" | "frame" | "embed" => document(page, element, "src", reason.as_ref()),
+        "object" => document(page, element, "data", reason.as_ref()),
+        "portal" => left(page, element, "src", &Reason::Document),
         "use" => {
             left(page, element, "href", &Reason::Fragment);
             left(page, element, "xlink:href", &Reason::Fragment);
@@ -143,15 +145,28 @@ fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Optio
     }
 }
 
+/// A frame or a plug-in: moved if its host has a name of its own.
+fn document(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
+    let is_named = named_by(page, element, name).is_some_and(|url| {
+        let rules = &page.rules;
+        rules.named_of(&url).is_some()
+    });
+    match is_named {
+        true => url(page, element, name, Kind::Document, reason),
+        false => left(page, element, name, &Reason::Document),
+    }
+}
+
+/// What an attribute means, if that is certain.
+fn named_by(page: &Page, element: &Element<'_, '_>, name: &str) -> Option<Url> {
+    let source = element.get_attribute(name)?;
+    let text = page.meant(&source)?;
+    page.place().base.join(text.trim()).ok()
+}
+
 /// Tells of what is never moved, if it is another host's.
 fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason) {
-    let Some(source) = element.get_attribute(name) else {
-        return;
-    };
-    let Some(url) = page
-        .meant(&source)
-        .and_then(|text| page.place().base.join(text.trim()).ok())
-    else {
+    let Some(url) = named_by(page, element, name) else {
         return;
     };
     let is_foreign = url.host_str().is_some_and(|host| !page.rules.is_own(host));
@@ -324,7 +339,7 @@ fn fetched(
 /// The source of a reference to a sheet of the site's own, with the mark that leaves the sheet as it is; `None` if
 /// it would be left so anyway.
 fn marked(page: &Page, source: &str) -> Option<String> {
-    if page.rules.move_nothing() {
+    if page.rules.move_nothing() || page.is_named() {
         return None;
     }
     let text = page.meant(source)?;

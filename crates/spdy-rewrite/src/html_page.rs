@@ -71,6 +71,8 @@ impl Held {
 pub(crate) struct Page {
     pub(crate) rules: Arc<Rules>,
     document: Url,
+    /// Where the browser has it from, if it is a named host's; and what its base is there.
+    seen_from: Option<Url>,
     base: Option<Url>,
     in_full: bool,
     pub(crate) policies: Policies,
@@ -100,6 +102,7 @@ impl Page {
             .for_each(|reference| report.add(reference));
         Self {
             in_full: url.origin() != rules.site().origin(),
+            seen_from: head.seen_from,
             rules: rules.clone(),
             document: url.clone(),
             base: None,
@@ -122,6 +125,11 @@ impl Page {
         let base = self.document.join(href.trim()).ok();
         let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
         let base = base.unwrap_or_else(|| self.document.clone());
+        self.seen_from = self.seen_from.take().map(|seen| {
+            let base = seen.join(href.trim()).ok();
+            let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
+            base.unwrap_or(seen)
+        });
         self.in_full = base.origin() != self.rules.site().origin();
         self.base = Some(base);
     }
@@ -134,14 +142,22 @@ impl Page {
         }
     }
 
+    /// Whether it is a named host's, and not the site's own.
+    pub(crate) fn is_named(&self) -> bool {
+        self.seen_from.is_some()
+    }
+
     /// Where references of the page itself stand.
     pub(crate) fn place(&self) -> Place<'_> {
         Place {
             rules: &self.rules,
             base: self.base.as_ref().unwrap_or(&self.document),
-            seen_from: None,
+            seen_from: self.seen_from.as_ref(),
             in_full: self.in_full,
-            finder: Finder::Site,
+            finder: match self.is_named() {
+                true => Finder::Named,
+                false => Finder::Site,
+            },
             ascii_only: self.charset != Charset::Utf8,
             policies: Some(&self.policies),
         }

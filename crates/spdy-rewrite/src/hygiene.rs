@@ -7,13 +7,15 @@ use http::StatusCode;
 use http::header::{
     ACCEPT_RANGES, ACCESS_CONTROL_ALLOW_ORIGIN, AGE, CACHE_CONTROL, CONTENT_ENCODING,
     CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY, CONTENT_TYPE, DATE,
-    ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, VARY, VIA,
+    ETAG, EXPIRES, HeaderMap, HeaderName, HeaderValue, LAST_MODIFIED, LOCATION, VARY, VIA,
     X_CONTENT_TYPE_OPTIONS,
 };
+use url::Url;
 
 use crate::anonymous::{Load, Mode};
 use crate::kind::{Kinds, is_read_by_cors_alone};
 use crate::moved_url::Moved;
+use crate::named_answer;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
@@ -22,7 +24,7 @@ pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
 /// Fields that pass: what the bytes are, and how long they are good.
-const PASSED: [HeaderName; 15] = [
+pub(crate) const PASSED: [HeaderName; 15] = [
     CONTENT_TYPE,
     CONTENT_LENGTH,
     CONTENT_ENCODING,
@@ -41,7 +43,7 @@ const PASSED: [HeaderName; 15] = [
 ];
 
 /// Under which policy a moved resource stands when it is opened by itself: it runs nothing and asks for nothing.
-const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
+pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 
 /// What becomes of an answer.
 #[derive(Clone, Debug)]
@@ -56,9 +58,10 @@ pub enum Answer {
     Refuse(Refusal),
 }
 
-/// Judges the head of an answer to the request that [`anonymous`](crate::anonymous) wrote.
+/// Judges the head of an answer to the request that [`anonymous`](crate::anonymous) wrote, or, of a host with a name of its own,
+/// that [`named_request`](crate::named_request) did.
 ///
-/// Redirects are the matter of [`redirect`](crate::redirect), and refused here.
+/// Redirects are the matter of [`redirect`](crate::redirect), and refused here; but those of named hosts are passed on.
 pub fn judge(
     rules: &Rules,
     moved: &Moved,
@@ -66,6 +69,9 @@ pub fn judge(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Answer {
+    if moved.is_named() {
+        return named_answer::judge(rules, moved, load, status, headers);
+    }
     let has_body = match status {
         StatusCode::OK
         | StatusCode::NON_AUTHORITATIVE_INFORMATION
@@ -124,6 +130,17 @@ fn allows(headers: &HeaderMap, origin: &str) -> bool {
     value.is_some_and(|value| value == "*" || value == origin)
 }
 
+/// Where a redirect of `moved` leads, if it says so once, and to the web.
+pub(crate) fn one_location(moved: &Moved, headers: &HeaderMap) -> Option<Url> {
+    let mut locations = headers.get_all(LOCATION).iter();
+    let location = locations.next().filter(|_| locations.next().is_none())?;
+    let next = moved.url().join(location.to_str().ok()?).ok()?;
+    let is_web = matches!(next.scheme(), "https" | "http")
+        && next.username().is_empty()
+        && next.password().is_none();
+    is_web.then_some(next)
+}
+
 /// The media type without its parameters, in lower case; empty if there is none.
 ///
 /// # Errors
@@ -154,7 +171,7 @@ pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
 }
 
 /// Types that a browser would open as a document, or hand to a plug-in: never sent on either.
-fn is_document(essence: &str) -> bool {
+pub(crate) fn is_document(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
     essence.is_empty()
         || matches!(
@@ -164,7 +181,7 @@ fn is_document(essence: &str) -> bool {
         || essence.starts_with("multipart/")
         || essence.starts_with("message/")
         || subtype == "xml"
-        || subtype.ends_with("+xml") && !Kinds::ALL.admit(essence)
+        || subtype.ends_with("+xml") && !Kinds::OF_PATHS.admit(essence)
 }
 
 /// The head under which the site answers.

@@ -4,8 +4,9 @@ use http::StatusCode;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use url::Url;
 
-use crate::csp::Policies;
+use crate::csp::{Own, Policies};
 use crate::link_header;
+use crate::moved_url::Moved;
 use crate::page_report::PageLeft;
 use crate::reference::Reference;
 use crate::rewritten;
@@ -15,6 +16,8 @@ use crate::rules::Rules;
 #[derive(Clone, Debug)]
 pub struct PageHead {
     pub(crate) policies: Policies,
+    /// Where the browser has it from, if it is a named host's.
+    pub(crate) seen_from: Option<Url>,
     /// The charset of its Content-Type.
     pub(crate) charset: Option<String>,
     /// Why the page is passed on as it is, if so: then nothing of its head was touched.
@@ -44,6 +47,7 @@ impl PageHead {
         if left.is_some() {
             return Self {
                 policies: Policies::none(rules),
+                seen_from: None,
                 charset,
                 left,
                 references: Vec::new(),
@@ -54,9 +58,46 @@ impl PageHead {
         rewritten::amend(rules, headers, is_exact);
         Self {
             policies,
+            seen_from: None,
             charset,
             left,
             references,
+        }
+    }
+
+    /// The same for a page of a named host, which was asked for as `moved`. Nothing of it is moved under the site's name, and
+    /// its Link fields are not passed on.
+    pub fn rewrite_named(
+        rules: &Rules,
+        moved: &Moved,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+    ) -> Self {
+        let content_type = headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let charset = charset(content_type);
+        let own = Own::named(moved);
+        let left = left_whole(status, headers, content_type);
+        let (Some(own), None) = (own, left) else {
+            return Self {
+                policies: Policies::none(rules),
+                seen_from: None,
+                charset,
+                left: left.or(Some(PageLeft::NotHtml)),
+                references: Vec::new(),
+            };
+        };
+        let seen_from = Some(own.seen.clone());
+        let policies = Policies::rewrite_head_of(own, rules, headers);
+        rewritten::amend(rules, headers, false);
+        Self {
+            policies,
+            seen_from,
+            charset,
+            left: None,
+            references: Vec::new(),
         }
     }
 }
@@ -68,12 +109,20 @@ fn left(
     headers: &HeaderMap,
     content_type: &str,
 ) -> Option<PageLeft> {
+    let left = left_whole(status, headers, content_type);
+    match left {
+        Some(PageLeft::NotHtml) => left,
+        _ if rules.leaves_page(page.path()) => Some(PageLeft::OptOut),
+        _ => left,
+    }
+}
+
+/// Why an answer is passed on as it is, whosever it is.
+fn left_whole(status: StatusCode, headers: &HeaderMap, content_type: &str) -> Option<PageLeft> {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     let is_coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
     if !essence.eq_ignore_ascii_case("text/html") {
         Some(PageLeft::NotHtml)
-    } else if rules.leaves_page(page.path()) {
-        Some(PageLeft::OptOut)
     } else if rewritten::forbids(headers) {
         Some(PageLeft::NoTransform)
     } else if headers.get_all(CONTENT_ENCODING).iter().any(is_coded) {

@@ -4,9 +4,10 @@
 //! itself, as it would have without us, but only if it said that a page loads the resource: for everybody else that
 //! would be an open redirect under the site's name.
 
-use http::header::{HeaderMap, LOCATION};
+use http::header::HeaderMap;
 
 use crate::anonymous::Load;
+use crate::hygiene::one_location;
 use crate::kind::Kind;
 use crate::limits::MAX_REDIRECTS;
 use crate::moved_url::Moved;
@@ -26,21 +27,9 @@ pub enum Redirect {
 
 /// What to do when `moved` was asked for and answered by a redirect, the `hop`th of this request (from 1).
 pub fn decide(rules: &Rules, moved: &Moved, load: Load, hop: u32, headers: &HeaderMap) -> Redirect {
-    let mut locations = headers.get_all(LOCATION).iter();
-    let location = locations
-        .next()
-        .filter(|_| locations.next().is_none())
-        .and_then(|location| location.to_str().ok())
-        .and_then(|location| moved.url().join(location).ok());
-    let Some(next) = location else {
+    let Some(next) = one_location(moved, headers) else {
         return Redirect::Refuse(Refusal::Location);
     };
-    let is_web = matches!(next.scheme(), "https" | "http")
-        && next.username().is_empty()
-        && next.password().is_none();
-    if !is_web {
-        return Redirect::Refuse(Refusal::Location);
-    }
     if hop > MAX_REDIRECTS {
         return Redirect::Refuse(Refusal::Redirects {
             most: MAX_REDIRECTS,

@@ -21,7 +21,8 @@ pub struct Reference {
     pub kind: Kind,
     /// Whether the page loads it so that it may read it (CORS): its host is then asked in the site's name.
     pub by_cors: bool,
-    /// Whether it was moved, and to which path and query under the site's name.
+    /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
+    /// name here.
     pub outcome: Result<String, Reason>,
 }
 
@@ -94,7 +95,7 @@ impl Place<'_> {
             Verdict::Move(path) => {
                 let written = if self.means_by_itself(text, &path) {
                     None
-                } else if self.in_full {
+                } else if self.in_full && path.starts_with('/') {
                     Some(format!("{}{path}", self.rules.site_origin()))
                 } else {
                     Some(path.clone())
@@ -182,7 +183,7 @@ impl Place<'_> {
         self.rules
             .site()
             .join(path)
-            .expect("a moved path is a path of the site")
+            .expect("what is moved is a path of the site, or a URL")
     }
 
     /// What a reference that stays becomes, so that the browser still goes where it led.

@@ -3,6 +3,7 @@
 //! ```text
 //!  a URL of a page ──► verdict ──► Move("/.spdy/1/…") or Leave(why)        moved_url.rs writes it
 //!  a target that was asked for ──► open ──► Moved or Refusal               moved_url.rs reads it
+//!    the same of a name ─────────► open_named                              named_host.rs does both for hosts with a name
 //!                         both ask standing(scheme, host, port, path)
 //! ```
 //!
@@ -20,6 +21,7 @@ use crate::entry::{Entry, check_path, is_in, patterns};
 use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
 use crate::moved_url::{self, Moved};
+use crate::named_host::Names;
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
 use crate::verdict::{Finder, Reason, Verdict};
@@ -49,7 +51,9 @@ pub struct Rules {
     site_host: String,
     pub(crate) prefix: String,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) names: Names,
     own: Vec<Pattern>,
+    site_names: Vec<String>,
     deny: Vec<Pattern>,
     discover: bool,
     pages_left: Vec<String>,
@@ -157,14 +161,19 @@ impl Rules {
             .map(|path| check_path("pages_left", path))
             .collect::<Result<_, _>>()?;
         let site_origin = site.origin().ascii_serialization();
+        let own = patterns("own_hosts", &config.own_hosts)?;
+        let zone = config.names_under.as_deref();
+        let names = Names::compile(site, zone, &entries, &own, keys.as_ref())?;
         Ok(Self {
             tag: tag(&site_origin, config, keys.as_ref()),
             site: site.clone(),
             site_origin,
+            site_names: vec![site_host.clone()],
             site_host,
             prefix: config.prefix.clone(),
             entries,
-            own: patterns("own_hosts", &config.own_hosts)?,
+            names,
+            own,
             deny: patterns("deny", &config.deny)?,
             discover: config.discover,
             pages_left,
@@ -172,6 +181,18 @@ impl Rules {
             referrer: config.referrer,
             keys,
         })
+    }
+
+    /// The same, of a site that is asked for by `names` too: pages under these are its own.
+    #[must_use]
+    pub fn called(mut self, names: &[String]) -> Self {
+        self.site_names.extend_from_slice(names);
+        self
+    }
+
+    /// Whether pages under the name `host` are the site's.
+    pub(crate) fn is_called(&self, host: &str) -> bool {
+        self.is_own(host) || self.site_names.iter().any(|name| name == host)
     }
 
     /// The site's origin, as a URL that ends in a slash.
@@ -269,10 +290,14 @@ impl Rules {
         }
         host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
+        let is_named = self.named_of(url).is_some();
+        if kind.wants_own_origin() && !is_named {
+            return Err(Reason::Document);
+        }
         let standing = self.standing(scheme, host, port, url.path())?;
         let kinds = match standing {
             Standing::Listed(entry) => entry.kinds,
-            Standing::Discovered if finder == Finder::Discovered => {
+            Standing::Discovered if matches!(finder, Finder::Discovered | Finder::Named) => {
                 let host = host.to_owned();
                 return Err(Refusal::NotListed { host }.into());
             }
@@ -289,6 +314,12 @@ impl Rules {
         {
             return Err(Reason::ReadsItsUrl);
         }
+        if let Some(place) = self.under_name(url)? {
+            return Ok(place);
+        }
+        if finder == Finder::Named {
+            return Err(Reason::NotNamed);
+        }
         Ok(moved_url::make(
             self, url, scheme, host, port, standing, kind,
         )?)
@@ -303,7 +334,7 @@ impl Rules {
         path: &str,
     ) -> Result<Standing<'_>, Refusal> {
         let named = || host.to_owned();
-        if self.is_own(host) {
+        if self.is_own(host) || self.names.covers(host) {
             return Err(Refusal::OwnHost { host: named() });
         }
         if self.deny.iter().any(|pattern| pattern.matches(host)) {

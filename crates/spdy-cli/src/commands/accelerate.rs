@@ -40,8 +40,8 @@ use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen::{self, Listening};
 use crate::commands::signals::{Reloads, Signals};
 use crate::commands::{
-    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_schema,
-    accelerate_setup, serve_metrics,
+    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_names,
+    accelerate_schema, accelerate_setup, serve_metrics,
 };
 use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, Printer};
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     write_ca: Option<PathBuf>,
 
-    /// Say what is wrong with the configuration, and end
+    /// Say what is wrong with the configuration, and which names hosts have, and end
     #[arg(long)]
     check: bool,
 
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     verbose: bool,
 
-    /// Tell where it listens as one line of JSON on stdout
+    /// Tell where it listens as one line of JSON on stdout; with --check, sites and names
     #[arg(long)]
     json: bool,
 
@@ -142,8 +142,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         accelerate_setup::doubt(&sites, printer);
     }
     if args.check {
-        let names: Vec<_> = sites.names().collect();
-        printer.note(format_args!("good: {}", names.join(", ")));
+        accelerate_names::check(args.json, &config, &sites, printer)?;
         return Ok(Outcome::Done);
     }
     let handed = HandedSockets::of_environment();
@@ -229,7 +228,7 @@ async fn accelerate(
             "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
         ));
     }
-    let zones = SharedZones::new(accelerate_setup::zones(config)?);
+    let zones = SharedZones::new(accelerate_setup::zones(config, &sites)?);
     let names_server = match &config.dns.listen[..] {
         [] => None,
         addresses => Some(
@@ -429,7 +428,7 @@ fn renew(
     let sites = accelerate_setup::compile(&config, secret)?;
     Ok(Renewed {
         identity: accelerate_setup::identity(&config, &sites, authority)?,
-        zones: accelerate_setup::zones(&config)?,
+        zones: accelerate_setup::zones(&config, &sites)?,
         upstream: accelerate_setup::upstream(&config, &sites, zones, own, runtime)?,
         sites,
         config,

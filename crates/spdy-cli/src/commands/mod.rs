@@ -11,6 +11,7 @@ mod accelerate_audit_view;
 mod accelerate_end;
 mod accelerate_log;
 mod accelerate_metrics;
+mod accelerate_names;
 mod accelerate_schema;
 mod accelerate_served;
 mod accelerate_setup;

@@ -13,6 +13,7 @@ mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_endures;
+mod accelerate_names;
 mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;
