@@ -17,9 +17,11 @@ use crate::coding::Coding;
 use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
 use crate::encodings::Encodings;
-use crate::fields;
+use crate::fields::{self, PROXY_STATUS};
 use crate::recording::{Recording, of_pieces};
+use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
+use crate::websocket::{self, BadHandshake};
 
 /// A moved answer that was good for whoever had it fetched, judged for `wanted`.
 pub(crate) enum Judged {
@@ -75,7 +77,41 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
 
 /// Says nothing but that it is refused; why is in the log.
 pub(crate) fn refused(why: &Refused) -> Response<Body> {
-    plain(why.status(), "")
+    let mut response = plain(why.status(), "");
+    if matches!(why, Refused::Handshake(BadHandshake::Version)) {
+        let version = HeaderValue::from_static(websocket::VERSION);
+        let headers = response.headers_mut();
+        headers.insert(header::SEC_WEBSOCKET_VERSION, version); // RFC 6455 §4.4
+        websocket::announce(headers); // RFC 9110 §15.5.22
+    }
+    response
+}
+
+/// What a client is told of an origin that could not be asked.
+pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
+    let text = match error.status() {
+        _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
+        StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
+        StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
+        _ => "the origin cannot be asked\n",
+    };
+    let mut response = plain(error.status(), text);
+    let headers = response.headers_mut();
+    if error.limit().is_some() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    headers.insert(PROXY_STATUS, error.proxy_status());
+    response
+}
+
+/// The label of an origin's answer in counters.
+pub(crate) fn class_of(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
 }
 
 /// An answer of the accelerator's own.

@@ -11,6 +11,7 @@ use spdy_rewrite::rules_error::RulesError;
 use url::Url;
 
 use crate::config::{Config, SiteConfig};
+use crate::config_websocket::WebSocketConfig;
 
 /// The name that capabilities' key has in URLs.
 const KEY_NAME: char = '1';
@@ -24,6 +25,8 @@ pub struct Site {
     /// Where its own pages come from.
     origin: Url,
     keep_host: bool,
+    /// How many WebSockets may go to its origin; `None` if none may.
+    pub(crate) websocket: Option<WebSocketConfig>,
     /// What is moved.
     pub rules: Arc<Rules>,
 }
@@ -93,6 +96,7 @@ impl Sites {
                 names: site.names.clone(),
                 origin: site.origin.clone(),
                 keep_host: site.keep_host,
+                websocket: site.websocket.then_some(config.websocket),
                 rules: Arc::new(rules),
             });
             for name in &site.names {

@@ -14,6 +14,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
 use spdy_client::error::Error;
 use spdy_client::origin::Origin;
+use spdy_client::switch::Switched;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::network::SharedNetwork;
@@ -207,6 +208,21 @@ impl Upstream {
             return Err(UpstreamError::TwoLengths(origin));
         }
         Ok(response)
+    }
+
+    /// Asks a site's own origin for another protocol.
+    ///
+    /// # Errors
+    ///
+    /// [`UpstreamError`], as of [`fetch`](Self::fetch).
+    pub async fn switch(&self, request: Request<Body>) -> Result<Switched, UpstreamError> {
+        let origin = Origin::of(request.uri())?;
+        if self.rests(&origin) {
+            return Err(UpstreamError::Resting(origin));
+        }
+        let switched = self.site.switch(request).await;
+        self.learn(origin, switched.as_ref().err());
+        Ok(switched?)
     }
 
     /// `request`, with a seat if its body is not all here.

@@ -16,9 +16,11 @@ use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::coding::{Accepted, Coding};
+use crate::config_websocket::WebSocketConfig;
 use crate::fields;
 use crate::sites::Site;
 use crate::upstream::Whose;
+use crate::websocket::{self, BadHandshake};
 
 /// Fields by which a client asks for less than an answer, or judges what is kept.
 const OF_CACHE: [HeaderName; 8] = [
@@ -56,6 +58,8 @@ pub struct Wanted {
     pub accepts: Accepted,
     /// It is a GET or HEAD with content: its target is not all that it asks by.
     pub has_content: bool,
+    /// It is the handshake of a WebSocket.
+    pub is_socket: bool,
     /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
     pub steps_ahead: u8,
     /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
@@ -81,9 +85,13 @@ pub enum Refused {
     /// CONNECT and TRACE end here.
     #[error("method {0}")]
     Method(Method),
-    /// A WebSocket would begin with it (RFC 6455 §4.1). The origin would only see a GET, and answer with a page.
-    #[error("no WebSocket goes through here: let it go to its origin by another name")]
+    /// A WebSocket would begin with it (RFC 6455 §4.1), and the site lets none through. Its origin would only see a GET, and answer
+    /// with a page.
+    #[error("no WebSocket goes through to this site (websocket = false)")]
     WebSocket,
+    /// It wants a WebSocket, and is no handshake for one.
+    #[error(transparent)]
+    Handshake(#[from] BadHandshake),
 }
 
 impl Refused {
@@ -93,7 +101,8 @@ impl Refused {
         match self {
             Self::Rule(refusal) => refusal.status(),
             Self::Loop => StatusCode::LOOP_DETECTED,
-            Self::Target(_) => StatusCode::BAD_REQUEST,
+            Self::Handshake(BadHandshake::Version) => StatusCode::UPGRADE_REQUIRED,
+            Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
             Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
         }
     }
@@ -107,6 +116,7 @@ impl Refused {
             Self::Target(_) => "target",
             Self::Method(_) => "method",
             Self::WebSocket => "websocket",
+            Self::Handshake(_) => "handshake",
         }
     }
 }
@@ -134,6 +144,11 @@ impl Asked {
     #[must_use]
     pub fn so_far(&self) -> &Wanted {
         &self.0
+    }
+
+    /// How many WebSockets there may be, if it wants one.
+    pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
+        self.0.site.websocket.filter(|_| self.0.is_socket)
     }
 
     /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
@@ -197,9 +212,6 @@ impl Wanted {
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
             return Err(Refused::Method(asked.method));
         }
-        if fields::wants_socket(&asked.headers) {
-            return Err(Refused::WebSocket);
-        }
         if fields::has_looped(&asked.headers, &site.name) {
             return Err(Refused::Loop);
         }
@@ -210,6 +222,11 @@ impl Wanted {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();
+        let is_socket = websocket::is_wanted(&asked.headers);
+        if is_socket {
+            site.websocket.ok_or(Refused::WebSocket)?;
+            websocket::check(&asked, arrival)?;
+        }
         let marked = integrity::without_mark(target);
         let is_off = marked.is_some() || is_off(&asked.headers);
         // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
@@ -256,6 +273,7 @@ impl Wanted {
             arrival,
             accepts,
             has_content: false,
+            is_socket,
             steps_ahead: 0,
             is_off,
             authority,
@@ -293,6 +311,7 @@ impl Wanted {
             arrival,
             accepts: Accepted::of(&said),
             has_content: false,
+            is_socket: false,
             steps_ahead: 0,
             is_off: false,
             authority,
