@@ -6,48 +6,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use http::Request;
-use serde::Serialize;
+use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy::{Body, Metrics};
 use spdy_dns::own_listeners::OwnListeners;
-use spdy_dns::serve::{DnsServer, ServeLimits};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
 use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
-use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::sockets::Sockets;
-use spdy_net::tls::{ServerTls, TlsOptions};
-use spdy_proxy::admin::Admin;
+use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
 use spdy_proxy::config_env;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
-use spdy_proxy::token::Token;
 use url::Url;
 
 use crate::commands::accelerate_acme::{self, Acme};
 use crate::commands::accelerate_again::Again;
+use crate::commands::accelerate_asked::Asked;
 #[cfg(unix)]
 use crate::commands::accelerate_audit;
-use crate::commands::accelerate_served::{Served, conduct};
+use crate::commands::accelerate_doors::{self, Doors};
+use crate::commands::accelerate_operator::{self, Operator};
+use crate::commands::accelerate_served::Served;
+use crate::commands::accelerate_serving::Serving;
 use crate::commands::accelerate_shared::Shared;
 use crate::commands::accelerate_succession::{self, Predecessor, Succession};
 use crate::commands::serve_limits::Limits;
-use crate::commands::serve_listen::{self, Listening};
-use crate::commands::signals::{Reloads, Signals};
+use crate::commands::serve_listen;
 use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{
     Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_origins,
-    accelerate_schema, accelerate_setup, serve_metrics,
+    accelerate_schema, accelerate_setup,
 };
 use crate::help::examples;
-use crate::printer::{BAD, BOLD, DIM, Printer};
+use crate::printer::Printer;
 
 /// What `spdy accelerate` is asked.
 #[derive(Debug, clap::Args)]
@@ -119,14 +116,14 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy accelerate audit https://www.example.com/"
 };
 
-/// The line of `--json`.
-#[derive(Debug, Serialize)]
-struct Ready<'a> {
-    listening: &'a [&'a Listening],
-    admin: Option<SocketAddr>,
-    dns: &'a [SocketAddr],
-    protocols: Vec<&'static str>,
-    sites: Vec<&'a str>,
+/// All that a start needs of the configuration before it opens anything.
+struct Plan {
+    config: Config,
+    /// What capabilities are made with.
+    secret: Vec<u8>,
+    sites: Sites,
+    /// Where spans are sent, if that is wanted.
+    spans: Option<telemetry::Settings>,
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -136,18 +133,13 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Some(Command::Schema(args)) => return accelerate_schema::run(args, printer),
         None => {}
     }
-    let config = read(args)?;
-    let secret = accelerate_setup::secret(&config)?;
-    let sites = accelerate_setup::compile(&config, &secret)?;
-    accelerate_acme::certificates(&config, &sites)?;
-    let spans = accelerate_setup::telemetry(&config)?;
-    accelerate_origins::rules(&config, &sites, OwnListeners::default())?;
+    let plan = plan(args)?;
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
-        accelerate_setup::doubt(&sites, printer);
+        accelerate_setup::doubt(&plan.sites, printer);
     }
     if args.check {
-        let names: Vec<_> = sites.names().collect();
+        let names: Vec<_> = plan.sites.names().collect();
         printer.note(format_args!("good: {}", names.join(", ")));
         return Ok(Outcome::Done);
     }
@@ -156,9 +148,24 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    let accelerating = accelerate(args, &config, &secret, (sites, spans), handed, printer);
-    accelerate_end::run(runtime, accelerating)?;
+    accelerate_end::run(runtime, accelerate(args, plan, handed, printer))?;
     Ok(Outcome::Done)
+}
+
+/// The configuration, found good: all is looked at that needs no socket.
+fn plan(args: &Args) -> anyhow::Result<Plan> {
+    let config = read(args)?;
+    let secret = accelerate_setup::secret(&config)?;
+    let sites = accelerate_setup::compile(&config, &secret)?;
+    accelerate_acme::certificates(&config, &sites)?;
+    let spans = accelerate_setup::telemetry(&config)?;
+    accelerate_origins::rules(&config, &sites, OwnListeners::default())?;
+    Ok(Plan {
+        config,
+        secret,
+        sites,
+        spans,
+    })
 }
 
 /// The configuration at `path`.
@@ -198,308 +205,138 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// Opens its doors, makes what stands behind them, and lets clients in when nothing can fail any more; then does what it is asked
+/// until it is to end.
 async fn accelerate(
     args: &Args,
-    config: &Config,
-    secret: &[u8],
-    (sites, spans): (Sites, Option<telemetry::Settings>),
+    plan: Plan,
     mut handed: HandedSockets,
     printer: &Printer,
 ) -> anyhow::Result<()> {
+    let (config, sites) = (&plan.config, plan.sites);
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+
     let protocols = config.protocols()?;
+    let zones = SharedZones::new(accelerate_setup::zones(config)?);
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
-    let mut doors = accelerate_setup::bind(config, &mut sockets)?;
-    let admin = config.admin.as_ref();
-    let admin = admin
-        .map(|admin| serve_listen::bind_or_take(admin.address, &mut sockets))
-        .transpose()?;
+    let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &runtime)?;
+    accelerate_doors::let_go(&mut sockets, printer);
+
     let authority = accelerate_setup::authority(config, printer)?;
     let identity = accelerate_setup::identity(config, &sites, &authority)?;
     let identities = Identities::new(&[], &identity, &TlsOptions::default())?;
-    let tls =
-        ServerTls::of(&identities, &protocols, &TlsOptions::default())?.with_growing_records();
-    let tls = tls.proving();
+    let tls = accelerate_setup::tls(&identities, &protocols)?;
     let (hits, counted) = (LimitHits::default(), Metrics::new());
-    let options = ServerOptions {
-        http2_push: config.learn.push,
-        ..args
-            .limits
-            .of_connections(Some(counted.clone()), hits.clone())
-    };
-    let runtime = SharedRuntime::new(TokioRuntime::start());
-    if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
-        serve_listen::bind_udp(&mut doors, &mut sockets)?;
-    }
+    let options = options(args, config, &counted, &hits);
     if predecessor.is_none() {
-        serve_listen::listen_for_quic(&mut doors, &tls, &options, &runtime)?;
+        serve_listen::listen_for_quic(&mut doors.clients, &tls, &options, &runtime)?;
     }
-    let zones = SharedZones::new(accelerate_setup::zones(config)?);
-    let names_server = match &config.dns.listen[..] {
-        [] => None,
-        addresses => Some(
-            DnsServer::bind_or_take(
-                addresses,
-                &mut sockets,
-                zones.clone(),
-                ServeLimits::default(),
-                runtime.clone(),
-            )
-            .with_context(|| format!("cannot answer for names at {addresses:?}"))?,
-        ),
-    };
-    for address in sockets.let_go() {
-        printer.note(format_args!(
-            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
-        ));
-    }
-    let mut acme = Acme::new(&identities, &zones, &runtime, printer);
-    let listening_at: Vec<SocketAddr> = doors
-        .iter()
-        .map(|door| door.about.address)
-        .chain(admin.as_ref().map(Listener::address))
-        .chain(names_server.iter().flat_map(DnsServer::addresses))
-        .collect();
-    let own = accelerate_origins::own(config, &listening_at, printer);
-    let upstream = accelerate_origins::upstream(config, &sites, &zones, own, &runtime)?;
+
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
+    let listening = doors.addresses();
+    let own = accelerate_origins::own(config, &listening, printer);
+    let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = accelerate_acme::certificates(config, &sites)?;
-    let proxy = Proxy::new(
+    let certificates = acme.prepare(config, certificates, &identity)?;
+    let proxy = proxy(config, sites, &zones, own, &runtime)?;
+    let timing = accelerate_setup::timing(&config.timing)?;
+    let token = accelerate_operator::token(config)?;
+    let asked = Asked::listen()?;
+
+    if let Some(predecessor) = &mut predecessor {
+        predecessor.lend().await;
+    }
+    let shared = keep(config, &proxy).await?;
+    let spans = plan.spans;
+    let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
+    let telemetry = telemetry.transpose()?;
+    let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
+    let operator = token.map(|token| {
+        let shown = &acme.certificates;
+        let metrics = accelerate_metrics::registry(&proxy, shares, shown, &counted, &hits, sends);
+        Operator::new(&token, &proxy, metrics)
+    });
+    let mut succession = Succession::listen(sockets)?;
+    doors.announce(&protocols, &names, args.json, printer)?;
+    if let Some(telemetry) = sends {
+        telemetry.announce();
+    }
+
+    // Last of all that can fail, what is said to people included: from here on nobody else is there.
+    if let Some(predecessor) = &mut predecessor {
+        predecessor.give_way().await;
+    }
+    accelerate_succession::tell_ready();
+    acme.commit(certificates);
+    let served = Served {
+        proxy: proxy.clone(),
+        protocols: Protocol::over_tcp(&protocols),
+        tls: Some(tls),
+        options,
+        runtime: runtime.clone(),
+        stop: Latch::new(),
+        alt_svc: None,
+        log: accelerate_log::log(args.verbose, args.json, printer),
+        timing,
+        tokens: Some(acme.tokens.clone()),
+    };
+    let limits = args.limits.of_listeners(hits);
+    let datagrams = predecessor.map(Predecessor::left);
+    let serving = Serving::start(doors, &served, operator, &limits, datagrams);
+
+    let again = Again {
+        args,
+        secret: &plan.secret,
+        authority: &authority,
+        zones: &zones,
+        listening: &listening,
+        proxy: &proxy,
+        telemetry: sends,
+        runtime: &runtime,
+        printer,
+    };
+    let successor = asked
+        .until_the_end(&again, &mut acme, &mut succession, printer)
+        .await?;
+    drop((succession, acme));
+    serving.end(successor).await;
+    accelerate_end::end(&proxy, shared, telemetry).await;
+    Ok(())
+}
+
+/// What each connection may want; the sessions are counted in `counted`, and those who meet a limit in `hits`.
+fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
+    let limits = &args.limits;
+    ServerOptions {
+        http2_push: config.learn.push,
+        ..limits.of_connections(Some(counted.clone()), hits.clone())
+    }
+}
+
+/// What answers for `sites`; it connects to none of `own`.
+fn proxy(
+    config: &Config,
+    sites: Sites,
+    zones: &SharedZones,
+    own: OwnListeners,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<Arc<Proxy>> {
+    let upstream = accelerate_origins::upstream(config, &sites, zones, own, runtime)?;
+    Ok(Proxy::new(
         sites,
         upstream,
         &config.cache,
         &config.learn,
         runtime.clone(),
         Calendar::default(),
-    );
-    let certificates = acme.prepare(config, certificates, &identity)?;
-    let timing = accelerate_setup::timing(&config.timing)?;
-    let token = config
-        .admin
-        .as_ref()
-        .map(|admin| accelerate_setup::token(&admin.token_file));
-    let token = token.transpose()?;
-    let mut signals = Signals::listen()?;
-    let mut reloads = Reloads::listen()?;
-    if let Some(predecessor) = &mut predecessor {
-        predecessor.lend().await;
-    }
+    ))
+}
+
+/// Lets `proxy` have what a disk keeps, and then what other machines do, which is read on from where the disk says.
+async fn keep(config: &Config, proxy: &Arc<Proxy>) -> anyhow::Result<Option<Shared>> {
     if let Some(disk) = accelerate_setup::disk(config)? {
         proxy.keep_on(disk);
     }
-    let shared = Shared::start(config, &proxy).await?;
-    let telemetry = spans.map(|settings| Telemetry::start(settings, &proxy, &runtime, printer));
-    let telemetry = telemetry.transpose()?;
-    let operator = match token {
-        Some(token) => {
-            let metrics = accelerate_metrics::registry(
-                &proxy,
-                shared.as_ref(),
-                &acme.certificates,
-                &counted,
-                &hits,
-                telemetry.as_ref(),
-            );
-            let metrics = move |request: &Request<Body>| serve_metrics::answer(&metrics, request);
-            Some(Arc::new(Admin::new(
-                proxy.clone(),
-                Token::new(&token),
-                Arc::new(metrics),
-            )))
-        }
-        None => None,
-    };
-    let mut succession = Succession::listen(sockets)?;
-    let listening: Vec<&Listening> = doors.iter().map(|door| &door.about).collect();
-    let answering = names_server.as_ref().map(DnsServer::addresses);
-    let answering = answering.unwrap_or_default();
-    announce(
-        args,
-        &protocols,
-        (&names, &answering),
-        &listening,
-        admin.as_ref(),
-        printer,
-    )?;
-    if let Some(telemetry) = &telemetry {
-        telemetry.announce();
-    }
-    // Last of all that can fail, what is said to people included: from here on nobody else is there.
-    if let Some(predecessor) = &mut predecessor {
-        predecessor.give_way().await;
-    }
-
-    accelerate_succession::tell_ready();
-    acme.commit(certificates);
-    let stop = Latch::new();
-    let listen_options = args.limits.of_listeners(hits);
-    let datagrams = predecessor.map(Predecessor::left);
-    let mut over_quic = tokio::task::JoinSet::new();
-    let mut running = tokio::task::JoinSet::new();
-    let served = Served {
-        proxy: proxy.clone(),
-        protocols: Protocol::over_tcp(&protocols),
-        tls: None,
-        options,
-        runtime: runtime.clone(),
-        stop: stop.clone(),
-        alt_svc: None,
-        log: accelerate_log::log(args.verbose, args.json, printer),
-        timing,
-        tokens: None,
-    };
-    for door in doors {
-        let served = Served {
-            tls: door.about.tls.then(|| tls.clone()),
-            alt_svc: door.alt_svc(),
-            tokens: (!door.about.tls).then(|| acme.tokens.clone()),
-            ..served.clone()
-        };
-        if let Some(listener) = door.quic {
-            over_quic.spawn(
-                served
-                    .clone()
-                    .listen_for_quic(listener, listen_options.clone()),
-            );
-        }
-        if let (Some(socket), Some(free)) = (door.quic_to_come, &datagrams) {
-            let later = served
-                .clone()
-                .take_datagrams(socket, free.clone(), listen_options.clone());
-            over_quic.spawn(later);
-        }
-        if let Some(listener) = door.tcp {
-            let (served, options) = (served.clone(), listen_options.clone());
-            running.spawn(listener.run(options, stop.clone(), move |io, from, seat| {
-                served.clone().tcp(io, from, seat)
-            }));
-        }
-    }
-    if let Some((listener, operator)) = admin.zip(operator) {
-        let (runtime, ended) = (runtime.clone(), stop.clone());
-        let options = ListenOptions {
-            admission: serve_metrics::admission(),
-            ..ListenOptions::default()
-        };
-        running.spawn(listener.run(options, stop.clone(), move |io, _, seat| {
-            let (operator, runtime, ended) = (operator.clone(), runtime.clone(), ended.clone());
-            async move {
-                let options = ServerOptions {
-                    seat,
-                    ..ServerOptions::default()
-                };
-                let serving = spdy_net::serve::serve_connection(
-                    io,
-                    operator,
-                    &[Protocol::Http1],
-                    None,
-                    &options,
-                    &runtime,
-                    &ended,
-                );
-                conduct(serving.await)
-            }
-        }));
-    }
-    if let Some(server) = names_server {
-        running.spawn(server.run(stop.clone()));
-    }
-    let renewals = tokio::time::Instant::now() + accelerate_setup::RENEWAL;
-    let mut renewals = tokio::time::interval_at(renewals, accelerate_setup::RENEWAL);
-    let again = Again {
-        args,
-        secret,
-        authority: &authority,
-        printer,
-    };
-    let successor = loop {
-        tokio::select! {
-            ended = signals.any() => {
-                ended?;
-                break None;
-            }
-            successor = succession.taken_over(&proxy, printer) => break Some(successor),
-            () = reloads.next() => {
-                let renewed = again.configuration(&zones, &listening_at, &acme, &runtime);
-                match renewed {
-                    Ok(mut renewed) => {
-                        let spans = renewed.spans.take();
-                        renewed.take_effect(&zones, &mut acme, &proxy, printer);
-                        Telemetry::renew(telemetry.as_ref(), spans, printer);
-                        printer.note(format_args!("{DIM}read the configuration anew{DIM:#}"));
-                    }
-                    // What runs goes on as it was.
-                    Err(error) => printer.note(format_args!("{BAD}the configuration stays as it was{BAD:#}: {error:#}")),
-                }
-            }
-            _ = renewals.tick() => {
-                match again.certificate(&acme) {
-                    Ok(rest) => acme.show_rest(rest),
-                    Err(error) => printer.note(format_args!("{BAD}the certificate stays as it was{BAD:#}: {error:#}")),
-                }
-            }
-        }
-    };
-    match &successor {
-        None => printer.note(format_args!("{DIM}stopping{DIM:#}")),
-        Some(successor) => printer.note(format_args!(
-            "{DIM}process {} has taken over, stopping{DIM:#}",
-            successor.id()
-        )),
-    }
-    drop((succession, acme));
-    stop.set();
-    while over_quic.join_next().await.is_some() {}
-    if let (Some(_), Some(datagrams)) = (&successor, &datagrams) {
-        // Who was before this program may read them still.
-        datagrams.wait().await;
-    }
-    drop(successor); // the datagrams are its own
-    while running.join_next().await.is_some() {}
-    accelerate_end::end(&proxy, shared, telemetry).await;
-    Ok(())
-}
-
-/// Says where it listens, and for whom.
-fn announce(
-    args: &Args,
-    protocols: &[Protocol],
-    (names, dns): (&[String], &[SocketAddr]),
-    listening: &[&Listening],
-    admin: Option<&Listener>,
-    printer: &Printer,
-) -> anyhow::Result<()> {
-    for one in listening {
-        let scheme = if one.tls { "https" } else { "http" };
-        let here = protocols.iter();
-        let here = here.filter(|protocol| one.quic || !protocol.is_over_quic());
-        let here: Vec<_> = here.map(|protocol| protocol.alpn()).collect();
-        printer.note(format_args!(
-            "listening on {BOLD}{scheme}://{}/{BOLD:#} {DIM}({}){DIM:#}",
-            one.address,
-            here.join(", ")
-        ));
-    }
-    printer.note(format_args!("accelerating {}", names.join(", ")));
-    for address in dns {
-        printer.note(format_args!(
-            "answering for names on {BOLD}{address}{BOLD:#}"
-        ));
-    }
-    let admin = admin.map(Listener::address);
-    if let Some(address) = admin {
-        printer.note(format_args!(
-            "{DIM}the operator's door is http://{address}/{DIM:#}"
-        ));
-    }
-    if args.json {
-        printer.json(&Ready {
-            listening,
-            admin,
-            dns,
-            protocols: protocols.iter().map(|protocol| protocol.alpn()).collect(),
-            sites: names.iter().map(String::as_str).collect(),
-        })?;
-    }
-    Ok(())
+    Shared::start(config, proxy).await
 }

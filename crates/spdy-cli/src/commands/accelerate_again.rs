@@ -1,6 +1,7 @@
 //! The configuration of `spdy accelerate`, read again while it runs: first all that can fail, then all that takes effect.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use spdy::runtime::SharedRuntime;
 use spdy_dns::zones::{SharedZones, Zones};
@@ -11,9 +12,9 @@ use spdy_proxy::upstream::Upstream;
 
 use crate::commands::accelerate::{self, Args};
 use crate::commands::accelerate_acme::{self, Acme, Prepared, Rest};
-use crate::commands::telemetry;
+use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{accelerate_origins, accelerate_setup};
-use crate::printer::Printer;
+use crate::printer::{BAD, DIM, Printer};
 
 /// What stays as it was when the program began.
 #[derive(Clone, Copy)]
@@ -21,12 +22,42 @@ pub(super) struct Again<'a> {
     pub(super) args: &'a Args,
     pub(super) secret: &'a [u8],
     pub(super) authority: &'a LocalCa,
+    pub(super) zones: &'a SharedZones,
+    pub(super) listening: &'a [SocketAddr],
+    pub(super) proxy: &'a Arc<Proxy>,
+    pub(super) telemetry: Option<&'a Telemetry>,
+    pub(super) runtime: &'a SharedRuntime,
     pub(super) printer: &'a Printer,
 }
 
 impl Again<'_> {
+    /// Does as the configuration of now says, or goes on as before where that is wrong; people are told which.
+    pub(super) fn read_configuration(&self, acme: &mut Acme) {
+        match self.configuration(acme) {
+            Ok(renewed) => {
+                renewed.take_effect(self, acme);
+                self.printer
+                    .note(format_args!("{DIM}read the configuration anew{DIM:#}"));
+            }
+            // What runs goes on as it was.
+            Err(error) => self.printer.note(format_args!(
+                "{BAD}the configuration stays as it was{BAD:#}: {error:#}"
+            )),
+        }
+    }
+
+    /// Shows the certificate of now that is no authority's, or the one of before where there is none; the latter people are told.
+    pub(super) fn renew_certificate(&self, acme: &Acme) {
+        match self.certificate(acme) {
+            Ok(rest) => acme.show_rest(rest),
+            Err(error) => self.printer.note(format_args!(
+                "{BAD}the certificate stays as it was{BAD:#}: {error:#}"
+            )),
+        }
+    }
+
     /// The certificate that is no authority's as it is to be from now on: made anew, or read again.
-    pub(super) fn certificate(self, acme: &Acme) -> anyhow::Result<Rest> {
+    fn certificate(&self, acme: &Acme) -> anyhow::Result<Rest> {
         let config = accelerate::read(self.args)?;
         let sites = accelerate_setup::compile(&config, self.secret)?;
         let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
@@ -34,18 +65,13 @@ impl Again<'_> {
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
-    pub(super) fn configuration(
-        self,
-        zones: &SharedZones,
-        listening: &[SocketAddr],
-        acme: &Acme,
-        runtime: &SharedRuntime,
-    ) -> anyhow::Result<Renewed> {
+    fn configuration(&self, acme: &Acme) -> anyhow::Result<Renewed> {
         let config = accelerate::read(self.args)?;
         let sites = accelerate_setup::compile(&config, self.secret)?;
         let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
         let names = accelerate_acme::certificates(&config, &sites)?;
-        let own = accelerate_origins::own(&config, listening, self.printer);
+        let own = accelerate_origins::own(&config, self.listening, self.printer);
+        let (zones, runtime) = (self.zones, self.runtime);
         Ok(Renewed {
             certificates: acme.prepare(&config, names, &identity)?,
             zones: accelerate_setup::zones(&config)?,
@@ -57,27 +83,22 @@ impl Again<'_> {
 }
 
 /// What the configuration comes to when it is read again, and cannot fail any more.
-pub(super) struct Renewed {
+struct Renewed {
     sites: Sites,
     upstream: Upstream,
     certificates: Prepared,
     zones: Zones,
-    /// Where spans are sent, for who sends them.
-    pub(super) spans: Option<telemetry::Settings>,
+    /// Where spans are sent.
+    spans: Option<telemetry::Settings>,
 }
 
 impl Renewed {
-    pub(super) fn take_effect(
-        self,
-        zones: &SharedZones,
-        acme: &mut Acme,
-        proxy: &Proxy,
-        printer: &Printer,
-    ) {
+    fn take_effect(self, again: &Again<'_>, acme: &mut Acme) {
         // First: names are proven in them.
-        zones.replace(self.zones);
+        again.zones.replace(self.zones);
         acme.commit(self.certificates);
-        accelerate_setup::doubt(&self.sites, printer);
-        proxy.replace(self.sites, self.upstream);
+        accelerate_setup::doubt(&self.sites, again.printer);
+        again.proxy.replace(self.sites, self.upstream);
+        Telemetry::renew(again.telemetry, self.spans, again.printer);
     }
 }

@@ -12,7 +12,7 @@ use spdy_net::admission::Conduct;
 use spdy_net::error::ConnectionError;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
-use spdy_net::listen::ListenOptions;
+use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::QuicIncoming;
@@ -25,9 +25,9 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::timing::Timing;
 use spdy_proxy::visit::Visit;
 
-use crate::commands::serve_listen;
+use crate::commands::serve_listen::{self, Door};
 
-/// What a connection is served with.
+/// What a connection is served with; at any door, until it is [`at`](Self::at) one.
 #[derive(Clone)]
 pub(super) struct Served {
     pub(super) proxy: Arc<Proxy>,
@@ -44,12 +44,23 @@ pub(super) struct Served {
 }
 
 impl Served {
+    /// As it is at `door`.
+    pub(super) fn at(&self, door: &Door) -> Self {
+        let is_tls = door.about.tls;
+        Self {
+            tls: self.tls.clone().filter(|_| is_tls),
+            alt_svc: door.alt_svc(),
+            tokens: self.tokens.clone().filter(|_| !is_tls),
+            ..self.clone()
+        }
+    }
+
     fn visit(&self, from: SocketAddr, alt_svc: Option<HeaderValue>) -> Arc<Visit> {
         let visit = Visit::new(self.proxy.clone(), Some(from.ip()), alt_svc);
         Arc::new(visit.telling(self.log.clone()).timing(self.timing.clone()))
     }
 
-    pub(super) async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {
+    async fn tcp(self, io: BoxIo, from: SocketAddr, seat: Seat) -> Conduct {
         let visit: Arc<dyn Handler> = self.visit(from, self.alt_svc.clone());
         let visit = match &self.tokens {
             Some(tokens) => Arc::new(Answering::new(tokens.clone(), visit)),
@@ -75,13 +86,20 @@ impl Served {
     }
 
     /// Serves what `listener` lets in, until the stop.
+    pub(super) async fn listen_for_tcp(self, listener: Listener, options: ListenOptions) {
+        let stop = self.stop.clone();
+        let serve = move |io, from, seat| self.clone().tcp(io, from, seat);
+        listener.run(options, stop, serve).await;
+    }
+
+    /// The same over QUIC.
     pub(super) async fn listen_for_quic(self, listener: QuicListener, options: ListenOptions) {
         let stop = self.stop.clone();
         let serve = move |incoming, from, seat| self.clone().quic(incoming, from, seat);
         listener.run(options, stop, serve).await;
     }
 
-    /// The same over `socket`, once another program reads it no longer.
+    /// Likewise over `socket`, once another program reads it no longer.
     pub(super) async fn take_datagrams(
         self,
         socket: UdpSocket,

@@ -1,4 +1,4 @@
-//! What `spdy accelerate` is made of, out of its configuration: sockets, identities, sites.
+//! What `spdy accelerate` is made of, out of its configuration: sites, identities, what is told to whom.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -7,7 +7,9 @@ use std::time::{Duration, SystemTime};
 use anyhow::Context;
 use spdy_dns::zones::Zones;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::sockets::Sockets;
+use spdy_net::identities::Identities;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::config::{Config, TimingConfig};
 use spdy_proxy::disk::Disk;
 use spdy_proxy::sites::Sites;
@@ -15,7 +17,6 @@ use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
 
 use crate::commands::Usage;
-use crate::commands::serve_listen::{self, Door, Listening};
 use crate::commands::telemetry;
 use crate::printer::{BAD, DIM, Printer};
 
@@ -74,29 +75,6 @@ pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
     Ok(Some(disk))
 }
 
-/// The doors for connections, of `sockets`.
-pub(super) fn bind(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<Door>> {
-    let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
-    let mut doors = Vec::new();
-    for (addresses, tls) in wanted {
-        for &address in addresses {
-            let listener = serve_listen::bind_or_take(address, sockets)?;
-            doors.push(Door {
-                about: Listening {
-                    address: listener.address(),
-                    tls,
-                    quic: false,
-                    host: None,
-                },
-                tcp: Some(listener),
-                quic: None,
-                quic_to_come: None,
-            });
-        }
-    }
-    Ok(doors)
-}
-
 /// The certificate that was given, or one of `authority` for every name that is answered for.
 pub(super) fn identity(
     config: &Config,
@@ -126,6 +104,12 @@ pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Lo
         ));
     }
     Ok(authority)
+}
+
+/// TLS as clients meet it at every door: it shows `identities`, and proves names to an authority that asks.
+pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Result<ServerTls> {
+    let tls = ServerTls::of(identities, protocols, &TlsOptions::default())?;
+    Ok(tls.with_growing_records().proving())
 }
 
 /// The zones that are answered for.

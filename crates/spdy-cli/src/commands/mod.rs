@@ -3,18 +3,22 @@
 pub(crate) mod accelerate;
 mod accelerate_acme;
 mod accelerate_again;
+mod accelerate_asked;
 #[cfg(unix)]
 mod accelerate_audit;
 #[cfg(unix)]
 mod accelerate_audit_page;
 #[cfg(unix)]
 mod accelerate_audit_view;
+mod accelerate_doors;
 mod accelerate_end;
 mod accelerate_log;
 mod accelerate_metrics;
+mod accelerate_operator;
 mod accelerate_origins;
 mod accelerate_schema;
 mod accelerate_served;
+mod accelerate_serving;
 mod accelerate_setup;
 mod accelerate_shared;
 #[cfg(not(unix))]

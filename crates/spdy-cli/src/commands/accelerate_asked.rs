@@ -1,0 +1,54 @@
+//! What `spdy accelerate` is asked while it runs: to end, to have a program follow it, to read its configuration anew.
+
+use tokio::time::{Instant, interval_at};
+
+use crate::commands::accelerate_acme::Acme;
+use crate::commands::accelerate_again::Again;
+use crate::commands::accelerate_setup::RENEWAL;
+use crate::commands::accelerate_succession::{Succession, Successor};
+use crate::commands::signals::{Reloads, Signals};
+use crate::printer::{DIM, Printer};
+
+/// Signals to this program. They are heard from the moment this is made.
+pub(super) struct Asked {
+    signals: Signals,
+    reloads: Reloads,
+}
+
+impl Asked {
+    pub(super) fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            signals: Signals::listen()?,
+            reloads: Reloads::listen()?,
+        })
+    }
+
+    /// Does what it is asked until it is to end; if that is since another program has taken over, it is that one.
+    pub(super) async fn until_the_end(
+        mut self,
+        again: &Again<'_>,
+        acme: &mut Acme,
+        succession: &mut Succession,
+        printer: &Printer,
+    ) -> anyhow::Result<Option<Successor>> {
+        let mut renewals = interval_at(Instant::now() + RENEWAL, RENEWAL);
+        loop {
+            tokio::select! {
+                ended = self.signals.any() => {
+                    ended?;
+                    printer.note(format_args!("{DIM}stopping{DIM:#}"));
+                    return Ok(None);
+                }
+                successor = succession.taken_over(again.proxy, printer) => {
+                    printer.note(format_args!(
+                        "{DIM}process {} has taken over, stopping{DIM:#}",
+                        successor.id()
+                    ));
+                    return Ok(Some(successor));
+                }
+                () = self.reloads.next() => again.read_configuration(acme),
+                _ = renewals.tick() => again.renew_certificate(acme),
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Where `spdy accelerate` listens: what is opened in which order, and what people are told of it.
+//!
+//! ```text
+//!  TCP for clients ─▶ TCP for the operator ─▶ UDP for HTTP/3 ─▶ UDP and TCP for names ─▶ HTTP/3 listens
+//!  each door of theirs                        at doors with TLS                          with certificates at hand, and not before
+//!                                                                                        a predecessor has left its datagrams
+//! ```
+//!
+//! What was handed over is taken, the rest is bound.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy::runtime::SharedRuntime;
+use spdy_dns::serve::{DnsServer, ServeLimits};
+use spdy_dns::zones::SharedZones;
+use spdy_net::listen::Listener;
+use spdy_net::protocol::Protocol;
+use spdy_net::sockets::Sockets;
+use spdy_proxy::config::Config;
+
+use crate::commands::serve_listen::{self, Door, Listening};
+use crate::printer::{BAD, BOLD, DIM, Printer};
+
+/// All that is open to somebody.
+pub(super) struct Doors {
+    /// For clients; each with TLS has a socket of UDP as well where HTTP/3 is spoken.
+    pub(super) clients: Vec<Door>,
+    pub(super) operator: Option<Listener>,
+    pub(super) names: Option<DnsServer>,
+}
+
+/// The line of `--json`.
+#[derive(Debug, Serialize)]
+struct Ready<'a> {
+    listening: &'a [&'a Listening],
+    admin: Option<SocketAddr>,
+    dns: &'a [SocketAddr],
+    protocols: Vec<&'static str>,
+    sites: &'a [String],
+}
+
+impl Doors {
+    /// All that `config` says, of `sockets`. Nobody is let in yet.
+    pub(super) fn open(
+        config: &Config,
+        protocols: &[Protocol],
+        zones: &SharedZones,
+        sockets: &mut Sockets,
+        runtime: &SharedRuntime,
+    ) -> anyhow::Result<Self> {
+        let mut clients = clients(config, sockets)?;
+        let operator = config.admin.as_ref();
+        let operator = operator
+            .map(|admin| serve_listen::bind_or_take(admin.address, sockets))
+            .transpose()?;
+        if protocols.contains(&Protocol::Http3) && !config.listen.tls.is_empty() {
+            serve_listen::bind_udp(&mut clients, sockets)?;
+        }
+        Ok(Self {
+            clients,
+            operator,
+            names: names(config, zones, sockets, runtime)?,
+        })
+    }
+
+    /// Where all of them are.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        let clients = self.clients.iter().map(|door| door.about.address);
+        let operator = self.operator.as_ref().map(Listener::address);
+        let names = self.names.iter().flat_map(DnsServer::addresses);
+        clients.chain(operator).chain(names).collect()
+    }
+
+    /// Says where clients come in by which of `protocols`, and for which `sites`.
+    pub(super) fn announce(
+        &self,
+        protocols: &[Protocol],
+        sites: &[String],
+        json: bool,
+        printer: &Printer,
+    ) -> anyhow::Result<()> {
+        let listening: Vec<&Listening> = self.clients.iter().map(|door| &door.about).collect();
+        for one in &listening {
+            announce_clients(one, protocols, printer);
+        }
+        printer.note(format_args!("accelerating {}", sites.join(", ")));
+        let dns = self.names.as_ref().map(DnsServer::addresses);
+        let dns = dns.unwrap_or_default();
+        for address in &dns {
+            printer.note(format_args!(
+                "answering for names on {BOLD}{address}{BOLD:#}"
+            ));
+        }
+        let admin = self.operator.as_ref().map(Listener::address);
+        if let Some(address) = admin {
+            printer.note(format_args!(
+                "{DIM}the operator's door is http://{address}/{DIM:#}"
+            ));
+        }
+        if json {
+            printer.json(&Ready {
+                listening: &listening,
+                admin,
+                dns: &dns,
+                protocols: protocols.iter().map(|protocol| protocol.alpn()).collect(),
+                sites,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Clients' doors, by TCP.
+fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<Door>> {
+    let wanted = [(&config.listen.tls, true), (&config.listen.plain, false)];
+    let mut doors = Vec::new();
+    for (addresses, tls) in wanted {
+        for &address in addresses {
+            let listener = serve_listen::bind_or_take(address, sockets)?;
+            doors.push(Door {
+                about: Listening {
+                    address: listener.address(),
+                    tls,
+                    quic: false,
+                    host: None,
+                },
+                tcp: Some(listener),
+                quic: None,
+                quic_to_come: None,
+            });
+        }
+    }
+    Ok(doors)
+}
+
+/// Who answers for `zones`, if that is wanted.
+fn names(
+    config: &Config,
+    zones: &SharedZones,
+    sockets: &mut Sockets,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<Option<DnsServer>> {
+    let addresses = &config.dns.listen[..];
+    if addresses.is_empty() {
+        return Ok(None);
+    }
+    let (limits, runtime) = (ServeLimits::default(), runtime.clone());
+    let server = DnsServer::bind_or_take(addresses, sockets, zones.clone(), limits, runtime);
+    let server = server.with_context(|| format!("cannot answer for names at {addresses:?}"))?;
+    Ok(Some(server))
+}
+
+/// Lets go of what was handed over for nothing, and says so.
+pub(super) fn let_go(sockets: &mut Sockets, printer: &Printer) {
+    for address in sockets.let_go() {
+        printer.note(format_args!(
+            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
+        ));
+    }
+}
+
+fn announce_clients(one: &Listening, protocols: &[Protocol], printer: &Printer) {
+    let scheme = if one.tls { "https" } else { "http" };
+    let here = protocols.iter();
+    let here = here.filter(|protocol| one.quic || !protocol.is_over_quic());
+    let here: Vec<_> = here.map(|protocol| protocol.alpn()).collect();
+    printer.note(format_args!(
+        "listening on {BOLD}{scheme}://{}/{BOLD:#} {DIM}({}){DIM:#}",
+        one.address,
+        here.join(", ")
+    ));
+}

@@ -1,0 +1,85 @@
+//! Everybody whom `spdy accelerate` serves: each door has a task from the moment connections are taken until the program ends.
+
+use spdy_net::latch::Latch;
+use spdy_net::listen::ListenOptions;
+use tokio::task::JoinSet;
+
+use crate::commands::accelerate_doors::Doors;
+use crate::commands::accelerate_operator::Operator;
+use crate::commands::accelerate_served::Served;
+use crate::commands::accelerate_succession::Successor;
+use crate::commands::serve_listen::Door;
+
+/// Who is let in and served.
+pub(super) struct Serving {
+    stop: Latch,
+    /// HTTP/3. A successor reads datagrams once these have ended.
+    over_quic: JoinSet<()>,
+    rest: JoinSet<()>,
+    /// Set when whoever was before this program reads datagrams no longer.
+    datagrams: Option<Latch>,
+}
+
+impl Serving {
+    /// Opens `doors`: for clients, who are `served` as `options` say, for the operator, and for those who ask for names. Datagrams are
+    /// taken when `datagrams` is set, if another program reads them still.
+    pub(super) fn start(
+        doors: Doors,
+        served: &Served,
+        operator: Option<Operator>,
+        options: &ListenOptions,
+        datagrams: Option<Latch>,
+    ) -> Self {
+        let mut serving = Self {
+            stop: served.stop.clone(),
+            over_quic: JoinSet::new(),
+            rest: JoinSet::new(),
+            datagrams,
+        };
+        for door in doors.clients {
+            serving.open(door, served, options);
+        }
+        let stop = &serving.stop;
+        if let Some((listener, operator)) = doors.operator.zip(operator) {
+            let runtime = served.runtime.clone();
+            serving
+                .rest
+                .spawn(operator.serve(listener, runtime, stop.clone()));
+        }
+        if let Some(names) = doors.names {
+            serving.rest.spawn(names.run(stop.clone()));
+        }
+        serving
+    }
+
+    fn open(&mut self, door: Door, served: &Served, options: &ListenOptions) {
+        let served = served.at(&door);
+        if let Some(listener) = door.quic {
+            let served = served.clone();
+            self.over_quic
+                .spawn(served.listen_for_quic(listener, options.clone()));
+        }
+        if let (Some(socket), Some(free)) = (door.quic_to_come, &self.datagrams) {
+            let served = served.clone();
+            self.over_quic
+                .spawn(served.take_datagrams(socket, free.clone(), options.clone()));
+        }
+        if let Some(listener) = door.tcp {
+            self.rest
+                .spawn(served.listen_for_tcp(listener, options.clone()));
+        }
+    }
+
+    /// Lets nobody in any more, and completes when all have been served, or have had their time. Datagrams are the successor's
+    /// from when HTTP/3 has ended.
+    pub(super) async fn end(mut self, successor: Option<Successor>) {
+        self.stop.set();
+        while self.over_quic.join_next().await.is_some() {}
+        if let (Some(_), Some(datagrams)) = (&successor, &self.datagrams) {
+            // Who was before this program may read them still.
+            datagrams.wait().await;
+        }
+        drop(successor); // the datagrams are its own
+        while self.rest.join_next().await.is_some() {}
+    }
+}
