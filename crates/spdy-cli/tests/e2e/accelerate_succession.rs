@@ -1,13 +1,10 @@
 //! The accelerator starts its own successor beside itself (SIGUSR2): nobody is refused, what is kept is there, and one that cannot start
 //! costs nobody anything.
 
-use std::net::{SocketAddr, TcpListener};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use http::Request;
 use spdy::body::Body;
@@ -22,17 +19,10 @@ use spdy_testkit::patience::{PATIENCE, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Origins, Step, whole};
-use crate::support::raw_client::Going;
+use crate::support::replaced::{self, SITE, door, get, while_asked};
 
-use super::accelerate_restart::ask_on;
-
-const SITE: &str = "www.site.test";
-/// Clients that ask without a rest, each time over a new connection.
-const CLIENTS: usize = 4;
 /// How often one follows another.
 const SUCCESSIONS: usize = 3;
-/// Answers between two successions at least.
-const ANSWERS: usize = 40;
 /// More than all sockets between the origin and a client hold that does not read.
 const LONG_BYTES: usize = 48 << 20;
 
@@ -49,25 +39,12 @@ fn origin() -> Origins {
     })
 }
 
+/// Of one that keeps all that a successor has to find in `folder`.
 fn config(origins: &Origins, folder: &Path, door: SocketAddr) -> String {
-    let (origin, address) = (
-        origins.places.origin(SITE),
-        origins.places.address(SITE).ip(),
-    );
     let (disk, secret) = (folder.join("cache"), folder.join("secret"));
     std::fs::write(&secret, [b's'; 32]).expect("the folder of a test can be written to");
-    format!(
-        "secret_file = {secret:?}\n[listen]\ntls = []\nplain = ['{door}']\n\
-         [cache]\ndisk = {disk:?}\ndisk_mib = 64\n\
-         [[site]]\nnames = ['{SITE}']\norigin = '{origin}'\naddress = '{address}'\n"
-    )
-}
-
-/// A socket of loopback, for one who listens there by that address.
-fn door() -> (TcpListener, SocketAddr) {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let door = socket.local_addr().expect("it is bound");
-    (socket, door)
+    let top = format!("secret_file = {secret:?}\n[cache]\ndisk = {disk:?}\ndisk_mib = 64");
+    replaced::config(&top, origins, door)
 }
 
 /// A program that another one started; it ends with this value.
@@ -112,56 +89,31 @@ fn succeed(accelerator: &Accelerator, id: u32) -> Follower {
     follower.expect("it was started")
 }
 
-fn get(door: SocketAddr, target: &str) -> Going {
-    let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
-    Going::begin(door, request.as_bytes())
-}
-
 #[test]
 fn one_that_follows_answers_every_request_and_what_was_begun_ends_as_it_began() {
     let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
     let (socket, door) = door();
     let mut accelerator = Accelerator::start_on(&socket, &config(&origins, folder.path(), door));
     drop(socket); // the accelerator alone has it now
-    let (answers, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    thread::scope(|scope| {
-        let clients: Vec<_> = (0..CLIENTS)
-            .map(|client| {
-                let (answers, is_over) = (&answers, &is_over);
-                scope.spawn(move || ask_on(door, client, answers, is_over))
-            })
-            .collect();
-        let lives = catch_unwind(AssertUnwindSafe(|| {
-            let enough = |before: usize| {
-                until("it answers", || {
-                    answers.load(Ordering::SeqCst) >= before + ANSWERS
-                });
-            };
-            enough(0);
-            let long = get(door, "/long");
-            until("the long answer is under way", || {
-                origins.asked().iter().any(|asked| asked.target == "/long")
-            });
-            let mut followers = vec![succeed(&accelerator, accelerator.id())];
-            assert!(!accelerator.has_ended(), "it has an answer to end");
-            let got = long.end(usize::MAX);
-            assert_eq!((got.is_whole, got.body.len()), (true, LONG_BYTES));
-            for nth in 1..SUCCESSIONS {
-                enough(answers.load(Ordering::SeqCst));
-                followers.push(succeed(&accelerator, followers[nth - 1].0));
-            }
-            enough(answers.load(Ordering::SeqCst));
-            followers
-        }));
-        // Whatever became of it: clients that go on would be waited for.
-        is_over.store(true, Ordering::SeqCst);
-        let followers = lives.unwrap_or_else(|why| resume_unwind(why));
-        for client in clients {
-            client.join().unwrap_or_else(|why| resume_unwind(why));
+    let followers = while_asked(door, |enough| {
+        enough();
+        let long = get(door, "/long");
+        until("the long answer is under way", || {
+            origins.asked().iter().any(|asked| asked.target == "/long")
+        });
+        let mut followers = vec![succeed(&accelerator, accelerator.id())];
+        assert!(!accelerator.has_ended(), "it has an answer to end");
+        let got = long.end(usize::MAX);
+        assert_eq!((got.is_whole, got.body.len()), (true, LONG_BYTES));
+        for nth in 1..SUCCESSIONS {
+            enough();
+            followers.push(succeed(&accelerator, followers[nth - 1].0));
         }
-        accelerator.ended();
-        drop(followers);
+        enough();
+        followers
     });
+    accelerator.ended();
+    drop(followers);
 }
 
 #[test]

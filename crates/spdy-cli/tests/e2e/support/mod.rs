@@ -21,4 +21,6 @@ pub(crate) mod program;
 pub(crate) mod raw_client;
 pub(crate) mod raw_frames;
 pub(crate) mod raw_origin;
+#[cfg(unix)]
+pub(crate) mod replaced;
 pub(crate) mod site;
