@@ -9,16 +9,13 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use spdy_testkit::patience::{ended, until};
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, output, output_within, spdy};
+use crate::support::program::{ended_with, output, spdy};
 
-/// What a calibration may take on a machine that is late all the time: each run is repeated up to ten times.
-const LONGEST: Duration = Duration::from_secs(900);
 /// Runs on a busy machine that may be late before one counts.
 const ATTEMPTS: usize = 10;
 
@@ -300,70 +297,6 @@ fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
     assert_eq!(said, "", "it went on to its end");
     let status = ended(&mut child);
     assert_eq!(status.signal(), Some(2), "{status}");
-}
-
-/// The program repeats runs that were late by itself; a machine that is late all the time gets some attempts more.
-#[test]
-fn virtual_time_is_near_the_kernels_own() {
-    if skips() {
-        return;
-    }
-    let mut said = Vec::new();
-    for _ in 0..3 {
-        let arguments = [
-            "lab",
-            "calibrate",
-            "--cells",
-            "small",
-            "--runs",
-            "1",
-            "--lossy-runs",
-            "4",
-            "--json",
-            "-q",
-        ];
-        let output = output_within(LONGEST, &mut spdy(&arguments));
-        let found: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        let summary = &found["summary"];
-        // Ratios within one run do not care how busy the machine is.
-        let pairs = summary["pairs"].as_array().expect("pairs").len();
-        assert_eq!(summary["pairs_that_agree"], pairs, "{found}");
-        let errors = &summary["loss_free"];
-        let (cells, mean) = (errors["cells"].as_u64(), errors["mean"].as_f64());
-        let lossy = summary["lossy"]["mean"].as_f64();
-        // Eight were asked for, and two with loss: one or two may have met nothing but late moments.
-        let loss_free = cells >= Some(6) && mean.is_some_and(|mean| mean <= 0.01);
-        if loss_free && lossy.is_some_and(|mean| mean <= 0.08) {
-            return;
-        }
-        said.push(summary.clone());
-    }
-    panic!("too far from Linux three times: {said:#?}");
-}
-
-/// As above, of whole page loads by the client and the server that ship.
-#[test]
-fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
-    if skips() {
-        return;
-    }
-    let mut said = Vec::new();
-    for _ in 0..3 {
-        let mut calibrate = spdy(&["lab", "calibrate", "--pages", "portal", "--runs", "1"]);
-        calibrate.args(["--network", "dsl,3g", "--protocols", "http,spdy,h2,h3"]);
-        let output = output_within(LONGEST, calibrate.args(["--json", "-q"]));
-        let found: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        let errors = &found["summary"]["loss_free"];
-        let (loads, most) = (errors["cells"].as_u64(), errors["max"].as_f64());
-        // Eight were asked for: one or two may have met nothing but late moments.
-        if loads >= Some(6) && most.is_some_and(|most| most <= 0.03) {
-            return;
-        }
-        said.push(found);
-    }
-    panic!("too far from Linux three times: {said:#?}");
 }
 
 /// What `spdy lab browse` says of the page in `replica` over a fast network.

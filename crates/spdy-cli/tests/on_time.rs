@@ -1,0 +1,102 @@
+//! Virtual time against the kernel's own, through namespaces and TUN devices.
+//!
+//! Whoever measures time needs a core when it is due, so these tests stand in a program of their own, which Cargo runs
+//! when no other does, and take turns. Ours on both ends are not optimised here: one link at a time is what two cores
+//! carry. What a run needs in order to count is the program's own judgement, and each load or download may count in
+//! any of a few attempts; one that counts and is too far off in all of them fails.
+//!
+//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use spdy_testkit::patience::output_within;
+
+/// What a calibration may take on a machine that is late all the time: each run is repeated up to ten times.
+const LONGEST: Duration = Duration::from_secs(600);
+/// Calibrations of which one must have met a free moment.
+const ATTEMPTS: usize = 4;
+
+/// One test's turn to measure; `None` if they are left out.
+fn turn() -> Option<MutexGuard<'static, ()>> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let left_out = std::env::var_os("SPDY_SKIP_NAMESPACES").is_some();
+    (!left_out).then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// What `spdy lab calibrate` found, one link at a time.
+fn calibrated(arguments: &[&str]) -> Value {
+    let child = Command::new(env!("CARGO_BIN_EXE_spdy"))
+        .args(["lab", "calibrate", "--lanes", "1", "--json", "-q"])
+        .args(arguments)
+        .env_remove("SPDY_LOG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("spdy starts");
+    let output = output_within(LONGEST, child);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+#[test]
+fn virtual_time_is_near_the_kernels_own() {
+    let Some(_turn) = turn() else { return };
+    let mut said = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let found = calibrated(&["--cells", "small", "--runs", "1", "--lossy-runs", "4"]);
+        let summary = &found["summary"];
+        // Ratios within one run do not care how busy the machine is.
+        let pairs = summary["pairs"].as_array().expect("pairs").len();
+        assert_eq!(summary["pairs_that_agree"], pairs, "{found}");
+        let errors = &summary["loss_free"];
+        let (cells, mean) = (errors["cells"].as_u64(), errors["mean"].as_f64());
+        let lossy = summary["lossy"]["mean"].as_f64();
+        // Eight were asked for, and two with loss: one or two may have met nothing but late moments.
+        let loss_free = cells >= Some(6) && mean.is_some_and(|mean| mean <= 0.01);
+        if loss_free && lossy.is_some_and(|mean| mean <= 0.08) {
+            return;
+        }
+        said.push(summary.clone());
+    }
+    panic!("too far from Linux {ATTEMPTS} times: {said:#?}");
+}
+
+/// Whole page loads by the client and the server that ship.
+#[test]
+fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
+    let Some(_turn) = turn() else { return };
+    let loads = ["dsl", "3g"].map(|network| PROTOCOLS.map(|protocol| (network, protocol)));
+    let mut left = loads.as_flattened().to_vec();
+    let mut said = Vec::new();
+    for _ in 0..ATTEMPTS {
+        left.retain(|(network, protocol)| match distance(network, protocol) {
+            Ok(distance) if distance.abs() <= 0.03 => false,
+            why => {
+                said.push(format!("{network}, {protocol}: {why:?}"));
+                true
+            }
+        });
+        if left.is_empty() {
+            return;
+        }
+    }
+    panic!("not within 3 % of Linux in {ATTEMPTS} attempts: {left:?}: {said:#?}");
+}
+
+const PROTOCOLS: [&str; 4] = ["http", "spdy", "h2", "h3"];
+
+/// Virtual over real of a load, less 1; or why no run of it counts.
+fn distance(network: &str, protocol: &str) -> Result<f64, String> {
+    let mut asked = vec!["--pages", "portal", "--runs", "1", "--network", network];
+    asked.extend(["--protocols", protocol]);
+    let found = calibrated(&asked);
+    let load = &found["loads"][0];
+    let of = |clock: &str| load[clock][0].as_f64();
+    let virtual_ms = of("virtual_ms").unwrap_or_else(|| panic!("no load: {found}"));
+    let real_ms = of("real_ms").ok_or_else(|| load["short_of_runs"].to_string())?;
+    Ok(virtual_ms / real_ms - 1.0)
+}
