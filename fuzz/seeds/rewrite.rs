@@ -25,6 +25,7 @@ pub(crate) fn moved_urls(seeds: &mut Seeds) {
         "https://d.test:8443/x",
         "http://e.test/x.png",
         "https://f.test/x.js",
+        "https://g.test/x?y#z",
         "https://found.test/x.png",
     ];
     for text in urls {
@@ -40,6 +41,7 @@ pub(crate) fn moved_urls(seeds: &mut Seeds) {
 
 pub(crate) fn pages(seeds: &mut Seeds) {
     let texts = [
+        "<iframe src=//g.test/x></iframe><script src=https://g.test/y.js></script><object data='https://g.test/z'></object>",
         "<base href=//a.test/x/><img src=y.png srcset='//a.test/z.png 2x, w.png'><p style=\"background:url('https://a.test/a b')\" background=//e.test/q>",
         "<style>@import '//b.test/lib/a.css';@font-face{src:url(https://d.test:8443/f)}p{--x:url(//a.test/y);filter:url(//a.test/z#w)}</style><noscript><img src=//a.test/n></noscript>",
         "<script type=importmap>{\"imports\":{\"x\":\"https://a.test/x.js\"},\"scopes\":{\"https://a.test/\":{}}}</script><script type=module nonce=n src=https://a.test/m.js></script>",

@@ -17,6 +17,7 @@ use spdy_rewrite::kind::Kind;
 use spdy_rewrite::moved_url::{Ground, Moved};
 use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::verdict::{Finder, Verdict};
 use url::{Host, Url};
@@ -27,7 +28,7 @@ use crate::memory;
 /// Bytes of heap for a page of any length that a fuzzer makes: lol_html's, a style element, and the output thrice.
 const HELD: usize = 8 << 20;
 
-/// A site that moves a few hosts, discovers others, and denies one.
+/// A site that moves a few hosts, gives one a name, discovers others, and denies one.
 static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
     let listed = |host: &str, path: &str, kinds: &[Kind]| HostConfig {
         path: path.to_owned(),
@@ -48,7 +49,9 @@ static RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| {
                 shared: true,
                 ..HostConfig::everything("f.test")
             },
+            HostConfig::named("g.test"),
         ],
+        names_under: Some("x.names.test".to_owned()),
         deny: vec!["x.test".to_owned()],
         own_hosts: vec!["y.test".to_owned()],
         discover: true,
@@ -73,6 +76,16 @@ pub fn rules() -> &'static Arc<Rules> {
     &RULES
 }
 
+/// What is asked for where something was moved to: a path of the site, or a URL of a name.
+fn open(place: &str) -> Result<Moved, Refusal> {
+    let Ok(url) = Url::parse(place) else {
+        return RULES.open(place);
+    };
+    let named = url.host_str().and_then(|host| RULES.named(host));
+    let named = named.unwrap_or_else(|| panic!("{place} is no name's"));
+    RULES.open_named(named, &place[named.origin().len()..])
+}
+
 /// Asks for the input, as it is and under the prefix, and moves it as a URL.
 pub fn check_moved_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
@@ -84,9 +97,20 @@ pub fn check_moved_url(input: &[u8]) {
                 check_opened(&moved, target);
             }
         }
+        if let Some(named) = RULES.named_hosts().next()
+            && let Ok(moved) = RULES.open_named(named, text)
+        {
+            check_opened(&moved, &format!("{}{text}", named.origin()));
+        }
         if let Ok(url) = Url::parse(text) {
             for kind in Kind::ALL {
-                for finder in [Finder::Site, Finder::Listed, Finder::Discovered] {
+                let finders = [
+                    Finder::Site,
+                    Finder::Listed,
+                    Finder::Discovered,
+                    Finder::Named,
+                ];
+                for finder in finders {
                     if let Verdict::Move(path) = RULES.verdict(&url, kind, finder) {
                         check_made(&url, kind, &path);
                     }
@@ -125,7 +149,7 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
     let (target, fragment) = path
         .split_once('#')
         .map_or((path, None), |(target, fragment)| (target, Some(fragment)));
-    match RULES.open(target) {
+    match open(target) {
         Ok(moved) => {
             let mut back = moved.url().clone();
             back.set_fragment(fragment);
@@ -191,8 +215,7 @@ fn check_report(mut report: PageReport) {
         .filter_map(|reference| Some((reference, reference.outcome.as_ref().ok()?)));
     assert_eq!(moved.clone().count(), report.moved);
     for (reference, path) in moved {
-        let opened = RULES
-            .open(path)
+        let opened = open(path)
             .unwrap_or_else(|refusal| panic!("{path} was written, and is refused: {refusal}"));
         assert!(opened.kinds().has(reference.kind), "{reference:?}");
     }
@@ -214,10 +237,7 @@ fn check_sheet(text: &[u8]) {
         css::rewrite_bytes(&RULES, &Sheet::moved(&RULES, &moved, &moved), text, None).references
     {
         if let Ok(path) = reference.outcome {
-            assert!(
-                RULES.open(&path).is_ok(),
-                "{path} was written, and is refused"
-            );
+            assert!(open(&path).is_ok(), "{path} was written, and is refused");
         }
     }
 }

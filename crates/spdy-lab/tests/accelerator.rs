@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use spdy_lab::accelerator::choice::Accelerator;
+use spdy_lab::accelerator::site::Operator;
 use spdy_lab::browser::{self, Page};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::shipped;
@@ -14,6 +15,7 @@ use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use url::Url;
 
 const BACKHAUL: Duration = Duration::from_millis(20);
@@ -240,6 +242,67 @@ fn a_sheet_of_another_host_brings_its_images_along() {
         (hosts(&load).len(), load.connections, load.requests),
         (1, 1, 4)
     );
+}
+
+/// A page of four hosts, three of which have names at the accelerator; of one of them the document of a frame.
+fn with_names() -> Page {
+    let sheet = exchange(
+        "http://cdn.other.test/css/a.css",
+        Kind::Stylesheet,
+        "text/css",
+        "p { background: url(../i/b.png) }",
+    );
+    let frame = exchange(
+        "http://frames.fourth.test/f.html",
+        Kind::Document,
+        "text/html",
+        "<!DOCTYPE html>a frame",
+    );
+    let images = [
+        "http://cdn.other.test/i/b.png",
+        "http://img.third.test/c.png",
+    ]
+    .map(image);
+    let html = "<!DOCTYPE html><link rel=stylesheet href=//cdn.other.test/css/a.css><p>\
+                <img src=//img.third.test/c.png><iframe src=//frames.fourth.test/f.html></iframe>";
+    let others = [sheet, frame].into_iter().chain(images).collect();
+    let hosts = ["cdn.other.test", "img.third.test", "frames.fourth.test"];
+    let named = hosts.into_iter().flat_map(|host| {
+        [Scheme::Http, Scheme::Https].map(|scheme| HostConfig {
+            scheme,
+            ..HostConfig::named(host)
+        })
+    });
+    Page::new(page(html, others)).accelerated_by(Operator {
+        rewrite: Rewrite {
+            names_under: Some("x.names.test".to_owned()),
+            hosts: named.collect(),
+            ..Rewrite::default()
+        },
+        ..Operator::default()
+    })
+}
+
+/// A load with one wrong byte has a failure.
+#[test]
+fn what_has_a_name_comes_over_the_connection_of_the_site_where_clients_pool() {
+    let page = with_names();
+    for protocol in [RaceProtocol::H2, RaceProtocol::Spdy] {
+        for accelerator in [Accelerator::Cold, Accelerator::Warm] {
+            let pooling = Options {
+                ip_pooling: true,
+                ..through(accelerator)
+            };
+            let pooled = load(&page, protocol, &pooling);
+            let names = hosts(&pooled);
+            assert_eq!(names.len(), 4, "{names:?}");
+            let named = names.iter().filter(|name| name.ends_with(".x.names.test"));
+            assert_eq!(named.count(), 3, "{names:?}");
+            assert_eq!((pooled.requests, pooled.connections), (5, 1), "{protocol}");
+            let apart = load(&page, protocol, &through(accelerator));
+            assert_eq!((apart.requests, apart.connections), (5, 4), "{protocol}");
+        }
+    }
 }
 
 /// A page with `old` of another host, which redirects to `to`, asked for as a browser of today asks for a script.

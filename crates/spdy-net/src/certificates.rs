@@ -19,9 +19,11 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
 };
+use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 
 use crate::tls_error::TlsSetupError;
@@ -95,6 +97,20 @@ impl Identity {
     pub fn from_files(chain: &Path, key: &Path) -> Result<Self, TlsSetupError> {
         let what = format!("{} and {}", chain.display(), key.display());
         Self::from_pem(&read(chain)?, &read(key)?, &what)
+    }
+
+    /// Whether the leaf is for `name`, a host's.
+    ///
+    /// # Errors
+    ///
+    /// A leaf that cannot be read.
+    pub fn is_for(&self, name: &str) -> Result<bool, TlsSetupError> {
+        let Some(leaf) = self.chain.first() else {
+            return Ok(false);
+        };
+        let leaf = ParsedCertificate::try_from(leaf)?;
+        let is_for = |name| verify_server_name(&leaf, &name).is_ok();
+        Ok(ServerName::try_from(name).is_ok_and(is_for))
     }
 
     /// The chain as PEM text.

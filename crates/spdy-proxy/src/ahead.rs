@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::uri::Authority;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
@@ -14,6 +15,7 @@ use spdy_cache::lookup::{self, Lookup};
 use spdy_net::handler::Arrival;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
+use spdy_rewrite::named_host::NamedHost;
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::referrer::Tells;
@@ -148,6 +150,7 @@ impl Proxy {
         let mut asked = Request::new(()).into_parts().0;
         asked.uri.clone_from(uri);
         asked.version = page.version;
+        let asks = Asks::of(site, page, uri);
         if let Some(arrival) = page.extensions.get::<Arrival>() {
             asked.extensions.insert(*arrival);
         }
@@ -166,12 +169,17 @@ impl Proxy {
         }
         let is_told = match load.tells {
             Tells::Nobody => false,
-            Tells::Site => !site.rules.claims(uri.path()),
+            Tells::Site => !site.rules.claims(uri.path()) && !asks.is_cross_origin,
             Tells::Everyone => true,
         };
         if is_told {
-            let referer = HeaderValue::from_str(site.rules.site().as_str()).ok()?;
+            let referer = HeaderValue::from_str(&format!("{}/", asks.origin)).ok()?;
             asked.headers.insert(header::REFERER, referer);
+        }
+        let by_cors = load.by_cors || kind == Kind::Font;
+        if by_cors && asks.is_cross_origin {
+            let origin = HeaderValue::from_str(asks.origin).ok()?;
+            asked.headers.insert(header::ORIGIN, origin);
         }
         if page.headers.contains_key("sec-fetch-dest") {
             let destination = match kind {
@@ -180,18 +188,23 @@ impl Proxy {
                 Kind::Font => "font",
                 Kind::Image => "image",
                 Kind::Media => "video",
+                Kind::Document => "iframe",
+                Kind::Worker => "worker",
             };
-            let mode = match load.by_cors || kind == Kind::Font {
+            let mode = match by_cors {
                 true => "cors",
                 false => "no-cors",
             };
             let headers = &mut asked.headers;
             headers.insert("sec-fetch-dest", HeaderValue::from_static(destination));
             headers.insert("sec-fetch-mode", HeaderValue::from_static(mode));
-            headers.insert("sec-fetch-site", HeaderValue::from_static("same-origin"));
+            let from = match asks.is_cross_origin {
+                true => "cross-site",
+                false => "same-origin",
+            };
+            headers.insert("sec-fetch-site", HeaderValue::from_static(from));
         }
-        let authority = authority_of(page).unwrap_or(&site.name).to_owned();
-        Wanted::read(site.clone(), authority, asked).ok()
+        Wanted::read(site.clone(), asks.authority.to_owned(), asked).ok()
     }
 
     /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of
@@ -218,10 +231,14 @@ impl Proxy {
         }
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
-            // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
             let path = match reference.outcome {
+                // A frame begins when it is seen, and a film when somebody wants it.
+                _ if matches!(kind, Kind::Media | Kind::Document) => None,
+                // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
                 Err(Reason::Integrity) => served_path(site, reference, &home),
-                _ => companions::path_of(reference, &home).filter(|_| kind != Kind::Media),
+                // What is the site's own is none of a named host's business.
+                Err(Reason::Own) if wanted.is_named() => None,
+                _ => companions::place_of(reference, &home),
             };
             let Some(path) = path else { continue };
             let load = As {
@@ -248,7 +265,8 @@ impl Proxy {
             return;
         };
         let (mut report, named, is_shared) = (done.report, done.named, done.is_shared);
-        if let (None, Some(seen)) = (report.left, wanted.seen_url()) {
+        let own = wanted.seen_url().filter(|_| !wanted.is_named());
+        if let (None, Some(seen)) = (report.left, own) {
             let guarded = std::mem::take(&mut report.guarded);
             wanted.site.pages.note_page(&seen, guarded, report.tells);
         }
@@ -257,12 +275,17 @@ impl Proxy {
             Family::Pages,
             report.left.map_or("rewritten", PageLeft::name),
         );
-        counters.add(Family::References, "moved", report.moved as u64);
+        let by_path = report.moved - report.named;
+        counters.add(Family::References, "moved", by_path as u64);
+        if report.named > 0 {
+            counters.add(Family::References, "named", report.named as u64);
+        }
         for (reason, count) in &report.left_because {
             counters.add(Family::References, reason, *count as u64);
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        if let Some(home) = wanted.home().filter(|_| is_shared) {
+        let home = wanted.home().filter(|_| is_shared && !wanted.is_named());
+        if let Some(home) = home {
             self.companions.remember(url.as_str(), &home, named);
         }
         let page = reports::Page {
@@ -328,6 +351,31 @@ impl Proxy {
             }
         }));
         true
+    }
+}
+
+/// How a browser that has a page asks for what that names.
+struct Asks<'a> {
+    /// Whom it asks.
+    authority: &'a str,
+    /// The origin of the page.
+    origin: &'a str,
+    /// The page is of another origin than what is asked for.
+    is_cross_origin: bool,
+}
+
+impl<'a> Asks<'a> {
+    /// For `uri`, which the page that was asked for as `page` names.
+    fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
+        let at = authority_of(page).unwrap_or(&site.name);
+        let from = site.named(at).map(NamedHost::origin);
+        let authority = uri.authority().map(Authority::as_str);
+        let named = authority.and_then(|authority| Some((authority, site.named(authority)?)));
+        Self {
+            authority: named.map_or(at, |(authority, _)| authority),
+            origin: from.unwrap_or(site.rules.site_origin()),
+            is_cross_origin: named.is_some_and(|(_, named)| from != Some(named.origin())),
+        }
     }
 }
 

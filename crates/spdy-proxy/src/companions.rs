@@ -112,10 +112,11 @@ impl Companions {
     }
 }
 
-/// What of a reference is at `home`: its path, or where it was moved. What is the site's by another name is asked for by that.
-pub(crate) fn path_of(reference: &Reference, home: &url::Origin) -> Option<String> {
+/// What of a reference is answered here: its path at `home`, or where it was moved. What is the site's by another name is asked for by
+/// that.
+pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<String> {
     match &reference.outcome {
-        Ok(path) => Some(path.clone()),
+        Ok(place) => Some(place.clone()),
         Err(Reason::Own) => {
             let url = url::Url::parse(&reference.url).ok()?;
             (url.origin() == *home).then_some(())?;
@@ -131,9 +132,15 @@ fn thing(reference: &Reference, home: &url::Origin) -> Option<(String, Kind)> {
         kind::Kind::Script => Kind::Script,
         kind::Kind::Font => Kind::Font,
         // Which of several a client wants is its own choice, and nothing waits for it.
-        kind::Kind::Image | kind::Kind::Media => return None,
+        kind::Kind::Image | kind::Kind::Media | kind::Kind::Document | kind::Kind::Worker => {
+            return None;
+        }
     };
-    Some((path_of(reference, home)?, kind))
+    let place = place_of(reference, home)?;
+    // A hint does not say of a script that it is loaded with CORS, and one that is wrong in that is loaded twice.
+    let is_of_site = place.starts_with('/');
+    let is_plain = kind == Kind::Font || !reference.by_cors;
+    (is_of_site || is_plain).then_some((place, kind))
 }
 
 fn rank(kind: Kind) -> u8 {

@@ -463,6 +463,16 @@ impl Config {
             let want = "a secret_file beside it, so that what is kept is found again";
             return value("cache.disk", want, &self.cache.disk);
         }
+        let zones = self.site.iter().map(|site| &site.rewrite.names_under);
+        if let Some(zone) = zones
+            .flatten()
+            .next()
+            .filter(|_| self.secret_file.is_none())
+        {
+            // Names are made with it, and stand in certificates and in DNS.
+            let want = "a secret_file beside it, so that names stay what they are";
+            return value("site.rewrite.names_under", want, zone);
+        }
         let upstream = &self.upstream;
         if upstream.queue == 0 {
             return value("upstream.queue", "at least 1", &upstream.queue);

@@ -134,7 +134,9 @@ impl AcmeConfig {
                         above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
                     })
                 };
-                let elsewhere = names().find(|name| !is_ours(name))?;
+                let sites = config.site.iter();
+                let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
+                let elsewhere = names().chain(zones).find(|name| !is_ours(name))?;
                 Some(("tls.acme.challenge", want, elsewhere.clone()))
             }
         }

@@ -159,7 +159,10 @@ impl Fetch {
                     return self.failed(&error);
                 }
             };
-            if head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED {
+            let is_redirect =
+                head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
+            // Under a name of its own a host's redirects are its client's to follow.
+            if is_redirect && !at.is_named() {
                 match self.redirected(&at, &head, times, &mut followed) {
                     Ok(Some(next)) => {
                         at = next;
@@ -285,7 +288,7 @@ impl Fetch {
         // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
         head.headers.remove(header::ALT_SVC);
         followed.amend(self.proxy.policy(self.wanted.whose()), &mut head, times);
-        if self.wanted.moved.is_none() && !is_safe(&self.wanted.ask.method) {
+        if !is_safe(&self.wanted.ask.method) {
             self.proxy.doubt_after(&self.wanted, &head);
             // This answer is younger than what it purged.
             self.since = self.proxy.since();

@@ -241,7 +241,7 @@ impl Proxy {
         let (asked, body) = request.into_parts();
         let at_once = |response| Either::Left(std::future::ready(response));
         let Some((authority, site)) = authority_of(&asked)
-            .and_then(|authority| Some((authority, self.site_named(authority)?)))
+            .and_then(|authority| Some((authority, self.site_answering(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
             return at_once(respond::marked(response, Outcome::MISDIRECTED));
@@ -518,6 +518,11 @@ impl Proxy {
     fn site_named(&self, authority: &str) -> Option<Arc<Site>> {
         let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
         sites.find(authority).cloned()
+    }
+
+    fn site_answering(&self, authority: &str) -> Option<Arc<Site>> {
+        let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
+        sites.answering(authority).cloned()
     }
 
     pub(crate) fn sites(&self) -> Arc<Sites> {

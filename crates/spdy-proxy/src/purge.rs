@@ -139,15 +139,23 @@ impl Proxy {
         // It may name others by one of the site's names or by the origin's.
         for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
             for uri in invalidated_by(method, &uri, head.status, &head.headers) {
-                self.doubt(&wanted.site, &uri);
+                self.doubt(wanted, &uri);
             }
         }
     }
 
-    /// Nothing that is kept of `uri`, of the site's own, is used any more.
-    fn doubt(&self, site: &Site, uri: &Uri) {
+    /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
+    fn doubt(&self, wanted: &Wanted, uri: &Uri) {
+        let site = &wanted.site;
         let (scheme, _, port) = site.origin();
-        for host in site.asked_hosts() {
+        let places: Vec<_> = match &wanted.moved {
+            Some((moved, _)) => vec![(moved.scheme().name(), moved.host(), moved.port())],
+            None => site
+                .asked_hosts()
+                .map(|host| (scheme, host, port))
+                .collect(),
+        };
+        for (scheme, host, port) in places {
             let parts = Parts {
                 site: site.rules.site_origin(),
                 scheme,
@@ -212,6 +220,7 @@ impl Proxy {
         is_whole: bool,
     ) -> Result<usize, String> {
         let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
+        let url = sites.in_its_place(url);
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err(format!("{url} is no URL of the web"));
         };

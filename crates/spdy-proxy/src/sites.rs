@@ -7,6 +7,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Uri, header};
 use spdy_rewrite::capability::{Key, KeyError, Keys};
 use spdy_rewrite::config::Config as Rewrite;
+use spdy_rewrite::named_host::{self, NamedHost};
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::rules_error::RulesError;
 use url::Url;
@@ -36,6 +37,8 @@ pub struct Site {
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     by_name: BTreeMap<String, Arc<Site>>,
+    /// By the names that other hosts have here for a site.
+    of_others: BTreeMap<String, Arc<Site>>,
     /// Names that are not looked up: name, port, address.
     addresses: Vec<(String, Option<u16>, IpAddr)>,
     /// Names that are asked for where another stands.
@@ -62,6 +65,16 @@ pub enum SiteError {
         site: String,
         /// What is wrong.
         error: url::ParseError,
+    },
+    /// A name of a site that shares cookies with the zone in which other hosts have names.
+    #[error("site {site}: names_under \"{zone}\": {why}")]
+    Zone {
+        /// Its first name.
+        site: String,
+        /// The zone.
+        zone: String,
+        /// What is wrong.
+        why: String,
     },
     /// The secret that capabilities are made with.
     #[error("the secret of capabilities: {0}")]
@@ -91,6 +104,7 @@ impl Sites {
                 site: name.clone(),
                 error,
             })?;
+            apart(config, site)?;
             sites.resolve(site);
             let compiled = Arc::new(Site {
                 name,
@@ -100,6 +114,10 @@ impl Sites {
                 rules: Arc::new(rules),
                 pages: PagePolicies::default(),
             });
+            for named in compiled.rules.named_hosts() {
+                let name = named.name().to_owned();
+                sites.of_others.insert(name, compiled.clone());
+            }
             for name in &site.names {
                 sites.by_name.insert(name.clone(), compiled.clone());
             }
@@ -137,15 +155,19 @@ impl Sites {
     /// The site of `authority`, which may have a port.
     #[must_use]
     pub fn find(&self, authority: &str) -> Option<&Arc<Site>> {
-        let host = authority
-            .rsplit_once(':')
-            .map_or(authority, |(host, port)| {
-                let is_port = port.bytes().all(|byte| byte.is_ascii_digit());
-                if is_port { host } else { authority }
-            });
+        let host = host_of(authority);
         self.by_name
             .get(host)
             .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
+    }
+
+    /// The site for which `authority`, which may have a port, is answered: as its own name, or as that of another host.
+    #[must_use]
+    pub fn answering(&self, authority: &str) -> Option<&Arc<Site>> {
+        self.find(authority).or_else(|| {
+            let host = host_of(authority).to_ascii_lowercase();
+            self.of_others.get(&host)
+        })
     }
 
     /// Every site, once.
@@ -164,13 +186,28 @@ impl Sites {
         }
     }
 
-    /// Every name that is answered for, in order.
+    /// `url` as its host has it, if it is of a name that another host has here.
+    #[must_use]
+    pub fn in_its_place(&self, url: Url) -> Url {
+        let site = url.host_str().and_then(|host| self.of_others.get(host));
+        let named = site.and_then(|site| site.rules.named(url.host_str()?));
+        let rest = &url[url::Position::BeforePath..];
+        let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.own_origin())).ok());
+        own.unwrap_or(url)
+    }
+
+    /// The names that other hosts have here, in order.
+    pub fn names_of_others(&self) -> impl Iterator<Item = &str> {
+        self.of_others.keys().map(String::as_str)
+    }
+
+    /// Every name of a site that is answered for, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// The names of each certificate: those of a site, and of sites that call one another's names their own (`own_hosts`). Browsers
-    /// use one session for names that stand in one certificate.
+    /// The names of each certificate: those of a site and those that other hosts have here for it, and of sites that call one another's
+    /// names their own (`own_hosts`). Browsers use one session for names that stand in one certificate.
     #[must_use]
     pub fn certificates(&self) -> Vec<Vec<String>> {
         let sites: Vec<&Arc<Site>> = self.all().collect();
@@ -189,7 +226,13 @@ impl Sites {
         }
         let names = (0..sites.len()).map(|group| {
             let members = sites.iter().zip(&groups).filter(|(_, its)| **its == group);
-            members.flat_map(|(site, _)| site.names.clone()).collect()
+            let (mut names, mut others) = (Vec::new(), Vec::new());
+            for (site, _) in members {
+                names.extend(site.names.iter().cloned());
+                others.extend(site.rules.named_hosts().map(|it| it.name().to_owned()));
+            }
+            names.append(&mut others);
+            names
         });
         names
             .filter(|names: &Vec<String>| !names.is_empty())
@@ -224,6 +267,29 @@ fn all_named(site: &SiteConfig) -> Rewrite {
     let others = site.names.iter().skip(1).filter(is_domain);
     rewrite.own_hosts.extend(others.cloned());
     rewrite
+}
+
+/// The host of `authority`, which may have a port.
+fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}
+
+/// Checks that no site shares cookies with the zone in which `site` gives names to others.
+fn apart(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
+    let Some(zone) = &site.rewrite.names_under else {
+        return Ok(());
+    };
+    for name in config.site.iter().flat_map(|site| &site.names) {
+        named_host::check_apart(zone, name).map_err(|why| SiteError::Zone {
+            site: site.names.first().cloned().unwrap_or_default(),
+            zone: zone.clone(),
+            why,
+        })?;
+    }
+    Ok(())
 }
 
 /// The URL that browsers see. Where TLS is listened for it is the one that pages are rewritten for.
@@ -264,6 +330,18 @@ impl Site {
             (true, Some(host)) => host,
             _ => self.origin.host_str().unwrap_or_default(),
         }
+    }
+
+    /// The host that has the name `authority`, which may have a port, for this site.
+    #[must_use]
+    pub fn named(&self, authority: &str) -> Option<&NamedHost> {
+        self.rules.zone()?;
+        self.rules.named(&host_of(authority).to_ascii_lowercase())
+    }
+
+    /// All of its names, the first of them first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
     }
 
     /// The hosts that its origin is asked as.

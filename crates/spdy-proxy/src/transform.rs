@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use spdy_rewrite::css::Sheet;
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::kind::Kind as MovedKind;
 use spdy_rewrite::page_head::{self, PageHead};
 use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
@@ -35,7 +36,7 @@ pub enum Work {
     Pass,
     /// Nothing, though it is a page of the site's own, and why.
     Left(PageLeft),
-    /// It is a page of the site's own, with this head.
+    /// It is a page of the site's own, or of a host that has a name here, with this head.
     Page(Box<PageHead>),
     /// It is a sheet, the site's own or one that was moved.
     Sheet(Box<Sheet>),
@@ -75,6 +76,16 @@ pub fn work(
             let page = PageHead::rewrite_by(rules, &url, status, &mut head, false, seen);
             if let Some(why) = page.left {
                 return Work::Left(why);
+            }
+            *served = head;
+            Work::Page(Box::new(page))
+        }
+        ("text/html", Some((moved, _)), Some(_)) if moved.kinds().has(MovedKind::Document) => {
+            let mut head = served.clone();
+            undo_coding(&mut head);
+            let page = PageHead::rewrite_named(rules, moved, status, &mut head);
+            if page.left.is_some() {
+                return Work::Pass;
             }
             *served = head;
             Work::Page(Box::new(page))

@@ -56,7 +56,7 @@ pub struct Wanted {
     /// Where it stands in its trace, or what it is fetched ahead of; nothing where there are no spans.
     pub within: Option<SpanContext>,
     /// What the client said, where the origin is not told.
-    said: Option<HeaderMap>,
+    pub(crate) said: Option<HeaderMap>,
 }
 
 /// Why a request is not passed on.
@@ -125,9 +125,11 @@ impl Asked {
         from: Option<IpAddr>,
         asked: request::Parts,
     ) -> Result<Self, Refused> {
-        let wanted = match site.rules.claims(target_of(&asked)) {
-            true => Wanted::of_others(site, authority, from, asked)?,
-            false => Wanted::of_site(site, authority, from, asked)?,
+        let named = site.named(&authority).cloned();
+        let wanted = match (named, site.rules.claims(target_of(&asked))) {
+            (Some(named), _) => Wanted::of_named(site, &named, authority, from, asked)?,
+            (None, true) => Wanted::of_others(site, authority, from, asked)?,
+            (None, false) => Wanted::of_site(site, authority, from, asked)?,
         };
         Ok(Self(wanted))
     }
@@ -177,7 +179,7 @@ impl Asked {
 }
 
 /// Path and query.
-fn target_of(asked: &request::Parts) -> &str {
+pub(crate) fn target_of(asked: &request::Parts) -> &str {
     let target = asked.uri.path_and_query();
     target.map_or("/", |target| target.as_str())
 }
@@ -302,11 +304,7 @@ impl Wanted {
         let (mut ask, ()) = asked.into_parts();
         let said = std::mem::replace(&mut ask.headers, upstream.headers);
         ask.method = upstream.method;
-        for name in OF_CACHE {
-            for value in said.get_all(&name) {
-                ask.headers.append(name.clone(), value.clone());
-            }
-        }
+        pass_conditions(&said, &mut ask.headers);
         let (key, uri) = Self::place_of(&site, &moved, upstream.load)?;
         ask.uri = uri;
         Ok(Self {
@@ -426,6 +424,7 @@ impl Wanted {
             b"font" => Some(Kind::Font),
             b"image" => Some(Kind::Image),
             b"audio" | b"video" | b"track" => Some(Kind::Media),
+            b"iframe" | b"frame" if self.is_named() => Some(Kind::Document),
             _ => None,
         }
     }
@@ -446,6 +445,15 @@ impl Wanted {
             }
         }
         told
+    }
+}
+
+/// Adds to `headers`, written anew for another host, what of `said` is the cache's to judge.
+pub(crate) fn pass_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
+    for name in OF_CACHE {
+        for value in said.get_all(&name) {
+            headers.append(name.clone(), value.clone());
+        }
     }
 }
 

@@ -23,9 +23,9 @@ use crate::rules::Rules;
 /// CDN-Loop (RFC 8586).
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
-const SEC_FETCH_DEST: &str = "sec-fetch-dest";
-const SEC_FETCH_MODE: &str = "sec-fetch-mode";
-const SEC_FETCH_SITE: &str = "sec-fetch-site";
+pub(crate) const SEC_FETCH_DEST: &str = "sec-fetch-dest";
+pub(crate) const SEC_FETCH_MODE: &str = "sec-fetch-mode";
+pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// How the page loads the resource, as far as the client says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -59,7 +59,7 @@ impl Load {
 /// What is asked of the host that has the resource.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// GET or HEAD.
+    /// GET or HEAD; of a named host with documents, what these use.
     pub method: Method,
     /// All fields but Host, which is [`Moved::authority`].
     pub headers: HeaderMap,
@@ -80,16 +80,41 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
         let host = moved.host().to_owned();
         return Err(Refusal::KindNotListed { kind, host });
     }
-    let cdn_loop = check_loop(rules, headers)?;
+    let mut fresh = fields(rules, moved, asked, load.expected)?;
+    if load.sends_origin() {
+        fresh.insert(ORIGIN, value(rules.site_origin()));
+    }
+    if tells_page(rules, moved, headers) {
+        fresh.insert(REFERER, value(rules.site().as_str()));
+    }
+    Ok(Upstream {
+        method: asked.method().clone(),
+        headers: fresh,
+        load,
+    })
+}
 
+/// Whether the host is told of the page: not from a page over TLS to a host without (strict-origin), and not if the browser told us
+/// nothing.
+pub(crate) fn tells_page(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> bool {
+    let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
+    rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade
+}
+
+/// What every such request says: what is taken, of whom as much as the host's entry lets through, and where it has been.
+pub(crate) fn fields<B>(
+    rules: &Rules,
+    moved: &Moved,
+    asked: &Request<B>,
+    expected: Option<Kind>,
+) -> Result<HeaderMap, Refusal> {
+    let headers = asked.headers();
+    let cdn_loop = check_loop(rules, headers)?;
     let mut fresh = HeaderMap::new();
-    fresh.insert(
-        ACCEPT,
-        HeaderValue::from_static(accept(load.expected, headers)),
-    );
+    fresh.insert(ACCEPT, HeaderValue::from_static(accept(expected, headers)));
     fresh.insert(
         ACCEPT_ENCODING,
-        HeaderValue::from_static(accept_encoding(load.expected, headers)),
+        HeaderValue::from_static(accept_encoding(expected, headers)),
     );
     let entry = rules.entry(moved);
     if entry.is_some_and(Entry::varies_on_language)
@@ -104,15 +129,6 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
         Browser::Other
     };
     fresh.insert(USER_AGENT, HeaderValue::from_static(browser.user_agent()));
-    let origin = || value(rules.site_origin());
-    if load.sends_origin() {
-        fresh.insert(ORIGIN, origin());
-    }
-    // Not from a page over TLS to a host without (strict-origin), and not if the browser told us nothing.
-    let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
-    if rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade {
-        fresh.insert(REFERER, value(rules.site().as_str()));
-    }
     let received = match asked.version() {
         Version::HTTP_10 => "1.0",
         Version::HTTP_2 => "2",
@@ -121,19 +137,15 @@ pub fn request<B>(rules: &Rules, moved: &Moved, asked: &Request<B>) -> Result<Up
     };
     fresh.insert(VIA, value(&format!("{received} {}", rules.site_host())));
     fresh.insert(CDN_LOOP, cdn_loop);
-    Ok(Upstream {
-        method: asked.method().clone(),
-        headers: fresh,
-        load,
-    })
+    Ok(fresh)
 }
 
-fn value(text: &str) -> HeaderValue {
+pub(crate) fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).expect("an origin is printable ASCII")
 }
 
 /// The one value of a field; nothing if there are several.
-fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     let mut values = headers.get_all(name).iter();
     values.next().filter(|_| values.next().is_none())
 }
@@ -144,6 +156,12 @@ fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
             got: method.to_string(),
         });
     }
+    check_body(headers)?;
+    check_upgrade(headers)
+}
+
+/// A GET or HEAD with content, or one that announces some.
+pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
     let says_length = headers
         .get_all(CONTENT_LENGTH)
         .iter()
@@ -151,6 +169,11 @@ fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
     if says_length || headers.contains_key(TRANSFER_ENCODING) {
         return Err(Refusal::Body);
     }
+    Ok(())
+}
+
+/// A request that would leave HTTP.
+pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
     let wants = |name: &HeaderName, word: &str| {
         words(headers, name).any(|got| got.eq_ignore_ascii_case(word))
     };
@@ -229,7 +252,7 @@ pub fn is_sent_on(moved: &Moved, headers: &HeaderMap) -> bool {
 }
 
 /// A field that only browsers write: once, or somebody else wrote it.
-fn fetch_metadata<'h>(
+pub(crate) fn fetch_metadata<'h>(
     headers: &'h HeaderMap,
     field: &'static str,
 ) -> Result<Option<&'h str>, Refusal> {
@@ -280,6 +303,7 @@ fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     };
     match expected {
         Some(Kind::Style) => "text/css,*/*;q=0.1",
+        Some(Kind::Document) => "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
         Some(Kind::Image) | None if takes("image/avif") => {
             "image/avif,image/webp,image/*,*/*;q=0.8"
         }
@@ -289,7 +313,7 @@ fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// Accept-Encoding, one of three. Sheets are read here, so what comes may be in whatever can be undone; all else goes on as it comes.
+/// Accept-Encoding, one of three. Sheets and documents are read here, so what comes may be in whatever can be undone.
 fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
     let takes = |coding: &str| {
         words(headers, &ACCEPT_ENCODING).any(|word| {
@@ -305,7 +329,7 @@ fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str 
                 && !parts.any(is_refused)
         })
     };
-    if expected == Some(Kind::Style) || (takes("br") && takes("gzip")) {
+    if matches!(expected, Some(Kind::Style | Kind::Document)) || (takes("br") && takes("gzip")) {
         "br, gzip"
     } else if takes("gzip") {
         "gzip"

@@ -85,8 +85,12 @@ impl Key {
     }
 
     fn mac(&self, subject: Subject<'_>) -> Hmac<Sha256> {
+        self.mac_of(b"spdy-accel/1\0", subject)
+    }
+
+    fn mac_of(&self, purpose: &[u8], subject: Subject<'_>) -> Hmac<Sha256> {
         let mut mac = self.mac.clone();
-        mac.update(b"spdy-accel/1\0");
+        mac.update(purpose);
         mac.update(subject.site.as_bytes());
         mac.update(&[0, subject.scheme as u8, 0]);
         mac.update(subject.host.as_bytes());
@@ -141,6 +145,12 @@ impl Keys {
         let mut bytes = mac.finalize().into_bytes().to_vec();
         bytes.push(self.current.kid as u8);
         bytes
+    }
+
+    /// The code that a named host's label is the beginning of (`named_host.rs`).
+    pub(crate) fn name_code(&self, subject: Subject<'_>) -> [u8; 32] {
+        let mac = self.current.mac_of(b"spdy-accel/1 name\0", subject);
+        mac.finalize().into_bytes().into()
     }
 
     /// The capability for `subject`.

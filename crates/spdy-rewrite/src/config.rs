@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kind::Kind;
+use crate::kind::{Kind, Kinds};
 
 /// The rules of one site as they are written, in TOML or otherwise.
 ///
@@ -12,11 +12,17 @@ use crate::kind::Kind;
 /// own_hosts = ["img.site.test"]
 /// pages_left = ["/admin/"]
 /// lazy_attributes = ["data-src", "data-srcset"]
+/// names_under = "x.site-assets.example"
 ///
 /// [[hosts]]
 /// host = "cdn.site-b.test"
 /// path = "/assets/"
 /// kinds = ["image", "style", "font", "script"]
+///
+/// [[hosts]]
+/// host = "widgets.site-c.test"
+/// mode = "name"
+/// kinds = ["document", "image", "style", "script"]
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
@@ -25,6 +31,9 @@ use crate::kind::Kind;
 pub struct Config {
     /// Where moved URLs stand: a path of one segment, with its slashes. `/.spdy/` unless said.
     pub prefix: String,
+    /// A zone of the operator's, as `x.site-assets.example`, in which hosts of `mode = "name"` have their names. Of another
+    /// registrable domain than any site's, and all names in it lead to the accelerator.
+    pub names_under: Option<String>,
     /// The hosts that are moved.
     pub hosts: Vec<HostConfig>,
     /// Hosts that are never moved, whatever else is said; `*.` stands for one label.
@@ -46,6 +55,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             prefix: "/.spdy/".to_owned(),
+            names_under: None,
             hosts: Vec::new(),
             deny: Vec::new(),
             own_hosts: Vec::new(),
@@ -67,6 +77,9 @@ pub struct HostConfig {
     /// How it is asked.
     #[serde(default)]
     pub scheme: Scheme,
+    /// Where it is moved to.
+    #[serde(default)]
+    pub mode: Mode,
     /// What of it is moved: a folder (ending in `/`) or one path. All of it unless said.
     #[serde(default = "root")]
     pub path: String,
@@ -103,6 +116,7 @@ impl HostConfig {
         Self {
             host: host.to_owned(),
             scheme: Scheme::Https,
+            mode: Mode::Path,
             path: root(),
             kinds: passive(),
             shared: false,
@@ -112,13 +126,34 @@ impl HostConfig {
         }
     }
 
-    /// Everything of `host`, over HTTPS.
+    /// All of `host` that may stand under the site's name, over HTTPS.
     pub fn everything(host: &str) -> Self {
         Self {
+            kinds: Kinds::OF_PATHS.iter().collect(),
+            ..Self::passive(host)
+        }
+    }
+
+    /// Everything of `host`, over HTTPS, under a name of its own.
+    pub fn named(host: &str) -> Self {
+        Self {
+            mode: Mode::Name,
             kinds: Kind::ALL.to_vec(),
             ..Self::passive(host)
         }
     }
+}
+
+/// Where a host is moved to.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Mode {
+    /// A path under the site's own name.
+    #[default]
+    Path,
+    /// A name in the zone `names_under`: an origin of its own on the site's address and certificate.
+    Name,
 }
 
 /// The two schemes that are moved.

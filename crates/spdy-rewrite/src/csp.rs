@@ -6,6 +6,9 @@
 //!  img-src 'self' https://cdn.test/a/ https://www.site.test/.spdy/1/-/s/cdn.test/a/
 //! ```
 //!
+//! A named host has its source at its name here, for whatever its pages load or ask for, and a named host's own page has
+//! `'self'` said in full besides: there it means the name.
+//!
 //! A host's own source stays, for redirects and for what is not moved. Nothing is widened: the path of a moved source
 //! is the path of the source, or of the rules' entry, whichever is narrower. A source that stands for many hosts
 //! (`*.cdn.test`) cannot be said of a path but for the hosts that the rules name; what then is not allowed is not moved.
@@ -17,6 +20,7 @@ use url::Url;
 
 use crate::csp_source::{Source, additions};
 use crate::kind::{Kind, Kinds};
+use crate::page_at::PageAt;
 use crate::rules::Rules;
 
 /// What an element bears that a policy may ask for.
@@ -93,19 +97,28 @@ fn governing(kind: Kind) -> &'static [&'static str] {
         Kind::Font => &["font-src", "default-src"],
         Kind::Media => &["media-src", "default-src"],
         Kind::Script => &["script-src-elem", "script-src", "default-src"],
+        Kind::Document => &["frame-src", "child-src", "default-src"],
+        Kind::Worker => &["worker-src", "child-src", "script-src", "default-src"],
     }
 }
 
-/// The kinds that a directive speaks of, if it is one that matters here.
-fn governed(directive: &str) -> Kinds {
-    Kind::ALL
-        .into_iter()
-        .filter(|kind| {
-            governing(*kind)
-                .iter()
-                .any(|name| directive.eq_ignore_ascii_case(name))
-        })
-        .collect()
+/// Directives of which named hosts have a source, too: what scripts ask for beside themselves, and what plug-ins show.
+const OF_NAMED: [&str; 2] = ["connect-src", "object-src"];
+
+/// The same where the page is a named host's itself: its forms lead to its name, or to its host.
+const OF_NAMED_PAGES: [&str; 1] = ["form-action"];
+
+/// The kinds that a directive of the page there speaks of, if it is one that matters here.
+fn governed(at: &PageAt, directive: &str) -> Kinds {
+    let is_of = |names: &[&str]| {
+        let mut names = names.iter();
+        names.any(|name| directive.eq_ignore_ascii_case(name))
+    };
+    if is_of(&OF_NAMED) || at.is_named() && is_of(&OF_NAMED_PAGES) {
+        return Kinds::NONE.with(Kind::Document);
+    }
+    let kinds = Kind::ALL.into_iter();
+    kinds.filter(|kind| is_of(governing(*kind))).collect()
 }
 
 pub(crate) fn has(sources: &[String], keyword: &str) -> bool {
@@ -154,7 +167,7 @@ fn has_hashes(sources: &[String], integrity: Option<&str>) -> bool {
 /// The policies of one page, as they came and as they are sent on.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    pub(crate) page: Url,
+    pub(crate) at: PageAt,
     pub(crate) original: Vec<Policy>,
     rewritten: Vec<Policy>,
     /// Those that only report, as they came.
@@ -164,8 +177,13 @@ pub struct Policies {
 impl Policies {
     /// None of `page`.
     pub fn none(page: &Url) -> Self {
+        Self::none_at(PageAt::of_site(page))
+    }
+
+    /// None of the page there.
+    pub(crate) fn none_at(at: PageAt) -> Self {
         Self {
-            page: page.clone(),
+            at,
             original: Vec::new(),
             rewritten: Vec::new(),
             reported: Vec::new(),
@@ -182,7 +200,12 @@ impl Policies {
     /// The page's URL is the one that the browser has, whichever of the site's names and schemes that is by: from there it
     /// asks for what is moved, and so the policy must say it.
     pub fn rewrite_head(rules: &Rules, page: &Url, headers: &mut HeaderMap) -> Self {
-        let mut policies = Self::none(page);
+        Self::rewrite_head_at(PageAt::of_site(page), rules, headers)
+    }
+
+    /// The same of the page there.
+    pub(crate) fn rewrite_head_at(at: PageAt, rules: &Rules, headers: &mut HeaderMap) -> Self {
+        let mut policies = Self::none_at(at);
         for (name, is_enforced) in [
             (CONTENT_SECURITY_POLICY, true),
             (CONTENT_SECURITY_POLICY_REPORT_ONLY, false),
@@ -202,7 +225,7 @@ impl Policies {
                     policies.add(rules, text)
                 } else {
                     policies.reported.extend(parse_all(text));
-                    rewrite(rules, page, text)
+                    rewrite_at(rules, &policies.at, text)
                 };
                 let rewritten = rewritten.and_then(|text| HeaderValue::from_str(&text).ok());
                 changed |= rewritten.is_some();
@@ -220,7 +243,7 @@ impl Policies {
 
     /// Adds what a field or a `meta` says; the text that is sent on, if it is another.
     pub fn add(&mut self, rules: &Rules, text: &str) -> Option<String> {
-        let rewritten = rewrite(rules, &self.page, text);
+        let rewritten = rewrite_at(rules, &self.at, text);
         let now = rewritten.as_deref().unwrap_or(text);
         self.original.extend(parse_all(text));
         self.rewritten.extend(parse_all(now));
@@ -238,14 +261,14 @@ impl Policies {
     pub fn allow(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.original
             .iter()
-            .all(|policy| policy.allows(&self.page, url, kind, credentials))
+            .all(|policy| policy.allows(&self.at.original, url, kind, credentials))
     }
 
     /// Whether they allow `url` as `kind` as they are sent on.
     pub fn allow_moved(&self, url: &Url, kind: Kind, credentials: Credentials<'_>) -> bool {
         self.rewritten
             .iter()
-            .all(|policy| policy.allows(&self.page, url, kind, credentials))
+            .all(|policy| policy.allows(&self.at.seen, url, kind, credentials))
     }
 }
 
@@ -256,13 +279,17 @@ pub(crate) fn parse_all(text: &str) -> impl Iterator<Item = Policy> {
 
 /// `text`, one or more policies of `page` parted by commas, with the sources of moved hosts added; `None` if none is.
 pub fn rewrite(rules: &Rules, page: &Url, text: &str) -> Option<String> {
+    rewrite_at(rules, &PageAt::of_site(page), text)
+}
+
+fn rewrite_at(rules: &Rules, at: &PageAt, text: &str) -> Option<String> {
     let mut changed = false;
     let policies: Vec<_> = text
         .split(',')
         .map(|policy| {
             let directives: Vec<_> = policy
                 .split(';')
-                .map(|directive| match added(rules, page, directive) {
+                .map(|directive| match added(rules, at, directive) {
                     Some(added) => {
                         changed = true;
                         format!("{}{added}", directive.trim_end())
@@ -276,9 +303,9 @@ pub fn rewrite(rules: &Rules, page: &Url, text: &str) -> Option<String> {
     changed.then(|| policies.join(","))
 }
 
-fn added(rules: &Rules, page: &Url, directive: &str) -> Option<String> {
+fn added(rules: &Rules, at: &PageAt, directive: &str) -> Option<String> {
     let mut words = directive.split_ascii_whitespace();
-    let kinds = governed(words.next()?);
+    let kinds = governed(at, words.next()?);
     if kinds.is_empty() {
         return None;
     }
@@ -287,11 +314,11 @@ fn added(rules: &Rules, page: &Url, directive: &str) -> Option<String> {
     let mut out = String::new();
     let mut said = Vec::new();
     for source in &sources {
-        for addition in additions(rules, page, source, kinds) {
+        for addition in additions(rules, at, source, kinds) {
             // Not every path is one that a URL can have (`/../`), so it may be there and match nothing.
             let is_there = words.contains(&addition.as_str())
                 || Url::parse(&addition)
-                    .is_ok_and(|url| sources.iter().any(|source| source.matches(page, &url)));
+                    .is_ok_and(|url| sources.iter().any(|source| source.matches(&at.seen, &url)));
             if !is_there && !said.contains(&addition) {
                 out.push(' ');
                 out.push_str(&addition);

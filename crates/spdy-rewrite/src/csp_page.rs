@@ -64,12 +64,21 @@ impl Policies {
             && reported.all(|policy| admits(policy, inline) || !is_named(policy))
     }
 
-    /// Whether a `base` element may name `url` (CSP §6.3.1): the browser takes no notice of another one.
+    /// Whether a `base` element might name `url` on the page's own host (CSP §6.3.1): browsers take no notice of another one.
     pub(crate) fn allow_base(&self, url: &Url) -> bool {
+        self.allow_base_from(&self.at.original, url)
+    }
+
+    /// The same for the browser that has the page.
+    pub(crate) fn allow_seen_base(&self, url: &Url) -> bool {
+        self.allow_base_from(&self.at.seen, url)
+    }
+
+    fn allow_base_from(&self, page: &Url, url: &Url) -> bool {
         self.original.iter().all(|policy| {
             policy.first_of(&["base-uri"]).is_none_or(|sources| {
                 let mut sources = sources.iter().filter_map(|source| Source::parse(source));
-                sources.any(|source| source.matches(&self.page, url))
+                sources.any(|source| source.matches(page, url))
             })
         })
     }

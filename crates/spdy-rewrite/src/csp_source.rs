@@ -7,6 +7,7 @@ use crate::config::Scheme;
 use crate::entry::{Entry, is_in};
 use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
+use crate::page_at::PageAt;
 use crate::rules::{Rules, Standing};
 use crate::verdict::{Finder, Verdict};
 
@@ -158,8 +159,11 @@ fn decoded(path: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// What to add to a directive of `page` for `kinds` beside `source`: where that is moved to, in full.
-pub(crate) fn additions(rules: &Rules, page: &Url, source: &Source, kinds: Kinds) -> Vec<String> {
+/// What to add to a directive of the page there for `kinds` beside `source`: where that is moved to, in full.
+pub(crate) fn additions(rules: &Rules, at: &PageAt, source: &Source, kinds: Kinds) -> Vec<String> {
+    if *source == Source::Site && at.is_named() {
+        return vec![at.original.origin().ascii_serialization()];
+    }
     let Source::Host {
         scheme,
         host,
@@ -170,8 +174,8 @@ pub(crate) fn additions(rules: &Rules, page: &Url, source: &Source, kinds: Kinds
     else {
         return Vec::new();
     };
-    let wanted = scheme.as_deref().unwrap_or(page.scheme());
-    let home = page.origin().ascii_serialization();
+    let wanted = scheme.as_deref().unwrap_or(at.original.scheme());
+    let home = at.seen.origin().ascii_serialization();
     let mut out = Vec::new();
     for entry in &rules.entries {
         let is_port = match port {
@@ -185,8 +189,16 @@ pub(crate) fn additions(rules: &Rules, page: &Url, source: &Source, kinds: Kinds
             _ => continue,
         };
         if is_port && scheme_matches(wanted, entry.scheme.name()) {
-            out.extend(of_entry(rules, &home, entry, name, path, kinds));
+            out.extend(match entry.is_named() {
+                true => of_named(rules, entry, path),
+                // Under the site's name nothing is moved for it.
+                false if at.is_named() => None,
+                false => of_entry(rules, &home, entry, name, path, kinds),
+            });
         }
+    }
+    if at.is_named() {
+        return out;
     }
     let is_plain = wanted == "https" && *port == Port::Default && !is_wild;
     let passive = kinds.and(Kinds::PASSIVE);
@@ -210,6 +222,16 @@ pub(crate) fn additions(rules: &Rules, page: &Url, source: &Source, kinds: Kinds
         )));
     }
     out
+}
+
+/// What stands for a named host; of whatever kind, since what its scripts load and ask for hangs on its name.
+fn of_named(rules: &Rules, entry: &Entry, path: &str) -> Option<String> {
+    let path = narrower(&entry.path, path)?;
+    let host = entry.pattern.name();
+    rules.standing(entry.scheme, host, entry.port, path).ok()?;
+    let own = format!("{}://{host}:{}", entry.scheme.name(), entry.port);
+    let named = rules.named_of(&Url::parse(&own).ok()?)?;
+    Some(written(format!("{}{path}", named.origin())))
 }
 
 /// The same for one entry, under the page's origin, `home`.

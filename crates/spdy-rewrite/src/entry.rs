@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::config::{HostConfig, Scheme};
+use crate::config::{HostConfig, Mode, Scheme};
 use crate::host::Pattern;
 use crate::kind::{Kind, Kinds};
 use crate::rules_error::RulesError;
@@ -12,6 +12,7 @@ use crate::rules_error::RulesError;
 pub struct Entry {
     pub(crate) pattern: Pattern,
     pub(crate) scheme: Scheme,
+    pub(crate) mode: Mode,
     pub(crate) port: u16,
     pub(crate) path: String,
     pub(crate) kinds: Kinds,
@@ -44,9 +45,12 @@ impl Entry {
             });
         }
         let path = check_path("hosts.path", &config.path)?;
+        let pattern = Pattern::parse(name).map_err(wrong)?;
+        check_mode(config, &pattern, kinds)?;
         Ok(Self {
-            pattern: Pattern::parse(name).map_err(wrong)?,
+            pattern,
             scheme: config.scheme,
+            mode: config.mode,
             port,
             kinds,
             shared: config.shared,
@@ -66,11 +70,17 @@ impl Entry {
         self.shared && kind == Kind::Script
     }
 
+    /// Whether the host has a name of its own.
+    pub(crate) fn is_named(&self) -> bool {
+        self.mode == Mode::Name
+    }
+
     /// Whether pages need the host for nothing but what is moved: by what the operator says, else by what was seen of a page, else if
     /// all of the host is moved as whatever it is.
     pub fn is_whole(&self, all_moved: Option<bool>) -> bool {
         // Of a shared host modules stay, and want the connection.
-        let is_all = self.path == "/" && self.kinds == Kinds::ALL && !self.shared;
+        let is_every_kind = self.kinds.and(Kinds::OF_PATHS) == Kinds::OF_PATHS;
+        let is_all = self.path == "/" && is_every_kind && !self.shared;
         self.whole.or(all_moved).unwrap_or(is_all)
     }
 
@@ -82,6 +92,23 @@ impl Entry {
     /// Whether the host's answers depend on the class of browser.
     pub fn varies_on_user_agent(&self) -> bool {
         self.user_agent
+    }
+}
+
+/// What a host of this mode may be, and be moved as.
+fn check_mode(config: &HostConfig, pattern: &Pattern, kinds: Kinds) -> Result<(), RulesError> {
+    let host = || config.host.clone();
+    let named = |why| Err(RulesError::Named { host: host(), why });
+    match (config.mode, pattern) {
+        (Mode::Path, _) => match kinds.iter().find(|kind| kind.wants_own_origin()) {
+            Some(kind) => Err(RulesError::WantsName { host: host(), kind }),
+            None => Ok(()),
+        },
+        (Mode::Name, Pattern::Under(_)) => named("want one host, since a name stands for one"),
+        (Mode::Name, Pattern::Exact(_)) if config.shared => {
+            named("want no `shared`, since scripts there are under no name but the host's")
+        }
+        (Mode::Name, Pattern::Exact(_)) => Ok(()),
     }
 }
 

@@ -68,8 +68,9 @@ impl Guarded {
     }
 }
 
+/// Whether scripts of `entry` are under the site's name; those of a host with a name of its own are not.
 fn has_scripts(entry: &Entry) -> bool {
-    entry.kinds.has(Kind::Script)
+    entry.kinds.has(Kind::Script) && !entry.is_named()
 }
 
 /// Whether a browser may run scripts of this answer if it opens it: what has no type may turn out to be a page.
@@ -89,7 +90,7 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry) -> bool {
     let (scheme, path) = (entry.scheme, &entry.path);
     let own = Url::parse(&format!("{}://{host}:{}{path}", scheme.name(), entry.port));
     let moved = format!("{}1/-/{}/{host}{path}", rules.prefix(), scheme.letter());
-    let (Ok(own), Ok(moved)) = (own, policies.page.join(&moved)) else {
+    let (Ok(own), Ok(moved)) = (own, policies.at.seen.join(&moved)) else {
         return false;
     };
     let bare = Credentials::default();

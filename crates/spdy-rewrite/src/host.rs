@@ -109,6 +109,13 @@ impl Pattern {
         }
     }
 
+    /// The name, or that which all are under.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Exact(name) | Self::Under(name) => name,
+        }
+    }
+
     /// Whether `host` is one of them.
     pub(crate) fn matches(&self, host: &str) -> bool {
         match self {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use lol_html::html_content::ContentType;
 use lol_html::send::Element;
+use url::Url;
 
 use crate::csp::Credentials;
 use crate::csp_page::Inline;
@@ -96,8 +97,9 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             }
             set(page, element, "srcset", reason.as_ref());
         }
-        "iframe" | "frame" | "portal" | "embed" => left(page, element, "src", &Reason::Document),
-        "object" => left(page, element, "data", &Reason::Document),
+        "iframe" | "frame" | "embed" => document(page, element, "src", reason.as_ref()),
+        "object" => document(page, element, "data", reason.as_ref()),
+        "portal" => left(page, element, "src", &Reason::Document),
         "use" => {
             left(page, element, "href", &Reason::Fragment);
             left(page, element, "xlink:href", &Reason::Fragment);
@@ -193,15 +195,28 @@ fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Optio
     }
 }
 
+/// A frame or a plug-in: moved if its host has a name of its own.
+fn document(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
+    let is_named = named_by(page, element, name).is_some_and(|url| {
+        let rules = &page.rules;
+        rules.named_of(&url).is_some()
+    });
+    match is_named {
+        true => url(page, element, name, Kind::Document, reason),
+        false => left(page, element, name, &Reason::Document),
+    }
+}
+
+/// What an attribute means, if that is certain.
+fn named_by(page: &Page, element: &Element<'_, '_>, name: &str) -> Option<Url> {
+    let source = element.get_attribute(name)?;
+    let text = page.meant(&source)?;
+    page.place().base.join(text.trim()).ok()
+}
+
 /// Tells of what is never moved, if it is another host's.
 fn left(page: &mut Page, element: &Element<'_, '_>, name: &str, reason: &Reason) {
-    let Some(source) = element.get_attribute(name) else {
-        return;
-    };
-    let Some(url) = page
-        .meant(&source)
-        .and_then(|text| page.place().base.join(text.trim()).ok())
-    else {
+    let Some(url) = named_by(page, element, name) else {
         return;
     };
     let is_foreign = url.host_str().is_some_and(|host| !page.rules.is_own(host));
@@ -392,10 +407,10 @@ fn fetched(
     let (reason, hash) = match pin {
         Pin::Marked { text, plain } => {
             let marked = page.spelled(&text);
-            // Told of as it will be asked for; it stays where it is, for it is the site's own.
-            page.judge(&marked, kind, credentials, reason.cloned());
+            // Told of as it will be asked for; it stays where it is, for it is the site's own, or goes where its page is.
+            let written = page.judge(&marked, kind, credentials, reason.cloned());
             page.report.tell(pinned_sheet::unknown(&plain));
-            write(element, name, &marked);
+            write(element, name, written.as_deref().unwrap_or(&marked));
             return;
         }
         Pin::Stays => (reason.cloned().or(Some(Reason::Integrity)), None),

@@ -83,6 +83,8 @@ impl Held {
 pub(crate) struct Page {
     pub(crate) rules: Arc<Rules>,
     pub(crate) document: Url,
+    /// What its base is where the browser has it from, if it is a named host's.
+    seen_from: Option<Url>,
     base: Option<Url>,
     in_full: bool,
     pub(crate) policies: Policies,
@@ -120,6 +122,7 @@ impl Page {
             .for_each(|reference| report.add(reference));
         Self {
             in_full: false,
+            seen_from: head.seen_from,
             rules: rules.clone(),
             document: url.clone(),
             base: None,
@@ -145,11 +148,15 @@ impl Page {
             return;
         }
         let base = self.document.join(href.trim()).ok();
-        let base = base.filter(|base| {
-            matches!(base.scheme(), "http" | "https") && self.policies.allow_base(base)
-        });
+        let base = base.filter(|base| is_of_the_web(base) && self.policies.allow_base(base));
         let base = base.unwrap_or_else(|| self.document.clone());
         self.in_full = base.origin() != self.document.origin();
+        self.seen_from = self.seen_from.take().map(|seen| {
+            let base = seen.join(href.trim()).ok();
+            let base =
+                base.filter(|base| is_of_the_web(base) && self.policies.allow_seen_base(base));
+            base.unwrap_or(seen)
+        });
         self.base = Some(base);
     }
 
@@ -165,8 +172,15 @@ impl Page {
     pub(crate) fn end(&mut self) -> PageReport {
         let mut report = std::mem::take(&mut self.report);
         report.tells = self.tells;
-        report.guarded = Guarded::by_policies(&self.rules, &self.policies);
+        if !self.is_named() {
+            report.guarded = Guarded::by_policies(&self.rules, &self.policies);
+        }
         report
+    }
+
+    /// Whether it is a named host's, and not the site's own.
+    pub(crate) fn is_named(&self) -> bool {
+        self.seen_from.is_some()
     }
 
     /// Where references of the page itself stand.
@@ -175,9 +189,12 @@ impl Page {
             rules: &self.rules,
             page: &self.document,
             base: self.base.as_ref().unwrap_or(&self.document),
-            seen_from: None,
+            seen_from: self.seen_from.as_ref(),
             in_full: self.in_full,
-            finder: Finder::Site,
+            finder: match self.is_named() {
+                true => Finder::Named,
+                false => Finder::Site,
+            },
             ascii_only: self.charset != Charset::Utf8,
             policies: Some(&self.policies),
             seen: self.seen.as_deref(),
@@ -341,6 +358,10 @@ impl Page {
             None => source,
         }
     }
+}
+
+fn is_of_the_web(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
 }
 
 /// A reference in a text that stays.

@@ -14,6 +14,7 @@ use http::header::{
 use crate::anonymous::{Load, Mode};
 use crate::kind::{Kinds, is_read_by_cors_alone};
 use crate::moved_url::Moved;
+use crate::named_answer;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
@@ -22,7 +23,7 @@ pub const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 
 /// Fields that pass: what the bytes are, and how long they are good.
-const PASSED: [HeaderName; 15] = [
+pub(crate) const PASSED: [HeaderName; 15] = [
     CONTENT_TYPE,
     CONTENT_LENGTH,
     CONTENT_ENCODING,
@@ -41,7 +42,7 @@ const PASSED: [HeaderName; 15] = [
 ];
 
 /// Under which policy a moved resource stands when it is opened by itself: it runs nothing and asks for nothing.
-const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
+pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 
 /// What becomes of an answer.
 #[derive(Clone, Debug)]
@@ -56,9 +57,10 @@ pub enum Answer {
     Refuse(Refusal),
 }
 
-/// Judges the head of an answer to the request that [`anonymous`](crate::anonymous) wrote.
+/// Judges the head of an answer to the request that [`anonymous`](crate::anonymous) wrote, or, of a host with a name of its own,
+/// that [`named_request`](crate::named_request) did.
 ///
-/// Redirects are the matter of [`redirect`](crate::redirect), and refused here.
+/// Redirects are the matter of [`redirect`](crate::redirect), and refused here; but those of named hosts are passed on.
 pub fn judge(
     rules: &Rules,
     moved: &Moved,
@@ -66,6 +68,9 @@ pub fn judge(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Answer {
+    if moved.is_named() {
+        return named_answer::judge(rules, moved, load, status, headers);
+    }
     let has_body = match status {
         StatusCode::OK
         | StatusCode::NON_AUTHORITATIVE_INFORMATION
@@ -156,7 +161,7 @@ pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
 
 /// Types that a browser would open as a document, or hand to a plug-in: never sent on either. What has no type is what the page uses
 /// it as, and the browser finds out which by its bytes.
-fn is_document(essence: &str) -> bool {
+pub(crate) fn is_document(essence: &str) -> bool {
     let subtype = essence.split_once('/').map_or("", |(_, subtype)| subtype);
     matches!(
         essence,
@@ -164,7 +169,7 @@ fn is_document(essence: &str) -> bool {
     ) || essence.starts_with("multipart/")
         || essence.starts_with("message/")
         || subtype == "xml"
-        || subtype.ends_with("+xml") && !Kinds::ALL.admit(essence)
+        || subtype.ends_with("+xml") && !Kinds::OF_PATHS.admit(essence)
 }
 
 /// The head under which the site answers.

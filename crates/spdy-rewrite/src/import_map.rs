@@ -82,6 +82,8 @@ struct Moved {
     to: String,
     /// Whether the page's policy lets all of it be moved; else modules may be, and what they name is left where it is.
     is_allowed: bool,
+    /// Whether that is a name of its own, where the root is the host's.
+    has_name: bool,
 }
 
 /// All that the rules list by name, and what of their patterns is among the origins `named`.
@@ -124,6 +126,7 @@ fn moved(place: &Place<'_>, named: &BTreeSet<String>) -> Vec<Moved> {
                     to: place.at_root(&path),
                     own,
                     is_allowed,
+                    has_name: entry.is_named(),
                 });
             }
         }
@@ -141,8 +144,12 @@ fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) ->
     for host in moved.iter().filter(|host| host.is_allowed) {
         changed |= add(imports, host.own.as_str(), &host.to);
     }
+    let mut under_site = moved.iter().filter(|host| !host.has_name).peekable();
+    if under_site.peek().is_none() {
+        return Some(changed);
+    }
     let scopes = object(map, "scopes")?;
-    for host in moved {
+    for host in under_site {
         let scope = object(scopes, &host.to)?;
         let (root, prefix) = (place.at_root("/"), place.at_root(place.rules.prefix()));
         let of_root = match (host.own.path(), host.is_allowed) {

@@ -19,16 +19,22 @@ pub enum Kind {
     Media,
     /// A script or module, and what modules load beside scripts: WebAssembly, JSON, source maps.
     Script,
+    /// What stands in a frame, an `object` or an `embed`, and the data it asks its own host for. Of named hosts alone.
+    Document,
+    /// A worker's script. Of named hosts alone.
+    Worker,
 }
 
 impl Kind {
     /// All of them, in the order in which reports name them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Image,
         Self::Style,
         Self::Font,
         Self::Media,
         Self::Script,
+        Self::Document,
+        Self::Worker,
     ];
 
     /// The word for it in configuration, reports and metrics.
@@ -39,10 +45,29 @@ impl Kind {
             Self::Font => "font",
             Self::Media => "media",
             Self::Script => "script",
+            Self::Document => "document",
+            Self::Worker => "worker",
         }
     }
 
-    /// The kind that `Sec-Fetch-Dest` or the `as` of a preload speaks of; `None` for all that is never moved.
+    /// Whether it would act in the name of its origin, so that it is moved to a name of its own or not at all.
+    pub fn wants_own_origin(self) -> bool {
+        matches!(self, Self::Document | Self::Worker)
+    }
+
+    /// The kind that `Sec-Fetch-Dest` speaks of where a host has a name of its own; `None` for what is not served there: a
+    /// page of its own (`document`), a service worker, reports.
+    pub fn of_named_destination(destination: &str) -> Option<Self> {
+        Some(match destination {
+            "iframe" | "frame" | "object" | "embed" => Self::Document,
+            "worker" | "sharedworker" => Self::Worker,
+            "audioworklet" | "paintworklet" => Self::Script,
+            other => return Self::of_destination(other),
+        })
+    }
+
+    /// The kind that `Sec-Fetch-Dest` or the `as` of a preload speaks of; `None` for all that is never moved under the
+    /// site's own name.
     pub fn of_destination(destination: &str) -> Option<Self> {
         Some(match destination {
             "image" => Self::Image,
@@ -57,7 +82,7 @@ impl Kind {
     /// Whether an answer of media type `essence` (lower case, without parameters) may be used as this kind.
     ///
     /// With `nosniff` on every moved answer, a type decides what a browser makes of the bytes. Documents
-    /// (HTML, XML that is no SVG, PDF) are of no kind.
+    /// (HTML, XML that is no SVG, PDF) are of no kind that is moved under the site's own name.
     pub fn admits(self, essence: &str) -> bool {
         let (family, subtype) = essence.split_once('/').unwrap_or((essence, ""));
         match self {
@@ -85,6 +110,13 @@ impl Kind {
                     || essence == "application/wasm"
                     || family != "image" && is_json(subtype)
             }
+            Self::Document => {
+                matches!(essence, "text/html" | "text/plain" | "application/pdf")
+                    || is_xml(subtype)
+                    || is_json(subtype)
+                    || family == "image"
+            }
+            Self::Worker => is_javascript(essence),
         }
     }
 }
@@ -122,6 +154,10 @@ fn is_json(subtype: &str) -> bool {
     subtype == "json" || subtype.ends_with("+json")
 }
 
+fn is_xml(subtype: &str) -> bool {
+    subtype == "xml" || subtype.ends_with("+xml")
+}
+
 fn is_playlist(essence: &str) -> bool {
     matches!(
         essence,
@@ -151,9 +187,11 @@ impl Kinds {
     /// No kind.
     pub const NONE: Self = Self(0);
     /// What cannot run: all but scripts.
-    pub const PASSIVE: Self = Self(0b0_1111);
+    pub const PASSIVE: Self = Self(0b000_1111);
+    /// What may be moved under the site's own name: all but documents and workers.
+    pub const OF_PATHS: Self = Self(0b001_1111);
     /// Every kind.
-    pub const ALL: Self = Self(0b1_1111);
+    pub const ALL: Self = Self(0b111_1111);
 
     /// Whether `kind` is among them.
     pub fn has(self, kind: Kind) -> bool {
@@ -211,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_of_no_kind() {
+    fn documents_are_of_no_kind_that_the_sites_name_is_given_to() {
         for essence in [
             "text/html",
             "application/xhtml+xml",
@@ -224,7 +262,7 @@ mod tests {
             "application/x-shockwave-flash",
             "",
         ] {
-            assert!(!Kinds::ALL.admit(essence), "{essence}");
+            assert!(!Kinds::OF_PATHS.admit(essence), "{essence}");
         }
     }
 
@@ -237,14 +275,15 @@ mod tests {
                 .map(Kind::name)
                 .collect()
         };
-        assert_eq!(kinds("image/svg+xml"), ["image"]);
+        assert_eq!(kinds("image/svg+xml"), ["image", "document"]);
         assert_eq!(kinds("text/css"), ["style"]);
         assert_eq!(kinds("font/woff2"), ["font"]);
         assert_eq!(kinds("application/font-woff"), ["font"]);
         assert_eq!(kinds("application/octet-stream"), ["font", "media"]);
         assert_eq!(kinds("video/mp4"), ["media"]);
-        assert_eq!(kinds("text/javascript"), ["script"]);
+        assert_eq!(kinds("text/javascript"), ["script", "worker"]);
+        assert_eq!(kinds("text/html"), ["document"]);
         assert_eq!(kinds("application/wasm"), ["script"]);
-        assert_eq!(kinds("application/manifest+json"), ["script"]);
+        assert_eq!(kinds("application/manifest+json"), ["script", "document"]);
     }
 }

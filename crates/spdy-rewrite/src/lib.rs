@@ -6,8 +6,10 @@
 //!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs
 //!                   │
 //!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened
-//!                   ├── anonymous.rs                    a request for it: checked, and written anew
-//!                   ├── hygiene.rs, redirect.rs         its answer: what of it is passed on
+//!                   ├── named_host.rs                   https://<label>.<zone>/path: made and opened
+//!                   ├── anonymous.rs, named_request.rs  a request for it: checked, and written anew
+//!                   ├── hygiene.rs, redirect.rs,        its answer: what of it is passed on
+//!                   │   named_answer.rs
 //!                   ├── refusal.rs                      or a reason
 //!                   │
 //!                   ├── page_head.rs                    a page's head: csp.rs (csp_page.rs), link_header.rs, rewritten.rs
@@ -35,6 +37,8 @@ pub mod kind;
 pub mod limits;
 pub mod link_header;
 pub mod moved_url;
+pub mod named_host;
+pub mod named_request;
 pub mod page_head;
 pub mod page_report;
 pub mod redirect;
@@ -58,5 +62,7 @@ mod html_page;
 mod import_map;
 mod link_rel;
 mod made;
+mod named_answer;
 mod own_url;
+mod page_at;
 mod pinned_sheet;

@@ -38,24 +38,31 @@ pub enum Ground {
     Origin,
     /// It bears a capability for itself.
     Url,
+    /// Its host has a name of its own, and was asked for by that.
+    Name,
 }
 
 /// A moved URL that was opened: what is to be fetched, and as what it may be served.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Moved {
-    ground: Ground,
-    scheme: Scheme,
-    kinds: Kinds,
-    is_listed: bool,
-    url: Url,
+    pub(crate) ground: Ground,
+    pub(crate) scheme: Scheme,
+    pub(crate) kinds: Kinds,
+    pub(crate) is_listed: bool,
+    pub(crate) url: Url,
     /// What stands before the path in the moved URL.
-    head: String,
+    pub(crate) head: String,
 }
 
 impl Moved {
     /// On what ground it was opened.
     pub fn ground(&self) -> Ground {
         self.ground
+    }
+
+    /// Whether it is under a name of its host's own, and not under the site's.
+    pub fn is_named(&self) -> bool {
+        self.ground == Ground::Name
     }
 
     /// How it is asked for.
@@ -102,7 +109,9 @@ impl Moved {
 
     /// Who wrote what stands in it, if it is a sheet.
     pub fn finder(&self) -> Finder {
-        if self.is_listed {
+        if self.is_named() {
+            Finder::Named
+        } else if self.is_listed {
             Finder::Listed
         } else {
             Finder::Discovered
@@ -126,6 +135,10 @@ impl Moved {
         check_target(rules, &url[url::Position::BeforePath..])?;
         let is_same_origin = url.origin() == self.url.origin();
         let (is_listed, kinds) = match rules.standing(scheme, host, port, url.path())? {
+            Standing::Listed(entry) if entry.is_named() => {
+                let host = host.to_owned();
+                return Err(Refusal::HasName { host });
+            }
             Standing::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
             // A whole host that many share is no more trusted with scripts when another host names it.
             Standing::Listed(entry) => (true, entry.kinds.without(Kind::Script)),
@@ -158,7 +171,7 @@ impl Moved {
         format!("{}{target}", self.head)
     }
 
-    /// Its path and query under the site's name.
+    /// Its path and query under the site's name; in full where its host has one of its own.
     pub fn path(&self) -> String {
         self.beside(self.target())
     }
@@ -276,6 +289,10 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
         _ => return Err(Refusal::NotSerialised),
     };
     let standing = rules.standing(scheme, host, port, url.path())?;
+    if matches!(standing, Standing::Listed(entry) if entry.is_named()) {
+        let host = host.to_owned();
+        return Err(Refusal::HasName { host });
+    }
     let (ground, kinds) = check_ground(
         rules,
         capability,
@@ -370,7 +387,7 @@ fn check_ground(
     Ok((ground, kinds))
 }
 
-fn check_length(target: &str) -> Result<(), Refusal> {
+pub(crate) fn check_length(target: &str) -> Result<(), Refusal> {
     match target.len() {
         got if got > MAX_MOVED_URL_BYTES => Err(Refusal::TooLong {
             most: MAX_MOVED_URL_BYTES,
@@ -418,7 +435,7 @@ fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, u16), Refus
 }
 
 /// What is wrong in path and query, whether they came or would be made.
-fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
+pub(crate) fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
     check_bytes(target)?;
     let path = target.split('?').next().unwrap_or_default();
     let is_dot = |segment: &str| {

@@ -7,6 +7,8 @@ use url::Url;
 use crate::csp::Policies;
 use crate::csp_page;
 use crate::link_header;
+use crate::moved_url::Moved;
+use crate::page_at::PageAt;
 use crate::page_report::PageLeft;
 use crate::reference::Reference;
 use crate::referrer::Tells;
@@ -20,6 +22,8 @@ pub struct PageHead {
     pub(crate) policies: Policies,
     /// Who hears of the page.
     pub(crate) tells: Tells,
+    /// Where the browser has it from, if it is a named host's.
+    pub(crate) seen_from: Option<Url>,
     /// The charset of its Content-Type.
     pub(crate) charset: Option<String>,
     /// Why the page is passed on as it is, if so: then nothing of its head was touched.
@@ -52,10 +56,7 @@ impl PageHead {
         is_exact: bool,
         seen: Option<&dyn Seen>,
     ) -> Self {
-        let content_type = headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
+        let content_type = content_type(headers);
         let charset = charset(content_type);
         let tells = Tells::by_head(headers);
         let left = left(rules, page, status, headers, content_type);
@@ -63,6 +64,7 @@ impl PageHead {
             return Self {
                 policies: Policies::none(page),
                 tells,
+                seen_from: None,
                 charset,
                 left,
                 references: Vec::new(),
@@ -74,13 +76,50 @@ impl PageHead {
         Self {
             policies,
             tells,
+            seen_from: None,
             charset,
             left,
             references,
         }
     }
+
+    /// The same for a page of a named host, which was asked for as `moved`. Its policies are rewritten in any case, since they are
+    /// read under the host's name here; nothing of it is moved under the site's name, and its Link fields are not passed on.
+    pub fn rewrite_named(
+        rules: &Rules,
+        moved: &Moved,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+    ) -> Self {
+        let content_type = content_type(headers);
+        let charset = charset(content_type);
+        let left = left_whole(status, headers, content_type);
+        let tells = Tells::by_head(headers);
+        let at = PageAt::of_named(moved);
+        let seen_from = Some(at.seen.clone());
+        let policies = Policies::rewrite_head_at(at, rules, headers);
+        if left.is_none() {
+            rewritten::amend(rules, headers, false);
+        }
+        Self {
+            policies,
+            tells,
+            seen_from,
+            charset,
+            left,
+            references: Vec::new(),
+        }
+    }
 }
 
+fn content_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Why a page of the site's own is passed on as it is, if so.
 fn left(
     rules: &Rules,
     page: &Url,
@@ -88,20 +127,26 @@ fn left(
     headers: &HeaderMap,
     content_type: &str,
 ) -> Option<PageLeft> {
+    match left_whole(status, headers, content_type) {
+        Some(PageLeft::NotHtml) => Some(PageLeft::NotHtml),
+        _ if rules.leaves_page(page.path()) => Some(PageLeft::OptOut),
+        None if csp_page::sandboxes(headers) => Some(PageLeft::Sandboxed),
+        left => left,
+    }
+}
+
+/// The same of any page, whosever it is.
+fn left_whole(status: StatusCode, headers: &HeaderMap, content_type: &str) -> Option<PageLeft> {
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     let is_coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
     if !essence.eq_ignore_ascii_case("text/html") {
         Some(PageLeft::NotHtml)
-    } else if rules.leaves_page(page.path()) {
-        Some(PageLeft::OptOut)
     } else if rewritten::forbids(headers) {
         Some(PageLeft::NoTransform)
     } else if headers.get_all(CONTENT_ENCODING).iter().any(is_coded) {
         Some(PageLeft::Coded)
     } else if status == StatusCode::PARTIAL_CONTENT {
         Some(PageLeft::Partial)
-    } else if csp_page::sandboxes(headers) {
-        Some(PageLeft::Sandboxed)
     } else {
         None
     }

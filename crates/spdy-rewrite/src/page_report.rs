@@ -72,6 +72,8 @@ pub struct PageReport {
     pub left: Option<PageLeft>,
     /// References that were moved.
     pub moved: usize,
+    /// How many of these to a name of their host's own.
+    pub named: usize,
     /// References that were left, by the name of the reason; the site's own are not among them.
     pub left_because: BTreeMap<&'static str, usize>,
     /// By origin of another host: up to [`MAX_REPORTED_HOSTS`].
@@ -104,8 +106,9 @@ impl PageReport {
     /// Counts a reference, and keeps it to be told.
     pub(crate) fn add(&mut self, reference: Reference) {
         match &reference.outcome {
-            Ok(_) => {
+            Ok(place) => {
                 self.moved += 1;
+                self.named += usize::from(!place.starts_with('/'));
                 if let Some(host) = self.host(&reference.url) {
                     host.moved += 1;
                 }

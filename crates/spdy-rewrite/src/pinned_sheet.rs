@@ -11,14 +11,14 @@ use crate::integrity::{self, Pinned};
 use crate::kind::Kind;
 use crate::reference::{Place, Reference};
 use crate::referrer::Tells;
-use crate::verdict::{Reason, Verdict};
+use crate::verdict::{Finder, Reason, Verdict};
 
 /// What becomes of it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Pin {
     /// What becomes of any other; and it pins this from now on, if that is another hash.
     Free(Option<String>),
-    /// It is the site's own, and it is not known what is served of it: it is asked for so, with the mark that leaves its bytes.
+    /// It is of the page's own host, and it is not known what is served of it: it is asked for so, with the mark that leaves its bytes.
     Marked {
         /// With the mark.
         text: String,
@@ -40,9 +40,9 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
             .seen
             .map_or(Pinned::Unknown, |seen| seen.pinned(&url, metadata))
     };
-    let is_sites = [place.page, place.rules.site()]
-        .map(Url::origin)
-        .contains(&url.origin());
+    let is_pages_own = url.origin() == place.page.origin();
+    let is_sites = place.finder == Finder::Site
+        && (is_pages_own || url.origin() == place.rules.site().origin());
     if is_sites {
         if place.rules.move_nothing() || text.is_empty() {
             return Pin::Free(None);
@@ -60,11 +60,16 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
     match (verdict, known()) {
         (Verdict::Move(_), Pinned::Untouched) => Pin::Free(None),
         (Verdict::Move(_), Pinned::Rewritten(hash)) => Pin::Free(Some(hash)),
+        // A named host's page reads its own sheets where it is itself.
+        (Verdict::Move(_), Pinned::Unknown) if is_pages_own && !text.is_empty() => Pin::Marked {
+            text: integrity::as_it_came(text),
+            plain: url,
+        },
         _ => Pin::Stays,
     }
 }
 
-/// Tells of the site's own sheet at `plain`, that somebody may find out what is served of it.
+/// Tells of the sheet at `plain` of the page's own host, that somebody may find out what is served of it.
 pub(crate) fn unknown(plain: &Url) -> Reference {
     Reference {
         url: plain.to_string(),

@@ -104,7 +104,7 @@ impl Trail {
 }
 
 /// Where the redirect `headers` of `moved` leads.
-fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal> {
+pub(crate) fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal> {
     let mut locations = headers.get_all(LOCATION).iter();
     let next = locations
         .next()

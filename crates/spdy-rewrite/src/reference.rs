@@ -27,7 +27,8 @@ pub struct Reference {
     pub by_cors: bool,
     /// Who hears of the page when it is asked for.
     pub tells: Tells,
-    /// Whether it was moved, and to which path and query under the site's name.
+    /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
+    /// name here.
     pub outcome: Result<String, Reason>,
 }
 
@@ -221,7 +222,7 @@ impl Place<'_> {
     fn on_site(&self, path: &str) -> Url {
         self.page
             .join(path)
-            .expect("a moved path is a path of the site")
+            .expect("what is moved is a path of the site, or a URL")
     }
 
     /// Whether the browser would come elsewhere from `text` than it would have from where that was written, and than what `judged`

@@ -128,6 +128,12 @@ pub enum Refusal {
         /// The host.
         host: String,
     },
+    /// Listed under a name of its own, and so not under the site's.
+    #[error("{host} has a name of its own")]
+    HasName {
+        /// The host.
+        host: String,
+    },
     /// Listed, but not over this scheme and port.
     #[error("{host} is not listed on port {port} of this scheme")]
     PortNotListed {
@@ -183,8 +189,8 @@ pub enum Refusal {
     },
 
     // ---- the request ----
-    /// Neither GET nor HEAD.
-    #[error("method {got}, want GET or HEAD")]
+    /// Neither GET nor HEAD, nor one that the documents of a named host use.
+    #[error("method {got}, want GET or HEAD, or what documents use where there are some")]
     Method {
         /// The method.
         got: String,
@@ -273,6 +279,7 @@ impl Refusal {
             Self::OwnHost { .. } => "own-host",
             Self::Denied { .. } => "denied",
             Self::NotListed { .. } => "not-listed",
+            Self::HasName { .. } => "has-name",
             Self::PortNotListed { .. } => "port-not-listed",
             Self::PathNotListed { .. } => "path-not-listed",
             Self::PrivateName { .. } => "private-name",

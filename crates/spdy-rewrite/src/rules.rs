@@ -3,6 +3,7 @@
 //! ```text
 //!  a URL of a page ──► verdict ──► Move("/.spdy/1/…") or Leave(why)        moved_url.rs writes it
 //!  a target that was asked for ──► open ──► Moved or Refusal               moved_url.rs reads it
+//!    the same of a name ─────────► open_named                              named_host.rs does both for hosts with a name
 //!                         both ask standing(scheme, host, port, path)
 //! ```
 //!
@@ -21,6 +22,7 @@ use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
 use crate::made::Made;
 use crate::moved_url::{self, Moved};
+use crate::named_host::Names;
 use crate::own_url;
 use crate::refusal::Refusal;
 use crate::rules_error::RulesError;
@@ -48,6 +50,7 @@ pub struct Rules {
     site_host: String,
     pub(crate) prefix: String,
     pub(crate) entries: Vec<Entry>,
+    pub(crate) names: Names,
     own: Vec<Pattern>,
     deny: Vec<Pattern>,
     discover: bool,
@@ -157,6 +160,9 @@ impl Rules {
             .map(|path| check_path("pages_left", path))
             .collect::<Result<_, _>>()?;
         let site_origin = site.origin().ascii_serialization();
+        let own = patterns("own_hosts", &config.own_hosts)?;
+        let zone = config.names_under.as_deref();
+        let names = Names::compile(site, zone, &entries, &own, keys.as_ref())?;
         Ok(Self {
             tag: tag(&site_origin, config, keys.as_ref()),
             site: site.clone(),
@@ -164,7 +170,8 @@ impl Rules {
             site_host,
             prefix: config.prefix.clone(),
             entries,
-            own: patterns("own_hosts", &config.own_hosts)?,
+            names,
+            own,
             deny: patterns("deny", &config.deny)?,
             discover: config.discover,
             pages_left,
@@ -275,10 +282,13 @@ impl Rules {
         }
         host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
+        if kind.wants_own_origin() && self.named_of(url).is_none() {
+            return Err(Reason::Document);
+        }
         let standing = self.standing(scheme, host, port, url.path())?;
         let kinds = match standing {
             Standing::Listed(entry) => entry.kinds,
-            Standing::Discovered if finder == Finder::Discovered => {
+            Standing::Discovered if matches!(finder, Finder::Discovered | Finder::Named) => {
                 let host = host.to_owned();
                 return Err(Refusal::NotListed { host }.into());
             }
@@ -290,6 +300,12 @@ impl Rules {
         }
         if kind == Kind::Script && own_url::is_read_by_scripts_of(host) {
             return Err(Reason::ReadsItsUrl);
+        }
+        if let Some(place) = self.under_name(url)? {
+            return Ok(place);
+        }
+        if finder == Finder::Named {
+            return Err(Reason::NotNamed);
         }
         Ok(moved_url::make(
             self, url, scheme, host, port, standing, kind,
@@ -305,7 +321,7 @@ impl Rules {
         path: &str,
     ) -> Result<Standing<'_>, Refusal> {
         let named = || host.to_owned();
-        if self.is_own(host) {
+        if self.is_own(host) || self.names.covers(host) {
             return Err(Refusal::OwnHost { host: named() });
         }
         if self.deny.iter().any(|pattern| pattern.matches(host)) {

@@ -1,5 +1,7 @@
 //! What is wrong with a configuration.
 
+use crate::kind::Kind;
+
 /// What is wrong with a configuration.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RulesError {
@@ -54,6 +56,32 @@ pub enum RulesError {
     Attribute {
         /// What came.
         got: String,
+    },
+    /// The zone of named hosts.
+    #[error("names_under \"{got}\": {why}")]
+    Zone {
+        /// What came.
+        got: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A host that is to have a name, and cannot.
+    #[error("hosts.mode of {host} is \"name\": {why}")]
+    Named {
+        /// The host.
+        host: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A host under the site's own name, of a kind that needs an origin of its own.
+    #[error(
+        "hosts.kinds of {host} has {kind}: under the site's name it would act as the site; want mode = \"name\" for it"
+    )]
+    WantsName {
+        /// The host.
+        host: String,
+        /// The kind.
+        kind: Kind,
     },
     /// Capabilities are needed, and there is no key to make them.
     #[error("{what} needs a key for capabilities")]

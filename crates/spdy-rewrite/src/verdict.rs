@@ -9,6 +9,9 @@ pub enum Finder {
     Site,
     /// A sheet of a listed host.
     Listed,
+    /// A document or sheet of a named host, which is not of the site's origin: it may name what has a name, its own host above
+    /// all, and nothing under the site's.
+    Named,
     /// A sheet of a host that was discovered. It may name what is listed, and more of its own host (which its
     /// capability opens anyway); for others no capability is made, or a chain of sheets could open any host.
     Discovered,
@@ -17,7 +20,8 @@ pub enum Finder {
 /// What becomes of a reference.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Verdict {
-    /// It is replaced by this path (from the site's root, with query and fragment).
+    /// It is replaced by this, with query and fragment: a path from the site's root, or a URL in full where the host has a
+    /// name of its own.
     Move(String),
     /// It stays.
     Leave(Reason),
@@ -42,9 +46,13 @@ pub enum Reason {
     /// Moved, it would be refused.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// A document, frame or plug-in: under the site's name it would have the site's cookies and storage.
-    #[error("documents and frames are never moved")]
+    /// A document, frame or plug-in of a host without a name of its own: under the site's it would have the site's cookies
+    /// and storage.
+    #[error("documents and frames are never moved but to a name of their own")]
     Document,
+    /// A named host's document or sheet names it, and it has no name itself.
+    #[error("what a named host names is moved only where it has a name, too")]
+    NotNamed,
     /// The element says `data-no-spdy`.
     #[error("the element says data-no-spdy")]
     OptOut,
@@ -92,6 +100,7 @@ impl Reason {
             Self::Unreadable => "unreadable",
             Self::Refused(refusal) => refusal.name(),
             Self::Document => "document",
+            Self::NotNamed => "not-named",
             Self::OptOut => "opt-out",
             Self::MalformedTag => "malformed-tag",
             Self::Credentials => "credentials",

@@ -40,8 +40,8 @@ use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen;
 use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{
-    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_origins,
-    accelerate_schema, accelerate_setup,
+    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_names,
+    accelerate_origins, accelerate_schema, accelerate_setup,
 };
 use crate::help::examples;
 use crate::printer::Printer;
@@ -73,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     write_ca: Option<PathBuf>,
 
-    /// Say what is wrong with the configuration, and end
+    /// Say what is wrong with the configuration, and which names hosts have, and end
     #[arg(long)]
     check: bool,
 
@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     verbose: bool,
 
-    /// Tell where it listens as one line of JSON on stdout
+    /// Tell where it listens as one line of JSON on stdout; with --check, sites and names
     #[arg(long)]
     json: bool,
 
@@ -139,8 +139,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         accelerate_setup::doubt(&plan.sites, printer);
     }
     if args.check {
-        let names: Vec<_> = plan.sites.names().collect();
-        printer.note(format_args!("good: {}", names.join(", ")));
+        accelerate_names::check(args.json, &plan.config, &plan.sites, printer)?;
         return Ok(Outcome::Done);
     }
     let handed = HandedSockets::of_environment();
@@ -217,7 +216,7 @@ async fn accelerate(
     let runtime = SharedRuntime::new(TokioRuntime::start());
 
     let protocols = config.protocols()?;
-    let zones = SharedZones::new(accelerate_setup::zones(config)?);
+    let zones = SharedZones::new(accelerate_setup::zones(config, &sites)?);
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
     let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &runtime)?;

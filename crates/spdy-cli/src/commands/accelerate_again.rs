@@ -74,7 +74,7 @@ impl Again<'_> {
         let (zones, runtime) = (self.zones, self.runtime);
         Ok(Renewed {
             certificates: acme.prepare(&config, names, &identity)?,
-            zones: accelerate_setup::zones(&config)?,
+            zones: accelerate_setup::zones(&config, &sites)?,
             upstream: accelerate_origins::upstream(&config, &sites, zones, own, runtime)?,
             spans: accelerate_setup::telemetry(&config)?,
             sites,

@@ -42,10 +42,15 @@ pub(super) fn render(audit: &Audit, source: Source, most: usize) -> String {
         true => "By this configuration:",
         false => "By the lines at the end:",
     };
+    let (moved, named) = (count("moved"), count("named"));
+    let to_names = match named {
+        0 => String::new(),
+        named => format!(" ({named} to a name of their host's)"),
+    };
     let _ = write!(
         text,
-        "{by} {} moved, {} left, {} of the site's own; a client then asks {asked} of {}.\n\n{}\n",
-        count("moved"),
+        "{by} {} moved{to_names}, {} left, {} of the site's own; a client then asks {asked} of {}.\n\n{}\n",
+        moved + named,
         count("left"),
         count("own"),
         counted(hosts as u64, "host"),
@@ -83,6 +88,7 @@ fn hosts_table(audit: &Audit) -> Table {
         let what = match (host.is_own, host.is_of_site) {
             (true, _) => "the site's own",
             (false, true) => "of the same site",
+            (false, false) if host.named > 0 => "to its name",
             (false, false) => "",
         };
         let left = some(host.left);
@@ -90,7 +96,7 @@ fn hosts_table(audit: &Audit) -> Table {
             Cell::word(&host.host).styled(BOLD),
             Cell::number(host.resources),
             Cell::number(format_args!("{:.1}", kilobytes(host.bytes))),
-            some(host.moved),
+            some(host.moved + host.named),
             if host.left > 0 {
                 left.styled(WARN)
             } else {

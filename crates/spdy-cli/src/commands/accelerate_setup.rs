@@ -12,6 +12,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::config::{Config, TimingConfig};
 use spdy_proxy::disk::Disk;
+use spdy_proxy::named_records;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
@@ -84,7 +85,8 @@ pub(super) fn identity(
     if let (Some(certificate), Some(key)) = (&config.tls.certificate, &config.tls.key) {
         return Ok(Identity::from_files(certificate, key)?);
     }
-    let names: Vec<String> = sites.names().map(str::to_owned).collect();
+    let names = sites.names().chain(sites.names_of_others());
+    let names: Vec<String> = names.map(str::to_owned).collect();
     let addresses = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let now = SystemTime::now();
     let identity = authority.issue_for(&names, &addresses, now - CLOCK_SKEW..now + LIFETIME);
@@ -112,9 +114,10 @@ pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Re
     Ok(tls.with_growing_records().proving())
 }
 
-/// The zones that are answered for.
-pub(super) fn zones(config: &Config) -> anyhow::Result<Zones> {
-    Zones::new(&config.dns.zone).map_err(|error| Usage(format!("dns.zone: {error}")).into())
+/// The zones that are answered for, with the names that other hosts have for `sites`.
+pub(super) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
+    Zones::new(&named_records::zones(config, sites))
+        .map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 
 /// Who is told where the time of an answer went.

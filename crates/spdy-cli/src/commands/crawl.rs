@@ -389,7 +389,8 @@ fn kind(errand: &Errand, response: &Response<()>) -> Kind {
     match errand.used_as {
         None => Kind::of(told, &errand.url, None),
         Some(Use::Style) => Kind::Stylesheet,
-        Some(Use::Script) => Kind::Script,
+        Some(Use::Script | Use::Worker) => Kind::Script,
+        Some(Use::Document) => Kind::Document,
         Some(Use::Font) => Kind::Font,
         Some(Use::Media) => Kind::Media,
         Some(Use::Image) => Kind::Image,
@@ -405,9 +406,11 @@ fn fields(document: &Url, errand: &Errand) -> Vec<(&'static str, String)> {
         Some(Use::Script) => ("*/*", "script"),
         Some(Use::Font) => ("*/*", "font"),
         Some(Use::Media) => ("*/*", "video"),
+        Some(Use::Document) => ("text/html,application/xhtml+xml,*/*;q=0.8", "iframe"),
+        Some(Use::Worker) => ("*/*", "worker"),
     };
     let mode = match errand.used_as {
-        None => "navigate",
+        None | Some(Use::Document) => "navigate",
         Some(_) if errand.by_cors => "cors",
         Some(_) => "no-cors",
     };

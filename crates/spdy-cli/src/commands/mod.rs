@@ -14,6 +14,7 @@ mod accelerate_doors;
 mod accelerate_end;
 mod accelerate_log;
 mod accelerate_metrics;
+mod accelerate_names;
 mod accelerate_operator;
 mod accelerate_origins;
 mod accelerate_schema;

@@ -12,6 +12,8 @@ pub enum Fate {
     Own,
     /// It comes through the accelerator, under the site's name.
     Moved,
+    /// It comes through the accelerator, under a name that its host has there.
+    Named,
     /// The client asks for it where it always was.
     Left(Left),
 }

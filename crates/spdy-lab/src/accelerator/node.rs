@@ -216,7 +216,8 @@ impl Stage<'_> {
             access,
             &self.runtime,
         );
-        for name in &self.seen.names {
+        let names = self.seen.names.iter().map(String::as_str);
+        for name in names.chain(self.seen.sites.names_of_others()) {
             access.name(name, vec![site::ADDRESS]);
         }
         let own = &self.page.replica().document().url;

@@ -58,8 +58,10 @@ pub(crate) struct Seen {
 pub(crate) struct Through {
     /// By exchange.
     bodies: Vec<Option<Whole>>,
-    /// Nodes by the target that the site has them under.
+    /// Nodes by how a page of the site names them: see [`reference`].
     nodes: BTreeMap<String, usize>,
+    /// The page's own URL.
+    own: Url,
 }
 
 /// A body without its codings.
@@ -85,7 +87,7 @@ impl Through {
         let hints = links.filter(|link| link.contains("preload") || link.contains("subresource"));
         let url = |link: &str| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned());
         let target = |url: String| match Url::parse(&url) {
-            Ok(url) => head::target(&url),
+            Ok(url) => reference(&self.own, &url),
             Err(_) => url,
         };
         hints
@@ -95,7 +97,15 @@ impl Through {
     }
 }
 
-/// What a text names, by [place]: the target that it is moved to, or why it stays.
+/// How a page at `own` names `url`: by its target where it is of the same host, else in full.
+fn reference(own: &Url, url: &Url) -> String {
+    match own.host() == url.host() {
+        true => head::target(url),
+        false => url[..Position::AfterQuery].to_owned(),
+    }
+}
+
+/// What a text names, by [place]: the target that it is moved to, in full where that is a name of its host's, or why it stays.
 type Named = BTreeMap<String, Result<String, Left>>;
 
 impl Seen {
@@ -145,6 +155,9 @@ impl Seen {
                     seen_graph.nodes[redirect].trigger = NOWHERE;
                     Some(head::target(&replica.exchanges[place].url))
                 }
+                (None, _) if redirected == Some(Redirected::Passed) => {
+                    sight.site.rules.under_name(&exchange.url).ok().flatten()
+                }
                 _ if sight.is_own(&exchange.url) => Some(head::target(&exchange.url)),
                 (None, Some(parent)) => {
                     let named = texts[parent].as_ref();
@@ -163,7 +176,8 @@ impl Seen {
             // Under the site's name a browser calls it what it then is.
             let exchange = &match is_own {
                 true => exchange.clone(),
-                false => of_one_origin(exchange),
+                false if target.starts_with('/') => asked_from(exchange, "same-origin"),
+                false => asked_from(exchange, "cross-site"),
             };
             redirects[number] =
                 (node.is_redirect && !is_own).then(|| sight.redirected(exchange, &target));
@@ -197,22 +211,23 @@ impl Seen {
                 None => Whole {
                     text: decoded(exchange),
                     is_rewritten: false,
-                    is_replaced: redirects[number].is_some(),
+                    is_replaced: redirects[number].is_some_and(|it| it != Redirected::Passed),
                 },
             };
             bodies[node.exchange] = Some(whole);
         }
         move_offsets(&mut seen_graph, original, &replica, &bodies);
         let mut nodes = BTreeMap::new();
+        let own = original.document().url.clone();
         for (number, node) in seen_graph.nodes.iter().enumerate() {
             if bodies[node.exchange].is_some() && node.trigger != NOWHERE {
-                let target = head::target(&replica.exchanges[node.exchange].url);
+                let target = reference(&own, &replica.exchanges[node.exchange].url);
                 nodes.entry(target).or_insert(number);
             }
         }
         Ok(Self {
             page: Page::with_graph(replica, seen_graph).hinting_at(page.hints().to_vec()),
-            through: Through { bodies, nodes },
+            through: Through { bodies, nodes, own },
             names,
             sites,
             fates,
@@ -225,6 +240,8 @@ impl Seen {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Redirected {
     Followed,
+    /// The client is told of it, as the host of a name told it.
+    Passed,
     /// The client is sent there itself.
     Direct,
     Refused,
@@ -275,9 +292,16 @@ impl Sight<'_> {
     fn redirected(&self, exchange: &Exchange, target: &str) -> Redirected {
         let wanted = self.wanted(exchange, target);
         let moved = wanted.as_ref().and_then(|wanted| wanted.moved.as_ref());
-        let (Some((moved, load)), Some((_, headers))) = (moved, response_of(exchange)) else {
+        let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
             return Redirected::Refused;
         };
+        if moved.is_named() {
+            return match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
+                Answer::Serve(_) => Redirected::Passed,
+                Answer::Direct(_) => Redirected::Direct,
+                Answer::Bare(_) | Answer::Refuse(_) => Redirected::Refused,
+            };
+        }
         match Trail::default().decide(&self.site.rules, moved, *load, &headers) {
             Redirect::Follow(_) => Redirected::Followed,
             Redirect::Direct(_) => Redirected::Direct,
@@ -331,8 +355,12 @@ impl Sight<'_> {
         match redirected {
             Some(Redirected::Followed) => return Fate::Moved,
             Some(Redirected::Direct) => return Fate::Left(Left::Direct),
-            Some(Redirected::Refused) | None => {}
+            Some(Redirected::Passed | Redirected::Refused) | None => {}
         }
+        let here = match target.starts_with('/') {
+            true => Fate::Moved,
+            false => Fate::Named,
+        };
         let answer = response_of(exchange);
         let wanted = match self.read(exchange, target) {
             Some(Ok(wanted)) => wanted,
@@ -340,10 +368,10 @@ impl Sight<'_> {
             Some(Err(_)) | None => return Fate::Left(Left::Direct),
         };
         let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
-            return Fate::Moved;
+            return here;
         };
         match hygiene::judge(&self.site.rules, moved, *load, status, &headers) {
-            Answer::Serve(_) | Answer::Bare(_) => Fate::Moved,
+            Answer::Serve(_) | Answer::Bare(_) => here,
             Answer::Direct(_) => Fate::Left(Left::Direct),
             Answer::Refuse(refusal) => Fate::Left(Left::Refused(refusal)),
         }
@@ -387,11 +415,11 @@ impl Sight<'_> {
     fn read(&self, exchange: &Exchange, target: &str) -> Option<Result<Wanted, Refused>> {
         let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
         asked.uri = target.parse().ok()?;
-        Some(Wanted::read(
-            self.site.clone(),
-            self.site.name.clone(),
-            asked,
-        ))
+        let authority = match asked.uri.authority() {
+            Some(authority) => authority.to_string(),
+            None => self.site.name.clone(),
+        };
+        Some(Wanted::read(self.site.clone(), authority, asked))
     }
 }
 
@@ -400,13 +428,13 @@ fn names_things(node: &Node) -> bool {
     matches!(node.kind, Kind::Document | Kind::Stylesheet) && !node.is_redirect
 }
 
-/// `exchange` as a browser asks for it that finds it under the page's own origin.
-fn of_one_origin(exchange: &Exchange) -> Exchange {
+/// `exchange` as a browser asks for it that finds it in this relation to the page's own origin.
+fn asked_from(exchange: &Exchange, relation: &str) -> Exchange {
     let field = "sec-fetch-site";
     let recorded = Head::parse(&exchange.request_head);
     let says = recorded.is_some_and(|head| head.value(field).is_some());
     let request_head = match says {
-        true => head::with_field(&exchange.request_head, field, Some("same-origin")),
+        true => head::with_field(&exchange.request_head, field, Some(relation)),
         false => exchange.request_head.clone(),
     };
     Exchange {

@@ -96,7 +96,7 @@ impl Advice {
         }
         let fates = &looked_at.seen(secure).map_err(Clone::clone)?.fates;
         // What stays for another reason, listed or not, is no reason to list.
-        wishes.retain(|(node, ..)| fates[*node] == Fate::Moved);
+        wishes.retain(|(node, ..)| matches!(fates[*node], Fate::Moved | Fate::Named));
         let mut taken = operator.clone();
         for (_, place, kind) in &wishes {
             list(&mut taken.rewrite, place, *kind);

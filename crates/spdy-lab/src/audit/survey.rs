@@ -35,6 +35,8 @@ pub struct Host {
     pub bytes: u64,
     /// Resources that come through the accelerator under the site's name.
     pub moved: usize,
+    /// Resources that come through the accelerator under a name of the host's own.
+    pub named: usize,
     /// Resources that stay; of the site's own host none do.
     pub left: usize,
     /// Answers that the accelerator may give to everyone for a while.
@@ -50,7 +52,7 @@ pub struct Resource {
     pub kind: Kind,
     /// Bytes of its body, as they were transferred.
     pub bytes: u64,
-    /// What becomes of it: `own`, `moved` or `left`.
+    /// What becomes of it: `own`, `moved` (under the site's name), `named` (under a name of its host's own) or `left`.
     pub becomes: &'static str,
     /// The name of the reason, if it is left.
     pub reason: Option<&'static str>,
@@ -89,6 +91,7 @@ fn resources(page: &Page, seen: &Seen) -> Vec<Resource> {
         let (becomes, left) = match fate {
             Fate::Own => ("own", None),
             Fate::Moved => ("moved", None),
+            Fate::Named => ("named", None),
             Fate::Left(left) => ("left", Some(left)),
         };
         Resource {
@@ -118,6 +121,7 @@ fn hosts(page: &Page, seen: &Seen) -> Vec<Host> {
             resources: 0,
             bytes: 0,
             moved: 0,
+            named: 0,
             left: 0,
             kept: 0,
         });
@@ -126,6 +130,7 @@ fn hosts(page: &Page, seen: &Seen) -> Vec<Host> {
         match fate {
             Fate::Own => host.is_own = true,
             Fate::Moved => host.moved += 1,
+            Fate::Named => host.named += 1,
             Fate::Left(_) => host.left += 1,
         }
         let is_here = !matches!(fate, Fate::Left(_));

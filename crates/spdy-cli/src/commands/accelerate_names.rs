@@ -1,0 +1,94 @@
+//! Names that other hosts have in a zone of the operator's, as `spdy accelerate --check` tells them: what stands for what, and what
+//! is to be done before browsers come to them over the site's session.
+
+use serde::Serialize;
+use spdy_net::certificates::Identity;
+use spdy_proxy::config::Config;
+use spdy_proxy::named_records;
+use spdy_proxy::sites::Sites;
+
+use crate::printer::{BAD, BOLD, DIM, Printer};
+
+/// A name, and what it stands for.
+#[derive(Debug, Serialize)]
+struct Told {
+    /// Label and zone.
+    name: String,
+    /// The origin that is served under it.
+    stands_for: String,
+    /// The site whose pages it is for.
+    site: String,
+    /// DNS answers for it here.
+    is_answered_here: bool,
+    /// The certificate has it; nothing where certificates are made or ordered, for they have all names.
+    is_certified: Option<bool>,
+}
+
+/// The line of `--check --json`.
+#[derive(Debug, Serialize)]
+struct Checked<'a> {
+    sites: Vec<&'a str>,
+    names: Vec<Told>,
+}
+
+/// Tells that all is good, and of the names that other hosts have.
+pub(super) fn check(
+    is_json: bool,
+    config: &Config,
+    sites: &Sites,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let own: Vec<_> = sites.names().collect();
+    let names = told(config, sites)?;
+    printer.note(format_args!("good: {}", own.join(", ")));
+    for name in &names {
+        warn(name, printer);
+    }
+    if is_json {
+        return printer.json(&Checked { sites: own, names });
+    }
+    for told in &names {
+        printer.line(format_args!(
+            "{BOLD}{}{BOLD:#} {DIM}stands for{DIM:#} {}",
+            told.name, told.stands_for
+        ))?;
+    }
+    Ok(())
+}
+
+fn told(config: &Config, sites: &Sites) -> anyhow::Result<Vec<Told>> {
+    let identity = match (&config.tls.certificate, &config.tls.key) {
+        (Some(certificate), Some(key)) => Some(Identity::from_files(certificate, key)?),
+        _ => None,
+    };
+    let elsewhere = named_records::elsewhere(config, sites);
+    let mut all = Vec::new();
+    for site in sites.all() {
+        for named in site.rules.named_hosts() {
+            let identity = identity.as_ref();
+            let is_certified = identity.map(|identity| identity.is_for(named.name()));
+            all.push(Told {
+                name: named.name().to_owned(),
+                stands_for: named.own_origin(),
+                site: site.name.clone(),
+                is_answered_here: !elsewhere.iter().any(|(name, _)| name == named.name()),
+                is_certified: is_certified.transpose()?,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn warn(told: &Told, printer: &Printer) {
+    let (name, site) = (&told.name, &told.site);
+    if !told.is_answered_here {
+        printer.note(format_args!(
+            "{BAD}{name}{BAD:#} is in no zone of [dns], or its site is not: enter it where it is, with the addresses of {site}"
+        ));
+    }
+    if told.is_certified == Some(false) {
+        printer.note(format_args!(
+            "{BAD}{name}{BAD:#} is not in the certificate: browsers refuse it, and would open a session of its own if another had it"
+        ));
+    }
+}

@@ -1,0 +1,147 @@
+//! What is answered in our zones for the names that other hosts have here: what is answered for their site.
+//!
+//! A browser uses the site's session for such a name if that leads to the same address. So where the zone of those names is ours,
+//! each has the records of the site's first name that has some; every other name there is none. Where either is elsewhere, the
+//! operator enters them there.
+
+use spdy_dns::zone_config::{NameConfig, ZoneConfig};
+
+use crate::config::Config;
+use crate::sites::{Site, Sites};
+
+/// The zones of `config`, with the names that other hosts have for `sites`.
+#[must_use]
+pub fn zones(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
+    let mut zones = config.dns.zone.clone();
+    for site in sites.all() {
+        let Some(records) = records_of(&config.dns.zone, site) else {
+            continue;
+        };
+        for named in site.rules.named_hosts() {
+            let Some(zone) = zone_of(&mut zones, named.name()) else {
+                continue;
+            };
+            let is_there = |it: &NameConfig| whole(&zone.apex, &it.name) == named.name();
+            if !zone.names.iter().any(is_there) {
+                zone.names.push(NameConfig {
+                    name: format!("{}.", named.name()),
+                    ..records.clone()
+                });
+            }
+        }
+    }
+    zones
+}
+
+/// The names that other hosts have here and that nobody answers for here, each with the name of the site whose records it wants.
+#[must_use]
+pub fn elsewhere(config: &Config, sites: &Sites) -> Vec<(String, String)> {
+    let zones = zones(config, sites);
+    let named = sites.all().flat_map(|site| {
+        let named = site.rules.named_hosts();
+        named.map(|named| (named.name().to_owned(), site.name.clone()))
+    });
+    let is_ours = |name: &str| zones.iter().any(|zone| record(zone, name).is_some());
+    named.filter(|(name, _)| !is_ours(name)).collect()
+}
+
+/// What is answered for `site`, with names written whole.
+fn records_of(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
+    site.names().find_map(|name| {
+        let zone = zones.iter().filter(|zone| lies_in(name, &zone.apex));
+        let zone = zone.max_by_key(|zone| zone.apex.len())?;
+        let record = record(zone, name)?;
+        let alias = record.alias.as_ref();
+        Some(NameConfig {
+            alias: alias.map(|alias| format!("{}.", whole(&zone.apex, alias))),
+            ..record.clone()
+        })
+    })
+}
+
+/// What `zone` has for `name`: its own entry, or that of the wildcard beside it.
+fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
+    let of = |wanted: &str| {
+        let mut entries = zone.names.iter();
+        entries.find(|entry| whole(&zone.apex, &entry.name) == wanted)
+    };
+    let above = name.split_once('.').map_or("", |(_, above)| above);
+    of(name).or_else(|| of(&format!("*.{above}")))
+}
+
+fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneConfig> {
+    let of_it = zones.iter_mut().filter(|zone| lies_in(name, &zone.apex));
+    of_it.max_by_key(|zone| zone.apex.len())
+}
+
+fn lies_in(name: &str, apex: &str) -> bool {
+    let apex = apex.trim_end_matches('.');
+    let above = name.strip_suffix(apex);
+    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+}
+
+/// `name` of the zone of `apex`, without the dot at the end.
+fn whole(apex: &str, name: &str) -> String {
+    let apex = apex.trim_end_matches('.');
+    let whole = match name.strip_suffix('.') {
+        Some(whole) => whole.to_owned(),
+        None if name == "@" => apex.to_owned(),
+        None => format!("{name}.{apex}"),
+    };
+    whole.to_ascii_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spdy_dns::zones::Zones;
+
+    const SITE: &str = "secret_file = 's'\n[[site]]\nnames = ['www.site.test']\norigin = 'https://o.test'\n\
+        [site.rewrite]\nnames_under = 'x.assets.test'\n\
+        [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n";
+
+    fn compiled(dns: &str) -> (Config, Sites) {
+        let config = Config::read(&format!("{SITE}{dns}")).expect("a good one");
+        let sites = Sites::compile(&config, &[7; 32]).expect("good sites");
+        (config, sites)
+    }
+
+    #[test]
+    fn a_name_has_the_records_of_its_site_and_another_none() {
+        let (config, sites) = compiled(
+            "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = '@'\naddresses = ['192.0.2.1']\n\
+             [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9', '2001:db8::9']\nhttps = { alpn = ['h2'] }\n\
+             [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n",
+        );
+        let zones = zones(&config, &sites);
+        let name = sites.names_of_others().next().expect("one");
+        let record = record(&zones[1], name).expect("it has records");
+        assert_eq!(record.addresses.len(), 2);
+        assert_eq!(record.https.as_ref().expect("HTTPS").alpn, ["h2"]);
+        assert!(super::record(&zones[1], "other.x.assets.test").is_none());
+        assert!(elsewhere(&config, &sites).is_empty());
+        Zones::new(&zones).expect("zones that can be served");
+    }
+
+    #[test]
+    fn an_alias_leads_where_it_led_from_the_site() {
+        let (config, sites) = compiled(
+            "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = 'www'\nalias = '@'\n\
+             [[dns.zone]]\napex = 'x.assets.test.'\nname_servers = ['ns.o.test']\n",
+        );
+        let zones = zones(&config, &sites);
+        let name = sites.names_of_others().next().expect("one");
+        let record = record(&zones[1], name).expect("it has records");
+        assert_eq!(record.alias.as_deref(), Some("site.test."));
+    }
+
+    #[test]
+    fn names_that_are_answered_for_elsewhere_are_told_with_their_site() {
+        let (config, sites) = compiled("");
+        let name = sites.names_of_others().next().expect("one").to_owned();
+        let told = elsewhere(&config, &sites);
+        assert_eq!(told, [(name, "www.site.test".to_owned())]);
+    }
+}

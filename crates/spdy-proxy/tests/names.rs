@@ -1,0 +1,437 @@
+//! Hosts with a name of their own: what is asked for by such a name, and what of it is kept.
+
+mod support;
+
+use std::sync::Arc;
+
+use http::{Method, Request, StatusCode};
+use spdy::body::Body;
+use spdy_proxy::proxy::Proxy;
+use support::{Answer, Origin, accelerator_of, answer, answered, get, until};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+
+/// An accelerator whose site gives a name to `widgets.test` with documents, and one to `pictures.test` without.
+struct Named {
+    proxy: Arc<Proxy>,
+    widgets: Origin,
+    own: Origin,
+    /// Labels, with zone and port.
+    names: [String; 2],
+    /// That of a host that leads to a private address.
+    rebound: String,
+    /// That of widgets.test for another site.
+    of_second: String,
+}
+
+impl Named {
+    fn start(page: &'static str) -> Self {
+        let widgets = widgets();
+        let port = widgets.address.port();
+        let own = Origin::start(move |request: Request<bytes::Bytes>| {
+            let text = page.replace("{widgets}", &format!("http://widgets.test:{port}"));
+            std::future::ready(match request.uri().path() {
+                "/" => answer(&[HTML, FRESH], text),
+                _ => answer(&[FRESH], "own"),
+            })
+        });
+        let text = format!(
+            "secret_file = 's'\n[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\n\
+             resolve = {{ 'widgets.test' = '127.0.0.1', 'pictures.test' = '127.0.0.1', 'rebound.test' = '10.0.0.1' }}\n\
+             [[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{}'\n\
+             [site.rewrite]\nnames_under = 'x.assets.test'\n\
+             [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\n\
+             kinds = ['image', 'style', 'script', 'document']\n\
+             [[site.rewrite.hosts]]\nhost = 'pictures.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n\
+             [[site.rewrite.hosts]]\nhost = 'rebound.test'\nmode = 'name'\nkinds = ['image']\n\
+             [[site]]\nnames = ['www.second.test']\norigin = 'http://{}'\n\
+             [site.rewrite]\nnames_under = 'x.assets.test'\n\
+             [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n",
+            own.address, own.address
+        );
+        let config = spdy_proxy::config::Config::read(&text).expect("a good one");
+        let sites = spdy_proxy::sites::Sites::compile(&config, &[7; 32]).expect("good sites");
+        let name = |site: &str, url: &str| {
+            let site = sites.find(site).expect("the site");
+            let url = url::Url::parse(url).expect("a URL");
+            let named = site.rules.named_of(&url).expect("a name");
+            let origin = named.origin().strip_prefix("https://");
+            origin.expect("the site's scheme").to_owned()
+        };
+        let site = "www.site.test";
+        let widgets_url = format!("http://widgets.test:{port}/");
+        Self {
+            names: [
+                name(site, &widgets_url),
+                name(site, &format!("http://pictures.test:{port}/")),
+            ],
+            rebound: name(site, "https://rebound.test/"),
+            of_second: name("www.second.test", &widgets_url),
+            proxy: accelerator_of(&text),
+            widgets,
+            own,
+        }
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        host: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+    ) -> Answer {
+        self.send(method, host, target, fields, Body::empty()).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        host: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: Body,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(target);
+        request = request.header("host", host);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body).expect("a request");
+        answered(&self.proxy, request, 1).await
+    }
+
+    /// Asks widgets.test by its name.
+    async fn get(&self, target: &str, fields: &[(&str, &str)]) -> Answer {
+        self.ask(Method::GET, &self.names[0], target, fields).await
+    }
+}
+
+fn widgets() -> Origin {
+    Origin::start(|request: Request<bytes::Bytes>| {
+        let path = request.uri().path().to_owned();
+        let method = request.method().clone();
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        std::future::ready(match path.as_str() {
+            "/frame.html" => answer(
+                &[
+                    HTML,
+                    FRESH,
+                    ("set-cookie", "third=party"),
+                    ("link", "</x.css>; rel=preload"),
+                ],
+                format!("<!doctype html><img src='http://{host}/a.png'><script src=b.js></script>"),
+            ),
+            "/a.png" => answer(
+                &[
+                    ("content-type", "image/png"),
+                    FRESH,
+                    ("set-cookie", "third=party"),
+                ],
+                "a picture",
+            ),
+            "/a.css" => answer(
+                &[("content-type", "text/css"), FRESH],
+                format!("@import 'http://{host}/b.css';"),
+            ),
+            "/b.js" => answer(&[("content-type", "text/javascript"), FRESH], "run()"),
+            "/open.js" => answer(
+                &[
+                    ("content-type", "text/javascript"),
+                    FRESH,
+                    ("access-control-allow-origin", "https://www.site.test:8443"),
+                ],
+                "read()",
+            ),
+            "/form" if method == Method::POST => {
+                let got = request.body().clone();
+                answer(&[("content-type", "application/json")], got)
+            }
+            "/form" => answer(&[("content-type", "application/json"), FRESH], "{}"),
+            "/old.png" => {
+                let mut response = answer(&[("location", "/a.png")], "");
+                *response.status_mut() = StatusCode::FOUND;
+                response
+            }
+            "/out.png" => {
+                let to = "http://169.254.169.254/latest";
+                let mut response = answer(&[("location", to)], "");
+                *response.status_mut() = StatusCode::FOUND;
+                response
+            }
+            _ => answer(&[HTML], "no"),
+        })
+    })
+}
+
+#[tokio::test]
+async fn a_page_names_the_name_and_it_is_answered_by_the_host() {
+    let named = Named::start(
+        "<!doctype html><img src='{widgets}/a.png'><iframe src='{widgets}/frame.html'></iframe>",
+    );
+    let page = get(&named.proxy, "/", &[]).await;
+    let name = &named.names[0];
+    assert_eq!(
+        page.text(),
+        format!(
+            "<!doctype html><img src=\"https://{name}/a.png\"><iframe src=\"https://{name}/frame.html\"></iframe>"
+        )
+    );
+    until("the picture is fetched ahead", || {
+        named.widgets.times("/a.png") == 1
+    })
+    .await;
+    let picture = named
+        .get(
+            "/a.png",
+            &[
+                ("cookie", "of=reader"),
+                ("sec-fetch-dest", "image"),
+                ("sec-fetch-mode", "no-cors"),
+                ("sec-fetch-site", "cross-site"),
+            ],
+        )
+        .await;
+    assert_eq!(picture.text(), "a picture");
+    assert!(picture.headers.get("set-cookie").is_none());
+    assert_eq!(named.widgets.times("/a.png"), 1, "it was kept");
+    let told = named.widgets.fields("/a.png");
+    assert!(
+        told.get("cookie").is_none() && told.get("x-forwarded-for").is_none(),
+        "{told:?}"
+    );
+    assert_eq!(
+        named.widgets.times("/frame.html"),
+        0,
+        "a frame begins when it is seen"
+    );
+}
+
+#[tokio::test]
+async fn a_frame_is_rewritten_for_its_name_and_says_nothing_for_the_zone() {
+    let named = Named::start("");
+    let fields = [
+        ("sec-fetch-dest", "iframe"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-site", "cross-site"),
+    ];
+    let frame = named.get("/frame.html", &fields).await;
+    let name = &named.names[0];
+    assert_eq!(
+        frame.text(),
+        format!("<!doctype html><img src=\"https://{name}/a.png\"><script src=b.js></script>")
+    );
+    for absent in [
+        "set-cookie",
+        "link",
+        "x-content-type-options",
+        "content-security-policy",
+    ] {
+        assert_eq!(frame.field(absent), "", "{absent}");
+    }
+    until("what it names is fetched ahead", || {
+        named.widgets.times("/a.png") == 1 && named.widgets.times("/b.js") == 1
+    })
+    .await;
+    let fields = [
+        ("sec-fetch-dest", "script"),
+        ("sec-fetch-mode", "no-cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    assert_eq!(named.get("/b.js", &fields).await.text(), "run()");
+    assert_eq!(named.widgets.times("/b.js"), 1, "it was kept");
+}
+
+#[tokio::test]
+async fn the_origin_of_who_asks_decides_which_answer_is_kept_for_whom() {
+    let named = Named::start("");
+    for origin in [
+        "https://www.site.test:8443",
+        "https://site.test:8443",
+        "null",
+    ] {
+        for _ in 0..2 {
+            let script = named.get("/open.js", &[("origin", origin)]).await;
+            assert_eq!(script.text(), "read()");
+            assert_eq!(
+                script.field("access-control-allow-origin"),
+                "https://www.site.test:8443"
+            );
+        }
+        assert_eq!(named.widgets.fields("/open.js")["origin"], origin);
+    }
+    assert_eq!(named.widgets.times("/open.js"), 3);
+    let refused = named
+        .get("/open.js", &[("origin", "https://evil.test")])
+        .await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    assert_eq!(named.widgets.times("/open.js"), 3);
+}
+
+#[tokio::test]
+async fn what_a_document_posts_ends_what_is_kept_of_that_url() {
+    let named = Named::start("");
+    let name = &named.names[0];
+    let origin = format!("https://{name}");
+    let own = [("origin", origin.as_str()), ("sec-fetch-dest", "empty")];
+    named.get("/form", &[]).await;
+    named.get("/form", &[]).await;
+    assert_eq!(named.widgets.times("/form"), 1);
+    let body = Body::full("{\"posted\":true}");
+    let posted = named.send(Method::POST, name, "/form", &own, body).await;
+    assert_eq!(posted.text(), "{\"posted\":true}");
+    named.get("/form", &[]).await;
+    assert_eq!(named.widgets.times("/form"), 2);
+    let elsewhere = named
+        .ask(Method::POST, &named.names[1], "/form", &own)
+        .await;
+    assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn a_sheet_with_the_mark_comes_as_its_host_has_it() {
+    let named = Named::start("");
+    let (name, port) = (&named.names[0], named.widgets.address.port());
+    let sheet = |origin: &str| format!("@import '{origin}/b.css';");
+    for _ in 0..2 {
+        let rewritten = named.get("/a.css", &[]).await;
+        assert_eq!(rewritten.text(), sheet(&format!("https://{name}")));
+        let marked = named.get("/a.css?spdy=off", &[]).await;
+        assert_eq!(marked.text(), sheet(&format!("http://widgets.test:{port}")));
+    }
+    assert_eq!(named.widgets.times("/a.css"), 2, "each is kept");
+    assert_eq!(named.widgets.times("/a.css?spdy=off"), 0);
+}
+
+#[tokio::test]
+async fn redirects_are_the_browsers_and_none_leads_our_own_fetches_anywhere() {
+    let named = Named::start("");
+    let image = [
+        ("sec-fetch-dest", "image"),
+        ("sec-fetch-mode", "no-cors"),
+        ("sec-fetch-site", "cross-site"),
+    ];
+    let old = named.get("/old.png", &image).await;
+    let name = &named.names[0];
+    assert_eq!(old.status, StatusCode::FOUND);
+    assert_eq!(old.field("location"), format!("https://{name}/a.png"));
+    assert_eq!(named.widgets.times("/a.png"), 0);
+    let out = named.get("/out.png", &image).await;
+    assert_eq!(out.field("location"), "http://169.254.169.254/latest");
+    let nobody = named.get("/out.png", &[]).await;
+    assert_eq!(nobody.status, StatusCode::NOT_FOUND, "an open redirect");
+}
+
+#[tokio::test]
+async fn a_name_is_no_page_of_the_site_and_no_other_name_is_answered() {
+    let named = Named::start("");
+    let [widgets, pictures] = &named.names;
+    let status = async |host: &str, target: &str, fields: &[(&str, &str)]| {
+        named.ask(Method::GET, host, target, fields).await.status
+    };
+    assert_eq!(
+        status(&widgets.to_uppercase(), "/a.png", &[]).await,
+        StatusCode::OK
+    );
+    let unknown = "aaaaaaaaaaaaaaaa.x.assets.test:8443";
+    assert_eq!(
+        status(unknown, "/", &[]).await,
+        StatusCode::MISDIRECTED_REQUEST
+    );
+    assert_eq!(
+        status("x.assets.test", "/", &[]).await,
+        StatusCode::MISDIRECTED_REQUEST
+    );
+    let moved = "/.spdy/1/-/p/widgets.test/a.png";
+    assert_eq!(status(widgets, moved, &[]).await, StatusCode::NOT_FOUND);
+    assert_eq!(
+        status("www.site.test", moved, &[]).await,
+        StatusCode::NOT_FOUND
+    );
+    let page = [
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+    ];
+    for name in [widgets, pictures] {
+        assert_eq!(
+            status(name, "/frame.html", &page).await,
+            StatusCode::NOT_FOUND
+        );
+    }
+    let frame = [("sec-fetch-dest", "iframe"), ("sec-fetch-mode", "navigate")];
+    assert_eq!(
+        status(pictures, "/frame.html", &frame).await,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        status(pictures, "/frame.html", &[]).await,
+        StatusCode::NOT_FOUND,
+        "by its type"
+    );
+    assert!(named.own.asked().is_empty(), "{:?}", named.own.asked());
+}
+
+/// Scripts of a document ask for more than its tags say.
+#[tokio::test]
+async fn what_is_not_listed_of_a_host_its_browser_gets_there() {
+    let named = Named::start("");
+    let (name, port) = (&named.names[1], named.widgets.address.port());
+    let by = async |destination: &str| {
+        let fields = [("sec-fetch-dest", destination)];
+        named.ask(Method::GET, name, "/b.js?c", &fields).await
+    };
+    let sent = by("script").await;
+    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+    let there = format!("http://pictures.test:{port}/b.js?c");
+    assert_eq!(sent.field("location"), there);
+    for destination in ["iframe", "worker", "document"] {
+        assert_eq!(by(destination).await.status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(named.widgets.times("/b.js?c"), 0);
+}
+
+#[tokio::test]
+async fn a_purge_by_either_url_reaches_what_is_kept_under_a_name() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let urls = [
+        format!("https://{}/a.png", named.names[0]),
+        format!("http://widgets.test:{port}/a.png"),
+    ];
+    for (round, url) in urls.iter().enumerate() {
+        named.get("/a.png", &[]).await;
+        named.get("/a.png", &[]).await;
+        assert_eq!(named.widgets.times("/a.png"), round + 1);
+        let wish = spdy_proxy::admin::Purge {
+            url: Some(url.clone()),
+            ..Default::default()
+        };
+        named.proxy.purge(&wish).expect("a purge");
+    }
+    named.get("/a.png", &[]).await;
+    assert_eq!(named.widgets.times("/a.png"), 3);
+}
+
+#[tokio::test]
+async fn a_name_of_a_host_that_leads_home_leads_nowhere() {
+    let named = Named::start("");
+    let got = named.ask(Method::GET, &named.rebound, "/a.png", &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    assert!(!got.text().contains("10.0.0.1"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn a_name_is_for_the_pages_of_its_site_alone() {
+    let named = Named::start("");
+    assert_ne!(named.of_second, named.names[0]);
+    let by = async |origin: &str| {
+        let fields = [("origin", origin)];
+        let got = named.ask(Method::GET, &named.of_second, "/a.png", &fields);
+        got.await.status
+    };
+    assert_eq!(by("https://www.second.test:8443").await, StatusCode::OK);
+    assert_eq!(
+        by("https://www.site.test:8443").await,
+        StatusCode::NOT_FOUND
+    );
+}

@@ -1,0 +1,172 @@
+//! The answer of a named host: what of its head is passed on under the name that it has.
+//!
+//! There it speaks for itself and not for the site, so what it says of its bytes, of who may read them and of its own
+//! documents stays. What would bind the operator's zone, or reach beyond the one answer, does not pass: cookies, HSTS,
+//! Alt-Svc, reports, Clear-Site-Data, the scope of service workers, demands for passwords. As under the site's name the
+//! fields that pass are listed.
+//!
+//! | | under the site's name | under its own |
+//! | --- | --- | --- |
+//! | policy | `sandbox`, nothing allowed | its own where it has documents or workers, else as under the site's |
+//! | `nosniff` | always | always, but where it has documents: there as it came |
+//! | Cross-Origin-Resource-Policy | `same-origin` | as it came |
+//! | Access-Control-Allow-Origin | judged here | as it came, the host's own origin in the name's words |
+//! | redirects | followed here | passed on, to the name where they lead to the host itself or to another that has one |
+
+use http::StatusCode;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, HeaderMap,
+    HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use url::Url;
+
+use crate::anonymous::Load;
+use crate::csp::Policies;
+use crate::hygiene::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, PASSED, SANDBOX, essence, is_document};
+use crate::kind::Kind;
+use crate::moved_url::Moved;
+use crate::page_at::PageAt;
+use crate::redirect;
+use crate::refusal::Refusal;
+use crate::rules::Rules;
+
+const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
+
+/// What passes beside what passes under the site's name: who may read it, and how its documents are to be shown.
+const PASSED_TOO: [HeaderName; 15] = [
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_MAX_AGE,
+    TIMING_ALLOW_ORIGIN,
+    CROSS_ORIGIN_RESOURCE_POLICY,
+    HeaderName::from_static("cross-origin-embedder-policy"),
+    HeaderName::from_static("permissions-policy"),
+    CONTENT_DISPOSITION,
+    REFERRER_POLICY,
+    X_FRAME_OPTIONS,
+    HeaderName::from_static("origin-agent-cluster"),
+    HeaderName::from_static("x-robots-tag"),
+];
+
+/// Judges the head of an answer to the request that [`named_request`](crate::named_request) wrote.
+pub(crate) fn judge(
+    rules: &Rules,
+    moved: &Moved,
+    load: Load,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Answer {
+    match status {
+        StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => {}
+        status if status.is_redirection() => return redirected(rules, moved, load, headers),
+        StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            return Answer::Bare(status);
+        }
+        status => match check_type(moved, load, headers) {
+            Ok(()) if status.is_success() => {}
+            // A document's own page of an error, and what its scripts are told.
+            Ok(()) if moved.kinds().has(Kind::Document) => {}
+            Err(refusal) if status.is_success() => return refused(moved, load, refusal),
+            _ => return Answer::Bare(status),
+        },
+    }
+    Answer::Serve(head(rules, moved, headers))
+}
+
+fn check_type(moved: &Moved, load: Load, headers: &HeaderMap) -> Result<(), Refusal> {
+    let essence = essence(headers)?;
+    let is_admitted = match load.expected {
+        Some(kind) => moved.kinds().has(kind) && kind.admits(&essence),
+        None => moved.kinds().admit(&essence),
+    };
+    match is_admitted {
+        true => Ok(()),
+        false => Err(Refusal::Type { got: essence }),
+    }
+}
+
+fn refused(moved: &Moved, load: Load, refusal: Refusal) -> Answer {
+    match refusal {
+        // The host itself may serve it to this page, so this page asks the host itself.
+        Refusal::Type { got } if load.is_subresource && !is_document(&got) => {
+            Answer::Direct(moved.url().to_string())
+        }
+        refusal => Answer::Refuse(refusal),
+    }
+}
+
+/// A redirect, for the browser to follow: what it loads then has the URL that it would have had.
+fn redirected(rules: &Rules, moved: &Moved, load: Load, headers: &HeaderMap) -> Answer {
+    let next = match redirect::target(moved, headers) {
+        Ok(next) => next,
+        Err(refusal) => return Answer::Refuse(refusal),
+    };
+    let location = match rules.under_name(&next) {
+        Ok(Some(place)) => place,
+        // To nobody but a page that loads it: it would be an open redirect in the operator's zone.
+        _ if load.is_subresource => next.to_string(),
+        Ok(None) => return Answer::Refuse(Refusal::Location),
+        Err(refusal) => return Answer::Refuse(refusal),
+    };
+    let Ok(location) = HeaderValue::from_str(&location) else {
+        return Answer::Refuse(Refusal::Location);
+    };
+    let mut head = head(rules, moved, headers);
+    head.insert(LOCATION, location);
+    Answer::Serve(head)
+}
+
+/// The head under which the name answers.
+fn head(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> HeaderMap {
+    let mut head = HeaderMap::new();
+    for name in PASSED.iter().chain(&PASSED_TOO) {
+        for value in headers.get_all(name) {
+            head.append(name.clone(), value.clone());
+        }
+    }
+    translate(rules, &mut head);
+    let kinds = moved.kinds();
+    if kinds.has(Kind::Document) {
+        if let Some(sniffing) = headers.get(X_CONTENT_TYPE_OPTIONS) {
+            head.insert(X_CONTENT_TYPE_OPTIONS, sniffing.clone());
+        }
+    } else {
+        head.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    if kinds.has(Kind::Document) || kinds.has(Kind::Worker) {
+        for name in [CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY] {
+            for value in headers.get_all(&name) {
+                head.append(name.clone(), value.clone());
+            }
+        }
+        Policies::rewrite_head_at(PageAt::of_named(moved), rules, &mut head);
+    } else {
+        head.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
+    }
+    head
+}
+
+/// Says of origins that have a name here what they are called here: the host's own, or that of another, whose frame asked.
+fn translate(rules: &Rules, head: &mut HeaderMap) {
+    for name in [ACCESS_CONTROL_ALLOW_ORIGIN, TIMING_ALLOW_ORIGIN] {
+        let told: Vec<HeaderValue> = head.get_all(&name).iter().cloned().collect();
+        head.remove(&name);
+        for value in told {
+            let here = called_here(rules, &value).unwrap_or(value);
+            head.append(name.clone(), here);
+        }
+    }
+}
+
+/// What the origin that is `value` is called here, if it has a name.
+fn called_here(rules: &Rules, value: &HeaderValue) -> Option<HeaderValue> {
+    let text = value.to_str().ok()?;
+    let named = rules.named_of(&Url::parse(text).ok()?)?;
+    let is_it = named.own_origin() == text;
+    is_it.then(|| HeaderValue::from_str(named.origin()).expect("an origin is printable ASCII"))
+}

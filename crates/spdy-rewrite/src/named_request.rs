@@ -1,0 +1,167 @@
+//! A request for what a named host has: checked as it came, and written anew for the host.
+//!
+//! It is as anonymous as one for a moved path: no cookie and no credential goes to the host. But who asks is of another
+//! origin than the host's name, or a document of that very name, and the host must be told so, or it would let the one
+//! read what is the other's: Origin and Referer go on in the words that the browser would have used there.
+//!
+//! ```text
+//!  page of the site      Origin: https://www.site.test          as it came
+//!  document of the name  Origin: https://<label>.<zone>         the host's own origin
+//!  sandboxed frame       Origin: null                           as it came
+//!  any other page                                               refused
+//! ```
+
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, ORIGIN, REFERER};
+use http::{Method, Request};
+use url::Url;
+
+use crate::anonymous::{
+    self, Load, Mode, SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, Upstream, check_body,
+    check_upgrade, fetch_metadata, single, tells_page, value,
+};
+use crate::kind::Kind;
+use crate::moved_url::Moved;
+use crate::named_host::NamedHost;
+use crate::refusal::Refusal;
+use crate::rules::Rules;
+
+/// What documents use beside GET and HEAD, in forms and scripts.
+const OF_DOCUMENTS: [Method; 5] = [
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
+/// What a document's forms and scripts say of a request beside its target.
+const SAID_BY_DOCUMENTS: [HeaderName; 4] = [
+    CONTENT_TYPE,
+    HeaderName::from_static("x-requested-with"),
+    HeaderName::from_static("access-control-request-method"),
+    HeaderName::from_static("access-control-request-headers"),
+];
+
+/// Checks `asked`, a request for `moved` under the name that `named` has, and writes the request for the host.
+///
+/// # Errors
+///
+/// The rule that forbids it.
+pub fn request<B>(
+    rules: &Rules,
+    named: &NamedHost,
+    moved: &Moved,
+    asked: &Request<B>,
+) -> Result<Upstream, Refusal> {
+    let headers = asked.headers();
+    check_upgrade(headers)?;
+    let is_read = matches!(*asked.method(), Method::GET | Method::HEAD);
+    if is_read {
+        check_body(headers)?;
+    } else if !moved.kinds().has(Kind::Document) || !OF_DOCUMENTS.contains(asked.method()) {
+        let got = asked.method().to_string();
+        return Err(Refusal::Method { got });
+    }
+    let load = check_load(headers)?;
+    if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
+        let host = moved.host().to_owned();
+        return Err(Refusal::KindNotListed { kind, host });
+    }
+    let origin = teller(rules, named, headers, &ORIGIN, "origin")?;
+    let page = teller(rules, named, headers, &REFERER, "referer")?;
+    let mut fresh = anonymous::fields(rules, moved, asked, load.expected)?;
+    if let Some(origin) = origin {
+        fresh.insert(ORIGIN, value(&origin));
+    }
+    if let Some(page) = page.filter(|_| tells_page(rules, moved, headers)) {
+        fresh.insert(REFERER, value(&format!("{page}/")));
+    }
+    if !is_read {
+        for name in SAID_BY_DOCUMENTS {
+            if let Some(said) = single(headers, &name) {
+                fresh.insert(name, said.clone());
+            }
+        }
+    }
+    Ok(Upstream {
+        method: asked.method().clone(),
+        headers: fresh,
+        load,
+    })
+}
+
+/// Whether a browser that is refused `why` under a name is sent to the host itself: the thing is the host's, but not of what is
+/// listed of it, and the browser says that it loads it. A document's scripts ask for more than its tags say.
+pub fn is_sent_on(why: &Refusal, headers: &HeaderMap) -> bool {
+    let is_of_host = match why {
+        Refusal::PathNotListed { .. } => true,
+        Refusal::KindNotListed { kind, .. } => !kind.wants_own_origin(),
+        _ => false,
+    };
+    is_of_host && check_load(headers).is_ok_and(|load| load.is_subresource)
+}
+
+fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
+    if headers.contains_key("service-worker") {
+        return Err(Refusal::ServiceWorker);
+    }
+    let unwanted = |got: &str| Refusal::Destination {
+        got: got.to_owned(),
+    };
+    let destination = fetch_metadata(headers, SEC_FETCH_DEST)?;
+    let expected = match destination {
+        None | Some("empty") => None,
+        Some(destination) => {
+            let kind = Kind::of_named_destination(destination);
+            Some(kind.ok_or_else(|| unwanted(destination))?)
+        }
+    };
+    match fetch_metadata(headers, SEC_FETCH_MODE)? {
+        None | Some("cors" | "no-cors" | "same-origin") => {}
+        Some("navigate") if expected == Some(Kind::Document) => {}
+        Some(other) => return Err(unwanted(other)),
+    }
+    if fetch_metadata(headers, SEC_FETCH_SITE)? == Some("none") {
+        return Err(unwanted("none"));
+    }
+    Ok(Load {
+        expected,
+        mode: match headers.contains_key(ORIGIN) {
+            true => Mode::Cors,
+            false => Mode::NoCors,
+        },
+        is_subresource: destination.is_some(),
+    })
+}
+
+/// Who asks, by a field that holds a URL or an origin, as the host is told: the site as it is called, or the host itself.
+fn teller(
+    rules: &Rules,
+    named: &NamedHost,
+    headers: &HeaderMap,
+    name: &HeaderName,
+    field: &'static str,
+) -> Result<Option<String>, Refusal> {
+    if !headers.contains_key(name) {
+        return Ok(None);
+    }
+    let told = single(headers, name).and_then(|value| value.to_str().ok());
+    let told = told.ok_or(Refusal::Field { field })?;
+    if told == "null" {
+        return Ok(Some(told.to_owned()));
+    }
+    let url = Url::parse(told).map_err(|_| Refusal::Field { field })?;
+    let origin = url.origin().ascii_serialization();
+    let host = url.host_str().unwrap_or_default();
+    if origin == named.origin() {
+        return Ok(Some(named.own_origin()));
+    }
+    // A frame of one named host may need another.
+    if let Some(other) = rules.named(host).filter(|other| other.origin() == origin) {
+        return Ok(Some(other.own_origin()));
+    }
+    match rules.is_own(host) && matches!(url.scheme(), "https" | "http") {
+        true => Ok(Some(origin)),
+        false => Err(Refusal::CrossSite),
+    }
+}

@@ -1,0 +1,227 @@
+//! Hosts with a name of their own: which names, what is moved to them, what is opened under them.
+
+mod support;
+
+use spdy_rewrite::capability::Keys;
+use spdy_rewrite::config::{Config, HostConfig, Scheme};
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules_error::RulesError;
+use spdy_rewrite::verdict::{Finder, Reason, Verdict};
+use support::named::{config, name_of, rules};
+use support::{key, keys, url};
+
+const SITE: &str = "https://www.site.test";
+
+#[test]
+fn a_name_is_of_one_site_scheme_host_and_port() {
+    let rules = rules();
+    let name = name_of(&rules, "widgets.test");
+    let label = name.strip_prefix("https://").unwrap();
+    let (label, zone) = label.split_once('.').unwrap();
+    assert_eq!((label.len(), zone), (16, "x.assets.test"));
+    let plain = |byte: u8| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte);
+    assert!(label.bytes().all(plain), "{label}");
+
+    let of = |site: &str, host: HostConfig, keys: Keys| {
+        let config = Config {
+            hosts: vec![host],
+            ..config()
+        };
+        let rules = Rules::compile(&url(site), &config, Some(keys)).unwrap();
+        let named = rules.named_hosts().next().unwrap();
+        named.name().split_once('.').unwrap().0.to_owned()
+    };
+    let widgets = || HostConfig::named("widgets.test");
+    assert_eq!(of(SITE, widgets(), keys()), label, "the same again");
+    let others = [
+        of("https://www.other.test", widgets(), keys()),
+        of(SITE, HostConfig::named("widgets2.test"), keys()),
+        of(SITE, HostConfig::named("widgets.test:8443"), keys()),
+        of(
+            SITE,
+            HostConfig {
+                scheme: Scheme::Http,
+                ..widgets()
+            },
+            keys(),
+        ),
+        of(SITE, widgets(), Keys::new(key('a', 9), None).unwrap()),
+    ];
+    for other in others {
+        assert_ne!(other, label);
+    }
+}
+
+/// The characters are a promise to certificates and zones that others keep; these are Python's, by its `hmac` and `base64`.
+#[test]
+fn a_label_is_these_characters() {
+    assert_eq!(
+        name_of(&rules(), "widgets.test"),
+        "https://2bbr4hfibigp2qnu.x.assets.test"
+    );
+}
+
+#[test]
+fn the_port_of_the_site_is_that_of_its_names() {
+    let site = url("https://www.site.test:8443");
+    let rules = Rules::compile(&site, &config(), Some(keys())).unwrap();
+    let origin = name_of(&rules, "widgets.test");
+    assert!(origin.ends_with(".x.assets.test:8443"), "{origin}");
+}
+
+#[track_caller]
+fn is_wrong(config: &Config, keys: Option<Keys>, told: &str) {
+    let error = Rules::compile(&url(SITE), config, keys).expect_err(told);
+    assert!(error.to_string().contains(told), "{error}");
+}
+
+#[test]
+fn what_could_not_be_a_name_is_said() {
+    let zone = |zone: &str| Config {
+        names_under: Some(zone.to_owned()),
+        ..config()
+    };
+    for near in [
+        "site.test",
+        "x.site.test",
+        "www.site.test",
+        "x.www.site.test",
+    ] {
+        is_wrong(&zone(near), Some(keys()), "registrable domain");
+    }
+    for nobody in ["test", "co.uk", "github.io"] {
+        is_wrong(&zone(nobody), Some(keys()), "anybody can have a name there");
+    }
+    is_wrong(&zone("X.assets.test"), Some(keys()), "lower-case name");
+    is_wrong(&zone("192.0.2.1"), Some(keys()), "address");
+    is_wrong(&zone(&"a.".repeat(118)), Some(keys()), "names_under");
+    let hosts = |hosts: Vec<HostConfig>| Config { hosts, ..config() };
+    let named = HostConfig::named;
+    is_wrong(&hosts(vec![]), Some(keys()), "no host has mode");
+    is_wrong(
+        &hosts(vec![named("*.widgets.test")]),
+        Some(keys()),
+        "want one host",
+    );
+    is_wrong(
+        &hosts(vec![named("a.x.assets.test")]),
+        Some(keys()),
+        "outside of",
+    );
+    is_wrong(&config(), None, "needs a key");
+    let shared = HostConfig {
+        shared: true,
+        ..named("cdn2.test")
+    };
+    is_wrong(&hosts(vec![shared]), Some(keys()), "no `shared`");
+    let other_path = HostConfig {
+        path: "/b/".to_owned(),
+        ..HostConfig::passive("widgets.test")
+    };
+    let mixed = hosts(vec![named("widgets.test"), other_path]);
+    is_wrong(&mixed, Some(keys()), "one mode for all entries");
+    let nowhere = Config {
+        names_under: None,
+        ..config()
+    };
+    is_wrong(&nowhere, Some(keys()), "want `names_under`");
+    let own = Config {
+        own_hosts: vec!["*.assets.test".to_owned()],
+        ..config()
+    };
+    is_wrong(&own, Some(keys()), "registrable domain with assets.test");
+    for kind in [Kind::Document, Kind::Worker] {
+        let config = hosts(vec![HostConfig {
+            kinds: vec![Kind::Image, kind],
+            ..HostConfig::passive("cdn.test")
+        }]);
+        let error = Rules::compile(&url(SITE), &config, Some(keys())).unwrap_err();
+        let host = "cdn.test".to_owned();
+        assert_eq!(error, RulesError::WantsName { host, kind });
+    }
+}
+
+#[test]
+fn a_url_of_a_named_host_keeps_all_but_its_origin() {
+    let rules = rules();
+    let verdict = |text: &str, kind| rules.verdict(&url(text), kind, Finder::Site);
+    let widgets = name_of(&rules, "widgets.test");
+    for rest in ["/", "/a/b.html?c=d&e#f", "/a%2fb", "/?"] {
+        let want = Verdict::Move(format!("{widgets}{rest}"));
+        assert_eq!(
+            verdict(&format!("https://widgets.test{rest}"), Kind::Document),
+            want
+        );
+    }
+    let pictures = name_of(&rules, "pictures.test:8443");
+    assert_eq!(
+        verdict("https://pictures.test:8443/pub/a.png", Kind::Image),
+        Verdict::Move(format!("{pictures}/pub/a.png"))
+    );
+    let left = |text: &str, kind| match verdict(text, kind) {
+        Verdict::Leave(reason) => reason.name(),
+        Verdict::Move(to) => panic!("{text} went to {to}"),
+    };
+    assert_eq!(
+        left("https://pictures.test:8443/a.png", Kind::Image),
+        "path-not-listed"
+    );
+    assert_eq!(
+        left("https://pictures.test:8443/pub/a.js", Kind::Script),
+        "kind-not-listed"
+    );
+    assert_eq!(
+        left("https://widgets.test/.spdy/1/-/s/cdn.test/", Kind::Image),
+        "nested"
+    );
+    assert_eq!(
+        left("https://cdn.test/frame.html", Kind::Document),
+        "document"
+    );
+    assert_eq!(left(&format!("{widgets}/a.png"), Kind::Image), "own-host");
+}
+
+#[test]
+fn a_named_host_is_under_no_path_of_the_site() {
+    let refusal = rules().open("/.spdy/1/-/s/widgets.test/a.png").unwrap_err();
+    assert_eq!(refusal.name(), "has-name");
+}
+
+#[test]
+fn what_is_opened_under_a_name_is_what_was_made() {
+    let rules = rules();
+    let named = rules.named_of(&url("https://widgets.test/")).unwrap();
+    let moved = rules.open_named(named, "/a/b.png?c").unwrap();
+    assert_eq!(moved.url().as_str(), "https://widgets.test/a/b.png?c");
+    assert_eq!(moved.path(), format!("{}/a/b.png?c", named.origin()));
+    assert!(moved.is_named());
+    for (target, why) in [
+        ("/a/../b", "dot-segment"),
+        ("/a/%2e%2E/b", "dot-segment"),
+        ("/.spdy/1/-/s/cdn.test/a", "nested"),
+        ("/a\\b", "backslash"),
+        ("/a b", "control-byte"),
+        ("/a%00", "nul"),
+        ("/\u{fc}", "not-ascii"),
+        ("*", "not-serialised"),
+        ("", "not-serialised"),
+        ("@evil.test/", "not-serialised"),
+        (".evil.test/", "not-serialised"),
+        (":8443/", "not-serialised"),
+    ] {
+        let refusal = rules.open_named(named, target).expect_err(target);
+        assert_eq!(refusal.name(), why, "{target}");
+    }
+    let long = format!("/{}", "a".repeat(8 * 1024));
+    assert_eq!(
+        rules.open_named(named, &long).unwrap_err().name(),
+        "too-long"
+    );
+}
+
+#[test]
+fn a_frame_of_a_named_host_says_why_it_stays() {
+    let verdict = rules().verdict(&url("https://cdn.test/x.js"), Kind::Script, Finder::Named);
+    assert_eq!(verdict, Verdict::Leave(Reason::NotNamed));
+}

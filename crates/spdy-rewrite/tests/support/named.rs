@@ -1,0 +1,47 @@
+//! A site that gives two hosts names of their own, and moves a third.
+
+use std::sync::Arc;
+
+use spdy_rewrite::config::{Config, HostConfig};
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::moved_url::Moved;
+use spdy_rewrite::rules::Rules;
+
+use super::{compile, keys, url};
+
+pub(crate) fn config() -> Config {
+    Config {
+        names_under: Some("x.assets.test".to_owned()),
+        hosts: vec![
+            HostConfig::named("widgets.test"),
+            HostConfig {
+                kinds: vec![Kind::Image, Kind::Style],
+                path: "/pub/".to_owned(),
+                ..HostConfig::named("pictures.test:8443")
+            },
+            HostConfig::everything("cdn.test"),
+        ],
+        ..Config::default()
+    }
+}
+
+pub(crate) fn rules() -> Arc<Rules> {
+    compile(&config(), keys())
+}
+
+/// The origin under which `host` is served.
+pub(crate) fn name_of(rules: &Rules, host: &str) -> String {
+    let url = url(&format!("https://{host}/"));
+    rules
+        .named_of(&url)
+        .expect("a named host")
+        .origin()
+        .to_owned()
+}
+
+pub(crate) fn opened(rules: &Rules, url_text: &str) -> Moved {
+    let url = url(url_text);
+    let named = rules.named_of(&url).expect("a named host");
+    let target = &url[url::Position::BeforePath..];
+    rules.open_named(named, target).expect("it opens")
+}
