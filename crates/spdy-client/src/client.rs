@@ -239,6 +239,10 @@ impl Client {
         Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
     }
 
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.inner.connector
+    }
+
     /// What was done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {

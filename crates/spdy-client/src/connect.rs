@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::connection::Connection;
 use spdy_net::negotiate;
-use spdy_net::network::SharedNetwork;
+use spdy_net::network::{BoxIo, SharedNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, Quic};
 use spdy_net::tls::{Agreed, ClientTls, Shown};
@@ -38,6 +38,16 @@ pub(crate) struct Connected {
     pub(crate) route: Route,
     /// By the other end, where it may matter for another origin.
     pub(crate) shown: Option<Shown>,
+}
+
+/// A byte stream on which nothing has been said yet.
+struct Opened {
+    io: BoxIo,
+    address: SocketAddr,
+    /// What was agreed on with TLS, and what the other end showed.
+    secured: Option<(Agreed, Shown)>,
+    /// Without that of the name.
+    phases: Phases,
 }
 
 /// What a wish for a connection came to.
@@ -131,25 +141,17 @@ impl Connector {
                 shown: self.config.ip_pooling.then_some(shown),
             })));
         }
-        let tcp = self.connect_any(&addresses, origin.port, |to| self.network.connect(to));
-        let tcp = tcp.await;
-        let (io, address) = tcp.map_err(|error| failed(error.to_string()))?;
-        let connected = self.runtime.now();
-        let mut phases = Phases {
-            dns,
-            connect: Some((began, connected)),
-            tls: None,
-        };
-
-        let (io, agreed, shown) = match tls {
-            None => (io, None, None),
-            Some(tls) => {
-                let tls = tls.offering(&Protocol::over_tcp(&self.config.protocols));
-                let shaken = tls.connect_showing(io, &origin.host).await;
-                let (io, agreed, shown) = shaken.map_err(|error| failed(error.to_string()))?;
-                phases.tls = Some((connected, self.runtime.now()));
-                (io, Some(agreed), self.config.ip_pooling.then_some(shown))
-            }
+        let tls = tls.map(|tls| tls.offering(&Protocol::over_tcp(&self.config.protocols)));
+        let Opened {
+            io,
+            address,
+            secured,
+            mut phases,
+        } = self.open(origin, &addresses, tls.as_ref()).await?;
+        phases.dns = dns;
+        let (agreed, shown) = match secured {
+            Some((agreed, shown)) => (Some(agreed), self.config.ip_pooling.then_some(shown)),
+            None => (None, None),
         };
         let protocol = match agreed {
             Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
@@ -171,6 +173,65 @@ impl Connector {
             route,
             shown,
         })))
+    }
+
+    /// Bytes to and from `origin`, for HTTP/1.1 alone and for nobody else.
+    pub(crate) async fn connect_alone(&self, origin: &Origin) -> Result<BoxIo, Error> {
+        let tls = match (&self.config.tls, origin.secure) {
+            (Some(tls), true) => Some(tls.offering(&[Protocol::Http1])),
+            (None, true) => return Err(Error::NoTls(origin.clone())),
+            (_, false) => None,
+        };
+        let (addresses, _) = self.dns.resolve(origin).await;
+        let addresses = addresses.map_err(|why| Error::Resolve {
+            host: origin.host.clone(),
+            why,
+        })?;
+        let opened = self.open(origin, &addresses, tls.as_ref()).await?;
+        if let Some((agreed, _)) = opened.secured {
+            let spoken = negotiate::client(agreed.protocol, &[Protocol::Http1]);
+            spoken.map_err(|error| Error::Connect {
+                origin: origin.clone(),
+                why: error.to_string(),
+            })?;
+        }
+        Ok(opened.io)
+    }
+
+    /// TCP to one of `addresses`, and TLS over it.
+    async fn open(
+        &self,
+        origin: &Origin,
+        addresses: &[IpAddr],
+        tls: Option<&ClientTls>,
+    ) -> Result<Opened, Error> {
+        let failed = |error: io::Error| Error::Connect {
+            origin: origin.clone(),
+            why: error.to_string(),
+        };
+        let began = self.runtime.now();
+        let tcp = self.connect_any(addresses, origin.port, |to| self.network.connect(to));
+        let (io, address) = tcp.await.map_err(failed)?;
+        let connected = self.runtime.now();
+        let mut phases = Phases {
+            connect: Some((began, connected)),
+            ..Phases::default()
+        };
+        let (io, secured) = match tls {
+            None => (io, None),
+            Some(tls) => {
+                let shaken = tls.connect_showing(io, &origin.host).await;
+                let (io, agreed, shown) = shaken.map_err(failed)?;
+                phases.tls = Some((connected, self.runtime.now()));
+                (io, Some((agreed, shown)))
+            }
+        };
+        Ok(Opened {
+            io,
+            address,
+            secured,
+            phases,
+        })
     }
 
     /// What is spoken with `origin` without TLS.

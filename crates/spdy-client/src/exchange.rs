@@ -92,7 +92,7 @@ impl Drop for Lent {
 /// A response's body: it frees its connection at its end, and fails when nothing comes for too long.
 pub(crate) struct LeasedBody {
     body: Body,
-    /// `None` once the body has ended.
+    /// `None` once the body has ended, and where the connection is nobody else's.
     lease: Option<Lease>,
     patience: Option<Patience>,
 }
@@ -153,6 +153,15 @@ impl LeasedBody {
         Self {
             body,
             lease: Some(lease),
+            patience,
+        }
+    }
+
+    /// On a connection that no other request will have.
+    pub(crate) fn alone(body: Body, patience: Option<Patience>) -> Self {
+        Self {
+            body,
+            lease: None,
             patience,
         }
     }

@@ -22,6 +22,7 @@ mod exchange;
 pub mod origin;
 pub mod pool;
 pub mod route;
+pub mod switch;
 pub mod timing;
 #[cfg(feature = "tower")]
 mod tower;

@@ -4,6 +4,7 @@
 //! pass, and a request that it never took can be told from one that was lost. Heads that are
 //! to go out byte for byte pass beneath it (`literal_answers.rs`).
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -30,10 +31,11 @@ use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::{Terms, over};
 use crate::stall::{Impatient, Stall, is_stall};
+use crate::switch::Behind;
 use crate::tap::ConnectionTap;
 
 /// The least buffer hyper takes, bytes.
-const MIN_BUFFER_BYTES: usize = 8192;
+pub(crate) const MIN_BUFFER_BYTES: usize = 8192;
 
 /// A client's HTTP/1.1 connection: one exchange at a time.
 #[derive(Clone)]
@@ -157,7 +159,7 @@ impl Http1Client {
 }
 
 /// Origin form on the request line and the host in its header (RFC 9112 §3.2).
-fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
+pub(crate) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
     let (mut head, body) = request.into_parts();
     // First of all headers, as RFC 9110 §7.2 would like it.
     let host = match head.headers.remove(header::HOST) {
@@ -187,7 +189,7 @@ fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError
 }
 
 /// What a failed exchange means for its request.
-fn lost(untouched: bool, error: &hyper::Error) -> ExchangeError {
+pub(crate) fn lost(untouched: bool, error: &hyper::Error) -> ExchangeError {
     let message = format!("http/1.1: {}", chain(error));
     if untouched {
         return ExchangeError::unsent(message);
@@ -208,7 +210,7 @@ fn is_io(error: &hyper::Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
-/// Serves `io` until it ends, or until the exchange after `stop`.
+/// Serves `io` until it ends, or until the exchange after `stop`; then what it was handed over to.
 pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
     let Terms {
         secure,
@@ -224,25 +226,36 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
     };
     let (io, clock) = HeadTimed::new(io, runtime.clone(), options);
     let seat = options.seat.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let behind = Behind::default();
+    let next = behind.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
         let exchange = seat.exchange();
         let (handler, clock) = (handler.clone(), clock.clone());
+        let offer = next.offer(&mut request);
         clock.request();
         let literal = literal.clone();
         let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
             let (version, headers) = (request.version(), request.headers());
-            let response = match named_host(version, headers) {
+            let mut response = match named_host(version, headers) {
                 Err(NoOneHost) => refused(StatusCode::BAD_REQUEST),
                 Ok(_) if !is_chunked_at_most(headers) => refused(StatusCode::NOT_IMPLEMENTED),
                 Ok(host) => handler.answer(arrived(request, host, secure)).await,
+            };
+            let exchange = match offer {
+                Some(offer) => match offer.take_up(exchange, &mut response) {
+                    Some(exchange) => exchange,
+                    // What follows is no head: who takes the connection over has a patience of his own.
+                    None => return Ok(response),
+                },
+                None => exchange,
             };
             let response = match literal {
                 Some((to, method, version)) => to.plan(&method, version, response),
                 None => response,
             };
             let response = response.map(|body| clock.response(body));
-            Ok::<_, std::convert::Infallible>(exchange.with(response))
+            Ok::<_, Infallible>(exchange.with(response))
         }
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -255,6 +268,7 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
         // The site writes Date, by a clock of its own.
         .auto_date_header(false);
     let connection = builder.serve_connection(TokioIo::new(io), service);
+    let connection = connection.with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = match select(connection.as_mut(), over(options, stop)).await {
         Either::Left((ended, _)) => ended,
@@ -263,7 +277,9 @@ pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionE
             connection.await
         }
     };
-    ended.map_err(ConnectionError::Http1)
+    ended.map_err(ConnectionError::Http1)?;
+    behind.speak(stop).await;
+    Ok(())
 }
 
 /// A request names several hosts, none where it must name one, or what is none.

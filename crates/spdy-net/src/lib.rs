@@ -12,6 +12,7 @@
 //!      http1 / http2 / spdy  <--- bytes --->  http1 / http2 / spdy        a file each, both roles
 //!        |                                          |
 //!   http::Response<Body>                      Handler::answer             handler.rs
+//!        `------------- behind a 101 ---------------'                     switch.rs
 //! ```
 //!
 //! Who is let in is `admission.rs`, and how slow a peer may be `stall.rs`; both count by the names of `limit.rs`. What a body waits for
@@ -57,6 +58,7 @@ pub mod serve;
 pub mod sockets;
 mod spdy_session;
 mod stall;
+pub mod switch;
 pub mod tap;
 pub mod tls;
 pub mod tls_error;

@@ -25,6 +25,7 @@ use crate::config_acme::AcmeConfig;
 use crate::config_env;
 use crate::config_shared::{self, SharedConfig};
 use crate::config_telemetry::TelemetryConfig;
+use crate::config_websocket::WebSocketConfig;
 
 /// The longest that an origin may stand still, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
@@ -53,6 +54,9 @@ pub struct Config {
     /// How origins are asked.
     #[serde(default)]
     pub upstream: UpstreamConfig,
+    /// How many WebSockets to the sites' own origins may be open.
+    #[serde(default)]
+    pub websocket: WebSocketConfig,
     /// What goes along with pages.
     #[serde(default)]
     pub learn: LearnConfig,
@@ -132,9 +136,17 @@ pub struct SiteConfig {
     /// same, and shows a certificate for the name that it is asked for.
     #[serde(default)]
     pub keep_host: bool,
+    /// WebSockets go to its origin. Default yes: they are of the site's own, and asked for by its own pages, as they are without an
+    /// accelerator.
+    #[serde(default = "yes")]
+    pub websocket: bool,
     /// What is moved under the site's name.
     #[serde(default)]
     pub rewrite: spdy_rewrite::config::Config,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What is kept.
@@ -484,6 +496,9 @@ impl Config {
         if !(1..=upstream.connections).contains(&upstream.uploads()) {
             let want = "at least 1, and no more than upstream.connections";
             return value("upstream.uploads", want, &upstream.uploads());
+        }
+        if let Some((what, want, got)) = self.websocket.fault() {
+            return value(what, want, &got);
         }
         if let Some(shared) = &self.cache.shared {
             if let Some((what, want, got)) = shared.fault() {

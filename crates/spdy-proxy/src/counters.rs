@@ -20,11 +20,15 @@ pub enum Family {
     Ahead,
     /// What met a limit of ours, by the key that sets it.
     Limits,
+    /// WebSockets that ended, by what ended them.
+    Sockets,
+    /// Bytes of those, by who took them.
+    SocketBytes,
 }
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Answers,
         Self::Refused,
         Self::Origins,
@@ -32,6 +36,8 @@ impl Family {
         Self::References,
         Self::Ahead,
         Self::Limits,
+        Self::Sockets,
+        Self::SocketBytes,
     ];
 
     /// Its name in metrics, the name of its label, and what it says.
@@ -68,6 +74,16 @@ impl Family {
                 "accelerator_limits",
                 "limit",
                 "Requests and answers that met a limit",
+            ),
+            Self::Sockets => (
+                "accelerator_websockets",
+                "end",
+                "WebSockets that ended, by what ended them",
+            ),
+            Self::SocketBytes => (
+                "accelerator_websocket_bytes",
+                "direction",
+                "Bytes that passed in WebSockets that ended",
             ),
         }
     }
@@ -117,6 +133,8 @@ impl Outcome {
     pub const MISS: Self = Self("miss");
     /// The origin was asked, and its answer is this client's alone.
     pub const PASSED: Self = Self("passed");
+    /// It became a WebSocket to the origin.
+    pub const SOCKET: Self = Self("websocket");
     /// A rule forbids it.
     pub const REFUSED: Self = Self("refused");
     /// The client is sent to the host itself.

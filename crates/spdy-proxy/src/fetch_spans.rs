@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Response};
-use spdy::body::Body;
+use http::{HeaderMap, StatusCode, Version};
 use spdy_cache::cache_status::Forward;
 
 use crate::span_attributes::{name_of, of_fetch, of_fetched};
@@ -75,8 +74,8 @@ impl FetchSpans {
 }
 
 impl Asking {
-    /// It answered, or did not.
-    pub(crate) fn answered(self, answered: &Result<Response<Body>, UpstreamError>) {
+    /// It answered so, or did not.
+    pub(crate) fn answered(self, answered: Result<(StatusCode, Version), &UpstreamError>) {
         if let Self(Some(mut open)) = self {
             of_fetched(&mut open, answered);
         }

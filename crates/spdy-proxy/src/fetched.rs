@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, response};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
@@ -35,7 +35,7 @@ use spdy_rewrite::refusal::Refusal;
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
 use crate::fetch_spans::FetchSpans;
-use crate::fields::{self, PROXY_STATUS};
+use crate::fields;
 use crate::followed::Followed;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::pump::Pump;
@@ -138,7 +138,8 @@ impl Fetch {
                 .await;
             *origin += self.proxy.runtime.now() - asked;
             if let Some(asking) = asking {
-                asking.answered(&answered);
+                let told = answered.as_ref();
+                asking.answered(told.map(|response| (response.status(), response.version())));
             }
             let times = Times {
                 requested,
@@ -147,15 +148,12 @@ impl Fetch {
             let counters = &self.proxy.counters;
             let (head, body) = match answered {
                 Ok(response) => {
-                    counters.count(Family::Origins, class_of(response.status()));
+                    counters.count(Family::Origins, respond::class_of(response.status()));
                     response.into_parts()
                 }
                 Err(_) if broken.get() => return Got::Answer(Box::new(Self::cut_short())),
                 Err(error) => {
-                    match error.limit() {
-                        Some(limit) => counters.count(Family::Limits, limit),
-                        None => counters.count(Family::Origins, error.name()),
-                    }
+                    self.proxy.count_failure(&error);
                     return self.failed(&error);
                 }
             };
@@ -241,18 +239,8 @@ impl Fetch {
         if let Some(stale) = self.stale_instead(Failure::Unreachable) {
             return stale;
         }
-        let text = match error.status() {
-            _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
-            StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
-            StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
-            _ => "the origin cannot be asked\n",
-        };
-        let mut response = respond::plain(error.status(), text);
+        let mut response = respond::unreachable(error);
         let headers = response.headers_mut();
-        if error.limit().is_some() {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        headers.insert(PROXY_STATUS, error.proxy_status());
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
         Got::answer(response, Outcome::UNREACHABLE)
     }
@@ -604,15 +592,6 @@ impl Fetch {
         let policy = self.proxy.policy(self.wanted.whose());
         let (wanted, now) = (&self.wanted, self.proxy.hour());
         respond::of_coming(policy, wanted, stored, Some(own), recorded, now, status)
-    }
-}
-
-fn class_of(status: StatusCode) -> &'static str {
-    match status.as_u16() / 100 {
-        2 => "2xx",
-        3 => "3xx",
-        4 => "4xx",
-        _ => "5xx",
     }
 }
 

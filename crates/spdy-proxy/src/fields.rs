@@ -28,13 +28,6 @@ static OF_CONNECTION: [HeaderName; 10] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Whether a WebSocket is wanted of a connection of HTTP/1.1, the only one where that is asked for by a field.
-pub(crate) fn wants_socket(headers: &HeaderMap) -> bool {
-    let wanted = headers.get_all(header::UPGRADE).iter();
-    let mut wanted = wanted.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-    wanted.any(|protocol| protocol.trim_ascii().eq_ignore_ascii_case(b"websocket"))
-}
-
 /// Takes out what is about one connection.
 pub(crate) fn strip_connection(headers: &mut HeaderMap) {
     let named = headers.get_all(header::CONNECTION).iter();

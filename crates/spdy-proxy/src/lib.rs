@@ -10,6 +10,7 @@
 //!                                                      │ upstream.rs   origins, and who rests
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
 //!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, sheets.rs, page_policies.rs
+//!                                                      │ sockets.rs    WebSockets: websocket.rs, tunnel.rs
 //!                                                      ▼
 //!                                                    respond.rs        what the client gets of it
 //! ```
@@ -25,6 +26,7 @@ pub mod config_acme;
 pub mod config_env;
 pub mod config_shared;
 pub mod config_telemetry;
+pub mod config_websocket;
 pub mod counters;
 pub mod disk;
 pub mod encoded_body;
@@ -64,7 +66,11 @@ mod remembered;
 mod respond;
 mod sheet_text;
 mod sheets;
+mod sockets;
 #[cfg(test)]
 mod test_key;
 mod tiers;
+mod tunnel;
 mod uploads;
+mod websocket;
+mod websocket_frames;

@@ -105,7 +105,7 @@ impl Budget {
 }
 
 /// Whom `address` counts for.
-fn source(address: IpAddr) -> IpAddr {
+pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let kept = u128::MAX << (128 - V6_BITS);

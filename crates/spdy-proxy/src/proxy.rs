@@ -4,7 +4,7 @@
 //!  read (wanted.rs) ──refused──▶ 404, 421, 508 …
 //!     │ what is kept is fresh, and chosen by what the client said ──▶ kept (respond.rs), before anything waits
 //!     │
-//!  told (wanted.rs): the request that the origin will see
+//!  told (wanted.rs): the request that the origin will see ── a WebSocket's handshake ──▶ sockets.rs
 //!     │
 //!  look up ── Fresh ──────────────────────────▶ kept (respond.rs)
 //!     │     ── Stale ─────────────────────────▶ kept, and validated behind it
@@ -53,9 +53,10 @@ use crate::reports::Reports;
 use crate::respond::{self, Judged};
 use crate::sheets::Sheets;
 use crate::sites::{Site, Sites};
+use crate::sockets::Sockets;
 use crate::spans::{OpenSpan, SpanKind, Spans};
 use crate::trace_context::SpanContext;
-use crate::upstream::{Upstream, Whose};
+use crate::upstream::{Upstream, UpstreamError, Whose};
 use crate::wanted::{Asked, Refused, Wanted};
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
@@ -105,6 +106,7 @@ pub struct Proxy {
     pub(crate) object_bytes: usize,
     pub(crate) fetch_timeout: Duration,
     misses: MissRate,
+    pub(crate) sockets: Sockets,
     pub(crate) ahead: Ahead,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
@@ -156,6 +158,7 @@ impl Proxy {
             object_bytes: config.object_mib << 20,
             fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
             misses: MissRate::new(config.misses_per_second),
+            sockets: Sockets::default(),
             ahead: Ahead::default(),
             runtime,
             calendar,
@@ -253,6 +256,15 @@ impl Proxy {
             Ok(asked) => asked.within(within),
             Err(why) => return at_once(self.refuse(&why, uri.as_ref())),
         };
+        if let Some(limits) = asked.socket() {
+            let proxy = self.clone();
+            return Either::Right(Box::pin(async move {
+                match asked.told() {
+                    Ok(wanted) => proxy.open_socket(wanted, limits).await,
+                    Err(why) => proxy.refuse(&why, uri.as_ref()),
+                }
+            }));
+        }
         if http_body::Body::is_end_stream(&body)
             && let Some(response) = self.kept_fresh(&asked)
         {
@@ -496,8 +508,16 @@ impl Proxy {
         }
     }
 
+    /// Counts that an origin could not be asked.
+    pub(crate) fn count_failure(&self, error: &UpstreamError) {
+        match error.limit() {
+            Some(limit) => self.counters.count(Family::Limits, limit),
+            None => self.counters.count(Family::Origins, error.name()),
+        }
+    }
+
     /// What a client is told that has origins asked too often.
-    fn too_often(&self, wanted: &Wanted) -> Option<Response<Body>> {
+    pub(crate) fn too_often(&self, wanted: &Wanted) -> Option<Response<Body>> {
         let from = wanted.from?;
         if self.misses.admits(from, self.runtime.now()) {
             return None;

@@ -17,9 +17,11 @@ use crate::coding::Coding;
 use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
 use crate::encodings::Encodings;
-use crate::fields;
+use crate::fields::{self, PROXY_STATUS};
 use crate::recording::{Recording, of_pieces};
+use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
+use crate::websocket::{self, BadHandshake};
 
 /// A moved answer that was good for whoever had it fetched, judged for `wanted`.
 pub(crate) enum Judged {
@@ -77,8 +79,19 @@ pub(crate) fn direct(location: &str) -> Response<Body> {
 pub(crate) fn refused(why: &Refused) -> Response<Body> {
     match why {
         Refused::Elsewhere { to, .. } => marked(direct_for_all(to), Outcome::DIRECT),
+        Refused::Handshake(BadHandshake::Version) => another_version(why),
         why => plain(why.status(), ""),
     }
+}
+
+/// Says which version of the protocol is spoken (RFC 6455 §4.4), and that it wants an upgrade (RFC 9110 §15.5.22).
+fn another_version(why: &Refused) -> Response<Body> {
+    let mut response = plain(why.status(), "");
+    let headers = response.headers_mut();
+    let version = HeaderValue::from_static(websocket::VERSION);
+    headers.insert(header::SEC_WEBSOCKET_VERSION, version);
+    websocket::announce(headers);
+    response
 }
 
 /// Sends the page of another origin to the host itself. What it reads must be open to it at each hop (Fetch, *CORS check*), and an
@@ -91,6 +104,33 @@ fn direct_for_all(location: &str) -> Response<Body> {
     let shared = HeaderValue::from_static("cross-origin");
     headers.insert(hygiene::CROSS_ORIGIN_RESOURCE_POLICY, shared);
     response
+}
+
+/// What a client is told of an origin that could not be asked.
+pub(crate) fn unreachable(error: &UpstreamError) -> Response<Body> {
+    let text = match error.status() {
+        _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
+        StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
+        StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
+        _ => "the origin cannot be asked\n",
+    };
+    let mut response = plain(error.status(), text);
+    let headers = response.headers_mut();
+    if error.limit().is_some() {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    headers.insert(PROXY_STATUS, error.proxy_status());
+    response
+}
+
+/// The label of an origin's answer in counters.
+pub(crate) fn class_of(status: StatusCode) -> &'static str {
+    match status.as_u16() / 100 {
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    }
 }
 
 /// An answer of the accelerator's own.

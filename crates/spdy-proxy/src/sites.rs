@@ -13,6 +13,7 @@ use spdy_rewrite::rules_error::RulesError;
 use url::Url;
 
 use crate::config::{Config, SiteConfig};
+use crate::config_websocket::WebSocketConfig;
 use crate::page_policies::PagePolicies;
 
 /// The name that capabilities' key has in URLs.
@@ -27,6 +28,8 @@ pub struct Site {
     /// Where its own pages come from.
     origin: Url,
     keep_host: bool,
+    /// How many WebSockets may go to its origin; `None` if none may.
+    pub(crate) websocket: Option<WebSocketConfig>,
     /// What is moved.
     pub rules: Arc<Rules>,
     /// What its pages said.
@@ -111,6 +114,7 @@ impl Sites {
                 names: site.names.clone(),
                 origin: site.origin.clone(),
                 keep_host: site.keep_host,
+                websocket: site.websocket.then_some(config.websocket),
                 rules: Arc::new(rules),
                 pages: PagePolicies::default(),
             });

@@ -144,13 +144,15 @@ pub(crate) fn of_fetch(
 }
 
 /// What an origin answers, or why it does not.
-pub(crate) fn of_fetched(span: &mut OpenSpan, answered: &Result<Response<Body>, UpstreamError>) {
+pub(crate) fn of_fetched(
+    span: &mut OpenSpan,
+    answered: Result<(StatusCode, Version), &UpstreamError>,
+) {
     span.good();
     match answered {
-        Ok(response) => {
-            let status = response.status();
+        Ok((status, version)) => {
             of_status(span, status);
-            span.tell(PROTOCOL_VERSION, word(version_of(response.version())));
+            span.tell(PROTOCOL_VERSION, word(version_of(version)));
             if status.is_client_error() || status.is_server_error() {
                 span.failed(status.as_str().to_owned());
             }

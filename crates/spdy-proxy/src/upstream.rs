@@ -8,12 +8,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
 use spdy_client::error::Error;
 use spdy_client::origin::Origin;
+use spdy_client::switch::Switched;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
@@ -118,6 +119,16 @@ impl UpstreamError {
     }
 }
 
+/// Fails where the fields of an answer of `origin` give it two ends.
+fn has_one_length(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
+    let is_twofold = headers.contains_key(header::CONTENT_LENGTH)
+        && headers.contains_key(header::TRANSFER_ENCODING);
+    match is_twofold {
+        true => Err(UpstreamError::TwoLengths(origin)),
+        false => Ok(()),
+    }
+}
+
 /// Whether an origin was given up because it took nothing of a request.
 fn stands_still(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.stalled)
@@ -215,11 +226,25 @@ impl Upstream {
         let answered = client.send(request, priority).await;
         self.learn(origin.clone(), answered.as_ref().err());
         let response = answered?;
-        let says = |name| response.headers().contains_key(name);
-        if says(header::CONTENT_LENGTH) && says(header::TRANSFER_ENCODING) {
-            return Err(UpstreamError::TwoLengths(origin));
-        }
+        has_one_length(response.headers(), origin)?;
         Ok(response)
+    }
+
+    /// Asks a site's own origin for another protocol.
+    ///
+    /// # Errors
+    ///
+    /// [`UpstreamError`], as of [`fetch`](Self::fetch).
+    pub async fn switch(&self, request: Request<Body>) -> Result<Switched, UpstreamError> {
+        let origin = Origin::of(request.uri())?;
+        if self.rests(&origin) {
+            return Err(UpstreamError::Resting(origin));
+        }
+        let switched = self.site.switch(request).await;
+        self.learn(origin.clone(), switched.as_ref().err());
+        let switched = switched?;
+        has_one_length(switched.headers(), origin)?;
+        Ok(switched)
     }
 
     /// `request`, with a seat if its body is not all here.

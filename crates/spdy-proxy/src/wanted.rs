@@ -18,10 +18,12 @@ use spdy_rewrite::refusal::Refusal;
 
 use crate::client_conditions::OF_CACHE;
 use crate::coding::Accepted;
+use crate::config_websocket::WebSocketConfig;
 use crate::fields;
 use crate::sites::Site;
 use crate::trace_context::SpanContext;
 use crate::upstream::Whose;
+use crate::websocket::{self, BadHandshake};
 
 /// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
 /// most requests are answered by what is kept, and nobody is told anything.
@@ -47,6 +49,8 @@ pub struct Wanted {
     pub accepts: Accepted,
     /// It is a GET or HEAD with content: its target is not all that it asks by.
     pub has_content: bool,
+    /// It is the handshake of a WebSocket.
+    pub is_socket: bool,
     /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
     pub steps_ahead: u8,
     /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
@@ -82,9 +86,13 @@ pub enum Refused {
     /// CONNECT and TRACE end here.
     #[error("method {0}")]
     Method(Method),
-    /// A WebSocket would begin with it (RFC 6455 §4.1). The origin would only see a GET, and answer with a page.
-    #[error("no WebSocket goes through here: let it go to its origin by another name")]
+    /// A WebSocket would begin with it (RFC 6455 §4.1), and the site lets none through. Its origin would only see a GET, and answer
+    /// with a page.
+    #[error("no WebSocket goes through to this site (websocket = false)")]
     WebSocket,
+    /// It wants a WebSocket, and is no handshake for one.
+    #[error(transparent)]
+    Handshake(#[from] BadHandshake),
 }
 
 impl Refused {
@@ -95,7 +103,8 @@ impl Refused {
             Self::Rule(refusal) => refusal.status(),
             Self::Elsewhere { .. } => StatusCode::TEMPORARY_REDIRECT,
             Self::Loop => StatusCode::LOOP_DETECTED,
-            Self::Target(_) => StatusCode::BAD_REQUEST,
+            Self::Handshake(BadHandshake::Version) => StatusCode::UPGRADE_REQUIRED,
+            Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
             Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
         }
     }
@@ -109,6 +118,7 @@ impl Refused {
             Self::Target(_) => "target",
             Self::Method(_) => "method",
             Self::WebSocket => "websocket",
+            Self::Handshake(_) => "handshake",
         }
     }
 }
@@ -145,6 +155,11 @@ impl Asked {
     pub fn within(mut self, context: Option<SpanContext>) -> Self {
         self.0.within = context;
         self
+    }
+
+    /// How many WebSockets there may be, if it wants one.
+    pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
+        self.0.site.websocket.filter(|_| self.0.is_socket)
     }
 
     /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
@@ -208,9 +223,6 @@ impl Wanted {
         if matches!(asked.method, Method::CONNECT | Method::TRACE) {
             return Err(Refused::Method(asked.method));
         }
-        if fields::wants_socket(&asked.headers) {
-            return Err(Refused::WebSocket);
-        }
         if fields::has_looped(&asked.headers, &site.name) {
             return Err(Refused::Loop);
         }
@@ -221,6 +233,11 @@ impl Wanted {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();
+        let is_socket = websocket::is_wanted(&asked.headers);
+        if is_socket {
+            site.websocket.ok_or(Refused::WebSocket)?;
+            websocket::check(&asked, arrival)?;
+        }
         let marked = integrity::without_mark(target);
         let is_off = marked.is_some() || is_off(&asked.headers);
         // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
@@ -260,6 +277,7 @@ impl Wanted {
             arrival,
             accepts,
             has_content: false,
+            is_socket,
             steps_ahead: 0,
             is_off,
             authority,
@@ -316,6 +334,7 @@ impl Wanted {
             arrival,
             accepts: Accepted::of(&said),
             has_content: false,
+            is_socket: false,
             steps_ahead: 0,
             is_off: false,
             authority,

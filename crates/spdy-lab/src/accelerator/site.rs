@@ -102,6 +102,7 @@ pub(super) fn sites(
             origin,
             address: None,
             keep_host: true,
+            websocket: true,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
         }],
         ..Config::default()

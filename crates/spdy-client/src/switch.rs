@@ -1,0 +1,106 @@
+//! Another protocol than HTTP, asked for over HTTP/1.1 (RFC 9110 §7.8): on a connection of its own, which is in no pool.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use http::{HeaderMap, Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy_net::network::BoxIo;
+use spdy_net::switch::{self, Answer};
+
+use crate::client::Client;
+use crate::connect::Connector;
+use crate::error::Error;
+use crate::exchange::{LeasedBody, Patience};
+use crate::origin::Origin;
+
+/// What came of asking for another protocol.
+pub enum Switched {
+    /// 101, and the bytes behind it. Whether it is the protocol that was asked for, the head says.
+    Yes(Response<()>, BoxIo),
+    /// Any other answer.
+    No(Response<Body>),
+}
+
+impl Switched {
+    /// What the server said.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Yes(head, _) => head.status(),
+            Self::No(response) => response.status(),
+        }
+    }
+
+    /// Fields of its head.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        match self {
+            Self::Yes(head, _) => head.headers(),
+            Self::No(response) => response.headers(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Switched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Yes(head, _) => f.debug_tuple("Yes").field(head).finish(),
+            Self::No(response) => f.debug_tuple("No").field(&response.status()).finish(),
+        }
+    }
+}
+
+impl Client {
+    /// Sends `request`, whose URI is absolute and which asks for another protocol by `Connection` and `Upgrade`, over HTTP/1.1 on
+    /// a connection of its own. It is sent once.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection, or no answer on it, within the times of the configuration.
+    pub async fn switch(&self, request: Request<Body>) -> Result<Switched, Error> {
+        let origin = Origin::of(request.uri())?;
+        let connector = self.connector();
+        let (config, runtime) = (&connector.config, &connector.runtime);
+        let connecting = Box::pin(connector.connect_alone(&origin));
+        let after = config.connect_timeout;
+        let io = in_time(connector, &origin, "connection", after, connecting).await??;
+        let asking = switch::ask(io, request, &config.connection, runtime);
+        let after = config.head_timeout;
+        let answer = in_time(connector, &origin, "response", after, Box::pin(asking)).await?;
+        let answer = answer.map_err(|source| Error::Exchange {
+            origin: origin.clone(),
+            source,
+        })?;
+        Ok(match answer {
+            Answer::Switched(head, io) => Switched::Yes(head, io),
+            Answer::Kept(response) => {
+                let patience = config.body_timeout;
+                let patience = patience.map(|after| Patience::new(runtime.clone(), after, origin));
+                Switched::No(response.map(|body| Body::wrap(LeasedBody::alone(body, patience))))
+            }
+        })
+    }
+}
+
+/// What `waited` gives, unless that takes longer than `after`.
+async fn in_time<T>(
+    connector: &Connector,
+    origin: &Origin,
+    what: &'static str,
+    after: Option<Duration>,
+    waited: impl Future<Output = T> + Unpin,
+) -> Result<T, Error> {
+    let Some(after) = after else {
+        return Ok(waited.await);
+    };
+    let runtime = &connector.runtime;
+    match select(waited, runtime.sleep_until(runtime.now() + after)).await {
+        Either::Left((output, _)) => Ok(output),
+        Either::Right(_) => Err(Error::TimedOut {
+            what,
+            origin: origin.clone(),
+            after,
+        }),
+    }
+}

@@ -1,0 +1,168 @@
+//! Another protocol on a connection of HTTP/1.1, from its 101 on (RFC 9110 §7.8).
+//!
+//! ```text
+//!  served   request with Upgrade --> handler --> 101 with a Takeover --> hyper writes it --> Takeover: all bytes from there on
+//!  asked    request with Upgrade --> ask ------> 101: bytes behind it, or another answer and its body
+//! ```
+//!
+//! Which protocols may be switched to, and whether a 101 is what was asked for, is the business of who uses this.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{Request, Response, StatusCode, Version, header};
+use http_body_util::BodyExt;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+
+use crate::connection::ClientOptions;
+use crate::error::{ExchangeError, Retry, chain};
+use crate::http1::{MIN_BUFFER_BYTES, in_origin_form, lost};
+use crate::latch::Latch;
+use crate::network::BoxIo;
+use crate::seat::Exchange;
+
+type Begin = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
+
+/// What is done with a served connection once 101 is written to it; in the extensions of that answer, over HTTP/1.1 alone.
+#[derive(Clone)]
+pub struct Takeover(Arc<Mutex<Option<Begin>>>);
+
+impl std::fmt::Debug for Takeover {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Takeover")
+    }
+}
+
+impl Takeover {
+    /// `begin` gets the connection, with what the client sent behind its request, and the latch that is set when the server
+    /// stops: what it gives is to end then, and the connection with it. If the client leaves before, it is dropped.
+    pub fn new<F>(begin: impl FnOnce(BoxIo, Latch) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let begin: Begin = Box::new(|io, stop| Box::pin(begin(io, stop)));
+        Self(Arc::new(Mutex::new(Some(begin))))
+    }
+
+    fn take(&self) -> Option<Begin> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// What becomes of a served connection behind its last answer. Clones are of the same connection.
+#[derive(Clone, Default)]
+pub(crate) struct Behind(Arc<Mutex<Option<Switching>>>);
+
+struct Switching {
+    upgrade: OnUpgrade,
+    begin: Begin,
+    /// As long as the other protocol is spoken there is something to do.
+    exchange: Exchange,
+}
+
+/// A request's offer to speak another protocol.
+pub(crate) struct Offer {
+    upgrade: OnUpgrade,
+    behind: Behind,
+}
+
+impl Offer {
+    /// Notes that `response` hands the connection over; gives `exchange` back if it does not.
+    pub(crate) fn take_up(
+        self,
+        exchange: Exchange,
+        response: &mut Response<Body>,
+    ) -> Option<Exchange> {
+        let takeover = response.extensions_mut().remove::<Takeover>();
+        let begin = takeover.and_then(|takeover| takeover.take());
+        let is_101 = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let Some(begin) = begin.filter(|_| is_101) else {
+            return Some(exchange);
+        };
+        *self.behind.lock() = Some(Switching {
+            upgrade: self.upgrade,
+            begin,
+            exchange,
+        });
+        None
+    }
+}
+
+impl Behind {
+    /// The offer of `request`, if it makes one. Over HTTP/1.0 there is none (RFC 9110 §7.8).
+    pub(crate) fn offer<B>(&self, request: &mut Request<B>) -> Option<Offer> {
+        let is_offered = request.version() == Version::HTTP_11
+            && request.headers().contains_key(header::UPGRADE);
+        is_offered.then(|| Offer {
+            upgrade: hyper::upgrade::on(request),
+            behind: self.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Switching>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Speaks the other protocol to its end, if one was agreed on. HTTP is over.
+    pub(crate) async fn speak(self, stop: &Latch) {
+        let switching = self.lock().take();
+        let Some(switching) = switching else {
+            return;
+        };
+        match switching.upgrade.await {
+            Ok(upgraded) => {
+                let io: BoxIo = Box::new(TokioIo::new(upgraded));
+                (switching.begin)(io, stop.clone()).await;
+            }
+            Err(error) => tracing::debug!(error = chain(&error), "no other protocol after all"),
+        }
+        drop(switching.exchange);
+    }
+}
+
+/// What a server says that is asked for another protocol.
+pub enum Answer {
+    /// 101, and the bytes behind it.
+    Switched(Response<()>, BoxIo),
+    /// Anything else; the connection ends with it.
+    Kept(Response<Body>),
+}
+
+/// Sends `request`, which asks for another protocol and whose URI is absolute, as the one request on `io`. Nothing follows it until
+/// the answer is there.
+///
+/// # Errors
+///
+/// The connection broke, or what came is no answer.
+pub async fn ask(
+    io: BoxIo,
+    request: Request<Body>,
+    options: &ClientOptions,
+    runtime: &SharedRuntime,
+) -> Result<Answer, ExchangeError> {
+    let request = in_origin_form(request)?;
+    let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, chain(&error));
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
+    let (mut sender, connection) = builder.handshake(TokioIo::new(io)).await.map_err(broken)?;
+    runtime.spawn(Box::pin(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(error = chain(&error), "http/1.1 connection ended");
+        }
+    }));
+    let response = sender.send_request(request).await;
+    let mut response = response.map_err(|error| lost(false, &error))?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        // hyper's own words leave out the cause.
+        let boxed = |error: hyper::Error| BoxError::from(chain(&error));
+        let response = response.map(|body| Body::wrap(body.map_err(boxed)));
+        return Ok(Answer::Kept(response));
+    }
+    let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
+    let (mut head, _) = response.into_parts();
+    head.extensions.clear();
+    let io = Box::new(TokioIo::new(upgraded));
+    Ok(Answer::Switched(Response::from_parts(head, ()), io))
+}

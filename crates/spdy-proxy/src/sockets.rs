@@ -1,0 +1,266 @@
+//! WebSockets to the sites' own origins: how many there may be, and the road from a handshake to its end.
+//!
+//! ```text
+//!  handshake (websocket.rs) ──▶ a place ──▶ the origin, on a connection of its own ── any other answer ──▶ the client gets that
+//!                                 │ none: 503              │ 101, and it agrees
+//!                                 ▼                        ▼
+//!                                                101 to the client ──▶ tunnel.rs, until it ends; then the place is free
+//! ```
+//!
+//! Until the origin has agreed it is sent nothing but the handshake, and what the client sent behind that waits: to an origin that does
+//! not agree it would be another request, which nobody has judged.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
+use spdy::body::Body;
+use spdy_cache::cache_status::{CacheStatus, Forward};
+use spdy_client::switch::Switched;
+use spdy_net::network::BoxIo;
+use spdy_net::switch::Takeover;
+
+use crate::config_websocket::WebSocketConfig;
+use crate::counters::{Family, Outcome};
+use crate::fetch_spans::FetchSpans;
+use crate::fields::{self, PROXY_STATUS};
+use crate::miss_rate;
+use crate::proxy::{NAME, Proxy};
+use crate::respond;
+use crate::sites::Site;
+use crate::tunnel;
+use crate::upstream::UpstreamError;
+use crate::wanted::Wanted;
+use crate::websocket;
+
+/// Those that are open. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sockets(Arc<Mutex<Open>>);
+
+#[derive(Debug, Default)]
+struct Open {
+    count: usize,
+    /// By whom the miss rate tells clients apart, too.
+    by_client: BTreeMap<IpAddr, usize>,
+}
+
+/// A place for one. Dropped, it is free.
+#[derive(Debug)]
+pub(crate) struct Place {
+    sockets: Sockets,
+    client: Option<IpAddr>,
+}
+
+impl Sockets {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().count
+    }
+
+    /// A place for a socket of the client at `from`, or the key of the limit that leaves none.
+    fn place(&self, from: Option<IpAddr>, limits: WebSocketConfig) -> Result<Place, &'static str> {
+        let client = from.map(miss_rate::source);
+        let mut open = self.lock();
+        if open.count >= limits.open {
+            return Err("websocket.open");
+        }
+        if let Some(client) = client {
+            let of_client = open.by_client.get(&client).copied().unwrap_or_default();
+            if of_client >= limits.per_client {
+                return Err("websocket.per_client");
+            }
+            open.by_client.insert(client, of_client + 1);
+        }
+        open.count += 1;
+        let sockets = self.clone();
+        Ok(Place { sockets, client })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.sockets.lock();
+        open.count -= 1;
+        let Some(client) = self.client else {
+            return;
+        };
+        match open.by_client.get_mut(&client) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => _ = open.by_client.remove(&client),
+        }
+    }
+}
+
+impl Proxy {
+    /// WebSockets that are open, and that wait for their origin.
+    #[must_use]
+    pub fn sockets_open(&self) -> usize {
+        self.sockets.count()
+    }
+
+    /// Asks the origin for the WebSocket that is `wanted`, and hands the client's connection over to it.
+    pub(crate) async fn open_socket(
+        self: Arc<Self>,
+        wanted: Wanted,
+        limits: WebSocketConfig,
+    ) -> Response<Body> {
+        if let Some(refused) = self.too_often(&wanted) {
+            return refused;
+        }
+        let place = match self.sockets.place(wanted.from, limits) {
+            Ok(place) => place,
+            Err(limit) => {
+                self.counters.count(Family::Limits, limit);
+                return full();
+            }
+        };
+        let uri = wanted.ask.uri.clone();
+        let switched = self.ask_for_socket(&wanted).await;
+        let mut response = match switched {
+            Err(error) => {
+                tracing::debug!(%error, %uri, "no WebSocket of an origin");
+                self.count_failure(&error);
+                let response = respond::unreachable(&error);
+                respond::marked(response, Outcome::UNREACHABLE)
+            }
+            Ok(Switched::No(response)) => {
+                let class = respond::class_of(response.status());
+                self.counters.count(Family::Origins, class);
+                let (mut head, body) = response.into_parts();
+                passed_on(&wanted.site, &mut head.headers, head.version);
+                respond::marked(Response::from_parts(head, body), Outcome::PASSED)
+            }
+            Ok(Switched::Yes(head, _)) if !websocket::is_agreed(head.headers()) => {
+                tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
+                self.counters.count(Family::Origins, "broken");
+                disagreed()
+            }
+            Ok(Switched::Yes(head, origin)) => {
+                self.counters.count(Family::Origins, "1xx");
+                self.switched(&wanted.site, head, origin, place, limits)
+            }
+        };
+        CacheStatus::forwarded(NAME, Forward::Bypass).append_to(response.headers_mut());
+        response
+    }
+
+    /// What the site's own origin says to the handshake.
+    async fn ask_for_socket(&self, wanted: &Wanted) -> Result<Switched, UpstreamError> {
+        let mut ask = wanted.ask.clone();
+        ask.headers.remove(header::CONTENT_LENGTH);
+        websocket::announce(&mut ask.headers);
+        let mut spans = FetchSpans::of(self.spans(), wanted, Forward::Bypass, false);
+        let asking = spans.as_mut().map(|it| it.ask(wanted, &mut ask.headers));
+        let request = Request::from_parts(ask, Body::empty());
+        let switched = self.upstream().switch(request).await;
+        if let Some(asking) = asking {
+            let told = switched.as_ref();
+            // It is asked over HTTP/1.1 alone.
+            asking.answered(told.map(|switched| (switched.status(), Version::HTTP_11)));
+        }
+        switched
+    }
+
+    /// 101, with what becomes of the connection.
+    fn switched(
+        self: Arc<Self>,
+        site: &Site,
+        head: Response<()>,
+        origin: BoxIo,
+        place: Place,
+        limits: WebSocketConfig,
+    ) -> Response<Body> {
+        let (mut head, ()) = head.into_parts();
+        passed_on(site, &mut head.headers, head.version);
+        websocket::announce(&mut head.headers);
+        head.extensions
+            .insert(Takeover::new(move |client, stop| async move {
+                let idle = limits.idle_timeout();
+                let passed = tunnel::run(client, origin, idle, &stop, &self.runtime).await;
+                drop(place);
+                tracing::debug!(?passed, "a WebSocket ended");
+                let counters = &self.counters;
+                counters.count(Family::Sockets, passed.end.name());
+                counters.add(Family::SocketBytes, "to-origin", passed.to_origin);
+                counters.add(Family::SocketBytes, "to-client", passed.to_client);
+            }));
+        respond::marked(Response::from_parts(head, Body::empty()), Outcome::SOCKET)
+    }
+}
+
+/// Makes of an origin's fields those that a client gets.
+fn passed_on(site: &Site, headers: &mut HeaderMap, version: Version) {
+    fields::strip_connection(headers);
+    site.relocate(headers);
+    fields::append_via(headers, version, &site.name);
+}
+
+/// As many are open as may be.
+fn full() -> Response<Body> {
+    let text = "too many WebSockets are open; try again soon\n";
+    let mut response = respond::plain(StatusCode::SERVICE_UNAVAILABLE, text);
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    respond::marked(response, Outcome::LIMITED)
+}
+
+/// The origin speaks a protocol that nobody asked for (RFC 9209 §2.3.26).
+fn disagreed() -> Response<Body> {
+    let text = "the origin switches to a protocol that nobody asked for\n";
+    let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);
+    let why = HeaderValue::from_static("spdy; error=http_upgrade_failed");
+    response.headers_mut().insert(PROXY_STATUS, why);
+    respond::marked(response, Outcome::UNREACHABLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(per_client: usize, open: usize) -> WebSocketConfig {
+        WebSocketConfig {
+            per_client,
+            open,
+            ..WebSocketConfig::default()
+        }
+    }
+
+    #[test]
+    fn places_are_counted_by_client_and_in_all_and_given_back() {
+        let sockets = Sockets::default();
+        let from = |address: &str| Some(address.parse().expect("an address"));
+        let place = |client| sockets.place(client, limits(2, 3));
+        let first = place(from("192.0.2.1")).expect("there is room");
+        let _second = place(from("192.0.2.1")).expect("there is room");
+        assert_eq!(
+            place(from("192.0.2.1")).expect_err("he has two"),
+            "websocket.per_client"
+        );
+        let _other = place(from("2001:db8::1")).expect("another has his own");
+        assert_eq!(
+            place(from("192.0.2.3")).expect_err("three are open"),
+            "websocket.open"
+        );
+        assert_eq!(sockets.count(), 3);
+        drop(first);
+        let _again = place(from("192.0.2.1")).expect("one was given back");
+        assert_eq!(sockets.count(), 3);
+        drop((_second, _other, _again));
+        assert_eq!(sockets.count(), 0);
+        assert!(sockets.lock().by_client.is_empty());
+    }
+
+    #[test]
+    fn a_house_of_ipv6_is_one_client() {
+        let sockets = Sockets::default();
+        let from = |address: &str| Some(address.parse().expect("an address"));
+        let _first = sockets.place(from("2001:db8::1"), limits(1, 9)).unwrap();
+        let second = sockets.place(from("2001:db8:0:0f::2"), limits(1, 9));
+        assert_eq!(second.expect_err("the same house"), "websocket.per_client");
+    }
+}

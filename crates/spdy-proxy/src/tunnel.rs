@@ -1,0 +1,216 @@
+//! Bytes both ways between a client and an origin, once they speak another protocol than HTTP.
+//!
+//! ```text
+//!  client ──▶ 8 KiB ──▶ origin      neither is read while the other takes nothing
+//!         ◀── 8 KiB ◀──
+//!    one ends its half ─▶ the other's is ended, and what comes back still passes
+//!    nothing passes for `idle`, or we stop ─▶ both are told by a frame that closes, if one fits, and have a second to say the same
+//! ```
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::{Either, join, select};
+use spdy::runtime::SharedRuntime;
+use spdy_clock::Instant;
+use spdy_net::latch::Latch;
+use spdy_net::network::BoxIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, copy_bidirectional};
+
+use crate::websocket_frames::Frames;
+
+/// How long both sides have to end it from their side, too.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What is read at once of what is thrown away.
+const THROWN_AWAY_BYTES: usize = 4096;
+
+/// What ended a tunnel.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    /// The client, before its origin did.
+    Client,
+    /// The origin.
+    Origin,
+    /// Nothing passed for too long.
+    Idle,
+    /// We stop.
+    Stopped,
+    /// A connection broke, or a peer took nothing.
+    Broken,
+}
+
+impl End {
+    /// The label of its counter.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Origin => "origin",
+            Self::Idle => "idle",
+            Self::Stopped => "stopped",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// What a tunnel came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Passed {
+    pub(crate) end: End,
+    /// Bytes that the origin took.
+    pub(crate) to_origin: u64,
+    /// Bytes that the client took.
+    pub(crate) to_client: u64,
+}
+
+/// Carries bytes between `client` and `origin` until both have ended, nothing passes for `idle`, or `stop` is set.
+pub(crate) async fn run(
+    client: BoxIo,
+    origin: BoxIo,
+    idle: Duration,
+    stop: &Latch,
+    runtime: &SharedRuntime,
+) -> Passed {
+    let seen = Seen::new(runtime.now());
+    let side = |io, end| Side {
+        io,
+        end,
+        seen: &seen,
+        runtime,
+        taken: 0,
+        frames: Frames::default(),
+    };
+    let (mut client, mut origin) = (side(client, End::Client), side(origin, End::Origin));
+    let end = {
+        let copying = pin!(copy_bidirectional(&mut client, &mut origin));
+        let silent = pin!(seen.silent_for(idle, runtime));
+        let given_up = select(silent, stop.wait());
+        match select(copying, given_up).await {
+            Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(End::Broken),
+            Either::Left((Err(error), _)) => {
+                tracing::debug!(%error, "a tunnel broke");
+                End::Broken
+            }
+            Either::Right((Either::Left(_), _)) => End::Idle,
+            Either::Right((Either::Right(_), _)) => End::Stopped,
+        }
+    };
+    if matches!(end, End::Idle | End::Stopped) {
+        let both = pin!(join(client.farewell(false), origin.farewell(true)));
+        select(both, runtime.sleep_until(runtime.now() + FAREWELL)).await;
+    }
+    Passed {
+        end,
+        to_origin: origin.taken,
+        to_client: client.taken,
+    }
+}
+
+/// What both sides know.
+struct Seen(Mutex<Shared>);
+
+struct Shared {
+    /// When something passed last.
+    at: Instant,
+    /// Who ended his half first.
+    first: Option<End>,
+}
+
+impl Seen {
+    fn new(at: Instant) -> Self {
+        Self(Mutex::new(Shared { at, first: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Completes when nothing has passed for `idle`.
+    async fn silent_for(&self, idle: Duration, runtime: &SharedRuntime) {
+        loop {
+            let due = self.lock().at + idle;
+            if runtime.now() >= due {
+                return;
+            }
+            runtime.sleep_until(due).await;
+        }
+    }
+}
+
+/// One side's connection, and what is known of it.
+struct Side<'a> {
+    io: BoxIo,
+    /// What its end is called.
+    end: End,
+    seen: &'a Seen,
+    runtime: &'a SharedRuntime,
+    /// Bytes that were written to it.
+    taken: u64,
+    /// Those bytes, as frames.
+    frames: Frames,
+}
+
+impl Side<'_> {
+    /// Tells it that this is the end, if that can be told where the bytes are, and waits for it to agree.
+    async fn farewell(&mut self, masked: bool) {
+        if let Some(frame) = self.frames.farewell(masked)
+            && self.io.write_all(&frame).await.is_err()
+        {
+            return;
+        }
+        if self.io.shutdown().await.is_err() {
+            return;
+        }
+        // A connection that is closed with something unread is reset, and what was told last is lost with it.
+        let mut thrown_away = [0; THROWN_AWAY_BYTES];
+        while self
+            .io
+            .read(&mut thrown_away)
+            .await
+            .is_ok_and(|len| len > 0)
+        {}
+    }
+}
+
+impl AsyncRead for Side<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let before = into.filled().len();
+        let polled = Pin::new(&mut this.io).poll_read(cx, into);
+        if matches!(polled, Poll::Ready(Ok(()))) && into.filled().len() == before {
+            this.seen.lock().first.get_or_insert(this.end);
+        }
+        polled
+    }
+}
+
+impl AsyncWrite for Side<'_> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(len)) = polled {
+            this.frames.pass(&bytes[..len]);
+            this.taken += len as u64;
+            this.seen.lock().at = this.runtime.now();
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,227 @@
+//! The opening handshake of a WebSocket (RFC 6455 §4): whether a request is one, what the origin is asked, and whether it agreed.
+//!
+//! Over HTTP/1.1 alone. HTTP/2 and HTTP/3 would want a setting that says so (RFC 8441, RFC 9220), which is not sent: browsers then open
+//! a connection of HTTP/1.1 for it.
+
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, request};
+use spdy_net::handler::Arrival;
+use spdy_net::protocol::Protocol;
+
+/// What `Upgrade` says on both sides.
+const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
+/// What `Connection` says beside it.
+const UPGRADE: HeaderValue = HeaderValue::from_static("Upgrade");
+/// The only version of the protocol that has a standard.
+pub(crate) const VERSION: &str = "13";
+/// Characters of 16 bytes in base64.
+const KEY_CHARACTERS: usize = 24;
+
+/// Why a request that asks for a WebSocket is no handshake.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum BadHandshake {
+    /// A field says so, or a pseudo-header of another protocol.
+    #[error("want GET over HTTP/1.1 for a WebSocket")]
+    NoUpgrade,
+    /// `Connection` does not name `Upgrade`.
+    #[error("want \"Connection: Upgrade\" for a WebSocket")]
+    Connection,
+    /// It has none, or several, or it is not 16 bytes in base64.
+    #[error("want one Sec-WebSocket-Key of 16 bytes in base64")]
+    Key,
+    /// It has a body, which none may have that changes its protocol.
+    #[error("want no content in front of a WebSocket")]
+    Content,
+    /// It speaks another version, or does not say which.
+    #[error("want Sec-WebSocket-Version 13")]
+    Version,
+}
+
+/// Whether a WebSocket is wanted of a connection of HTTP/1.1, the only one where that is asked for by a field.
+pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
+    names(headers, &header::UPGRADE, "websocket")
+}
+
+/// Whether a list of tokens under `name` has `token`.
+fn names(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
+    let values = headers.get_all(name).iter();
+    let mut members = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    members.any(|member| member.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// Judges a request that wants one, as it came by `arrival`. What its `Connection` names beside `Upgrade` does not reach the origin,
+/// and is as if it had not come.
+///
+/// # Errors
+///
+/// What it lacks.
+pub(crate) fn check(asked: &request::Parts, arrival: Option<Arrival>) -> Result<(), BadHandshake> {
+    let is_http1 = arrival.is_none_or(|arrival| arrival.protocol == Protocol::Http1);
+    if asked.method != Method::GET || asked.version != http::Version::HTTP_11 || !is_http1 {
+        return Err(BadHandshake::NoUpgrade);
+    }
+    let headers = &asked.headers;
+    if !names(headers, &header::CONNECTION, "upgrade") {
+        return Err(BadHandshake::Connection);
+    }
+    let has_length = headers.get(header::CONTENT_LENGTH);
+    if has_length.is_some_and(|length| length != "0")
+        || headers.contains_key(header::TRANSFER_ENCODING)
+    {
+        return Err(BadHandshake::Content);
+    }
+    let is_named = |name: &HeaderName| names(headers, &header::CONNECTION, name.as_str());
+    let only = |name: HeaderName| {
+        let mut values = headers.get_all(&name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) if !is_named(&name) => Some(value.as_bytes()),
+            _ => None,
+        }
+    };
+    if !only(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
+        return Err(BadHandshake::Key);
+    }
+    match only(header::SEC_WEBSOCKET_VERSION) {
+        Some(version) if version == VERSION.as_bytes() => Ok(()),
+        _ => Err(BadHandshake::Version),
+    }
+}
+
+/// 16 bytes in base64 (RFC 4648 §4): 22 characters, of which the last says four bits, and what fills up.
+fn is_key(key: &[u8]) -> bool {
+    let is_of_alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    key.len() == KEY_CHARACTERS
+        && key.ends_with(b"==")
+        && key[..KEY_CHARACTERS - 2].iter().all(is_of_alphabet)
+}
+
+/// Says that the protocol is to change, or has changed, in fields from which all about the connection was taken out.
+pub(crate) fn announce(headers: &mut HeaderMap) {
+    headers.insert(header::CONNECTION, UPGRADE);
+    headers.insert(header::UPGRADE, WEBSOCKET);
+}
+
+/// Whether the fields of a 101 agree to a WebSocket, and to nothing else.
+pub(crate) fn is_agreed(headers: &HeaderMap) -> bool {
+    let mut upgrades = headers.get_all(header::UPGRADE).iter();
+    let upgrade = upgrades.next().map(HeaderValue::as_bytes);
+    let is_socket = upgrade.is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"));
+    is_socket && upgrades.next().is_none() && names(headers, &header::CONNECTION, "upgrade")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ=="; // RFC 6455 §1.3
+
+    /// A handshake with `fields` in place of those of the same name; an empty value takes one out.
+    fn judged(fields: &[(&str, &str)]) -> Result<(), BadHandshake> {
+        let mut request = Request::get("/chat").body(()).expect("a request");
+        for (name, value) in [
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+            ("sec-websocket-key", KEY),
+            ("sec-websocket-version", "13"),
+        ] {
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        for (name, value) in fields {
+            let name: HeaderName = name.parse().expect("a name");
+            request.headers_mut().remove(&name);
+            for value in value.split('|').filter(|value| !value.is_empty()) {
+                let value = value.parse().expect("a value");
+                request.headers_mut().append(name.clone(), value);
+            }
+        }
+        check(&request.into_parts().0, None)
+    }
+
+    #[test]
+    fn a_handshake_has_all_that_the_origin_will_look_for() {
+        use BadHandshake::{Connection, Content, Key, Version};
+        for (fields, wanted) in [
+            (&[][..], Ok(())),
+            (&[("connection", "upgrade")], Ok(())),
+            (&[("content-length", "0")], Ok(())),
+            (&[("connection", "close")], Err(Connection)),
+            (&[("connection", "")], Err(Connection)),
+            (&[("connection", "upgraded")], Err(Connection)),
+            (&[("connection", "Upgrade, sec-websocket-key")], Err(Key)),
+            (&[("sec-websocket-key", "")], Err(Key)),
+            (&[("sec-websocket-key", "dGhlIHNhbXBsZQ==")], Err(Key)),
+            (
+                &[("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=|")],
+                Err(Key),
+            ),
+            (
+                &[(
+                    "sec-websocket-key",
+                    "dGhlIHNhbXBsZSBub25jZQ==|dGhlIHNhbXBsZSBub25jZQ==",
+                )],
+                Err(Key),
+            ),
+            (&[("sec-websocket-version", "")], Err(Version)),
+            (&[("sec-websocket-version", "8")], Err(Version)),
+            (&[("sec-websocket-version", "13|8")], Err(Version)),
+            (&[("content-length", "5")], Err(Content)),
+            (&[("transfer-encoding", "chunked")], Err(Content)),
+        ] {
+            assert_eq!(judged(fields), wanted, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn only_get_over_http_1_1_asks_for_one() {
+        for (method, version) in [
+            ("POST", http::Version::HTTP_11),
+            ("GET", http::Version::HTTP_10),
+        ] {
+            let request = Request::builder().method(method).version(version);
+            let request = request.header("upgrade", "websocket").body(()).unwrap();
+            let judged = check(&request.into_parts().0, None);
+            assert_eq!(judged, Err(BadHandshake::NoUpgrade), "{method}");
+        }
+    }
+
+    #[test]
+    fn an_origin_agrees_to_a_websocket_alone() {
+        for (fields, wanted) in [
+            (
+                &[("connection", "Upgrade"), ("upgrade", "WebSocket")][..],
+                true,
+            ),
+            (
+                &[
+                    ("connection", "keep-alive, upgrade"),
+                    ("upgrade", "websocket"),
+                ],
+                true,
+            ),
+            (&[("connection", "Upgrade"), ("upgrade", "h2c")], false),
+            (
+                &[("connection", "Upgrade"), ("upgrade", "websocket, h2c")],
+                false,
+            ),
+            (
+                &[
+                    ("connection", "Upgrade"),
+                    ("upgrade", "websocket"),
+                    ("upgrade", "h2c"),
+                ],
+                false,
+            ),
+            (&[("upgrade", "websocket")], false),
+            (&[("connection", "Upgrade")], false),
+            (&[], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for (name, value) in fields {
+                headers.append(*name, value.parse().unwrap());
+            }
+            assert_eq!(is_agreed(&headers), wanted, "{fields:?}");
+        }
+    }
+}

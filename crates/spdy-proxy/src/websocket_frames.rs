@@ -1,0 +1,164 @@
+//! The frames of a WebSocket in one direction, as far as they must be known to end it in order (RFC 6455 §5.2): where one ends,
+//! and whether it closes.
+//!
+//! ```text
+//!  +------+------+-------------------+----------+-------------------+
+//!  | 8    | 1+7  | 0, 16 or 64       | 0 or 32  | so many bytes     |
+//!  | kind | mask, length             | mask     | payload           |   passed over
+//!  +------+------+-------------------+----------+-------------------+
+//! ```
+
+/// The longest head of a frame, bytes.
+const LONGEST_HEAD: usize = 14;
+const KIND: u8 = 0x0f;
+const CLOSE: u8 = 0x8;
+const FINAL: u8 = 0x80;
+const MASKED: u8 = 0x80;
+const LENGTH: u8 = 0x7f;
+/// The endpoint goes away (RFC 6455 §7.4.1).
+const GOING_AWAY: u16 = 1001;
+
+/// Where the bytes that passed so far end.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    head: [u8; LONGEST_HEAD],
+    /// Bytes of the head that are here.
+    known: usize,
+    /// Bytes of payload to come.
+    left: u64,
+    is_closed: bool,
+}
+
+impl Frames {
+    /// `bytes` come next.
+    pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+                let passed = most.min(bytes.len());
+                self.left -= passed as u64;
+                bytes = &bytes[passed..];
+                continue;
+            }
+            self.head[self.known] = bytes[0];
+            self.known += 1;
+            bytes = &bytes[1..];
+            if self.known == self.head_len() {
+                self.is_closed |= self.head[0] & KIND == CLOSE;
+                self.left = self.payload_len();
+                self.known = 0;
+            }
+        }
+    }
+
+    /// How long the head is, as far as that is known.
+    fn head_len(&self) -> usize {
+        if self.known < 2 {
+            return 2;
+        }
+        let mask = if self.head[1] & MASKED == 0 { 0 } else { 4 };
+        2 + self.length_len() + mask
+    }
+
+    /// Bytes of the length behind the first two.
+    fn length_len(&self) -> usize {
+        match self.head[1] & LENGTH {
+            127 => 8,
+            126 => 2,
+            _ => 0,
+        }
+    }
+
+    fn payload_len(&self) -> u64 {
+        match self.length_len() {
+            0 => u64::from(self.head[1] & LENGTH),
+            len => {
+                let bytes = self.head[2..2 + len].iter();
+                bytes.fold(0, |length, byte| length << 8 | u64::from(*byte))
+            }
+        }
+    }
+
+    /// A frame that ends the WebSocket, where one may follow: between two frames, and behind none that closes.
+    pub(crate) fn farewell(&self, masked: bool) -> Option<Vec<u8>> {
+        if self.known > 0 || self.left > 0 || self.is_closed {
+            return None;
+        }
+        let code = GOING_AWAY.to_be_bytes();
+        let head = [FINAL | CLOSE, 2];
+        Some(match masked {
+            false => [head, code].concat(),
+            // A mask keeps scripts from choosing what is on the wire (RFC 6455 §10.3). No script has chosen this.
+            true => [&[head[0], MASKED | head[1], 0, 0, 0, 0], &code[..]].concat(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(kind: u8, masked: bool, payload: usize) -> Vec<u8> {
+        let mut frame = vec![FINAL | kind];
+        let mask = if masked { MASKED } else { 0 };
+        match payload {
+            0..126 => frame.push(mask | u8::try_from(payload).unwrap()),
+            126..65_536 => {
+                frame.push(mask | 126);
+                frame.extend(u16::try_from(payload).unwrap().to_be_bytes());
+            }
+            _ => {
+                frame.push(mask | 127);
+                frame.extend((payload as u64).to_be_bytes());
+            }
+        }
+        if masked {
+            frame.extend([0xff; 4]);
+        }
+        // Looks like frames that close.
+        frame.extend(std::iter::repeat_n(0x88, payload));
+        frame
+    }
+
+    proptest! {
+        /// However the bytes are cut, a farewell fits between frames, and nowhere else.
+        #[test]
+        fn a_farewell_fits_between_any_frames(
+            all in prop::collection::vec(
+                (prop::sample::select(vec![0_u8, 1, 2, 9, 10]), any::<bool>(), prop::sample::select(vec![0_usize, 1, 125, 126, 127, 65_535, 65_536])),
+                1..5,
+            ),
+            cut in 1..70_000_usize,
+        ) {
+            let frames: Vec<Vec<u8>> = all
+                .iter()
+                .map(|(kind, masked, payload)| frame(*kind, *masked, *payload))
+                .collect();
+            let mut ends = vec![0];
+            for frame in &frames {
+                ends.push(ends.last().expect("there is one") + frame.len());
+            }
+            let wire = frames.concat();
+            let (mut passed, mut seen) = (Frames::default(), 0);
+            for piece in wire.chunks(cut) {
+                passed.pass(piece);
+                seen += piece.len();
+                prop_assert_eq!(passed.farewell(false).is_some(), ends.contains(&seen));
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_follows_a_frame_that_closes() {
+        let mut frames = Frames::default();
+        assert_eq!(frames.farewell(false).unwrap(), [0x88, 2, 0x03, 0xe9]);
+        assert_eq!(
+            frames.farewell(true).unwrap(),
+            [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]
+        );
+        frames.pass(&frame(CLOSE, true, 2));
+        assert_eq!(frames.farewell(false), None);
+    }
+}

@@ -1,0 +1,467 @@
+//! WebSockets to a site's own origin, in virtual time: tungstenite at both ends, and bytes where a peer does what none should.
+
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::time::Duration;
+
+use futures_util::{FutureExt, SinkExt, StreamExt};
+use http::StatusCode;
+use spdy_proxy::counters::Family;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use wire::{Between, head, write};
+
+const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+const AGREED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";
+const HIDDEN: &str = "GET /admin HTTP/1.1\r\nHost: www.site.test\r\n\r\n";
+
+type Socket = WebSocketStream<DuplexStream>;
+
+/// A client and an origin with a WebSocket between them, and the serving of the client.
+async fn opened(between: &mut Between) -> (Socket, Socket, tokio::task::JoinHandle<()>) {
+    let (io, serving) = between.client();
+    let asking = tokio_tungstenite::client_async("ws://www.site.test/chat", io);
+    let agreeing = async { tokio_tungstenite::accept_async(between.asked().await).await };
+    let (client, origin) = tokio::join!(asking, agreeing);
+    let (client, _) = client.expect("the origin agrees");
+    (client, origin.expect("a handshake"), serving)
+}
+
+fn counted(between: &Between, family: Family) -> Vec<(&'static str, u64)> {
+    between.proxy.counters.of(family)
+}
+
+/// What comes next, but for what tungstenite answers to a ping by itself.
+async fn next(socket: &mut Socket) -> Message {
+    loop {
+        let message = socket.next().await.expect("it goes on");
+        let message = message.expect("a message");
+        if !message.is_pong() {
+            return message;
+        }
+    }
+}
+
+/// The code that a socket is closed with.
+async fn closed(socket: &mut Socket) -> CloseCode {
+    match next(socket).await {
+        Message::Close(Some(frame)) => frame.code,
+        other => panic!("want a frame that closes, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn messages_pass_both_ways_and_so_does_the_close() {
+    let mut between = Between::start("");
+    let (mut client, mut origin, serving) = opened(&mut between).await;
+    assert_eq!(between.proxy.sockets_open(), 1);
+    let long: Vec<u8> = (0..1 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
+    for message in [
+        Message::text("hello"),
+        Message::binary(long),
+        Message::Ping("are you there".into()),
+        Message::text(""),
+    ] {
+        let (sent, got) = tokio::join!(client.send(message.clone()), next(&mut origin));
+        sent.expect("it is taken");
+        assert!(got == message, "to the origin");
+        let (sent, got) = tokio::join!(origin.send(message.clone()), next(&mut client));
+        sent.expect("it is taken");
+        assert!(got == message, "to the client");
+    }
+    let frame = CloseFrame {
+        code: CloseCode::Library(4001),
+        reason: "enough".into(),
+    };
+    origin.close(Some(frame)).await.expect("it is taken");
+    let Message::Close(Some(last)) = next(&mut client).await else {
+        panic!("want a frame that closes");
+    };
+    assert_eq!(
+        (last.code, last.reason.as_str()),
+        (CloseCode::Library(4001), "enough")
+    );
+    drop((client, origin));
+    serving.await.expect("no panic");
+    assert_eq!(between.proxy.sockets_open(), 0);
+    let bytes = counted(&between, Family::SocketBytes);
+    assert!(bytes.iter().all(|(_, bytes)| *bytes > 1 << 20), "{bytes:?}");
+    assert_eq!(counted(&between, Family::Answers), [("websocket", 1)]);
+}
+
+#[tokio::test]
+async fn the_origin_is_told_what_it_is_told_of_any_request() {
+    let mut between = Between::start("");
+    let (io, _serving) = between.client();
+    let mut request = "ws://www.site.test/chat?room=7"
+        .into_client_request()
+        .expect("a URL");
+    for (name, value) in [
+        ("origin", "https://www.site.test"),
+        ("cookie", "session=1"),
+        ("sec-websocket-protocol", "chat"),
+        ("x-forwarded-for", "203.0.113.9"),
+        ("connection", "Upgrade, X-Hop"),
+        ("x-hop", "1"),
+        ("proxy-authorization", "Basic eA=="),
+    ] {
+        request.headers_mut().insert(name, value.parse().unwrap());
+    }
+    let asking = tokio_tungstenite::client_async(request, io);
+    let asked = async {
+        let mut seen = None;
+        #[expect(clippy::result_large_err, reason = "tungstenite wants it so")]
+        let look = |request: &Request, mut response: Response| {
+            seen = Some(request.clone());
+            let chosen = "chat".parse().unwrap();
+            response
+                .headers_mut()
+                .insert("sec-websocket-protocol", chosen);
+            Ok(response)
+        };
+        let agreed = tokio_tungstenite::accept_hdr_async(between.asked().await, look).await;
+        (agreed.expect("a handshake"), seen.expect("it was seen"))
+    };
+    let (got, (_origin, seen)) = tokio::join!(asking, asked);
+    let (_client, answer) = got.expect("the origin agrees");
+    assert_eq!(seen.uri(), "/chat?room=7");
+    let field = |name| {
+        seen.headers()
+            .get(name)
+            .map(|value| value.to_str().unwrap())
+    };
+    for (name, wanted) in [
+        ("host", Some("origin.test:8000")),
+        ("origin", Some("https://www.site.test")),
+        ("cookie", Some("session=1")),
+        ("sec-websocket-protocol", Some("chat")),
+        ("connection", Some("Upgrade")),
+        ("upgrade", Some("websocket")),
+        ("x-forwarded-for", Some("192.0.2.1")),
+        ("x-forwarded-proto", Some("http")),
+        ("x-forwarded-host", Some("www.site.test")),
+        ("via", Some("1.1 www.site.test")),
+        ("cdn-loop", Some("www.site.test")),
+        ("x-hop", None),
+        ("proxy-authorization", None),
+    ] {
+        assert_eq!(field(name), wanted, "{name}");
+    }
+    assert_eq!(answer.headers()["sec-websocket-protocol"], "chat");
+    assert_eq!(answer.headers()["via"], "1.1 www.site.test");
+}
+
+#[tokio::test]
+async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
+    let mut between = Between::start("");
+    let (mut client, _serving) = between.client();
+    for _ in 0..2 {
+        write(&mut client, HANDSHAKE).await;
+        let mut origin = between.asked().await;
+        head(&mut origin).await;
+        let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: origin\r\n\r\nno way";
+        write(&mut origin, refusal).await;
+        let answer = head(&mut client).await;
+        assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
+        assert!(answer.contains("x-why: origin\r\n"), "{answer}");
+        let mut body = [0; 6];
+        client.read_exact(&mut body).await.expect("the body comes");
+        assert_eq!(&body, b"no way");
+        assert_eq!(between.what_comes(&mut origin).await, "", "nothing else was for it");
+    }
+    assert_eq!(counted(&between, Family::Origins), [("4xx", 2)]);
+    assert_eq!(between.proxy.sockets_open(), 0);
+}
+
+#[tokio::test]
+async fn what_is_sent_behind_a_handshake_waits_for_the_origin_to_agree() {
+    for agrees in [true, false] {
+        let mut between = Between::start("");
+        let (mut client, _serving) = between.client();
+        write(&mut client, &[HANDSHAKE, HIDDEN].concat()).await;
+        let mut origin = between.asked().await;
+        let asked = head(&mut origin).await;
+        assert!(asked.starts_with("GET /chat HTTP/1.1\r\n"), "{asked}");
+        between.clock.turn(Duration::from_secs(20)).await;
+        let early = origin.read_u8().now_or_never();
+        assert!(early.is_none(), "nothing follows the handshake: {early:?}");
+        if agrees {
+            write(&mut origin, AGREED).await;
+            assert!(head(&mut client).await.starts_with("HTTP/1.1 101 "));
+            // They are bytes of the other protocol now, whatever they look like.
+            assert_eq!(head(&mut origin).await, HIDDEN);
+            continue;
+        }
+        write(
+            &mut origin,
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
+        )
+        .await;
+        assert!(head(&mut client).await.starts_with("HTTP/1.1 404 "));
+        assert_eq!(between.what_comes(&mut origin).await, "", "it is nobody else's");
+        // A request like any other: judged, told by whom, on another connection.
+        let mut other = between.asked().await;
+        let asked = head(&mut other).await;
+        assert!(asked.starts_with("GET /admin HTTP/1.1\r\n"), "{asked}");
+        assert!(asked.contains("x-forwarded-for: 192.0.2.1\r\n"), "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_speaks_something_else_is_no_websocket() {
+    for fields in [
+        "Connection: Upgrade\r\nUpgrade: h2c\r\n",
+        "Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n",
+        "Upgrade: websocket\r\n",
+        "",
+    ] {
+        let mut between = Between::start("");
+        let (mut client, _serving) = between.client();
+        write(&mut client, HANDSHAKE).await;
+        let mut origin = between.asked().await;
+        head(&mut origin).await;
+        write(
+            &mut origin,
+            &format!("HTTP/1.1 101 Switching Protocols\r\n{fields}\r\nbytes"),
+        )
+        .await;
+        let answer = head(&mut client).await;
+        assert!(answer.starts_with("HTTP/1.1 502 "), "{fields}: {answer}");
+        let why = "proxy-status: spdy; error=http_upgrade_failed\r\n";
+        assert!(answer.contains(why), "{fields}: {answer}");
+        assert_eq!(
+            counted(&between, Family::Origins),
+            [("broken", 1)],
+            "{fields}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_is_gone_or_silent_is_told_of() {
+    let mut between = Between::start("");
+    let (mut client, _serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let _silent = between.asked().await;
+    let (answer, _) = between.wait(head(&mut client)).await;
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    assert!(answer.contains("error=http_response_timeout"), "{answer}");
+
+    between.origin.close();
+    let (mut client, _serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let answer = head(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+    assert!(answer.contains("error=connection_refused"), "{answer}");
+    assert_eq!(between.proxy.sockets_open(), 0);
+}
+
+#[tokio::test]
+async fn silence_ends_it_and_a_ping_keeps_it() {
+    let mut between = Between::start("[websocket]\nidle_timeout_s = 90\n");
+    let (mut client, mut origin, serving) = opened(&mut between).await;
+    for _ in 0..10 {
+        between.clock.turn(Duration::from_secs(80)).await;
+        client
+            .send(Message::Ping("".into()))
+            .await
+            .expect("it is open");
+        assert!(next(&mut origin).await.is_ping());
+    }
+    let both = async { tokio::join!(closed(&mut client), closed(&mut origin)) };
+    let (codes, took) = between.wait(both).await;
+    assert_eq!(codes, (CloseCode::Away, CloseCode::Away));
+    assert_eq!(took.as_secs(), 90);
+    drop((client, origin));
+    serving.await.expect("no panic");
+    assert_eq!(counted(&between, Family::Sockets), [("idle", 1)]);
+}
+
+#[tokio::test]
+async fn when_the_program_stops_both_are_told_and_have_a_second() {
+    let mut between = Between::start("");
+    let (mut client, mut origin, serving) = opened(&mut between).await;
+    between.stop.set();
+    let codes = tokio::join!(closed(&mut client), closed(&mut origin));
+    assert_eq!(codes, (CloseCode::Away, CloseCode::Away));
+    // One answers, and one says nothing any more.
+    client.close(None).await.ok();
+    let (served, took) = between.wait(serving).await;
+    served.expect("no panic");
+    assert_eq!(took.as_secs(), 1);
+    assert_eq!(counted(&between, Family::Sockets), [("stopped", 1)]);
+}
+
+#[tokio::test]
+async fn nothing_is_put_into_the_middle_of_a_message_when_the_program_stops() {
+    let mut between = Between::start("");
+    let (mut client, serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    write(&mut origin, AGREED).await;
+    head(&mut client).await;
+    origin
+        .write_all(&[0x82, 100, 1, 2, 3])
+        .await
+        .expect("it is taken");
+    let mut begun = [0; 5];
+    client.read_exact(&mut begun).await.expect("it comes");
+    between.stop.set();
+    let mut rest = Vec::new();
+    client
+        .read_to_end(&mut rest)
+        .await
+        .expect("an end in order");
+    assert!(rest.is_empty(), "{rest:?}");
+    let mut rest = Vec::new();
+    origin
+        .read_to_end(&mut rest)
+        .await
+        .expect("an end in order");
+    assert_eq!(
+        rest,
+        [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9],
+        "it is between two"
+    );
+    drop((client, origin));
+    serving.await.expect("no panic");
+}
+
+#[tokio::test]
+async fn who_reads_nothing_holds_the_other_up_and_is_given_up() {
+    let mut between = Between::start("");
+    let (client, mut origin, serving) = opened(&mut between).await;
+    let sending = async {
+        let mut sent = 0;
+        while origin.send(Message::binary(vec![0; 1000])).await.is_ok() {
+            sent += 1000;
+        }
+        sent
+    };
+    let (sent, took): (usize, _) = between.wait(sending).await;
+    // What the pipes, hyper's buffers and the tunnel's hold, and tungstenite's own.
+    assert!(sent < 8 * wire::PIPE_BYTES + (128 << 10), "{sent}");
+    assert_eq!(took.as_secs(), 60, "as for any client that takes nothing");
+    drop(client);
+    serving.await.expect("no panic");
+    assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
+}
+
+#[tokio::test]
+async fn who_has_said_all_still_hears_the_other() {
+    let mut between = Between::start("");
+    let (mut client, serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    write(&mut origin, AGREED).await;
+    head(&mut client).await;
+    write(&mut client, "the last").await;
+    client.shutdown().await.expect("it is open");
+    assert_eq!(between.what_comes(&mut origin).await, "the last");
+    write(&mut origin, "and the answer").await;
+    drop(origin);
+    assert_eq!(between.what_comes(&mut client).await, "and the answer");
+    serving.await.expect("no panic");
+    assert_eq!(counted(&between, Family::Sockets), [("client", 1)]);
+}
+
+#[tokio::test]
+async fn one_past_the_places_of_a_client_is_told_to_come_back() {
+    let mut between = Between::start("[websocket]\nper_client = 1\n");
+    let (first, origin, serving) = opened(&mut between).await;
+    let refused = |io| async { tokio_tungstenite::client_async("ws://www.site.test/", io).await };
+    match refused(between.client().0).await {
+        Err(Error::Http(answer)) => {
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(answer.headers()["retry-after"], "1");
+        }
+        other => panic!("want 503, got {other:?}"),
+    }
+    let limits = counted(&between, Family::Limits);
+    assert_eq!(limits, [("websocket.per_client", 1)]);
+    drop((first, origin));
+    serving.await.expect("no panic");
+    opened(&mut between).await;
+}
+
+#[tokio::test]
+async fn no_other_way_leads_to_another_protocol() {
+    let moved = "---[site.rewrite]\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image']\n";
+    let no_version = HANDSHAKE.replace("Sec-WebSocket-Version: 13\r\n", "");
+    for (more, handshake, status, reason) in [
+        (
+            "---websocket = false\n",
+            HANDSHAKE.to_owned(),
+            501,
+            "websocket",
+        ),
+        (
+            moved,
+            HANDSHAKE.replace("/chat", "/.spdy/1/-/s/cdn.test/a.png"),
+            404,
+            "upgrade",
+        ),
+        (
+            "",
+            HANDSHAKE.replace("Connection: Upgrade", "Connection: close"),
+            400,
+            "handshake",
+        ),
+        ("", HANDSHAKE.replace("GET", "POST"), 400, "handshake"),
+        (
+            "",
+            HANDSHAKE.replace("\r\n\r\n", "\r\nContent-Length: 3\r\n\r\nabc"),
+            400,
+            "handshake",
+        ),
+        ("", no_version, 426, "handshake"),
+    ] {
+        let mut between = Between::start(more);
+        let (mut client, _serving) = between.client();
+        write(&mut client, &handshake).await;
+        let answer = head(&mut client).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{handshake}{answer}"
+        );
+        assert_eq!(
+            counted(&between, Family::Refused),
+            [(reason, 1)],
+            "{handshake}"
+        );
+        assert!(
+            between.origin.try_recv().is_err(),
+            "{handshake}: nobody is asked"
+        );
+        let says_which = answer.contains("sec-websocket-version: 13\r\n");
+        assert_eq!(says_which, status == 426, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn another_protocol_than_a_websocket_is_never_asked_for() {
+    let mut between = Between::start("");
+    let (mut client, _serving) = between.client();
+    let asking = HANDSHAKE.replace(
+        "Upgrade: websocket",
+        "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk",
+    );
+    write(&mut client, &asking).await;
+    let mut origin = between.asked().await;
+    let asked = head(&mut origin).await.to_ascii_lowercase();
+    assert!(
+        !asked.contains("upgrade") && !asked.contains("http2-settings"),
+        "{asked}"
+    );
+    write(&mut origin, AGREED).await;
+    let answer = head(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+}
