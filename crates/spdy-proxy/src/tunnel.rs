@@ -38,11 +38,20 @@ pub(crate) enum End {
     Idle,
     /// We stop.
     Stopped,
-    /// A connection broke, or a peer took nothing.
+    /// A connection broke, or a peer took nothing, before either ended it.
     Broken,
 }
 
 impl End {
+    /// The other side's.
+    fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Origin,
+            Self::Origin => Self::Client,
+            end => end,
+        }
+    }
+
     /// The label of its counter.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -91,7 +100,8 @@ pub(crate) async fn run(
             Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(End::Broken),
             Either::Left((Err(error), _)) => {
                 tracing::debug!(%error, "a tunnel broke");
-                End::Broken
+                // Browsers that have said their last word hang up without ending TLS.
+                seen.lock().first.unwrap_or(End::Broken)
             }
             Either::Right((Either::Left(_), _)) => End::Idle,
             Either::Right((Either::Right(_), _)) => End::Stopped,
@@ -114,7 +124,7 @@ struct Seen(Mutex<Shared>);
 struct Shared {
     /// When something passed last.
     at: Instant,
-    /// Who ended his half first.
+    /// Who said first that he ends it: by a frame, or by ending his half.
     first: Option<End>,
 }
 
@@ -201,7 +211,12 @@ impl AsyncWrite for Side<'_> {
         if let Poll::Ready(Ok(len)) = polled {
             this.frames.pass(&bytes[..len]);
             this.taken += len as u64;
-            this.seen.lock().at = this.runtime.now();
+            let mut seen = this.seen.lock();
+            seen.at = this.runtime.now();
+            if this.frames.is_closed() {
+                // Who closes a connection first says nothing: it is for servers to do (RFC 6455 §7.1.1).
+                seen.first.get_or_insert(this.end.other());
+            }
         }
         polled
     }

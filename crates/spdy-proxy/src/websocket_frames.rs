@@ -51,6 +51,11 @@ impl Frames {
         }
     }
 
+    /// Whether one that closes has passed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// How long the head is, as far as that is known.
     fn head_len(&self) -> usize {
         if self.known < 2 {

@@ -93,6 +93,7 @@ async fn messages_pass_both_ways_and_so_does_the_close() {
     let bytes = counted(&between, Family::SocketBytes);
     assert!(bytes.iter().all(|(_, bytes)| *bytes > 1 << 20), "{bytes:?}");
     assert_eq!(counted(&between, Family::Answers), [("websocket", 1)]);
+    assert_eq!(counted(&between, Family::Sockets), [("origin", 1)]);
 }
 
 #[tokio::test]
@@ -173,7 +174,11 @@ async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
         let mut body = [0; 6];
         client.read_exact(&mut body).await.expect("the body comes");
         assert_eq!(&body, b"no way");
-        assert_eq!(between.what_comes(&mut origin).await, "", "nothing else was for it");
+        assert_eq!(
+            between.what_comes(&mut origin).await,
+            "",
+            "nothing else was for it"
+        );
     }
     assert_eq!(counted(&between, Family::Origins), [("4xx", 2)]);
     assert_eq!(between.proxy.sockets_open(), 0);
@@ -204,7 +209,11 @@ async fn what_is_sent_behind_a_handshake_waits_for_the_origin_to_agree() {
         )
         .await;
         assert!(head(&mut client).await.starts_with("HTTP/1.1 404 "));
-        assert_eq!(between.what_comes(&mut origin).await, "", "it is nobody else's");
+        assert_eq!(
+            between.what_comes(&mut origin).await,
+            "",
+            "it is nobody else's"
+        );
         // A request like any other: judged, told by whom, on another connection.
         let mut other = between.asked().await;
         let asked = head(&mut other).await;

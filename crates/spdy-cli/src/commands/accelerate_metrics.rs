@@ -58,7 +58,7 @@ impl Collector for OfProxy {
         }
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
-        put_gauge(&mut open, &[], self.proxy.sockets_open() as u64)?;
+        open.encode_gauge(&(self.proxy.sockets_open() as u64))?;
         let (counters, bytes, objects) = self.proxy.cache();
         let all = [
             ("inserted", counters.inserted),

@@ -107,6 +107,15 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
             &format!("[cache.shared]\nurls = ['redis://a.test:6379']\nttl_s = 0\n{site}"),
             "cache.shared.ttl_s",
         ),
+        (
+            &format!("[websocket]\nidle_timeout_s = 86401\n{site}"),
+            "websocket.idle_timeout_s: want 1 to 86400",
+        ),
+        (&format!("[websocket]\nopen = 0\n{site}"), "websocket.open"),
+        (
+            &format!("[websocket]\nopen = 8\n{site}"),
+            "no more than websocket.open",
+        ),
         (&format!("[tls]\ncertificate = 'a.pem'\n{site}"), "tls"),
         (
             &format!("[dns]\nlisten = ['127.0.0.1:53']\n{site}"),

@@ -20,6 +20,7 @@ mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;
 mod accelerate_shared;
+mod accelerate_sockets;
 #[cfg(unix)]
 mod accelerate_succession;
 mod accelerate_telemetry;

@@ -24,3 +24,4 @@ pub(crate) mod raw_origin;
 #[cfg(unix)]
 pub(crate) mod replaced;
 pub(crate) mod site;
+pub(crate) mod socket_origin;

@@ -1,0 +1,160 @@
+//! WebSockets of a page in Chromium to the site's own origin, which is tungstenite: over TLS through two accelerators, of which the
+//! second is the origin of the first.
+
+use std::path::Path;
+
+use serde_json::json;
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::Accelerator;
+use crate::support::chromium::{Chromium, Look};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::raw_client::Going;
+use crate::support::socket_origin::{ENOUGH, ENOUGH_CODE, SocketOrigin};
+
+const LOOK: Look = Look {
+    width: 1000,
+    dark: false,
+};
+
+/// What pages do with a WebSocket.
+const SCRIPT: &str = "
+    window.opened = (target, protocols) => new Promise((resolve, reject) => {
+        const socket = new WebSocket('wss://www.site.test' + target, protocols);
+        socket.binaryType = 'arraybuffer';
+        socket.closed = new Promise(ended => {
+            socket.onclose = event => {
+                const end = [event.code, event.reason, event.wasClean];
+                ended(end);
+                reject(end);
+            };
+        });
+        socket.answer = message => new Promise(answered => {
+            socket.onmessage = event => answered(event.data);
+            socket.send(message);
+        });
+        socket.onopen = () => resolve(socket);
+    });
+";
+
+/// The second accelerator, which is the origin of the first.
+fn before(origin: &SocketOrigin) -> Accelerator {
+    Accelerator::start(&format!(
+        "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[[site]]\nnames = ['origin.site.test']\norigin = 'http://{}'\n",
+        origin.address
+    ))
+}
+
+/// The first, as the browser knows it.
+fn in_front_of(second: &Accelerator, token: &Path) -> Accelerator {
+    Accelerator::start(&format!(
+        "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
+         [upstream]\nauthorities = [{:?}]\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.site.test:{}'\naddress = '127.0.0.1'\n",
+        second.authority(),
+        second.tls().port()
+    ))
+}
+
+fn browser(first: &Accelerator) -> Chromium {
+    let mut browser = Chromium::start_with(&[
+        format!(
+            "--host-resolver-rules=MAP www.site.test:443 {}",
+            first.tls()
+        ),
+        "--ignore-certificate-errors".to_owned(),
+        "--disable-quic".to_owned(),
+    ]);
+    browser.prepare(SCRIPT);
+    browser.open("https://www.site.test/", LOOK);
+    browser
+}
+
+/// What the operator is told of WebSockets: how each ended, and how many are open.
+fn told_of_sockets(program: &Accelerator) -> Vec<String> {
+    let question = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+    let metrics = Going::begin(program.admin(), question).end(usize::MAX);
+    let metrics = metrics.text();
+    let lines = metrics.lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("spdy_accelerator_websockets_"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_page_talks_to_its_origin_and_is_told_when_the_program_ends() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origin = SocketOrigin::start();
+    let second = before(&origin);
+    let token = tempfile::NamedTempFile::new().expect("a file can be made");
+    std::fs::write(&token, "a token of the operator").expect("it can be written to");
+    let first = in_front_of(&second, token.path());
+    let mut browser = browser(&first);
+    let page = browser.fetched().remove(0);
+    assert_eq!(page.protocol, "h2", "the page itself came over HTTP/2");
+
+    let talk = browser.ask(
+        "(async () => {
+            const socket = await opened('/echo', ['other', 'chat']);
+            const long = new Uint8Array(1 << 20).map((_, at) => at >> 7);
+            const back = new Uint8Array(await socket.answer(long));
+            const told = {
+                protocol: socket.protocol,
+                text: await socket.answer('grüße'),
+                same: back.length === long.length && back.every((byte, at) => byte === long[at]),
+            };
+            socket.close(4001, 'so have I');
+            return { ...told, closed: await socket.closed };
+        })()",
+    );
+    let wanted = json!({
+        "protocol": "chat", "text": "grüße", "same": true, "closed": [4001, "so have I", true],
+    });
+    assert_eq!(talk, wanted);
+
+    let ended = format!(
+        "(async () => {{
+            const socket = await opened('/echo');
+            socket.send('{ENOUGH}');
+            return [socket.protocol, await socket.closed];
+        }})()"
+    );
+    let ended = browser.ask(&ended);
+    assert_eq!(ended, json!(["", [ENOUGH_CODE, "I have enough", true]]));
+    let refused = browser.ask("opened('/refused').catch(end => end[0])");
+    assert_eq!(refused, 1006, "no handshake");
+
+    let asked = origin.asked("/echo");
+    assert_eq!(asked.len(), 2);
+    for (field, value) in [
+        ("origin", "https://www.site.test"),
+        ("x-forwarded-proto", "https"),
+        ("via", "1.1 www.site.test, 1.1 origin.site.test"),
+        ("upgrade", "websocket"),
+    ] {
+        assert_eq!(asked[0].values(field).join(", "), value, "{field}");
+    }
+
+    browser.ask("(async () => { window.last = await opened('/echo'); })()");
+    // A page is told of an end before its connection has ended.
+    let mut told = Vec::new();
+    until("two have ended", || {
+        told = told_of_sockets(&first);
+        let counts = told.iter().filter(|line| line.starts_with("total"));
+        let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
+        counts.sum::<u32>() == 2
+    });
+    assert_eq!(
+        told,
+        [
+            "total{end=\"client\"} 1",
+            "total{end=\"origin\"} 1",
+            "open 1"
+        ]
+    );
+    // A page that is told so opens another, at the program that is there by then.
+    first.end();
+    assert_eq!(browser.ask("window.last.closed"), json!([1001, "", true]));
+    assert_eq!(origin.asked("/echo").len(), 3);
+}
