@@ -17,9 +17,9 @@ use spdy_rewrite::named_request;
 use spdy_rewrite::refusal::Refusal;
 
 use crate::coding::Accepted;
-use crate::fields;
 use crate::sites::Site;
 use crate::wanted::{Refused, Wanted, pass_conditions, target_of};
+use crate::websocket;
 
 impl Wanted {
     /// Reads `asked`, which named `authority`, the name that `named` has.
@@ -34,7 +34,7 @@ impl Wanted {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
-        if fields::wants_socket(&asked.headers) {
+        if websocket::is_wanted(&asked.headers) {
             return Err(Refusal::Upgrade.into());
         }
         let target = target_of(&asked);
@@ -61,6 +61,7 @@ impl Wanted {
             arrival,
             accepts: Accepted::of(&said),
             has_content: false,
+            is_socket: false,
             steps_ahead: 0,
             is_off,
             authority,
