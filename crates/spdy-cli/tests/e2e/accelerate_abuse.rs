@@ -21,13 +21,13 @@ const CDN: &str = "cdn.test";
 const CAGE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
 /// Who must hear nothing.
-struct Canary {
-    address: SocketAddr,
+pub(crate) struct Canary {
+    pub(crate) address: SocketAddr,
     heard: Arc<AtomicUsize>,
 }
 
 impl Canary {
-    fn sit() -> Self {
+    pub(crate) fn sit() -> Self {
         let listener = TcpListener::bind((CAGE, 0)).expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let heard = Arc::<AtomicUsize>::default();
@@ -40,7 +40,7 @@ impl Canary {
         Self { address, heard }
     }
 
-    fn heard(&self) -> usize {
+    pub(crate) fn heard(&self) -> usize {
         self.heard.load(Ordering::SeqCst)
     }
 }

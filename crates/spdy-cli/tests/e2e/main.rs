@@ -14,6 +14,9 @@ mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_browser_corners;
 mod accelerate_endures;
+mod accelerate_names;
+mod accelerate_names_abuse;
+mod accelerate_names_check;
 #[cfg(unix)]
 mod accelerate_origins;
 mod accelerate_protocols;

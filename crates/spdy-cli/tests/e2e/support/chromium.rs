@@ -81,7 +81,21 @@ impl Chromium {
 
     /// The same with more `arguments`.
     pub(crate) fn start_with(arguments: &[String]) -> Self {
+        Self::start_in(tempfile::tempdir(), arguments)
+    }
+
+    /// The same of somebody who prefers this.
+    pub(crate) fn start_preferring(preferences: &Value, arguments: &[String]) -> Self {
         let profile = tempfile::tempdir().expect("a folder can be made");
+        let folder = profile.path().join("profile/Default");
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(folder.join("Preferences"), preferences.to_string()))
+            .expect("the folder can be written to");
+        Self::start_in(Ok(profile), arguments)
+    }
+
+    fn start_in(profile: std::io::Result<tempfile::TempDir>, arguments: &[String]) -> Self {
+        let profile = profile.expect("a folder can be made");
         let mut command = chromium(profile.path());
         command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
         command.args(arguments);

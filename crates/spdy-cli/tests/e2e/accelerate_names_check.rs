@@ -1,0 +1,50 @@
+//! Hosts with names of their own: what the program says of them before it serves.
+
+use crate::support::program::{ended_with, spdy};
+
+const SITE: &str = "www.site.test";
+const FRAMES: &str = "frames.other-d.test";
+const ZONE: &str = "x.names-e.test";
+
+#[test]
+fn the_check_tells_names_and_what_is_still_to_be_done() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (secret, config) = (
+        folder.path().join("secret"),
+        folder.path().join("site.toml"),
+    );
+    std::fs::write(&secret, [b'x'; 32]).expect("the folder can be written to");
+    let text = |dns: &str| {
+        format!(
+            "secret_file = {secret:?}\n[[site]]\nnames = ['{SITE}']\norigin = 'https://origin.test'\n\
+             [site.rewrite]\nnames_under = '{ZONE}'\n[[site.rewrite.hosts]]\nhost = '{FRAMES}'\nmode = 'name'\nkinds = ['document']\n{dns}"
+        )
+    };
+    let check = |text: &str, more: &[&str]| {
+        std::fs::write(&config, text).expect("the folder can be written to");
+        let mut command = spdy(&["accelerate", "--check"]);
+        let output = ended_with(0, command.arg(&config).args(more));
+        let [stdout, stderr] =
+            [output.stdout, output.stderr].map(|it| String::from_utf8(it).expect("text"));
+        (stdout, stderr)
+    };
+    let (told, beside) = check(&text(""), &[]);
+    let (name, stands_for) = told.trim().split_once(" stands for ").expect("one name");
+    assert_eq!(stands_for, format!("https://{FRAMES}"));
+    assert!(name.ends_with(&format!(".{ZONE}")), "{name}");
+    assert!(
+        beside.contains(&format!("{name} is in no zone of [dns]")),
+        "{beside}"
+    );
+    let dns = "[dns]\nlisten = ['127.0.0.1:0']\n\
+               [[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.origin.test']\n\
+               [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.1']\n\
+               [[dns.zone]]\napex = 'names-e.test'\nname_servers = ['ns.origin.test']\n";
+    let (told, beside) = check(&text(dns), &["--json"]);
+    assert!(!beside.contains("is in no zone"), "{beside}");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["sites"][0], SITE);
+    assert_eq!(told["names"][0]["name"], name, "the same again");
+    assert_eq!(told["names"][0]["is_answered_here"], true);
+    assert!(told["names"][0]["is_certified"].is_null());
+}
