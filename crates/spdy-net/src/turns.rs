@@ -309,17 +309,17 @@ impl Drop for Turn {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::task::Waker;
-
+pub(crate) mod tests {
     use super::*;
 
-    fn ready(turn: &Turn) -> bool {
+    /// Whether it may send.
+    pub(crate) fn ready(turn: &Turn) -> bool {
         turn.poll(&mut Context::from_waker(Waker::noop()))
             .is_ready()
     }
 
-    fn of(urgency: u8) -> Precedence {
+    /// Of a response that is of no use in part.
+    pub(crate) fn of(urgency: u8) -> Precedence {
         Precedence {
             urgency,
             incremental: false,

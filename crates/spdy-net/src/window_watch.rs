@@ -95,19 +95,8 @@ mod tests {
     use spdy::runtime::TokioRuntime;
 
     use super::*;
-    use crate::turns::{Awaited, Precedence, Turn};
-
-    fn ready(turn: &Turn) -> bool {
-        turn.poll(&mut Context::from_waker(Waker::noop()))
-            .is_ready()
-    }
-
-    fn of(urgency: u8) -> Precedence {
-        Precedence {
-            urgency,
-            incremental: false,
-        }
-    }
+    use crate::turns::Awaited;
+    use crate::turns::tests::{of, ready};
 
     #[test]
     fn a_closed_window_holds_up_nobody() {
