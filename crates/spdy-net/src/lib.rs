@@ -15,7 +15,7 @@
 //!        `------------- behind a 101 ---------------'                     switch.rs
 //! ```
 //!
-//! Who is let in is `admission.rs`, and how slow a peer may be `stall.rs`; both count by the names of `limit.rs`. What a body waits for
+//! Who is let in is `admission/`, and how slow a peer may be `stall.rs`; both count by the names of `limit.rs`. What a body waits for
 //! is told by `turns.rs` and `window_watch.rs` over HTTP/2, by `http3/room.rs` and `http3/bell.rs` over HTTP/3.
 //!
 //! Time and tasks come from [`spdy::runtime::Runtime`] alone, so that all of this runs in virtual

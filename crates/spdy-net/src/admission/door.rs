@@ -1,0 +1,255 @@
+//! The door itself: who waits for room, who is let in, and how it is known that he has gone.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::limits::AdmissionLimits;
+use super::places::Places;
+use super::records::Records;
+use crate::limit::{ConnectionLimit, LimitHits};
+use crate::seat::Seat;
+
+/// How long a connection that was asked to give way has, before another is asked.
+const WAY_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How a connection's peer behaved.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Conduct {
+    /// As peers do.
+    Fair,
+    /// It went past a limit, and the connection was ended for it.
+    Abusive,
+}
+
+impl From<()> for Conduct {
+    fn from((): ()) -> Self {
+        Self::Fair
+    }
+}
+
+/// The door of one or several listeners. Clones are the same door.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    limits: AdmissionLimits,
+    room: Arc<Semaphore>,
+    table: Arc<Mutex<Table>>,
+    hits: LimitHits,
+    /// Where the clock of its listeners starts.
+    began: tokio::time::Instant,
+}
+
+#[derive(Debug)]
+struct Table {
+    records: Records,
+    places: Places,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self::new(AdmissionLimits::default(), LimitHits::default())
+    }
+}
+
+impl Admission {
+    /// A door that counts who meets a limit in `hits`.
+    #[must_use]
+    pub fn new(limits: AdmissionLimits, hits: LimitHits) -> Self {
+        Self {
+            limits,
+            room: Arc::new(Semaphore::new(
+                limits.connections.min(Semaphore::MAX_PERMITS),
+            )),
+            table: Arc::new(Mutex::new(Table {
+                records: Records::new(limits),
+                places: Places::default(),
+            })),
+            hits,
+            began: tokio::time::Instant::now(),
+        }
+    }
+
+    /// The hour, as all listeners of this door have it.
+    pub(crate) fn hour(&self) -> Instant {
+        Instant::ZERO + self.began.elapsed()
+    }
+
+    /// Waits until one more connection may be open.
+    pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
+        if let Ok(permit) = self.room.clone().try_acquire_owned() {
+            return permit;
+        }
+        self.hits.count(ConnectionLimit::MaxConnections);
+        let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
+        loop {
+            if self.limits.idle_gives_way && self.lock().places.make_way() {
+                self.hits.count(ConnectionLimit::IdleGivesWay);
+            }
+            if let Ok(permit) = tokio::time::timeout(WAY_PATIENCE, &mut permit).await {
+                return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
+            }
+        }
+    }
+
+    /// Whether there is room, and `address` has used up less than half of what it may have: else whoever can write
+    /// its name on a packet could use up the rest, and keep it out.
+    pub(crate) fn is_at_ease(&self, now: Instant, address: IpAddr) -> bool {
+        self.room.available_permits() > 0 && self.lock().records.is_at_ease(now, address)
+    }
+
+    /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The limit that it is past.
+    pub fn admit(&self, now: Instant, address: IpAddr) -> Result<Admitted, ConnectionLimit> {
+        let mut table = self.lock();
+        let admitted = table.records.admit(now, address);
+        admitted.inspect_err(|limit| self.hits.count(*limit))?;
+        let (number, seat) = table.places.take(address);
+        drop(table);
+        Ok(Admitted {
+            admission: self.clone(),
+            address,
+            number,
+            seat,
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that was let in.
+#[derive(Debug)]
+pub struct Admitted {
+    admission: Admission,
+    address: IpAddr,
+    number: u64,
+    seat: Seat,
+}
+
+impl Admitted {
+    /// Its place: for the connection, to say what it does and to hear when it is wanted.
+    #[must_use]
+    pub fn seat(&self) -> Seat {
+        self.seat.clone()
+    }
+
+    /// The connection ended, its peer having behaved so.
+    pub(crate) fn ended(self, conduct: Conduct) {
+        let now = self.admission.hour();
+        self.ended_at(now, conduct);
+    }
+
+    /// As `ended`, at `now`.
+    fn ended_at(self, now: Instant, conduct: Conduct) {
+        if conduct == Conduct::Abusive {
+            self.admission.lock().records.abused(now, self.address);
+        }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut table = self.admission.lock();
+        table.records.release(self.address);
+        table.places.leave(self.address, self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(change: impl FnOnce(&mut AdmissionLimits)) -> Admission {
+        let mut limits = AdmissionLimits::default();
+        change(&mut limits);
+        Admission::new(limits, LimitHits::default())
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn ms(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn one_connection_too_many_from_an_address_is_closed_and_others_are_not() {
+        let door = door(|limits| limits.per_address = 2);
+        let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        let first = door.admit(ms(0), one).expect("the first");
+        let _second = door.admit(ms(0), one).expect("the second");
+        let met = door.admit(ms(0), one).expect_err("one too many");
+        assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
+        assert_eq!(door.hits.of(met), 1);
+        door.admit(ms(0), other).expect("another address");
+        first.ended_at(ms(1), Conduct::Fair);
+        door.admit(ms(1), one).expect("one has gone");
+    }
+
+    #[tokio::test]
+    async fn with_all_places_taken_the_longest_idle_of_the_address_that_has_most_is_asked_to_go() {
+        use futures_util::FutureExt;
+        let door = door(|limits| limits.connections = 5);
+        let mut held = Vec::new();
+        for (address, count) in [("192.0.2.1", 1), ("192.0.2.2", 3), ("192.0.2.3", 1)] {
+            for _ in 0..count {
+                let permit = door.room().await;
+                let admitted = door.admit(ms(0), ip(address)).expect("a place");
+                held.push((admitted, permit));
+            }
+        }
+        let seat = |n: usize| held[n].0.seat();
+        let wanted = || (0..5).filter(|n| held[*n].0.seat().wanted().now_or_never().is_some());
+        // Of the second address the first has something to do, and the second had a moment ago.
+        let _busy = seat(1).exchange();
+        drop(seat(2).exchange());
+        assert_eq!(
+            wanted().count(),
+            0,
+            "all places are taken, and nobody waits"
+        );
+        let mut first = Box::pin(door.room());
+        assert!((&mut first).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [3]);
+        let mut next = Box::pin(door.room());
+        assert!((&mut next).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [2, 3]);
+        // All of the others have as many, and the first of them has waited longest.
+        let mut last = Box::pin(door.room());
+        assert!((&mut last).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(door.hits.of(ConnectionLimit::IdleGivesWay), 3);
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 3);
+    }
+
+    #[tokio::test]
+    async fn nobody_is_asked_to_go_where_idle_connections_may_stay() {
+        use futures_util::FutureExt;
+        let door = door(|limits| (limits.connections, limits.idle_gives_way) = (1, false));
+        let _permit = door.room().await;
+        let admitted = door.admit(ms(0), ip("192.0.2.1")).expect("a place");
+        assert!(door.room().now_or_never().is_none());
+        assert!(admitted.seat().wanted().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_is_counted_and_let_in_when_there_is() {
+        use futures_util::FutureExt;
+        let door = door(|limits| limits.connections = 1);
+        let first = door.room().await;
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 0);
+        let mut second = Box::pin(door.room());
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 1);
+        drop(first);
+        assert!((&mut second).now_or_never().is_some());
+    }
+}
