@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join;
+use futures_util::stream::{self, Stream, StreamExt};
 use http::{Method, Request};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
@@ -141,7 +142,7 @@ async fn who_drops_an_answer_before_its_end_uploads_no_more() {
     let met = meet(100).await;
     for is_whole in [false, true] {
         let (up, body) = tokio::sync::mpsc::unbounded_channel();
-        let body = futures_util::stream::unfold(body, |mut body| async {
+        let body = stream::unfold(body, |mut body| async {
             body.recv().await.map(|piece| (piece, body))
         });
         let mut request = request(Method::POST);
@@ -303,4 +304,62 @@ async fn uploads_that_share_a_connections_window_are_given_up_only_when_the_serv
     };
     let error = ended.await.expect("no panic").to_string();
     assert!(error.starts_with("h3: the peer took "), "{error}");
+}
+
+/// What the server takes of each upload that it reads, bytes, until that is `in_all`; the first `unread` it leaves lying.
+async fn shares(met: &Met, uploads: usize, unread: usize, in_all: usize) -> Vec<usize> {
+    let _answers: Vec<_> = (0..uploads)
+        .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 4 << 20])))
+        .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))
+        .map(tokio::spawn)
+        .collect();
+    let (mut kept, mut left, mut pieces) = (Vec::new(), Vec::new(), stream::SelectAll::new());
+    let mut shares = vec![0; uploads];
+    while kept.len() < uploads || shares.iter().sum::<usize>() < in_all {
+        tokio::select! {
+            accepted = met.server.accept_bi(), if kept.len() < uploads => {
+                let (nth, (send, recv)) = (kept.len(), accepted.unwrap());
+                kept.push(send); // dropped, it would be ended
+                if nth < unread {
+                    left.push(recv);
+                } else {
+                    pieces.push(Box::pin(lengths(recv).map(move |len| (nth, len))));
+                }
+                shares.fill(0); // those who came before had all for themselves
+            }
+            Some((nth, len)) = pieces.next() => shares[nth] += len,
+        }
+    }
+    shares.split_off(unread)
+}
+
+/// The lengths of what comes on `recv`, bytes.
+fn lengths(recv: quinn::RecvStream) -> impl Stream<Item = usize> {
+    stream::unfold(recv, |mut recv| async {
+        let piece = recv.read_chunk(usize::MAX, true).await.unwrap();
+        Some((piece.expect("there is more").bytes.len(), recv))
+    })
+}
+
+/// QUIC wakes the last that found the window closed first: the second of three had nothing for ever.
+#[tokio::test]
+async fn uploads_that_share_a_connections_window_go_on_in_turn_whoever_is_not_read() {
+    const WINDOW: u32 = 64 * 1024;
+    let mut all = Vec::new();
+    for (uploads, unread, stream_window) in
+        [(3, 0, 2 * WINDOW), (4, 1, 24 * 1024), (6, 1, 24 * 1024)]
+    {
+        let mut transport = quinn::TransportConfig::default();
+        transport
+            .max_concurrent_bidi_streams(100_u32.into())
+            .receive_window(WINDOW.into())
+            .stream_receive_window(stream_window.into());
+        let met = meet_in(runtime(), transport).await;
+        all.push(shares(&met, uploads, unread, 40 * WINDOW as usize).await);
+    }
+    for shares in &all {
+        let least = shares.iter().sum::<usize>() / shares.len() / 2;
+        let is_shared = shares.iter().all(|share| *share >= least);
+        assert!(is_shared, "bytes of each: {all:?}");
+    }
 }

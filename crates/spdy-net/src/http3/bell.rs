@@ -3,6 +3,9 @@
 //! quinn does not say why it takes nothing more. But it wakes every stream that waited for the connection's window when that opens
 //! (RFC 9000 §4.1), and one that waited for its own only when there is room on it. So who is woken by it, and finds that nothing is
 //! taken, came behind others: what they had is progress.
+//!
+//! It wakes the last of them first, which of three would leave one with nothing for ever. So whoever is woken is told of to `room.rs`,
+//! where the order of those is another.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +13,26 @@ use std::task::{Context, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
 
+use super::room::Caller;
+
 /// A waker of one stream's writer that remembers that it was used.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     rang: AtomicBool,
     writer: AtomicWaker,
+    /// Whom to tell of it, if the writer has a place among others.
+    caller: Option<Caller>,
 }
 
 impl Bell {
+    /// One that tells of its use.
+    pub(super) fn calling(caller: Caller) -> Self {
+        Self {
+            caller: Some(caller),
+            ..Self::default()
+        }
+    }
+
     /// A waker for QUIC, in place of that of `cx`.
     pub(super) fn waker(self: &Arc<Self>, cx: &Context<'_>) -> Waker {
         self.writer.register(cx.waker());
@@ -33,6 +48,9 @@ impl Bell {
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
         self.rang.store(true, Ordering::Release);
+        if let Some(caller) = &self.caller {
+            caller.call();
+        }
         self.writer.wake();
     }
 }

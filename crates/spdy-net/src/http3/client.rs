@@ -283,12 +283,17 @@ impl Http3Client {
             Either::Right((sent, going)) => sent.map(|()| going),
         };
         let going = going.map_err(|fault| lost(&fault))?;
+        // Of no more use to a server than others of its urgency, for being older.
+        let beside_others = Precedence {
+            incremental: true,
+            ..precedence
+        };
         let room = self.room.clone();
         let given_up = Latch::new();
         let upload = until(given_up.wait(), async move {
             let sent = match is_empty {
                 true => sending.finish(),
-                false => sending.body(body, &room, |_| precedence).await,
+                false => sending.body(body, &room, |_| beside_others).await,
             };
             if let Err(fault) = sent {
                 // It may have its answer all the same: servers stop what they will not read.

@@ -8,6 +8,9 @@
 //! keep a more urgent one out to its own end. So that bound is out of the way, and each piece that quinn holds tells
 //! us, by being dropped, that it is held no more. A stream whose own window is closed gives back what QUIC does not take,
 //! waits for its window, not for room, and so keeps out nobody.
+//!
+//! Where the connection's window is closed, all wait for that alike. QUIC wakes them all when it opens, in an order of its own:
+//! from then on those are called (`bell.rs`), and none of them takes room before another that is to go first has tried.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,8 +38,17 @@ struct State {
     free_bytes: usize,
     next: u64,
     waiting: BTreeMap<Place, Waker>,
+    /// The places of those of which QUIC took no more, by what they are known by.
+    blocked: BTreeMap<u64, Blocked>,
     /// All that ever became free.
     released_bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Blocked {
+    place: Place,
+    /// QUIC woke it, and it has not tried since.
+    is_called: bool,
 }
 
 impl Room {
@@ -45,6 +57,7 @@ impl Room {
             free_bytes: bytes,
             next: 0,
             waiting: BTreeMap::new(),
+            blocked: BTreeMap::new(),
             released_bytes: 0,
         })))
     }
@@ -58,7 +71,9 @@ impl Room {
         let mut state = self.lock();
         state.next += 1;
         Queue {
+            id: state.next,
             number: state.next,
+            number_before: state.next,
             room: self.clone(),
             waits_at: None,
         }
@@ -71,12 +86,42 @@ impl Room {
 }
 
 impl State {
-    /// Wakes who is next, if there is anything to have.
+    /// Wakes who is next, if there is anything to have, and nobody was woken who goes before.
     fn wake_first(&mut self) {
         if self.free_bytes > 0
-            && let Some(waker) = self.waiting.values().next()
+            && let Some((place, waker)) = self.waiting.first_key_value()
+            && self.called().is_none_or(|called| *place < called)
         {
             waker.wake_by_ref();
+        }
+    }
+
+    /// The first of those that QUIC woke.
+    fn called(&self) -> Option<Place> {
+        let called = self.blocked.values().filter(|blocked| blocked.is_called);
+        called.map(|blocked| blocked.place).min()
+    }
+
+    /// Whether one at `place` goes before all that want room.
+    fn is_first(&self, place: Place) -> bool {
+        let waiting = self.waiting.first_key_value().map(|(place, _)| *place);
+        let others = waiting.into_iter().chain(self.called());
+        others.min().is_none_or(|other| place < other)
+    }
+}
+
+/// Who is told that QUIC woke the writer of a body.
+#[derive(Debug)]
+pub(super) struct Caller {
+    room: Room,
+    id: u64,
+}
+
+impl Caller {
+    /// It was woken: until it has tried, nobody goes before it who is behind it.
+    pub(super) fn call(&self) {
+        if let Some(blocked) = self.room.lock().blocked.get_mut(&self.id) {
+            blocked.is_called = true;
         }
     }
 }
@@ -85,11 +130,38 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Queue {
     room: Room,
+    /// What it is known by, whatever its place.
+    id: u64,
     number: u64,
+    /// The number of before its last piece.
+    number_before: u64,
     waits_at: Option<Place>,
 }
 
 impl Queue {
+    /// Who is to be told when QUIC wakes the writer.
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            room: self.room.clone(),
+            id: self.id,
+        }
+    }
+
+    fn place(&self, precedence: Precedence) -> Place {
+        (precedence.urgency, precedence.incremental, self.number)
+    }
+
+    /// QUIC took `taken` bytes of the last piece, and takes no more. Who had nothing has not had its turn.
+    pub(super) fn blocked(&mut self, precedence: Precedence, taken: usize) {
+        if taken == 0 {
+            self.number = self.number_before;
+        }
+        let place = self.place(precedence);
+        let is_called = false;
+        let blocked = Blocked { place, is_called };
+        self.room.lock().blocked.insert(self.id, blocked);
+    }
+
     /// Ready with at most `most` bytes that `data` begins with once there is room and nobody waits who goes before. The
     /// room is taken until the grains are dropped, or given back.
     pub(super) fn poll_take(
@@ -103,20 +175,17 @@ impl Queue {
         if let Some(place) = self.waits_at.take() {
             state.waiting.remove(&place);
         }
-        let place = (precedence.urgency, precedence.incremental, self.number);
-        let is_first = state
-            .waiting
-            .keys()
-            .next()
-            .is_none_or(|first| place < *first);
+        state.blocked.remove(&self.id);
+        let place = self.place(precedence);
         let len = state.free_bytes.min(most).min(data.len());
-        if !is_first || len == 0 {
+        if !state.is_first(place) || len == 0 {
             state.waiting.insert(place, cx.waker().clone());
             self.waits_at = Some(place);
             state.wake_first(); // it may have been woken in another's stead
             return Poll::Pending;
         }
         state.free_bytes -= len;
+        self.number_before = self.number;
         if precedence.incremental {
             state.next += 1;
             self.number = state.next;
@@ -144,11 +213,12 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
+        let mut state = self.room.lock();
         if let Some(place) = self.waits_at {
-            let mut state = self.room.lock();
             state.waiting.remove(&place);
-            state.wake_first();
         }
+        state.blocked.remove(&self.id);
+        state.wake_first();
     }
 }
 
@@ -252,6 +322,37 @@ mod tests {
         drop(held);
         assert!(piece(&mut one, of(3, true), &data, 4).is_none());
         assert!(piece(&mut whole, of(3, false), &data, 4).is_some());
+    }
+
+    /// Whether `queue` has its try; QUIC then takes so many bytes of what it has, and no more.
+    fn tries(queue: &mut Queue, taken: usize) -> bool {
+        let tried = piece(queue, of(3, true), &Bytes::from_static(b"data"), 4);
+        let is_first = tried.map(Piece::give_back).is_some();
+        if is_first {
+            queue.blocked(of(3, true), taken);
+        }
+        is_first
+    }
+
+    #[test]
+    fn those_that_quic_wakes_go_in_their_order_and_who_had_nothing_before_those_that_had() {
+        let room = Room::new(100);
+        let [mut one, mut two, mut three] = [(); 3].map(|()| room.queue());
+        let callers = [&one, &two, &three].map(Queue::caller);
+        assert!(tries(&mut one, 4) && tries(&mut two, 0) && tries(&mut three, 4));
+        callers.iter().for_each(Caller::call);
+        assert!(!tries(&mut three, 4) && !tries(&mut one, 4));
+        assert!(tries(&mut two, 4), "it had nothing the last time");
+        assert!(!tries(&mut three, 4), "another had its piece before");
+        assert!(tries(&mut one, 0));
+        assert!(tries(&mut three, 4));
+        // Who was not woken keeps out nobody, nor does one that is gone.
+        assert!(tries(&mut two, 0));
+        callers[0].call();
+        assert!(!tries(&mut two, 0));
+        drop(one);
+        callers[0].call();
+        assert!(tries(&mut two, 0));
     }
 
     #[test]

@@ -288,6 +288,7 @@ impl Sending {
     ) -> Result<(), Fault> {
         // `framed` is what is left of a frame whose head is said already.
         let (mut queue, mut framed, mut data) = (room.queue(), Bytes::new(), Bytes::new());
+        self.bell = Arc::new(Bell::calling(queue.caller()));
         let mut released = room.released_bytes();
         let trailers = std::future::poll_fn(|cx| {
             let precedence = precedence(cx);
@@ -308,6 +309,7 @@ impl Sending {
                     let Some(blocked) = blocked else {
                         continue;
                     };
+                    queue.blocked(precedence, taken);
                     if taken > 0 {
                         released = room.released_bytes();
                     }
