@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use spdy_net::connection::ClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
+
+use crate::retry_budget::RetryBudget;
 
 /// Limits and choices, each with a default.
 #[derive(Clone, Debug)]
@@ -37,6 +40,8 @@ pub struct Config {
     pub body_timeout: Option<Duration>,
     /// How often a request is sent again after a failure that makes it safe to.
     pub retries: u32,
+    /// How many of all requests may be sent again, whatever `retries` says of one; what never left does not count. Default: no limit.
+    pub retry_budget: Option<Arc<RetryBudget>>,
     /// A connection that was idle for longer is not used again: the server may be closing it.
     pub idle_timeout: Duration,
     /// The same of HTTP/1.1, where a request that meets a connection's end on its way may be lost: this long where the
@@ -95,6 +100,7 @@ impl Default for Config {
             head_timeout: Some(Duration::from_secs(60)),
             body_timeout: Some(Duration::from_secs(60)),
             retries: 2,
+            retry_budget: None,
             idle_timeout: Duration::from_secs(60),
             http1_idle_timeout: None,
             queue_timeout: None,

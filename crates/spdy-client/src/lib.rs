@@ -21,6 +21,7 @@ pub mod error;
 mod exchange;
 pub mod origin;
 pub mod pool;
+pub mod retry_budget;
 pub mod route;
 pub mod switch;
 pub mod timing;

@@ -74,6 +74,10 @@ impl Inner {
     ) -> Result<Response<Body>, Error> {
         let (head, mut body) = request.into_parts();
         let mut attempts_left = self.config.retries;
+        let budget = self.config.retry_budget.as_ref();
+        if let Some(budget) = budget {
+            budget.sent(&origin, self.runtime.now());
+        }
         loop {
             let lease = self.place(&origin, &mut queued).await?;
             let (sent, spare) = Spare::of(body);
@@ -127,6 +131,11 @@ impl Inner {
             };
             if !is_unsent {
                 attempts_left -= 1;
+                let now = self.runtime.now();
+                if budget.is_some_and(|budget| !budget.admits(&origin, now)) {
+                    tracing::debug!(%error, uri = %head.uri, "too many are sent again");
+                    return Err(error);
+                }
             }
             tracing::debug!(%error, uri = %head.uri, attempts_left, "sending again");
             queued = self.enqueue(&origin, priority)?;

@@ -1,0 +1,163 @@
+//! How many requests to one origin may be sent again: a part of all that are sent, and a few beside.
+//!
+//! ```text
+//! origin -> tokens: a part of one for each request, one each second, ten at most        a table of bounded length
+//! ```
+//!
+//! Of an origin that is ill every request fails, and each that is sent again makes one more for it. Where most succeed the budget is
+//! never met.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use crate::origin::Origin;
+
+/// Requests that may be sent again at once, whatever was sent before; so many are saved up.
+const AT_ONCE: u64 = 10;
+/// Parts of a token.
+const WHOLE: u64 = 100;
+/// One is earned so often, whatever is sent.
+const EARNED_EACH: Duration = Duration::from_secs(1);
+/// Origins that are told apart; of more, the one that was asked longest ago begins anew.
+const ORIGINS: usize = 1024;
+
+/// The budgets of all origins, which several clients may share.
+#[derive(Debug)]
+pub struct RetryBudget {
+    percent: u64,
+    tokens: Mutex<BTreeMap<Origin, Tokens>>,
+    withheld: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tokens {
+    /// Hundredths of a request.
+    hundredths: u64,
+    filled: Instant,
+    asked: Instant,
+}
+
+impl Tokens {
+    fn earn(&mut self, hundredths: u64) {
+        let most = AT_ONCE * WHOLE;
+        self.hundredths = self.hundredths.saturating_add(hundredths).min(most);
+    }
+
+    fn fill(&mut self, now: Instant) {
+        let waited = now.saturating_since(self.filled).as_secs();
+        self.filled += EARNED_EACH * u32::try_from(waited).unwrap_or(u32::MAX);
+        self.earn(waited.saturating_mul(WHOLE));
+    }
+}
+
+impl RetryBudget {
+    /// Of a hundred requests `percent` may be sent again.
+    #[must_use]
+    pub fn new(percent: u32) -> Self {
+        Self {
+            percent: percent.into(),
+            tokens: Mutex::default(),
+            withheld: AtomicU64::new(0),
+        }
+    }
+
+    /// A request for `origin` is sent.
+    pub(crate) fn sent(&self, origin: &Origin, now: Instant) {
+        self.with(origin, now, |tokens| tokens.earn(self.percent));
+    }
+
+    /// Whether one may be sent again, which is charged then.
+    pub(crate) fn admits(&self, origin: &Origin, now: Instant) -> bool {
+        let is_admitted = self.with(origin, now, |tokens| {
+            let left = tokens.hundredths.checked_sub(WHOLE);
+            tokens.hundredths = left.unwrap_or(tokens.hundredths);
+            left.is_some()
+        });
+        if !is_admitted {
+            self.withheld.fetch_add(1, Ordering::Relaxed);
+        }
+        is_admitted
+    }
+
+    /// Requests that might have been sent again and were not, since this was asked the last time.
+    pub fn take_withheld(&self) -> u64 {
+        self.withheld.swap(0, Ordering::Relaxed)
+    }
+
+    fn with<T>(&self, origin: &Origin, now: Instant, act: impl FnOnce(&mut Tokens) -> T) -> T {
+        let mut all = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        if !all.contains_key(origin)
+            && all.len() >= ORIGINS
+            && let Some(oldest) = all.iter().min_by_key(|(_, tokens)| tokens.asked)
+        {
+            let oldest = oldest.0.clone();
+            all.remove(&oldest);
+        }
+        let tokens = all.entry(origin.clone()).or_insert(Tokens {
+            hundredths: AT_ONCE * WHOLE,
+            filled: now,
+            asked: now,
+        });
+        tokens.asked = now;
+        tokens.fill(now);
+        act(tokens)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const T0: Instant = Instant::ZERO;
+
+    fn origin(number: usize) -> Origin {
+        let url = format!("http://host{number}.test/").parse().expect("a URI");
+        Origin::of(&url).expect("an origin")
+    }
+
+    /// How many of `requests` are sent again, if each fails.
+    fn again(budget: &RetryBudget, requests: usize, now: Instant) -> usize {
+        let origin = origin(0);
+        let all = (0..requests).filter(|_| {
+            budget.sent(&origin, now);
+            budget.admits(&origin, now)
+        });
+        all.count()
+    }
+
+    #[test]
+    fn of_many_that_fail_a_part_is_sent_again_and_ten_beside() {
+        let budget = RetryBudget::new(20);
+        // The first earns nothing, for all ten are there.
+        assert_eq!(again(&budget, 101, T0), 10 + 20);
+        assert_eq!(budget.take_withheld(), 101 - 30);
+        assert_eq!(budget.take_withheld(), 0, "they are told once");
+    }
+
+    #[test]
+    fn one_a_second_is_earned_by_waiting_and_no_more_than_ten_are_saved() {
+        let budget = RetryBudget::new(0);
+        assert_eq!(again(&budget, 100, T0), 10);
+        let second = Duration::from_secs(1);
+        assert_eq!(again(&budget, 100, T0 + second * 3), 3);
+        assert_eq!(again(&budget, 100, T0 + second * 1000), 10);
+    }
+
+    #[test]
+    fn origins_are_told_apart_up_to_the_limit_and_then_the_oldest_begins_anew() {
+        let budget = RetryBudget::new(0);
+        assert_eq!(again(&budget, 100, T0), 10);
+        let later = T0 + Duration::from_millis(1);
+        for other in 1..ORIGINS {
+            assert!(budget.admits(&origin(other), later), "{other} is another");
+        }
+        assert!(!budget.admits(&origin(0), later), "it is remembered");
+        let last = later + Duration::from_millis(1);
+        assert!(budget.admits(&origin(ORIGINS), last));
+        assert_eq!(budget.tokens.lock().unwrap().len(), ORIGINS);
+    }
+}
