@@ -248,6 +248,15 @@ impl Store {
         Ok(object)
     }
 
+    /// From now on sites may hold this ([`Config::site_bytes`]); those that hold more give at once.
+    pub fn set_site_bytes(&mut self, site_bytes: BTreeMap<String, u64>) {
+        for (site, quota) in &site_bytes {
+            let site = Bytes::copy_from_slice(site.as_bytes());
+            self.make_room_of(&site, *quota);
+        }
+        self.config.site_bytes = site_bytes;
+    }
+
     /// Takes one variant out, if it is still in; `false` if it was not.
     pub fn remove(&mut self, object: &Object) -> bool {
         let here = self
@@ -359,13 +368,18 @@ impl Store {
 
     fn make_room(&mut self, key: &Key, weight: u64, quota: u64) {
         let site = Bytes::copy_from_slice(key.site());
-        while self.shelves.get(&site).map_or(0, Shelf::bytes) + weight > quota {
-            self.evict_from(&site);
-        }
+        self.make_room_of(&site, quota.saturating_sub(weight));
         while self.bytes + weight > self.config.max_bytes {
             let fullest = self.shelves.iter().max_by_key(|(_, shelf)| shelf.bytes());
             let fullest = fullest.map(|(site, _)| site.clone());
             self.evict_from(&fullest.expect("bytes are on shelves"));
+        }
+    }
+
+    /// `site` holds no more than `room` bytes after it.
+    fn make_room_of(&mut self, site: &Bytes, room: u64) {
+        while self.shelves.get(site).map_or(0, Shelf::bytes) > room {
+            self.evict_from(site);
         }
     }
 

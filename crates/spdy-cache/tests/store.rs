@@ -230,6 +230,31 @@ fn a_site_past_its_quota_gives_of_its_own() {
 }
 
 #[test]
+fn a_site_whose_quota_is_lowered_gives_at_once_and_others_do_not() {
+    let mut store = Store::new(Config::default());
+    for count in 0..10 {
+        for site in ["greedy.test", "other.test"] {
+            let target = format!("/{count}");
+            let key = Key::new(&parts(site, &target)).unwrap();
+            put(&mut store, &key, "", 2000);
+        }
+    }
+    let before = store.site_bytes("other.test");
+    let quotas = BTreeMap::from([(String::from("greedy.test"), before / 2)]);
+    store.set_site_bytes(quotas);
+    assert!((1..=before / 2).contains(&store.site_bytes("greedy.test")));
+    assert_eq!(store.site_bytes("other.test"), before);
+    // None any more: as much as before, and more.
+    store.set_site_bytes(BTreeMap::new());
+    for count in 10..30 {
+        let target = format!("/{count}");
+        let key = Key::new(&parts("greedy.test", &target)).unwrap();
+        put(&mut store, &key, "", 2000);
+    }
+    assert!(store.site_bytes("greedy.test") > before);
+}
+
+#[test]
 fn when_all_is_full_the_site_that_holds_most_gives() {
     let mut store = small(100_000);
     put(&mut store, &key("/a"), "", 2000);

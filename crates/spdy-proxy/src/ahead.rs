@@ -1,7 +1,8 @@
 //! What is fetched, pushed and hinted before it is asked for: what a page or a sheet names, as it will be asked for.
 //!
 //! Who asked for a page will ask for what it names, saying of himself what he said: so the same request is made here in his
-//! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it, and they lead so far.
+//! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it (ahead_budget.rs), and they
+//! lead so far.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,9 @@ use spdy_rewrite::verdict::{Finder, Reason, Verdict};
 use spdy_server::push_plan::Known;
 
 use crate::accepts::Accepts;
+use crate::ahead_budget::{Budget, Room, Step};
 use crate::companions;
+use crate::config::LearnConfig;
 use crate::counters::Family;
 use crate::fetched::{Fetch, Got};
 use crate::flight::Seat;
@@ -33,7 +36,7 @@ use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
 
-/// Things that are fetched ahead for one page or sheet.
+/// Things that one page or sheet names and that are looked at to be fetched ahead.
 pub(crate) const MAX_AHEAD: usize = 64;
 /// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
 /// that imports another one without end is not followed.
@@ -73,18 +76,26 @@ pub(crate) struct Ahead {
     accepts: Accepts,
     /// What nobody may keep, or what is stale as soon as it is here, is fetched again when it is asked for. So is what failed.
     futile: Mutex<Remembered<Key>>,
-}
-
-impl Default for Ahead {
-    fn default() -> Self {
-        Self {
-            accepts: Accepts::default(),
-            futile: Mutex::new(Remembered::new(FUTILE_FOR, FUTILE_KEYS)),
-        }
-    }
+    room: Room,
 }
 
 impl Ahead {
+    pub(crate) fn new(config: &LearnConfig) -> Self {
+        Self {
+            accepts: Accepts::default(),
+            futile: Mutex::new(Remembered::new(FUTILE_FOR, FUTILE_KEYS)),
+            room: Room::new(config),
+        }
+    }
+
+    /// What may still be fetched ahead for what led to `wanted`.
+    pub(crate) fn budget(&self, wanted: &Wanted) -> Budget {
+        match &wanted.step {
+            Some(step) => step.budget.clone(),
+            None => self.room.budget(),
+        }
+    }
+
     /// A client asked for `wanted`, which is not kept.
     pub(crate) fn learn(&self, wanted: &Wanted) {
         let said = wanted.said();
@@ -212,10 +223,12 @@ impl Proxy {
     pub(crate) fn look_ahead(
         self: &Arc<Self>,
         wanted: &Wanted,
+        budget: &Budget,
         named: &[Reference],
     ) -> Vec<String> {
         let mut begun = Vec::new();
-        if !self.learn.prefetch || wanted.steps_ahead >= MAX_STEPS_AHEAD {
+        let steps = wanted.step.as_ref().map_or(0, |step| step.number);
+        if !self.learn.prefetch || steps >= MAX_STEPS_AHEAD {
             return begun;
         }
         let Some(home) = wanted.home() else {
@@ -249,9 +262,8 @@ impl Proxy {
             let uri = path.parse().ok();
             let next = uri.and_then(|uri| self.beside(site, &asked, &uri, load));
             if let Some(mut next) = next {
-                next.steps_ahead = wanted.steps_ahead + 1;
                 next.within.clone_from(&wanted.within);
-                if self.fetch_ahead(next) {
+                if self.fetch_ahead(next, steps + 1, budget) {
                     begun.push(path);
                 }
             }
@@ -313,7 +325,7 @@ impl Proxy {
 
     /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already; whether it is now on its
     /// way. It is fetched, and counted so, only if neither the disk nor the shared tier has it.
-    pub(crate) fn fetch_ahead(self: &Arc<Self>, wanted: Wanted) -> bool {
+    fn fetch_ahead(self: &Arc<Self>, mut wanted: Wanted, number: u8, budget: &Budget) -> bool {
         let policy = self.policy(wanted.whose());
         let variants = self.memory.find(&wanted.key);
         let variants = variants.as_deref().unwrap_or_default();
@@ -325,10 +337,23 @@ impl Proxy {
             self.counters.count(Family::Ahead, "futile");
             return false;
         }
+        let Some(place) = self.ahead.room.place() else {
+            self.counters.count(Family::Limits, "prefetches");
+            return false;
+        };
         let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
         let Seat::Leader(leader) = seat else {
             return false;
         };
+        if !budget.take() {
+            self.counters.count(Family::Limits, "prefetch_per_page");
+            return false;
+        }
+        wanted.step = Some(Step {
+            number,
+            budget: budget.clone(),
+            _place: place,
+        });
         let proxy = self.clone();
         self.runtime.spawn(Box::pin(async move {
             if proxy.lift(&wanted).await {

@@ -29,6 +29,8 @@ use crate::config_websocket::WebSocketConfig;
 
 /// The longest that an origin may stand still, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
+/// The most things that may be fetched ahead at a time.
+const MAX_PREFETCHES: usize = 1 << 16;
 
 /// All of it.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -140,6 +142,10 @@ pub struct SiteConfig {
     /// accelerator.
     #[serde(default = "yes")]
     pub websocket: bool,
+    /// What may be kept of the site in memory, of `cache.memory_mib`, MiB. Default all of it.
+    pub cache_mib: Option<usize>,
+    /// And on the disk, of `cache.disk_mib`, MiB. Default all of it.
+    pub disk_mib: Option<usize>,
     /// What is moved under the site's name.
     #[serde(default)]
     pub rewrite: spdy_rewrite::config::Config,
@@ -212,6 +218,8 @@ pub struct UpstreamConfig {
     pub write_timeout_s: u64,
     /// How often a request that may be is sent again. Default 1.
     pub retries: u32,
+    /// Of a hundred requests to one origin so many may be sent again, ten more at once and one a second. Default 20.
+    pub retry_percent: u32,
     /// HTTP/1.1 connections to one origin at a time. Default 16.
     pub connections: usize,
     /// How long one of them may be idle and be used again, where the origin does not say (`Keep-Alive: timeout`). Default 4: many
@@ -224,7 +232,8 @@ pub struct UpstreamConfig {
     pub queue_timeout_s: u64,
     /// Requests that may wait so for one origin; one more is told at once to come back. Default 1024.
     pub queue: usize,
-    /// Failures in a row after which an origin is left alone. Default 5; 0: never.
+    /// Failures in a row after which an origin is left alone: it cannot be reached, does not answer in time, or breaks off before it has
+    /// answered. Default 5; 0: never.
     pub failures: u32,
     /// For how long. Default 5.
     pub rest_s: u64,
@@ -253,6 +262,7 @@ impl Default for UpstreamConfig {
             body_timeout_s: 30,
             write_timeout_s: 60,
             retries: 1,
+            retry_percent: 20,
             connections: 16,
             idle_timeout_s: 4,
             uploads: None,
@@ -303,6 +313,10 @@ pub struct LearnConfig {
     pub early_hints: bool,
     /// What a page names is fetched as soon as it is read. Default yes.
     pub prefetch: bool,
+    /// Things that are fetched so for one that a client asked for, with all that they lead to. Default 128.
+    pub prefetch_per_page: usize,
+    /// Things that are fetched so at a time, for all clients. Default 256.
+    pub prefetches: usize,
 }
 
 impl Default for LearnConfig {
@@ -311,6 +325,8 @@ impl Default for LearnConfig {
             push: true,
             early_hints: true,
             prefetch: true,
+            prefetch_per_page: 128,
+            prefetches: 256,
         }
     }
 }
@@ -485,9 +501,21 @@ impl Config {
             let want = "a secret_file beside it, so that names stay what they are";
             return value("site.rewrite.names_under", want, zone);
         }
+        if self.learn.prefetch_per_page == 0 {
+            let got = &self.learn.prefetch_per_page;
+            return value("learn.prefetch_per_page", "at least 1", got);
+        }
+        if !(1..=MAX_PREFETCHES).contains(&self.learn.prefetches) {
+            let got = &self.learn.prefetches;
+            return value("learn.prefetches", "1 to 65536", got);
+        }
         let upstream = &self.upstream;
         if upstream.queue == 0 {
             return value("upstream.queue", "at least 1", &upstream.queue);
+        }
+        if upstream.retry_percent > 100 {
+            let got = &upstream.retry_percent;
+            return value("upstream.retry_percent", "0 to 100", got);
         }
         if !(1..=DAY_S).contains(&upstream.write_timeout_s) {
             let (what, got) = ("upstream.write_timeout_s", upstream.write_timeout_s);
@@ -529,6 +557,25 @@ impl Config {
             if !matches!(origin.scheme(), "http" | "https") || !origin.has_host() || !is_bare {
                 let want = "an http or https URL of a host, without a path";
                 return value("site.origin", want, &origin.as_str());
+            }
+            let cache = &self.cache;
+            if let Some(got) = site.cache_mib
+                && !(1..=cache.memory_mib).contains(&got)
+            {
+                let want = "1 to cache.memory_mib";
+                return value("site.cache_mib", want, &got);
+            }
+            if let Some(got) = site.disk_mib
+                && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&got))
+            {
+                let want = "1 to cache.disk_mib, and cache.disk";
+                return value("site.disk_mib", want, &got);
+            }
+            let most = upstream.head_timeout_s;
+            let heads = site.rewrite.all_limits().filter_map(|it| it.head_timeout_s);
+            if let Some(got) = heads.max().filter(|got| *got > most) {
+                let want = "no more than upstream.head_timeout_s";
+                return value("site.rewrite limits.head_timeout_s", want, &got);
             }
         }
         if let Some((what, want, got)) = self.telemetry.as_ref().and_then(TelemetryConfig::fault) {

@@ -135,6 +135,8 @@ impl Outcome {
     pub const PASSED: Self = Self("passed");
     /// It became a WebSocket to the origin.
     pub const SOCKET: Self = Self("websocket");
+    /// Its host was asked a moment ago, and it was of no avail.
+    pub const NEGATIVE: Self = Self("negative");
     /// A rule forbids it.
     pub const REFUSED: Self = Self("refused");
     /// The client is sent to the host itself.

@@ -18,6 +18,7 @@
 //! A soft purge is a hard one here: what is stale in memory may serve while it is fetched anew, and after a restart
 //! nobody remembers that it was purged.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -72,6 +73,8 @@ pub struct Disk {
 struct Shared {
     folder: PathBuf,
     max_bytes: u64,
+    /// What single sites may have of it.
+    site_bytes: Mutex<BTreeMap<String, u64>>,
     index: Mutex<Index>,
     waiting_bytes: AtomicU64,
     /// The last object was not written, since the disk did not take it: said once, until one is again.
@@ -105,6 +108,8 @@ enum Change {
     Remove(Vec<String>),
     /// One that may have come into the index since.
     Forget(Key, String),
+    /// What sites may have.
+    Divide(BTreeMap<String, u64>),
     Settle(oneshot::Sender<()>),
     /// Lets another process have the folder.
     Lend(oneshot::Sender<io::Result<()>>),
@@ -124,6 +129,7 @@ impl Disk {
         let shared = Arc::new(Shared {
             folder: folder.to_owned(),
             max_bytes,
+            site_bytes: Mutex::default(),
             index: Mutex::default(),
             waiting_bytes: AtomicU64::new(0),
             is_failing: AtomicBool::new(false),
@@ -208,6 +214,11 @@ impl Disk {
                 .unwritten
                 .fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// From now on the files of sites may have so many bytes, by name; those that have more give soon.
+    pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
+        self.send(Change::Divide(quotas));
     }
 
     /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
@@ -445,6 +456,15 @@ impl Shared {
                 self.index().remove(&key, &name);
                 self.unlink(&name);
             }
+            // Here, so that no file of an evicted name is written in between.
+            Change::Divide(quotas) => {
+                let mut evicted = Vec::new();
+                for (site, quota) in &quotas {
+                    evicted.extend(self.index().make_room_of(site.as_bytes(), *quota));
+                }
+                self.evict(&evicted);
+                *locked(&self.site_bytes) = quotas;
+            }
             Change::Settle(done) => {
                 // Who asked may be gone.
                 let _ = done.send(());
@@ -483,10 +503,18 @@ impl Shared {
         let name = file_name(key, stored);
         let path = self.path(&name);
         let len = Layout::decode(&start).map_err(io::Error::other)?.file_len();
-        if len > self.max_bytes {
-            return Err(io::Error::other("it is larger than the tier"));
+        let quota = self.quota(key);
+        if len > quota {
+            return Err(io::Error::other(
+                "it is larger than the tier, or its site's part",
+            ));
         }
-        let evicted = self.index().make_room(self.max_bytes - len);
+        let evicted = {
+            let mut index = self.index();
+            let mut evicted = index.make_room_of(key.site(), quota - len);
+            evicted.extend(index.make_room(self.max_bytes - len));
+            evicted
+        };
         self.evict(&evicted);
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)?;
@@ -506,6 +534,14 @@ impl Shared {
             let _ = fs::remove_file(&new);
         }
         outcome
+    }
+
+    /// What the site of `key` may have.
+    fn quota(&self, key: &Key) -> u64 {
+        let quotas = locked(&self.site_bytes);
+        let site = std::str::from_utf8(key.site()).ok();
+        let quota = site.and_then(|site| quotas.get(site).copied());
+        quota.unwrap_or(self.max_bytes).min(self.max_bytes)
     }
 
     fn evict(&self, names: &[String]) {

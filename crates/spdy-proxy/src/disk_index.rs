@@ -1,4 +1,4 @@
-//! Which files the tier on a disk has: by key, by tag, by when each was used last; and what was purged of late.
+//! Which files the tier on a disk has: by key, by tag, by when each was used last, of all and of each site; and what was purged of late.
 //!
 //! What was read or queued before a purge that means it is not believed after it ([`Index::is_purged_since`]): a purge is
 //! of everything that was handed over before, written or not.
@@ -24,10 +24,19 @@ pub(crate) struct Index {
     turns: BTreeMap<u64, (Key, String)>,
     next_turn: u64,
     bytes: u64,
+    sites: BTreeMap<Bytes, OfSite>,
     /// Purges so far: what was read or queued before one that means it is not believed after it.
     purges: u64,
     /// What the latest of them meant.
     purged: VecDeque<Meant>,
+}
+
+/// What a site has of it.
+#[derive(Debug, Default)]
+struct OfSite {
+    bytes: u64,
+    /// By last use.
+    turns: BTreeSet<u64>,
 }
 
 #[derive(Debug)]
@@ -72,6 +81,10 @@ impl Index {
         }
         self.turns.insert(turn, (key.clone(), name.clone()));
         self.bytes += bytes;
+        let site = Bytes::copy_from_slice(key.site());
+        let of_site = self.sites.entry(site).or_default();
+        of_site.bytes += bytes;
+        of_site.turns.insert(turn);
         let entry = Entry { bytes, turn, tags };
         self.keys
             .entry(key.clone())
@@ -89,6 +102,10 @@ impl Index {
             .turns
             .remove(&entry.turn)
             .expect("every entry has a turn");
+        if let Some(of_site) = self.sites.get_mut(key.site()) {
+            of_site.turns.remove(&entry.turn);
+            of_site.turns.insert(turn);
+        }
         entry.turn = turn;
         self.turns.insert(turn, place);
         self.next_turn += 1;
@@ -103,6 +120,13 @@ impl Index {
         }
         self.turns.remove(&entry.turn);
         self.bytes -= entry.bytes;
+        if let Some(of_site) = self.sites.get_mut(key.site()) {
+            of_site.bytes -= entry.bytes;
+            of_site.turns.remove(&entry.turn);
+            if of_site.turns.is_empty() {
+                self.sites.remove(key.site());
+            }
+        }
         for tag in &entry.tags {
             if let Some(places) = self.tags.get_mut(tag) {
                 places.remove(&(key.clone(), name.to_owned()));
@@ -121,6 +145,20 @@ impl Index {
             && let Some((_, (key, name))) = self.turns.first_key_value()
         {
             let (key, name) = (key.clone(), name.clone());
+            self.remove(&key, &name);
+            names.push(name);
+        }
+        names
+    }
+
+    /// The same of what `site` has.
+    pub(crate) fn make_room_of(&mut self, site: &[u8], room: u64) -> Vec<String> {
+        let mut names = Vec::new();
+        while let Some(of_site) = self.sites.get(site)
+            && of_site.bytes > room
+            && let Some(turn) = of_site.turns.first()
+            && let Some((key, name)) = self.turns.get(turn).cloned()
+        {
             self.remove(&key, &name);
             names.push(name);
         }

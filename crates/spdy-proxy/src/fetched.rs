@@ -96,6 +96,9 @@ impl Fetch {
 
     /// The same; `origin` gets what origins took.
     async fn ask(mut self, body: Body, origin: &mut Duration) -> Got {
+        if let Some(dead) = self.dead() {
+            return dead;
+        }
         let is_shared = self.leader.is_some();
         let mut headers = self.wanted.for_origin();
         if let Some((_, conditional)) = &self.known {
@@ -131,11 +134,7 @@ impl Fetch {
             let requested = self.proxy.hour();
             let asked = self.proxy.runtime.now();
             let priority = self.priority();
-            let answered = self
-                .proxy
-                .upstream()
-                .fetch(at.whose(), request, priority)
-                .await;
+            let answered = self.proxy.ask_origin(&at, request, priority).await;
             *origin += self.proxy.runtime.now() - asked;
             if let Some(asking) = asking {
                 let told = answered.as_ref();
@@ -239,6 +238,14 @@ impl Fetch {
         if let Some(stale) = self.stale_instead(Failure::Unreachable) {
             return stale;
         }
+        if let (UpstreamError::Fetches(_), Some((moved, load))) = (error, &self.wanted.moved)
+            && load.is_subresource
+        {
+            // Its host may have room for it, though we have none.
+            let response = respond::direct(moved.url().as_str());
+            return Got::answer(response, Outcome::DIRECT);
+        }
+        self.note_failure(error);
         let mut response = respond::unreachable(error);
         let headers = response.headers_mut();
         CacheStatus::forwarded(NAME, self.forward).append_to(headers);
@@ -246,7 +253,7 @@ impl Fetch {
     }
 
     /// What is kept, though it is stale, if the origin's failure allows it.
-    fn stale_instead(&self, failure: Failure) -> Option<Got> {
+    pub(crate) fn stale_instead(&self, failure: Failure) -> Option<Got> {
         let (object, _) = self.known.as_ref()?;
         let policy = self.proxy.policy(self.wanted.whose());
         let now = self.proxy.hour();
@@ -290,7 +297,12 @@ impl Fetch {
         if let Some(stale) = self.stale_instead(Failure::Status(head.status)) {
             return stale;
         }
-        let (served, work) = match self.served(at, &head) {
+        let served = self.served(at, &head);
+        if served.is_err() {
+            self.note_unserved(at, &head);
+        }
+        let fitting = served.and_then(|served| self.within_size(at, &body).map(|()| served));
+        let (served, work) = match fitting {
             Ok(served) => served,
             Err(response) => {
                 self.give_up_sharing();
@@ -482,6 +494,25 @@ impl Fetch {
         Ok((served, work))
     }
 
+    /// Whether `body` is no larger than its host's may be, as far as it says; or what the client gets instead.
+    fn within_size(&self, at: &Wanted, body: &Body) -> Result<(), Box<Response<Body>>> {
+        let Some((moved, load)) = &at.moved else {
+            return Ok(());
+        };
+        let most = at.site.rules.limits(moved).max_bytes;
+        match body.size_hint().exact() {
+            Some(got) if got > most => {
+                self.proxy.counters.count(Family::Limits, "limits.max_mib");
+                let instead = match load.is_subresource {
+                    true => hygiene::Answer::Direct(moved.url().to_string()),
+                    false => hygiene::Answer::Refuse(Refusal::TooLarge { most, got }),
+                };
+                Err(self.unserved(moved, instead))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// What was seen of the site, for what is wanted of it.
     fn seen(&self) -> OfSite {
         OfSite {
@@ -570,6 +601,7 @@ impl Fetch {
             is_in_its_place,
             writer,
             since: self.since,
+            budget: self.proxy.ahead.budget(&self.wanted),
             wanted: self.wanted.clone(),
             named: Vec::new(),
             ahead: Vec::new(),

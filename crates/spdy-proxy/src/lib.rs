@@ -7,10 +7,11 @@
 //!                                                      │ wanted.rs     a request, as cache and origin see it
 //!                                                      │ tiers.rs      what is kept, and where: memory.rs, disk.rs, shared
 //!                                                      │ flight.rs     one fetch for many
-//!                                                      │ upstream.rs   origins, and who rests
+//!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits)
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
 //!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, sheets.rs, page_policies.rs
 //!                                                      │ sockets.rs    WebSockets: websocket.rs, tunnel.rs
+//!                                                      │   dead.rs     what was of no avail a moment ago
 //!                                                      ▼
 //!                                                    respond.rs        what the client gets of it
 //! ```
@@ -52,8 +53,11 @@ pub mod wanted;
 
 mod accepts;
 mod ahead;
+mod ahead_budget;
+mod bounded_body;
 mod client_body;
 mod client_conditions;
+mod dead;
 mod disk_index;
 mod fetch_spans;
 mod fetched;
@@ -64,6 +68,7 @@ mod named;
 mod pump;
 mod remembered;
 mod respond;
+mod seats;
 mod sheet_text;
 mod sheets;
 mod sockets;
@@ -72,5 +77,6 @@ mod test_key;
 mod tiers;
 mod tunnel;
 mod uploads;
+mod upstream_moved;
 mod websocket;
 mod websocket_frames;

@@ -1,5 +1,6 @@
 //! The tier in memory, shared by all requests.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
@@ -35,6 +36,12 @@ impl Memory {
         let kept = store.insert(key, stored, body);
         kept.inspect_err(|why| tracing::debug!(%why, ?key, "not kept"))
             .ok()
+    }
+
+    /// From now on sites may hold so many bytes, by name; those that hold more give at once.
+    pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
+        let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        store.set_site_bytes(quotas);
     }
 
     /// Takes one object out, if it is still in.

@@ -62,7 +62,7 @@ impl Wanted {
             accepts: Accepted::of(&said),
             has_content: false,
             is_socket: false,
-            steps_ahead: 0,
+            step: None,
             is_off,
             authority,
             within: None,

@@ -41,6 +41,7 @@ use crate::client_body::begun;
 use crate::companions::Companions;
 use crate::config::{CacheConfig, LearnConfig};
 use crate::counters::{Counters, Family, Outcome};
+use crate::dead::DeadThings;
 use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
@@ -108,6 +109,7 @@ pub struct Proxy {
     misses: MissRate,
     pub(crate) sockets: Sockets,
     pub(crate) ahead: Ahead,
+    pub(crate) dead: DeadThings,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
 }
@@ -127,14 +129,16 @@ impl Proxy {
             clients_may_revalidate: config.obey_reload,
             ..policy
         };
+        let memory = Memory::new(store::Config {
+            max_bytes: (config.memory_mib << 20) as u64,
+            max_object_bytes: (config.object_mib << 20) as u64,
+            site_bytes: sites.memory_quotas(),
+            ..store::Config::default()
+        });
         Arc::new(Self {
             sites: RwLock::new(Arc::new(sites)),
             upstream: RwLock::new(Arc::new(upstream)),
-            memory: Memory::new(store::Config {
-                max_bytes: (config.memory_mib << 20) as u64,
-                max_object_bytes: (config.object_mib << 20) as u64,
-                ..store::Config::default()
-            }),
+            memory,
             disk: OnceLock::new(),
             shared: OnceLock::new(),
             encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
@@ -159,7 +163,8 @@ impl Proxy {
             fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
             misses: MissRate::new(config.misses_per_second),
             sockets: Sockets::default(),
-            ahead: Ahead::default(),
+            ahead: Ahead::new(learn),
+            dead: DeadThings::default(),
             runtime,
             calendar,
         })
@@ -169,6 +174,10 @@ impl Proxy {
     pub fn replace(&self, sites: Sites, upstream: Upstream) {
         let mut former = self.sites.write().unwrap_or_else(PoisonError::into_inner);
         sites.take_over(&former);
+        self.memory.set_site_bytes(sites.memory_quotas());
+        if let Some(disk) = self.disk() {
+            disk.set_site_bytes(sites.disk_quotas());
+        }
         *former = Arc::new(sites);
         drop(former);
         let mut current = self

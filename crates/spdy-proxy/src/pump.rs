@@ -15,6 +15,7 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rewritten;
 
 use crate::ahead::{MAX_AHEAD, PageDone};
+use crate::ahead_budget::Budget;
 use crate::counters::Family;
 use crate::memory::gather;
 use crate::proxy::{Lead, Proxy};
@@ -45,6 +46,8 @@ pub(crate) struct Pump {
     pub(crate) wanted: Wanted,
     /// What it named so far, of what is moved or the site's own.
     pub(crate) named: Vec<Reference>,
+    /// What may still be fetched ahead for what led to it.
+    pub(crate) budget: Budget,
     /// Targets of what was fetched ahead for it.
     pub(crate) ahead: Vec<String>,
     /// What rewriting took so far.
@@ -167,7 +170,7 @@ impl Pump {
         }
         let left = MAX_AHEAD.saturating_sub(self.named.len());
         let ahead = &found[..found.len().min(left)];
-        let begun = self.proxy.look_ahead(&self.wanted, ahead);
+        let begun = self.proxy.look_ahead(&self.wanted, &self.budget, ahead);
         self.ahead.extend(begun);
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));

@@ -83,6 +83,7 @@ impl Proxy {
     fn purge_here(&self, meant: &Meant, how: Purge) -> usize {
         match meant {
             Meant::Prefix(prefix) => {
+                self.dead.purge(|key| key.as_bytes().starts_with(prefix));
                 self.purges.note(Some(prefix.to_vec()));
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
@@ -90,6 +91,7 @@ impl Proxy {
                 self.memory.purge(prefix, how)
             }
             Meant::Tag(tag) => {
+                self.dead.purge(|_| true);
                 self.purges.note(None);
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);

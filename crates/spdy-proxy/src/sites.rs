@@ -30,6 +30,8 @@ pub struct Site {
     keep_host: bool,
     /// How many WebSockets may go to its origin; `None` if none may.
     pub(crate) websocket: Option<WebSocketConfig>,
+    /// Bytes that may be kept of it in memory, and on the disk, where that is said.
+    quotas: (Option<u64>, Option<u64>),
     /// What is moved.
     pub rules: Arc<Rules>,
     /// What its pages said.
@@ -115,6 +117,7 @@ impl Sites {
                 origin: site.origin.clone(),
                 keep_host: site.keep_host,
                 websocket: site.websocket.then_some(config.websocket),
+                quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
                 pages: PagePolicies::default(),
             });
@@ -178,6 +181,21 @@ impl Sites {
     pub fn all(&self) -> impl Iterator<Item = &Arc<Site>> {
         let named = self.by_name.iter();
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
+    }
+
+    /// What may be kept of single sites in memory, bytes, by the name that they have in keys.
+    pub(crate) fn memory_quotas(&self) -> BTreeMap<String, u64> {
+        self.quotas(|site| site.quotas.0)
+    }
+
+    /// And on the disk.
+    pub(crate) fn disk_quotas(&self) -> BTreeMap<String, u64> {
+        self.quotas(|site| site.quotas.1)
+    }
+
+    fn quotas(&self, of: impl Fn(&Site) -> Option<u64>) -> BTreeMap<String, u64> {
+        let named = |site: &Arc<Site>| Some((site.rules.site_origin().to_owned(), of(site)?));
+        self.all().filter_map(named).collect()
     }
 
     /// Knows of each site what `former` did, if its rules are the same.
@@ -261,6 +279,10 @@ impl Sites {
     pub fn addresses(&self) -> &[(String, Option<u16>, IpAddr)] {
         &self.addresses
     }
+}
+
+fn mib(mib: usize) -> u64 {
+    (mib as u64) << 20
 }
 
 /// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked

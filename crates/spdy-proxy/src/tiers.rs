@@ -24,6 +24,7 @@ use crate::wanted::Wanted;
 impl Proxy {
     /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
     pub fn keep_on(&self, disk: Disk) {
+        disk.set_site_bytes(self.sites().disk_quotas());
         if self.disk.set(disk).is_err() {
             tracing::warn!("a second disk was given");
         }

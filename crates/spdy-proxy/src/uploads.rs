@@ -4,45 +4,36 @@
 //! [beginning](crate::client_body::BEGINNING) comes at its client's pace, and holds a connection for as long as the client likes to
 //! make it: with as many of them as there are connections nobody else would be served.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 use spdy_client::origin::Origin;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::seats::Seats;
 
 /// The seats of long bodies, by origin.
 #[derive(Debug)]
 pub(crate) struct Uploads {
-    seats: usize,
-    taken: Mutex<BTreeMap<Origin, Arc<Semaphore>>>,
+    most: usize,
+    seats: Seats<Origin>,
 }
 
 impl Uploads {
     /// So many at a time to one origin.
-    pub(crate) fn new(seats: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self {
-            seats,
-            taken: Mutex::default(),
+            most,
+            seats: Seats::default(),
         }
     }
 
     /// A seat for a body to `origin`, once one is free.
     pub(crate) async fn seat(&self, origin: &Origin) -> OwnedSemaphorePermit {
-        let seats = {
-            let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody has a seat of theirs, or waits for one.
-            taken.retain(|_, seats| Arc::strong_count(seats) > 1);
-            let seats = taken.entry(origin.clone());
-            let seats = seats.or_insert_with(|| Arc::new(Semaphore::new(self.seats)));
-            seats.clone()
-        };
-        let seat = seats.acquire_owned().await;
-        seat.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"))
+        self.seats.seat(origin.clone(), self.most).await
     }
 }
 

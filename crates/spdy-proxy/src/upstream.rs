@@ -4,7 +4,7 @@
 //! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -14,17 +14,21 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
 use spdy_client::error::Error;
 use spdy_client::origin::Origin;
+use spdy_client::retry_budget::RetryBudget;
 use spdy_client::switch::Switched;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
+use spdy_net::error::Retry;
 use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config::UpstreamConfig;
+use crate::seats::Seats;
 use crate::sites::Sites;
 use crate::uploads::{Uploads, seated};
+use crate::upstream_moved::Place;
 
 /// Origins whose failures are remembered.
 const REMEMBERED: usize = 1024;
@@ -47,6 +51,9 @@ pub enum UpstreamError {
     /// So many long bodies are on their way to it that one more found no seat in time.
     #[error("as many long requests as may be are on their way to {0}")]
     Uploads(Origin),
+    /// So many of its answers are under way that one more found no place in time.
+    #[error("as many answers of {0} as may be are under way")]
+    Fetches(Origin),
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
     TwoLengths(Origin),
@@ -63,9 +70,10 @@ impl UpstreamError {
             Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(error) if stands_still(error) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
-            Self::Resting(_) | Self::Uploads(_) | Self::Client(Error::Full { .. }) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Resting(_)
+            | Self::Uploads(_)
+            | Self::Fetches(_)
+            | Self::Client(Error::Full { .. }) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Client(_) | Self::TwoLengths(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -75,6 +83,7 @@ impl UpstreamError {
     pub fn limit(&self) -> Option<&'static str> {
         match self {
             Self::Uploads(_) => Some("uploads"),
+            Self::Fetches(_) => Some("limits.fetches"),
             Self::Client(Error::Full { .. }) => Some("queue"),
             Self::Resting(_) | Self::TwoLengths(_) | Self::Client(_) => None,
         }
@@ -86,6 +95,7 @@ impl UpstreamError {
         match self {
             Self::Resting(_) => "resting",
             Self::Uploads(_) => "uploads",
+            Self::Fetches(_) => "fetches",
             Self::Client(Error::Full { .. }) => "queue",
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
@@ -101,7 +111,7 @@ impl UpstreamError {
     pub fn proxy_status(&self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Resting(_) => "spdy; error=destination_unavailable",
-            Self::Uploads(_) | Self::Client(Error::Full { .. }) => {
+            Self::Uploads(_) | Self::Fetches(_) | Self::Client(Error::Full { .. }) => {
                 "spdy; error=connection_limit_reached"
             }
             Self::TwoLengths(_) => "spdy; error=http_protocol_error",
@@ -146,12 +156,14 @@ struct Health {
 pub struct Upstream {
     site: Client,
     others: Client,
-    runtime: SharedRuntime,
+    pub(crate) runtime: SharedRuntime,
     health: Mutex<BTreeMap<Origin, Health>>,
     uploads: Uploads,
-    queue_timeout: Duration,
+    pub(crate) fetches: Seats<Place>,
+    pub(crate) queue_timeout: Duration,
     failures: u32,
     rest: Duration,
+    retry_budget: Arc<RetryBudget>,
 }
 
 impl Upstream {
@@ -165,6 +177,7 @@ impl Upstream {
         guarded: SharedNetwork,
         runtime: &SharedRuntime,
     ) -> Self {
+        let retry_budget = Arc::new(RetryBudget::new(config.retry_percent));
         let client = |network, resolve, aliases| {
             let config = ClientConfig {
                 protocols: vec![Protocol::Http2, Protocol::Http1],
@@ -175,6 +188,7 @@ impl Upstream {
                 head_timeout: Some(Duration::from_secs(config.head_timeout_s)),
                 body_timeout: Some(Duration::from_secs(config.body_timeout_s)),
                 retries: config.retries,
+                retry_budget: Some(retry_budget.clone()),
                 http1_idle_timeout: Some(Duration::from_secs(config.idle_timeout_s)),
                 queue_timeout: Some(config.queue_timeout()),
                 queue: config.queue,
@@ -197,9 +211,11 @@ impl Upstream {
             runtime: runtime.clone(),
             health: Mutex::default(),
             uploads: Uploads::new(config.uploads()),
+            fetches: Seats::default(),
             queue_timeout: config.queue_timeout(),
             failures: config.failures,
             rest: config.rest(),
+            retry_budget,
         }
     }
 
@@ -223,8 +239,13 @@ impl Upstream {
             Whose::Others => &self.others,
         };
         let request = self.seated(&origin, request).await?;
+        let is_whole = request.body().try_clone().is_some();
         let answered = client.send(request, priority).await;
-        self.learn(origin.clone(), answered.as_ref().err());
+        match &answered {
+            // It may have been the client who broke off.
+            Err(error @ Error::Exchange { .. }) if !is_whole && !stands_still(error) => {}
+            answered => self.learn(origin.clone(), answered.as_ref().err()),
+        }
         let response = answered?;
         has_one_length(response.headers(), origin)?;
         Ok(response)
@@ -264,6 +285,11 @@ impl Upstream {
         }
     }
 
+    /// Requests that might have been sent again and were not (`retry_percent`), since this was asked the last time.
+    pub(crate) fn take_retries_withheld(&self) -> u64 {
+        self.retry_budget.take_withheld()
+    }
+
     /// Ends all connections in order.
     pub async fn close(&self) {
         self.site.close().await;
@@ -291,11 +317,13 @@ impl Upstream {
         }
     }
 
-    fn learn(&self, origin: Origin, error: Option<&Error>) {
+    pub(crate) fn learn(&self, origin: Origin, error: Option<&Error>) {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
-            error => stands_still(error),
+            // It broke off; what cannot be read may be so of one thing alone.
+            Error::Exchange { source, .. } => source.stalled || source.retry != Retry::Never,
+            _ => false,
         });
         let mut all = self.health();
         if !counts {

@@ -16,6 +16,7 @@ use spdy_rewrite::kind::Kind;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
+use crate::ahead_budget::Step;
 use crate::client_conditions::OF_CACHE;
 use crate::coding::Accepted;
 use crate::config_websocket::WebSocketConfig;
@@ -51,8 +52,8 @@ pub struct Wanted {
     pub has_content: bool,
     /// It is the handshake of a WebSocket.
     pub is_socket: bool,
-    /// How many things led to it that were fetched before they were asked for: 0 for what a client asked for.
-    pub steps_ahead: u8,
+    /// Where it stands if it is fetched before it is asked for; nothing for what a client asked for.
+    pub(crate) step: Option<Step>,
     /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
     pub is_off: bool,
     /// The host that the client named.
@@ -278,7 +279,7 @@ impl Wanted {
             accepts,
             has_content: false,
             is_socket,
-            steps_ahead: 0,
+            step: None,
             is_off,
             authority,
             within: None,
@@ -335,7 +336,7 @@ impl Wanted {
             accepts: Accepted::of(&said),
             has_content: false,
             is_socket: false,
-            steps_ahead: 0,
+            step: None,
             is_off: false,
             authority,
             within: None,

@@ -122,3 +122,72 @@ async fn what_cannot_be_used_when_it_is_asked_for_is_fetched_ahead_once_and_not_
     assert!(origin.times("/nobodys.png") <= 2 && origin.times("/stale.png") == 1);
     assert!(origin.times("/") > 20, "{:?}", origin.asked());
 }
+
+fn met(proxy: &Proxy, limit: &str) -> u64 {
+    let all = proxy.counters.of(Family::Limits);
+    let found = all.iter().find(|(label, _)| *label == limit);
+    found.map_or(0, |(_, count)| *count)
+}
+
+#[tokio::test]
+async fn a_page_has_so_much_fetched_ahead_with_all_that_its_sheets_name() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let path = request.uri().path().to_owned();
+        std::future::ready(match path.strip_suffix(".css") {
+            None if path == "/" => {
+                let sheets =
+                    ["a", "b", "c"].map(|it| format!("<link rel=stylesheet href={it}.css>"));
+                answer(&[("content-type", "text/html")], sheets.concat())
+            }
+            None => answer(&[("content-type", "image/png"), FRESH], "x"),
+            Some(sheet) => {
+                let images =
+                    (0..10).map(|it| format!("p {{ background: url({sheet}{it}.png) }}\n"));
+                let text: String = images.collect();
+                answer(&[("content-type", "text/css"), FRESH], text)
+            }
+        })
+    });
+    let proxy = accelerator(&origin, "[learn]\nprefetch_per_page = 5\n");
+    get(&proxy, "/", &PAGE).await;
+    // Three sheets, and of the thirty pictures that they name two.
+    until("all are looked at", || {
+        ahead(&proxy, "fetched") + met(&proxy, "prefetch_per_page") >= 33
+    })
+    .await;
+    assert_eq!(ahead(&proxy, "fetched"), 5);
+    assert_eq!(met(&proxy, "prefetch_per_page"), 28);
+}
+
+#[tokio::test]
+async fn so_much_is_fetched_ahead_at_a_time_for_all() {
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let held = gate.clone();
+    let origin = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let (held, path) = (held.clone(), request.uri().path().to_owned());
+        async move {
+            if path == "/" {
+                let images = ["a", "b", "c"].map(|it| format!("<img src={it}.png>"));
+                return answer(&[("content-type", "text/html")], images.concat());
+            }
+            held.acquire().await.expect("it is open").forget();
+            answer(&[("content-type", "image/png"), FRESH], "x")
+        }
+    });
+    let proxy = accelerator(&origin, "[learn]\nprefetches = 1\n");
+    get(&proxy, "/", &PAGE).await;
+    until("the others find no place", || {
+        met(&proxy, "prefetches") == 2
+    })
+    .await;
+    // Another page waits for it no less.
+    get(&proxy, "/", &PAGE).await;
+    until("nor do those of another", || met(&proxy, "prefetches") >= 4).await;
+    assert_eq!(ahead(&proxy, "fetched"), 1);
+    gate.add_permits(100);
+    until_some("its place is free again", async || {
+        get(&proxy, "/", &PAGE).await;
+        (ahead(&proxy, "fetched") >= 3).then_some(())
+    })
+    .await;
+}

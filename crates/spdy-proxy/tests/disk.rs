@@ -1,5 +1,6 @@
 //! The tier on a disk: what outlives what, and what is never found.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -215,6 +216,57 @@ async fn files_stay_within_their_bytes_and_what_was_used_last_stays() {
     drop(disk);
     let smaller = Disk::open(folder.path(), 110_000).unwrap();
     assert_eq!((smaller.held().0, files(folder.path()).len()), (2, 2));
+}
+
+fn key_of(site: &str, target: &str) -> Key {
+    let parts = Parts {
+        site,
+        ..parts(target)
+    };
+    Key::new(&parts).unwrap()
+}
+
+/// Whether each of `numbers` is there of `site`.
+async fn found_of(disk: &Disk, site: &str, numbers: std::ops::Range<u8>) -> Vec<bool> {
+    let mut all = Vec::new();
+    for number in numbers {
+        let key = key_of(site, &format!("/{number}"));
+        let (headers, policy) = (asked("en").headers, Policy::site());
+        all.push(disk.find(&key, &headers, &policy).await.is_some());
+    }
+    all
+}
+
+#[tokio::test]
+async fn files_of_a_site_stay_within_its_part_and_those_of_others_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::open(folder.path(), ROOM).unwrap();
+    let quota = |bytes| BTreeMap::from([("greedy.test".to_owned(), bytes)]);
+    disk.set_site_bytes(quota(160_000));
+    for number in 0..5 {
+        for site in ["greedy.test", "other.test"] {
+            let key = key_of(site, &format!("/{number}"));
+            disk.keep(&key, stored("en", 0), body(50_000, number));
+        }
+    }
+    disk.settled().await;
+    let of_greedy = [false, false, true, true, true];
+    assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
+    assert_eq!(found_of(&disk, "other.test", 0..5).await, [true; 5]);
+    // What alone is larger is not written, and drives nothing out.
+    let large = key_of("greedy.test", "/large");
+    disk.keep(&large, stored("en", 0), body(160_000, 0));
+    disk.settled().await;
+    assert_eq!(disk.counters().unwritten.load(Ordering::Relaxed), 1);
+    assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
+    // The first of the three was used last.
+    found_of(&disk, "greedy.test", 2..3).await;
+    disk.set_site_bytes(quota(60_000));
+    disk.settled().await;
+    let of_greedy = [false, false, true, false, false];
+    assert_eq!(found_of(&disk, "greedy.test", 0..5).await, of_greedy);
+    assert_eq!(files(folder.path()).len(), 6);
+    assert_eq!(disk.counters().evicted.load(Ordering::Relaxed), 4);
 }
 
 #[tokio::test]

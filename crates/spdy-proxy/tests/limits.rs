@@ -266,3 +266,83 @@ async fn what_an_origin_had_in_hand_when_it_hung_up_is_asked_again_if_that_does_
         assert_eq!(asked.load(Ordering::SeqCst), times, "{method}");
     }
 }
+
+/// An origin that hears each request and hangs up; how often it was asked.
+async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((mut io, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            if io.read(&mut request).await.is_ok_and(|len| len > 0) {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn an_origin_that_hangs_up_before_it_answers_is_left_alone_after_so_many() {
+    let (origin, asked) = hangs_up_always().await;
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nfailures = 2\nretries = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+    ));
+    for _ in 0..2 {
+        let got = get(&proxy, "/", &[]).await;
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    }
+    let got = get(&proxy, "/", &[]).await;
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
+    let why = got.field("proxy-status");
+    assert_eq!(why, "spdy; error=destination_unavailable");
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_breaks_off_an_upload_is_not_its_origins_fault() {
+    let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
+    let proxy = accelerator(&origin, "[upstream]\nfailures = 1\n");
+    let (upload, pieces) = mpsc::channel(4);
+    let long = Bytes::from(vec![b'x'; 20_000]);
+    upload.send(long).await.expect("it is read");
+    let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
+        let piece = pieces
+            .recv()
+            .await
+            .ok_or_else(|| std::io::Error::other("gone"));
+        Some((piece, pieces))
+    });
+    let request = Request::post("/upload").header("host", "www.site.test");
+    let request = request.body(Body::from_stream(Box::pin(pieces)));
+    let (request, asking) = (request.expect("a request"), proxy.clone());
+    let going = tokio::spawn(async move { asking.answer(request, None).await.status() });
+    until("the upload is begun", || origin.asked() == ["POST /upload"]).await;
+    drop(upload);
+    assert_eq!(going.await.expect("no panic"), StatusCode::BAD_REQUEST);
+    assert_eq!(get(&proxy, "/", &[]).await.text(), "hello");
+}
+
+#[tokio::test]
+async fn of_an_origin_that_is_ill_so_few_requests_are_sent_again() {
+    let (origin, asked) = hangs_up_always().await;
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nfailures = 0\nretries = 1\nretry_percent = 20\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+    ));
+    let begun = std::time::Instant::now();
+    for _ in 0..100 {
+        let got = get(&proxy, "/", &[]).await;
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    }
+    let again = asked.load(Ordering::SeqCst) - 100;
+    // Ten, and a fifth of a hundred, and one for each second that this took.
+    let seconds = usize::try_from(begun.elapsed().as_secs()).expect("not long");
+    assert!(
+        (29..=30 + seconds).contains(&again),
+        "{again} in {seconds} s"
+    );
+    let withheld = u64::try_from(100 - again).expect("it is positive");
+    assert_eq!(limits(&proxy), [("retry_percent", withheld)]);
+}

@@ -162,3 +162,37 @@ fn a_disk_wants_a_secret_that_outlives_the_program_and_room_for_one_object() {
     let small = read("secret_file = 's'", &format!("{disk}\ndisk_mib = 31")).expect_err("no room");
     assert!(small.contains("no more than cache.disk_mib"), "{small}");
 }
+
+#[tokio::test]
+async fn a_site_that_is_told_its_part_keeps_to_it_and_others_have_theirs() {
+    let image = ("content-type", "image/png");
+    let origin =
+        Origin::start(move |_| std::future::ready(answer(&[FRESH, image], vec![7; 400 << 10])));
+    let (folder, at) = (tempfile::tempdir().expect("a folder"), origin.address);
+    let disk = folder.path().join("disk");
+    let text = format!(
+        "secret_file = 'unread'\n[cache]\ndisk = '{}'\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{at}'\ncache_mib = 1\ndisk_mib = 1\n\
+         [[site]]\nnames = ['other.test']\norigin = 'http://{at}'\n",
+        disk.display()
+    );
+    let proxy = support::accelerator_of(&text);
+    proxy.keep_on(Disk::open(&disk, 10 << 20).expect("a folder of its own"));
+    for path in ["/1.png", "/2.png", "/3.png"] {
+        for host in ["www.site.test", "other.test"] {
+            let request = http::Request::get(path).header("host", host);
+            let request = request.body(spdy::body::Body::empty()).expect("a request");
+            support::answered(&proxy, request, 1)
+                .await
+                .body
+                .expect("whole");
+        }
+    }
+    proxy.disk().expect("it has one").settled().await;
+    let (_, bytes, objects) = proxy.cache();
+    assert_eq!(objects, 2 + 3, "{bytes} bytes");
+    assert_eq!(proxy.disk().expect("it has one").held().0, 2 + 3);
+    let asked = origin.times("/1.png");
+    get(&proxy, "/1.png", &[]).await;
+    assert_eq!(origin.times("/1.png"), asked + 1, "it was the first to go");
+}

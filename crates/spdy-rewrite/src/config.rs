@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::host_limits::LimitsConfig;
 use crate::kind::{Kind, Kinds};
 
 /// The rules of one site as they are written, in TOML or otherwise.
@@ -49,6 +50,9 @@ pub struct Config {
     pub lazy_attributes: Vec<String>,
     /// What moved hosts are told of the page.
     pub referrer: Referrer,
+    /// What the answers of each moved host may cost, where its own line does not say otherwise.
+    #[serde(skip_serializing_if = "LimitsConfig::is_unsaid")]
+    pub limits: LimitsConfig,
 }
 
 impl Default for Config {
@@ -63,7 +67,26 @@ impl Default for Config {
             pages_left: Vec::new(),
             lazy_attributes: Vec::new(),
             referrer: Referrer::default(),
+            limits: LimitsConfig::default(),
         }
+    }
+}
+
+impl Config {
+    /// What is said of limits: for all hosts, then of each.
+    pub fn all_limits(&self) -> impl Iterator<Item = &LimitsConfig> {
+        let of_hosts = self.hosts.iter().map(|host| &host.limits);
+        std::iter::once(&self.limits).chain(of_hosts)
+    }
+
+    /// The same without anything said of limits.
+    pub(crate) fn without_limits(&self) -> Self {
+        let mut rest = self.clone();
+        rest.limits = LimitsConfig::default();
+        for host in &mut rest.hosts {
+            host.limits = LimitsConfig::default();
+        }
+        rest
     }
 }
 
@@ -100,6 +123,9 @@ pub struct HostConfig {
     /// Whether its answers depend on the browser: it is then told the class of it, no more.
     #[serde(default)]
     pub user_agent: bool,
+    /// What its answers may cost.
+    #[serde(default, skip_serializing_if = "LimitsConfig::is_unsaid")]
+    pub limits: LimitsConfig,
 }
 
 fn root() -> String {
@@ -123,6 +149,7 @@ impl HostConfig {
             whole: None,
             accept_language: false,
             user_agent: false,
+            limits: LimitsConfig::default(),
         }
     }
 

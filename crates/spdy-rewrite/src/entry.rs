@@ -4,6 +4,7 @@ use url::Url;
 
 use crate::config::{HostConfig, Mode, Scheme};
 use crate::host::Pattern;
+use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
 use crate::rules_error::RulesError;
 
@@ -21,10 +22,11 @@ pub struct Entry {
     whole: Option<bool>,
     accept_language: bool,
     user_agent: bool,
+    limits: HostLimits,
 }
 
 impl Entry {
-    pub(crate) fn compile(config: &HostConfig) -> Result<Self, RulesError> {
+    pub(crate) fn compile(config: &HostConfig, general: &LimitsConfig) -> Result<Self, RulesError> {
         let wrong = |why: String| RulesError::Host {
             field: "hosts.host",
             got: config.host.clone(),
@@ -58,6 +60,7 @@ impl Entry {
             path,
             accept_language: config.accept_language,
             user_agent: config.user_agent,
+            limits: HostLimits::compile(&config.limits, general)?,
         })
     }
 
@@ -92,6 +95,11 @@ impl Entry {
     /// Whether the host's answers depend on the class of browser.
     pub fn varies_on_user_agent(&self) -> bool {
         self.user_agent
+    }
+
+    /// What the host's answers may cost.
+    pub fn limits(&self) -> HostLimits {
+        self.limits
     }
 }
 

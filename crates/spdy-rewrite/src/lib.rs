@@ -3,7 +3,7 @@
 //! ## The house
 //!
 //! ```text
-//!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs
+//!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs, host_limits.rs
 //!                   │
 //!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened
 //!                   ├── named_host.rs                   https://<label>.<zone>/path: made and opened
@@ -30,6 +30,7 @@ pub mod css_urls;
 pub mod entities;
 pub mod entry;
 pub mod guarded;
+pub mod host_limits;
 pub mod html;
 pub mod hygiene;
 pub mod integrity;

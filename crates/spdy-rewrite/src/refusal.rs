@@ -233,6 +233,14 @@ pub enum Refusal {
     /// A sheet that says `no-transform`, or that is under a coding that is not undone.
     #[error("a sheet that may not be rewritten, so that it means the same elsewhere")]
     FixedSheet,
+    /// It says that it is larger than its host's answers may be (`limits.max_mib`).
+    #[error("an answer of {got} bytes, want at most {most}")]
+    TooLarge {
+        /// Bytes that may come.
+        most: u64,
+        /// Bytes that it says will.
+        got: u64,
+    },
     /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
     #[error("the host keeps it from other sites")]
     ResourcePolicy,
@@ -299,6 +307,7 @@ impl Refusal {
             Self::Type { .. } => "type",
             Self::Field { .. } => "field",
             Self::FixedSheet => "fixed-sheet",
+            Self::TooLarge { .. } => "too-large",
             Self::ResourcePolicy => "resource-policy",
             Self::Cors => "cors",
             Self::Credentials => "credentials",

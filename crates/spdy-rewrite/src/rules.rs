@@ -19,6 +19,7 @@ use crate::capability::Keys;
 use crate::config::{Config, Referrer, Scheme};
 use crate::entry::{Entry, check_path, is_in, patterns};
 use crate::host::{self, Pattern};
+use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
 use crate::made::Made;
 use crate::moved_url::{self, Moved};
@@ -57,6 +58,7 @@ pub struct Rules {
     pages_left: Vec<String>,
     lazy_attributes: Vec<String>,
     referrer: Referrer,
+    limits: HostLimits,
     pub(crate) keys: Option<Keys>,
     pub(crate) made: Made,
     tag: String,
@@ -100,7 +102,7 @@ impl Rules {
         let mut entries = config
             .hosts
             .iter()
-            .map(Entry::compile)
+            .map(|host| Entry::compile(host, &config.limits))
             .collect::<Result<Vec<_>, _>>()?;
         // Exact names first, then the longer path; the sort is stable, and equal ones are an error.
         entries.sort_by(|a, b| {
@@ -177,6 +179,7 @@ impl Rules {
             pages_left,
             lazy_attributes: config.lazy_attributes.clone(),
             referrer: config.referrer,
+            limits: HostLimits::compile(&config.limits, &LimitsConfig::default())?,
             keys,
             made: Made::default(),
         })
@@ -390,6 +393,11 @@ impl Rules {
             _ => None,
         }
     }
+
+    /// What the answer to `moved` may cost.
+    pub fn limits(&self, moved: &Moved) -> HostLimits {
+        self.entry(moved).map_or(self.limits, Entry::limits)
+    }
 }
 
 /// The site and the tag; not the lists, which may be long.
@@ -412,7 +420,9 @@ fn tag(site: &str, config: &Config, keys: Option<&Keys>) -> String {
     let mut hash = Sha256::new();
     hash.update(REWRITER_VERSION.to_be_bytes());
     hash.update(site);
-    hash.update(serde_json::to_vec(config).expect("a configuration is plain data"));
+    // What is kept stays good under other limits.
+    let config = config.without_limits();
+    hash.update(serde_json::to_vec(&config).expect("a configuration is plain data"));
     hash.update(keys.map(Keys::fingerprint).unwrap_or_default());
     hash.finalize()
         .iter()

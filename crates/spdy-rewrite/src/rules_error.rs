@@ -83,6 +83,16 @@ pub enum RulesError {
         /// The kind.
         kind: Kind,
     },
+    /// A limit of a host's answers.
+    #[error("limits.{key}: want 1 to {most}, got {got}")]
+    Limit {
+        /// Its key.
+        key: &'static str,
+        /// What came.
+        got: u64,
+        /// The most that it may be.
+        most: u64,
+    },
     /// Capabilities are needed, and there is no key to make them.
     #[error("{what} needs a key for capabilities")]
     NoKeys {

@@ -146,6 +146,7 @@ fn accelerator(
         push: options.push != Push::No,
         early_hints: options.hints,
         prefetch: options.prefetch,
+        ..LearnConfig::default()
     };
     let cache = page
         .operator()

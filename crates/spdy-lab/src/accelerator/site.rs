@@ -103,6 +103,8 @@ pub(super) fn sites(
             address: None,
             keep_host: true,
             websocket: true,
+            cache_mib: None,
+            disk_mib: None,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
         }],
         ..Config::default()

@@ -1,0 +1,153 @@
+//! Things of other hosts that were of no avail a moment ago: for ten seconds they are not asked for again.
+//!
+//! What a host refuses, or answers with what is not served, is nowhere kept, and a page that names it is looked at by many: each of
+//! them would have the host asked once more. What is remembered is why, not what the first client was told: another may load the
+//! same thing otherwise, and is judged anew.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header, response};
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::key::Key;
+use spdy_cache::lookup::Failure;
+use spdy_rewrite::hygiene::{self, CROSS_ORIGIN_RESOURCE_POLICY};
+use spdy_rewrite::moved_url::Moved;
+
+use crate::counters::Outcome;
+use crate::fetched::{Fetch, Got};
+use crate::proxy::NAME;
+use crate::remembered::Remembered;
+use crate::respond;
+use crate::upstream::UpstreamError;
+use crate::wanted::Wanted;
+
+/// For how long.
+const DEAD_FOR: Duration = Duration::from_secs(10);
+/// Things of which that is remembered.
+const DEAD_KEYS: usize = 4096;
+/// Bytes of the fields that are remembered of one; with more, nothing is.
+const DEAD_FIELD_BYTES: usize = 1024;
+
+/// Why something is of no avail.
+#[derive(Clone, Debug)]
+pub(crate) enum Dead {
+    /// Its host could not be asked.
+    Failed(UpstreamError),
+    /// This is what its host said, and it is not served.
+    Answered {
+        /// The thing, where redirects led to.
+        at: Box<Moved>,
+        /// The host's.
+        status: StatusCode,
+        /// What it is judged by.
+        headers: HeaderMap,
+    },
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(crate) struct DeadThings(Mutex<Remembered<Key, Dead>>);
+
+impl Default for DeadThings {
+    fn default() -> Self {
+        Self(Mutex::new(Remembered::new(DEAD_FOR, DEAD_KEYS)))
+    }
+}
+
+impl DeadThings {
+    /// What was purged may have come to life.
+    pub(crate) fn purge(&self, is_meant: impl Fn(&Key) -> bool) {
+        self.lock().forget(is_meant);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered<Key, Dead>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether what a host said to `wanted` goes for everyone who asks for it.
+fn goes_for_all(wanted: &Wanted) -> bool {
+    let is_whole =
+        wanted.ask.method == Method::GET && !wanted.ask.headers.contains_key(header::RANGE);
+    wanted.moved.is_some() && is_whole
+}
+
+impl Fetch {
+    /// The answer, if it was of no avail a moment ago to ask for it.
+    pub(crate) fn dead(&mut self) -> Option<Got> {
+        if !goes_for_all(&self.wanted) {
+            return None;
+        }
+        let proxy = self.proxy.clone();
+        let dead = {
+            let mut all = proxy.dead.lock();
+            all.get(&self.wanted.key, proxy.runtime.now())?.clone()
+        };
+        let (_, load) = self.wanted.moved.as_ref()?;
+        let (stale, mut response) = match &dead {
+            Dead::Failed(error) => (Failure::Unreachable, respond::unreachable(error)),
+            Dead::Answered {
+                at,
+                status,
+                headers,
+            } => match hygiene::judge(&self.wanted.site.rules, at, *load, *status, headers) {
+                hygiene::Answer::Serve(_) => return None,
+                instead => (Failure::Status(*status), respond::of_judgement(instead)),
+            },
+        };
+        if let Some(stale) = self.stale_instead(stale) {
+            return Some(stale);
+        }
+        let status = CacheStatus::hit(NAME).detail("negative");
+        status.append_to(response.headers_mut());
+        response.extensions_mut().insert(Outcome::NEGATIVE);
+        Some(Got::answer(response, Outcome::NEGATIVE))
+    }
+
+    /// Its host could not be asked.
+    pub(crate) fn note_failure(&self, error: &UpstreamError) {
+        if goes_for_all(&self.wanted) && error.limit().is_none() {
+            self.note_dead(Dead::Failed(error.clone()));
+        }
+    }
+
+    /// Its host answered with `head`, which is not served.
+    pub(crate) fn note_unserved(&self, at: &Wanted, head: &response::Parts) {
+        // It is about this request, or leads elsewhere.
+        let is_of_one = head.status.is_redirection()
+            || matches!(
+                head.status,
+                StatusCode::NOT_ACCEPTABLE
+                    | StatusCode::PRECONDITION_FAILED
+                    | StatusCode::RANGE_NOT_SATISFIABLE
+            );
+        let Some((moved, _)) = &at.moved else { return };
+        if is_of_one || !goes_for_all(&self.wanted) {
+            return;
+        }
+        let mut headers = HeaderMap::new();
+        for name in [
+            header::CONTENT_TYPE,
+            header::ACCESS_CONTROL_ALLOW_ORIGIN,
+            CROSS_ORIGIN_RESOURCE_POLICY,
+        ] {
+            for value in head.headers.get_all(&name) {
+                headers.append(name.clone(), value.clone());
+            }
+        }
+        if headers.values().map(HeaderValue::len).sum::<usize>() > DEAD_FIELD_BYTES {
+            return;
+        }
+        self.note_dead(Dead::Answered {
+            at: Box::new(moved.clone()),
+            status: head.status,
+            headers,
+        });
+    }
+
+    fn note_dead(&self, dead: Dead) {
+        let now = self.proxy.runtime.now();
+        self.proxy.dead.lock().put(&self.wanted.key, dead, now);
+    }
+}

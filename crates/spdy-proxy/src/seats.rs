@@ -1,0 +1,31 @@
+//! Places that are so many for each thing, and that whoever wants one waits for.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The places, by what they are for. What nobody has a place for, or waits for one, is not in here.
+#[derive(Debug)]
+pub(crate) struct Seats<K>(Mutex<BTreeMap<K, Arc<Semaphore>>>);
+
+impl<K> Default for Seats<K> {
+    fn default() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+}
+
+impl<K: Ord> Seats<K> {
+    /// One of `most` places for `key`, once one is free. Who has one or waits says the same of `most`.
+    pub(crate) async fn seat(&self, key: K, most: usize) -> OwnedSemaphorePermit {
+        let seats = {
+            let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            taken.retain(|_, seats| Arc::strong_count(seats) > 1);
+            let seats = taken.entry(key);
+            let seats = seats.or_insert_with(|| Arc::new(Semaphore::new(most)));
+            seats.clone()
+        };
+        let seat = seats.acquire_owned().await;
+        seat.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"))
+    }
+}

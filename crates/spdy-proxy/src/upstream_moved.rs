@@ -1,0 +1,98 @@
+//! Hosts of others, asked within the limits that the rules set for what they answer.
+
+use futures_util::future::{Either, select};
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy_client::error::Error;
+use spdy_client::origin::Origin;
+use spdy_frame::priority::Priority;
+use spdy_rewrite::host_limits::HostLimits;
+
+use crate::bounded_body::bounded;
+use crate::counters::{Counters, Family};
+use crate::proxy::Proxy;
+use crate::upstream::{Upstream, UpstreamError, Whose};
+use crate::wanted::Wanted;
+
+/// Whose places the answers of a host have: a site's, by what its rules say. Lines of the rules that allow another number for the
+/// same host have places of their own.
+pub(crate) type Place = (String, Origin, usize);
+
+impl Proxy {
+    /// Asks the origin of what is `wanted`.
+    pub(crate) async fn ask_origin(
+        &self,
+        wanted: &Wanted,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let upstream = self.upstream();
+        let answered = match &wanted.moved {
+            None => upstream.fetch(Whose::Site, request, priority).await,
+            Some((moved, _)) => {
+                let rules = &wanted.site.rules;
+                let of_host = OfHost {
+                    site: rules.site_origin(),
+                    limits: rules.limits(moved),
+                    counters: &self.counters,
+                };
+                upstream.fetch_within(&of_host, request, priority).await
+            }
+        };
+        if answered.is_err() {
+            let withheld = upstream.take_retries_withheld();
+            if withheld > 0 {
+                let limits = Family::Limits;
+                self.counters.add(limits, "retry_percent", withheld);
+            }
+        }
+        answered
+    }
+}
+
+/// What a host's answers may cost a site.
+struct OfHost<'a> {
+    site: &'a str,
+    limits: HostLimits,
+    counters: &'a Counters,
+}
+
+impl Upstream {
+    /// Asks a host of others for `request`; the body of its answer fails past the limits.
+    async fn fetch_within(
+        &self,
+        of_host: &OfHost<'_>,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<Response<Body>, UpstreamError> {
+        let (origin, limits) = (Origin::of(request.uri())?, &of_host.limits);
+        let begun = self.runtime.now();
+        let place = (of_host.site.to_owned(), origin.clone(), limits.fetches);
+        let seat = Box::pin(self.fetches.seat(place, limits.fetches));
+        let patience = self.runtime.sleep_until(begun + self.queue_timeout);
+        let seat = match select(seat, patience).await {
+            Either::Left((seat, _)) => seat,
+            Either::Right(_) => return Err(UpstreamError::Fetches(origin)),
+        };
+        let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
+        let after = after.min(limits.fetch_timeout);
+        let asked = Box::pin(self.fetch(Whose::Others, request, priority));
+        let patience = self.runtime.sleep_until(begun + after);
+        let response = match select(asked, patience).await {
+            Either::Left((answered, _)) => answered?,
+            Either::Right(_) => {
+                let what = "response";
+                let late = Error::TimedOut {
+                    what,
+                    origin: origin.clone(),
+                    after,
+                };
+                self.learn(origin, Some(&late));
+                return Err(late.into());
+            }
+        };
+        let deadline = self.runtime.sleep_until(begun + limits.fetch_timeout);
+        let counters = of_host.counters.clone();
+        Ok(response.map(|body| bounded(body, limits.max_bytes, deadline, seat, counters)))
+    }
+}
