@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `Surrogate-Key` | words between spaces | the site |
 //! | `Cache-Tag` | words between commas | the site |
-//! | `Cache-Groups` (RFC 9875) | a structured list of strings | the origin: no other can end it |
+//! | `Cache-Groups` (RFC 9875) | a structured list of strings | the origin: no other can end it; and the site, whose operator may |
 
 use http::{HeaderMap, HeaderName};
 
@@ -18,7 +18,7 @@ static CACHE_GROUP_INVALIDATION: HeaderName = HeaderName::from_static("cache-gro
 /// A tag, with whose it is.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Tag {
-    /// Of `Surrogate-Key` or `Cache-Tag`, in a site.
+    /// Of `Surrogate-Key`, `Cache-Tag` or `Cache-Groups`, in a site.
     Site {
         /// The site's part of the key.
         site: Vec<u8>,
@@ -59,7 +59,9 @@ impl Tag {
 #[must_use]
 pub fn of_answer(key: &Key, headers: &HeaderMap) -> Vec<Tag> {
     let site = key.site();
-    let mut tags: Vec<Tag> = words(headers)
+    let groups = strings(headers, &CACHE_GROUPS);
+    let words = words(headers).chain(groups.iter().map(Vec::as_slice));
+    let mut tags: Vec<Tag> = words
         .map(|tag| Tag::Site {
             site: site.into(),
             tag: tag.into(),

@@ -386,6 +386,13 @@ fn tags_are_of_a_site_and_groups_of_an_origin() {
         "it left with two"
     );
 
+    put(&mut store, &key("/c"), "cache-groups: \"of all\"", 10);
+    assert_eq!(
+        store.purge_tag(&Tag::of_site("site.test", "of all"), Purge::Hard),
+        1,
+        "the operator's tags are groups, too"
+    );
+
     put(&mut store, &key("/a"), "cache-groups: \"g\", \"h\"", 10);
     let mut ends = HeaderMap::new();
     ends.insert("cache-group-invalidation", "\"g\"".parse().unwrap());

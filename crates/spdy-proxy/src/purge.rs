@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use http::{Uri, response};
-use spdy_cache::invalidate::invalidated_by;
+use http::{HeaderMap, Uri, response};
+use spdy_cache::invalidate::{invalidated_by, is_safe};
 use spdy_cache::key::{Key, Parts, Scope};
 use spdy_cache::shared::{Mark, Meant};
 use spdy_cache::store::Purge;
-use spdy_cache::tags::Tag;
+use spdy_cache::tags::{Tag, groups_ended_by};
 
 use crate::admin;
 use crate::proxy::Proxy;
@@ -29,6 +29,8 @@ pub(crate) struct Since {
     pub(crate) mark: Mark,
 }
 
+/// Groups that one answer may end; with more, all of its origin ends (RFC 9875 §2.1 wants 32 at least).
+const MAX_GROUPS: usize = 32;
 /// Purges that are remembered; of what was fetched since before them, nothing is kept.
 const REMEMBERED: usize = 1024;
 
@@ -144,28 +146,33 @@ impl Proxy {
                 self.doubt(wanted, &uri);
             }
         }
+        let is_good = head.status.is_success() || head.status.is_redirection();
+        if is_good && !is_safe(method) {
+            self.end_groups(wanted, &head.headers);
+        }
+    }
+
+    /// Ends the groups that the origin of what was `wanted` says are over, of none but its own (RFC 9875 §3), for all who share a
+    /// tier: else these would bring back what is over.
+    fn end_groups(&self, wanted: &Wanted, headers: &HeaderMap) {
+        for parts in parts_of(wanted, "/") {
+            let Ok(key) = Key::new(&parts) else { continue };
+            let groups = groups_ended_by(&key, headers);
+            if groups.len() > MAX_GROUPS {
+                let origin = [key.origin(), &[0]].concat();
+                self.purge_all(Meant::Prefix(origin.into()), Purge::Hard);
+                continue;
+            }
+            for group in groups {
+                self.purge_all(Meant::Tag(group), Purge::Hard);
+            }
+        }
     }
 
     /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
     fn doubt(&self, wanted: &Wanted, uri: &Uri) {
-        let site = &wanted.site;
-        let (scheme, _, port) = site.origin();
-        let places: Vec<_> = match &wanted.moved {
-            Some((moved, _)) => vec![(moved.scheme().name(), moved.host(), moved.port())],
-            None => site
-                .asked_hosts()
-                .map(|host| (scheme, host, port))
-                .collect(),
-        };
-        for (scheme, host, port) in places {
-            let parts = Parts {
-                site: site.rules.site_origin(),
-                scheme,
-                host,
-                port,
-                target: uri.path_and_query().map_or("/", |target| target.as_str()),
-                rules: "",
-            };
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        for parts in parts_of(wanted, target) {
             if let Ok(url) = Scope::Url(parts).prefix().map(Bytes::from) {
                 self.purge_here(&Meant::Prefix(url.clone()), Purge::Hard);
                 if let Some(shared) = self.shared() {
@@ -262,6 +269,27 @@ impl Proxy {
             }
         }
         Ok(count)
+    }
+}
+
+/// What keys of `target`, of the origin that `wanted` was asked of, are made of: one for each host that it is asked as.
+fn parts_of<'a>(wanted: &'a Wanted, target: &'a str) -> Vec<Parts<'a>> {
+    let site = &wanted.site;
+    let parts = |(scheme, host, port)| Parts {
+        site: site.rules.site_origin(),
+        scheme,
+        host,
+        port,
+        target,
+        rules: "",
+    };
+    match &wanted.moved {
+        Some((moved, _)) => vec![parts((moved.scheme().name(), moved.host(), moved.port()))],
+        None => {
+            let (scheme, _, port) = site.origin();
+            let hosts = site.asked_hosts();
+            hosts.map(|host| parts((scheme, host, port))).collect()
+        }
     }
 }
 
