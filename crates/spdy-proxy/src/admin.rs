@@ -3,10 +3,11 @@
 //! ```text
 //! GET  /metrics                                   OpenMetrics
 //! GET  /pages   Authorization: Bearer <token>     what became of the last pages; with ?url=https://… of one, all of it
-//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}
+//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and how the job is called
 //!                                                 {"tag": "article-7", "site": "www.site.test", "soft": true}
 //!                                                 {"prefix": "https://www.site.test/static/"}
-//!                                                 {"site": "www.site.test"}
+//!                                                 {"site": "www.site.test", "wait": true}             200, when it is over
+//! GET  /purge/7                                   how far it is
 //! ```
 //!
 //! A soft purge makes what is meant stale: it may still be served where that is allowed, and one word of the origin makes it
@@ -19,9 +20,11 @@ use serde::{Deserialize, Serialize};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
+use tokio::sync::oneshot;
 
 use crate::proxy::Proxy;
 use crate::purge::Purged;
+use crate::purge_jobs::{Done, Job, Jobs, State};
 use crate::reports::Line;
 use crate::token::Token;
 
@@ -42,6 +45,8 @@ pub struct Purge {
     pub site: Option<String>,
     /// They become stale, and stay.
     pub soft: bool,
+    /// Who asks wants to hear of it when it is over.
+    pub wait: bool,
 }
 
 /// Tells the metrics: text, for a request.
@@ -53,22 +58,13 @@ pub struct Admin {
     proxy: Arc<Proxy>,
     token: Token,
     metrics: Metrics,
+    jobs: Arc<Jobs>,
 }
 
 impl std::fmt::Debug for Admin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Admin")
     }
-}
-
-/// What a purge did.
-#[derive(Debug, Serialize)]
-struct Done {
-    purged: usize,
-    soft: bool,
-    /// Whether those who share a tier can know of it; if not, they are told when that is there again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    told: Option<bool>,
 }
 
 /// The list of reports.
@@ -85,6 +81,7 @@ impl Admin {
             proxy,
             token,
             metrics,
+            jobs: Arc::default(),
         }
     }
 
@@ -100,23 +97,66 @@ impl Admin {
             Ok(wanted) => wanted,
             Err(error) => return text(StatusCode::BAD_REQUEST, format!("no purge: {error}\n")),
         };
-        match self.proxy.purge(&wanted) {
-            Ok(Purged(purged)) => {
-                if let Some(disk) = self.proxy.disk() {
-                    // A purge that a crash undoes is none.
-                    disk.settled().await;
-                }
-                let told = match self.proxy.shared() {
-                    Some(shared) => Some(shared.told().await),
-                    None => None,
-                };
-                json(&Done {
-                    purged,
-                    soft: wanted.soft,
-                    told,
-                })
+        let Some(id) = self.jobs.begin() else {
+            let why = "as many purges as may be are under way; try again soon\n".to_owned();
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, why);
+            let soon = http::HeaderValue::from_static("1");
+            response.headers_mut().insert(header::RETRY_AFTER, soon);
+            return response;
+        };
+        let Purged(purged) = match self.proxy.purge(&wanted) {
+            Ok(purged) => purged,
+            Err(why) => {
+                self.jobs.forget(id);
+                return text(StatusCode::BAD_REQUEST, format!("{why}\n"));
             }
-            Err(why) => text(StatusCode::BAD_REQUEST, format!("{why}\n")),
+        };
+        let (admin, soft) = (self.clone(), wanted.soft);
+        // By itself: who asked may leave before it is over.
+        let (over, ended) = oneshot::channel();
+        let settling = async move {
+            let told = admin.settled().await;
+            let done = Done { purged, soft, told };
+            admin.jobs.end(id, done);
+            // Who asked may be gone.
+            let _ = over.send(done);
+        };
+        self.proxy.runtime.spawn(Box::pin(settling));
+        if wanted.wait
+            && let Ok(done) = ended.await
+        {
+            return json(&done);
+        }
+        let state = State::Running;
+        let mut response = json(&Job { id, state });
+        *response.status_mut() = StatusCode::ACCEPTED;
+        let place = http::HeaderValue::try_from(format!("/purge/{id}")).expect("digits");
+        response.headers_mut().insert(header::LOCATION, place);
+        response
+    }
+
+    /// Waits until no crash undoes what was purged; whether those who share a tier can know of it.
+    async fn settled(&self) -> Option<bool> {
+        if let Some(disk) = self.proxy.disk() {
+            disk.settled().await;
+        }
+        match self.proxy.shared() {
+            Some(shared) => Some(shared.told().await),
+            None => None,
+        }
+    }
+
+    /// How far a purge is.
+    fn job(&self, request: &Request<Body>, id: &str) -> Response<Body> {
+        if let Some(refused) = self.refused(request, &Method::GET) {
+            return refused;
+        }
+        match self.jobs.of(id) {
+            Some(job) => json(&job),
+            None => {
+                let why = "no such purge was taken on, or too many were since\n";
+                text(StatusCode::NOT_FOUND, why.to_owned())
+            }
         }
     }
 
@@ -172,10 +212,12 @@ impl Handler for Admin {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let admin = self.clone();
         Box::pin(async move {
-            match request.uri().path() {
-                "/purge" => admin.purge(request).await,
-                "/pages" => admin.pages(&request),
-                "/metrics" => (admin.metrics)(&request),
+            let path = request.uri().path().to_owned();
+            match (path.as_str(), path.strip_prefix("/purge/")) {
+                (_, Some(id)) => admin.job(&request, id),
+                ("/purge", None) => admin.purge(request).await,
+                ("/pages", None) => admin.pages(&request),
+                ("/metrics", None) => (admin.metrics)(&request),
                 _ => text(
                     StatusCode::NOT_FOUND,
                     "want /metrics, /pages or /purge\n".to_owned(),

@@ -66,6 +66,7 @@ mod followed;
 mod miss_rate;
 mod named;
 mod pump;
+mod purge_jobs;
 mod remembered;
 mod respond;
 mod seats;

@@ -349,7 +349,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         "{metrics}"
     );
     assert_is_documented(&metrics);
-    let all = r#"{"site": "www.site.test"}"#;
+    let all = r#"{"site": "www.site.test", "wait": true}"#;
     for wrong in ["", "a token of the operatoR", "a token of the operator."] {
         let refused = purge(door, wrong, all);
         assert!(refused.starts_with("HTTP/1.1 401 "), "{wrong:?}: {refused}");
@@ -364,14 +364,28 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
         wrong.starts_with("HTTP/1.1 400 ") && wrong.contains("colour"),
         "{wrong}"
     );
-    assert!(get(door, "door", "/purge").starts_with("HTTP/1.1 405 "));
-    assert!(get(door, "door", "/pages").starts_with("HTTP/1.1 401 "));
     let with = |to, host: &str, path: &str, field: &str| {
         let head =
             format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
         talk(to, &head)
     };
     let known = format!("Authorization: Bearer {TOKEN}");
+    assert!(get(door, "door", "/purge").starts_with("HTTP/1.1 405 "));
+    // Who does not wait is told where to look.
+    let taken_on = purge(door, TOKEN, r#"{"site": "www.site.test"}"#);
+    assert!(taken_on.starts_with("HTTP/1.1 202 "), "{taken_on}");
+    assert!(
+        taken_on.contains("\r\nlocation: /purge/2\r\n"),
+        "{taken_on}"
+    );
+    assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
+    assert!(get(door, "door", "/purge/2").starts_with("HTTP/1.1 401 "));
+    let job = || with(door, "door", "/purge/2", &known);
+    let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"told":false}"#;
+    until("the purge is over", || job().ends_with(done));
+    let other = with(door, "door", "/purge/7", &known);
+    assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
+    assert!(get(door, "door", "/pages").starts_with("HTTP/1.1 401 "));
     let pages = with(door, "door", "/pages", &known);
     assert!(pages.ends_with(r#"{"pages":[]}"#), "{pages}");
     let untold = get(here, "www.site.test", "/a.txt");

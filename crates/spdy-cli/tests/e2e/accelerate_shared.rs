@@ -228,7 +228,9 @@ fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
     let one = Accelerator::start(&scene.config("one.toml", ""));
     one.has_parts(16);
     let purge = |prefix: &str| {
-        let told = one.purge(&format!(r#"{{"prefix": "http://{SITE}/{prefix}"}}"#));
+        let told = one.purge(&format!(
+            r#"{{"prefix": "http://{SITE}/{prefix}", "wait": true}}"#
+        ));
         assert!(told.ends_with(r#""told":true}"#), "{told}");
     };
     purge("kept");
@@ -295,7 +297,9 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
     assert_eq!(other.metric(hits), 1, "it is in memory now");
 
     // What one purges, all let go of, memory and all.
-    let purged = one.purge(&format!(r#"{{"tag": "all", "site": "{SITE}"}}"#));
+    let purged = one.purge(&format!(
+        r#"{{"tag": "all", "site": "{SITE}", "wait": true}}"#
+    ));
     assert_eq!(purged, r#"{"purged":1,"soft":false,"told":true}"#);
     until("the other hears of it", || !other.hits("/a.css"));
     let written = "spdy_cache_shared_objects_total{event=\"written\"}";
@@ -313,7 +317,9 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
         assert!(accelerator.hits("/b.css"), "as without it");
         accelerator.says_once("the shared tier is gone");
     }
-    let purged = one.purge(&format!(r#"{{"url": "http://{SITE}/b.css"}}"#));
+    let purged = one.purge(&format!(
+        r#"{{"url": "http://{SITE}/b.css", "wait": true}}"#
+    ));
     assert_eq!(purged, r#"{"purged":1,"soft":false,"told":false}"#);
     assert!(other.hits("/b.css"), "nobody could tell it");
 

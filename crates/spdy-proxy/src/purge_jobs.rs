@@ -1,0 +1,129 @@
+//! Purges that were taken on, and how far they are.
+//!
+//! Nothing of what is meant is served any more once a purge is taken on. What may take longer is that a crash cannot undo it, for
+//! files are removed, and that those who share a tier know of it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+
+/// Purges that are remembered. Of more, the oldest that is over is forgotten; while none is, no more are taken on.
+const MAX_JOBS: usize = 1024;
+
+/// What a purge did.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Done {
+    /// Objects of memory that were meant.
+    pub(crate) purged: usize,
+    /// They are stale, and stay.
+    pub(crate) soft: bool,
+    /// Whether those who share a tier can know of it; if not, they are told when that is there again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) told: Option<bool>,
+}
+
+/// How far a purge is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(tag = "state", rename_all = "lowercase")]
+pub(crate) enum State {
+    /// Nothing of it is served; files may still be there, and others may not know.
+    Running,
+    /// It is over.
+    Done(Done),
+}
+
+/// A purge, as the operator is told of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub(crate) struct Job {
+    /// What it is called.
+    pub(crate) id: u64,
+    #[serde(flatten)]
+    pub(crate) state: State,
+}
+
+/// All purges that are remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    last: u64,
+    states: BTreeMap<u64, State>,
+}
+
+impl Jobs {
+    /// Takes one on; `None` if too many are under way.
+    pub(crate) fn begin(&self) -> Option<u64> {
+        let mut table = self.lock();
+        if table.states.len() >= MAX_JOBS {
+            let mut done = table.states.iter();
+            let first = done.find(|(_, state)| **state != State::Running);
+            let first = *first?.0;
+            table.states.remove(&first);
+        }
+        table.last += 1;
+        let id = table.last;
+        table.states.insert(id, State::Running);
+        Some(id)
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self, id: u64, done: Done) {
+        self.lock().states.insert(id, State::Done(done));
+    }
+
+    /// Nothing came of it.
+    pub(crate) fn forget(&self, id: u64) {
+        self.lock().states.remove(&id);
+    }
+
+    /// The one that is called so, if it is remembered.
+    pub(crate) fn of(&self, id: &str) -> Option<Job> {
+        let id = id.parse().ok()?;
+        let state = *self.lock().states.get(&id)?;
+        Some(Job { id, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DONE: Done = Done {
+        purged: 1,
+        soft: false,
+        told: None,
+    };
+
+    #[test]
+    fn so_many_are_remembered_and_none_is_forgotten_that_is_under_way() {
+        let jobs = Jobs::default();
+        let ids: Vec<u64> = (0..MAX_JOBS).filter_map(|_| jobs.begin()).collect();
+        assert_eq!(ids.len(), MAX_JOBS);
+        assert_eq!(jobs.begin(), None, "all are under way");
+        jobs.end(ids[7], DONE);
+        jobs.end(ids[3], DONE);
+        assert!(jobs.begin().is_some());
+        assert_eq!(jobs.of(&ids[3].to_string()), None, "it was the first");
+        assert!(jobs.of(&ids[7].to_string()).is_some());
+    }
+
+    #[test]
+    fn a_job_says_how_far_it_is_and_one_of_another_name_is_none() {
+        let jobs = Jobs::default();
+        let id = jobs.begin().expect("there is room");
+        let told = |jobs: &Jobs| serde_json::to_string(&jobs.of("1")).expect("it is plain");
+        assert_eq!(told(&jobs), r#"{"id":1,"state":"running"}"#);
+        jobs.end(id, DONE);
+        let done = r#"{"id":1,"state":"done","purged":1,"soft":false}"#;
+        assert_eq!(told(&jobs), done);
+        for other in ["2", "", "one", "-1", "1/"] {
+            assert_eq!(jobs.of(other), None, "{other:?}");
+        }
+    }
+}
