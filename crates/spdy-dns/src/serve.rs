@@ -30,8 +30,6 @@ use crate::datagrams::{ALL_THAT_COMES, Datagrams, Sender};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 
-/// Ports that are tried when the system chooses one that is free for TCP and not for UDP.
-const PORT_TRIES: usize = 20;
 /// Rest after a receive that failed.
 const REST_AFTER_FAILURE: Duration = Duration::from_millis(50);
 
@@ -273,20 +271,9 @@ fn pair(
     address: SocketAddr,
     sockets: &mut Sockets,
 ) -> io::Result<(DatagramSocket, Option<Listener>)> {
-    let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
-    loop {
-        let listener = sockets.tcp(address)?;
-        let socket = sockets.udp(listener.address());
-        match socket.and_then(SystemNetwork::datagrams_over) {
-            Ok(socket) => return Ok((socket, Some(listener))),
-            Err(error) => {
-                tries -= 1;
-                if tries == 0 {
-                    return Err(error);
-                }
-            }
-        }
-    }
+    let (listener, socket) = sockets.both(address)?;
+    let socket = SystemNetwork::datagrams_over(socket)?;
+    Ok((socket, Some(listener)))
 }
 
 impl Service {

@@ -100,8 +100,8 @@ impl Listener {
     }
 
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
-    /// drops them. What `serve` says of its peer is remembered of the peer's address; the [`Seat`] is for
-    /// [`ServerOptions::seat`](crate::serve::ServerOptions::seat).
+    /// drops them. One that waits for a place then has the first that is free. What `serve` says of its peer is
+    /// remembered of the peer's address; the [`Seat`] is for [`ServerOptions::seat`](crate::serve::ServerOptions::seat).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
         F: Fn(BoxIo, SocketAddr, Seat) -> S,
@@ -109,14 +109,14 @@ impl Listener {
     {
         let door = &options.admission;
         let mut open = OpenConnections::default();
-        loop {
+        let waits = loop {
             let accepted = tokio::select! {
                 biased;
-                () = stop.wait() => break,
-                accepted = self.accept(door) => accepted,
+                () = stop.wait() => break None,
+                accepted = self.accept() => accepted,
             };
             open.reap();
-            let (stream, from, permit) = match accepted {
+            let accepted = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, address = %self.address, "cannot accept a connection");
@@ -124,31 +124,53 @@ impl Listener {
                     continue;
                 }
             };
-            match door.admit(door.hour(), from.ip()) {
-                Ok(admitted) => {
-                    let serving = serve(Box::new(stream), from, admitted.seat());
-                    open.serve(admitted, permit, serving);
-                }
-                Err(limit) => tracing::debug!(%limit, %from, "a connection was closed unheard"),
+            // Not before there is somebody: a listener that waits would keep the place from others that share the door.
+            let permit = tokio::select! {
+                permit = door.room() => permit,
+                () = stop.wait() => break Some(accepted),
+            };
+            let_in(door, &mut open, &serve, accepted, permit);
+        };
+        drop(self.socket);
+        let stopped = tokio::time::Instant::now();
+        if let Some(accepted) = waits {
+            // Nobody else takes it: it is ours since it was accepted.
+            match tokio::time::timeout(options.drain_timeout, door.room()).await {
+                Ok(permit) => let_in(door, &mut open, &serve, accepted, permit),
+                Err(_) => tracing::warn!("a connection waited for a place until the end"),
             }
         }
-        drop(self.socket);
-        open.drain(options.drain_timeout, std::future::ready(()))
-            .await;
+        let left = options.drain_timeout.saturating_sub(stopped.elapsed());
+        open.drain(left, std::future::ready(())).await;
     }
 
-    async fn accept(
-        &self,
-        door: &Admission,
-    ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, from) = self.socket.accept().await?;
-        // Not before there is somebody: a listener that waits would keep the place from others that share the door.
-        let permit = door.room().await;
         // It fails only on a connection that is gone already, which its first read will tell.
         let _ = stream.set_nodelay(true);
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);
-        Ok((stream, from, permit))
+        Ok((stream, from))
+    }
+}
+
+/// Serves one that was accepted, unless its address may have no more.
+fn let_in<F, S>(
+    door: &Admission,
+    open: &mut OpenConnections,
+    serve: &F,
+    (stream, from): (TcpStream, SocketAddr),
+    permit: OwnedSemaphorePermit,
+) where
+    F: Fn(BoxIo, SocketAddr, Seat) -> S,
+    S: Future<Output: Into<Conduct>> + Send + 'static,
+{
+    match door.admit(door.hour(), from.ip()) {
+        Ok(admitted) => {
+            let serving = serve(Box::new(stream), from, admitted.seat());
+            open.serve(admitted, permit, serving);
+        }
+        Err(limit) => tracing::debug!(%limit, %from, "a connection was closed unheard"),
     }
 }
 
@@ -163,7 +185,7 @@ mod tests {
         let _client = TcpStream::connect(listener.address())
             .await
             .expect("a port");
-        let accepted = listener.accept(&Admission::default()).await;
+        let accepted = listener.accept().await;
         let (stream, ..) = accepted.expect("a connection");
         let unsent = socket2::SockRef::from(&stream).tcp_notsent_lowat();
         assert_eq!(unsent.expect("Linux has it"), UNSENT_BYTES);

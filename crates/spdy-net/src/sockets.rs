@@ -10,6 +10,9 @@ use crate::handed::HandedSockets;
 use crate::listen::Listener;
 use crate::network::SystemNetwork;
 
+/// How often the system is asked for a port of TCP until it has one that is free for datagrams, too.
+const PORT_TRIES: usize = 20;
+
 /// What is handed over is taken from here, what is not is bound. As long as this lives all of them stay open.
 #[derive(Debug, Default)]
 pub struct Sockets {
@@ -58,6 +61,32 @@ impl Sockets {
         Ok(socket)
     }
 
+    /// One of each at the same `address`; port 0 lets the system choose one that is free for both. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp`](Self::tcp).
+    pub fn both(&mut self, address: SocketAddr) -> io::Result<(Listener, UdpSocket)> {
+        let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+        loop {
+            #[cfg(unix)]
+            let before = self.copies.len();
+            let listener = self.tcp(address)?;
+            match self.udp(listener.address()) {
+                Ok(socket) => return Ok((listener, socket)),
+                Err(error) => {
+                    // Its copy would go on taking connections that nobody serves.
+                    #[cfg(unix)]
+                    self.copies.truncate(before);
+                    tries -= 1;
+                    if tries == 0 {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
     /// Lets go of those that were handed over and nobody wanted, and says where they are. Kept, they would take connections that nobody
     /// serves.
     pub fn let_go(&mut self) -> Vec<SocketAddr> {
@@ -80,6 +109,24 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+
+    #[tokio::test]
+    async fn where_one_of_two_is_not_to_be_had_the_other_does_not_stay_open() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let taken = UdpSocket::bind(here).expect("loopback has a free port");
+        let at = taken.local_addr().expect("it is bound");
+        let mut sockets = Sockets::default();
+        sockets.both(at).expect_err("its datagrams are another's");
+        TcpListener::bind(at).expect("nobody listens there");
+        drop(taken);
+        let (listener, datagrams) = sockets.both(at).expect("both are free");
+        assert_eq!(listener.address(), at);
+        assert_eq!(datagrams.local_addr().ok(), Some(at));
+        assert_eq!(
+            sockets.copies().expect("descriptors are to be had").len(),
+            2
+        );
+    }
 
     #[tokio::test]
     async fn what_is_taken_or_bound_stays_open_in_its_copy() {
