@@ -274,7 +274,25 @@ pub(crate) fn asks_for_a_part(request: &request::Parts) -> bool {
 impl Uncacheable {
     /// The word for logs, counters and the `detail` of `Cache-Status`.
     #[must_use]
-    pub fn token(self) -> String {
-        self.to_string().replace(' ', "-")
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Content => "content",
+            Self::TypeMismatch => "type-mismatch",
+            Self::RequestNoStore => "request-no-store",
+            Self::Status => "status",
+            Self::NotUnderstood => "status-not-understood",
+            Self::NoStore => "no-store",
+            Self::Private => "private",
+            Self::Authorization => "authorization",
+            Self::Cookie => "cookie",
+            Self::SetCookie => "set-cookie",
+            Self::Vary => "vary",
+            Self::VaryNames => "vary-names",
+            Self::HeadBytes => "head-bytes",
+            Self::Tags => "tags",
+            Self::NoFreshness => "no-freshness",
+            Self::NoUse => "no-use",
+        }
     }
 }

@@ -78,6 +78,13 @@ impl GuardedNetwork {
         }
     }
 
+    /// The same, whose refusals are counted with those of `refusals`: of who came before it.
+    #[must_use]
+    pub fn counting(mut self, refusals: Refusals) -> Self {
+        self.refusals = refusals;
+        self
+    }
+
     /// The rules.
     #[must_use]
     pub fn rules(&self) -> &AddressRules {

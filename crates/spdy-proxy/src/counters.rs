@@ -12,6 +12,8 @@ pub enum Family {
     Refused,
     /// Answers of origins by class of status, and failures by kind.
     Origins,
+    /// Answers of origins that are not kept, by why not.
+    Passed,
     /// Pages, by whether they were rewritten, or why not.
     Pages,
     /// References in pages, by whether they were moved, or why not.
@@ -28,10 +30,11 @@ pub enum Family {
 
 impl Family {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Answers,
         Self::Refused,
         Self::Origins,
+        Self::Passed,
         Self::Pages,
         Self::References,
         Self::Ahead,
@@ -58,6 +61,11 @@ impl Family {
                 "accelerator_origin_answers",
                 "outcome",
                 "Answers and failures of origins",
+            ),
+            Self::Passed => (
+                "accelerator_passed",
+                "reason",
+                "Answers of origins that are not kept",
             ),
             Self::Pages => ("accelerator_pages", "outcome", "Pages that came by"),
             Self::References => (

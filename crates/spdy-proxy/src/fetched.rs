@@ -332,7 +332,8 @@ impl Fetch {
             }
             Ok(_) => None,
             Err(why) => {
-                status = status.detail(&why.token());
+                self.proxy.counters.count(Family::Passed, why.token());
+                status = status.detail(why.token());
                 None
             }
         };
@@ -441,7 +442,7 @@ impl Fetch {
             }
             Merged::UseOnce(stored, why) => {
                 self.proxy.forget(&self.wanted.key, object);
-                (again(stored), status.detail(&why.token()))
+                (again(stored), status.detail(why.token()))
             }
         };
         let mut response = self

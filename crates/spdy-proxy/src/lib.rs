@@ -35,6 +35,7 @@ pub mod encodings;
 pub mod flight;
 pub mod memory;
 pub mod named_records;
+pub mod origin_latency;
 pub mod page_policies;
 pub mod proxy;
 pub mod purge;

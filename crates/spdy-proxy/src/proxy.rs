@@ -48,6 +48,7 @@ use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
+use crate::origin_latency::OriginLatency;
 use crate::purge::Purges;
 use crate::recording::Recording;
 use crate::reports::Reports;
@@ -99,6 +100,8 @@ pub struct Proxy {
     pub reports: Reports,
     /// What was done so far.
     pub counters: Counters,
+    /// How long origins took to answer.
+    pub latency: OriginLatency,
     spans: OnceLock<Arc<Spans>>,
     pub(crate) learn: LearnConfig,
     pub(crate) flights: Arc<Flights<Key, Landing>>,
@@ -147,6 +150,7 @@ impl Proxy {
             sheets: Sheets::default(),
             reports: Reports::default(),
             counters: Counters::default(),
+            latency: OriginLatency::default(),
             spans: OnceLock::new(),
             learn: learn.clone(),
             flights: Flights::new(),

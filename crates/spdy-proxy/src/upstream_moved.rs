@@ -26,7 +26,7 @@ impl Proxy {
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
-        let upstream = self.upstream();
+        let (upstream, begun) = (self.upstream(), self.runtime.now());
         let answered = match &wanted.moved {
             None => upstream.fetch(Whose::Site, request, priority).await,
             Some((moved, _)) => {
@@ -39,7 +39,10 @@ impl Proxy {
                 upstream.fetch_within(&of_host, request, priority).await
             }
         };
-        if answered.is_err() {
+        if answered.is_ok() {
+            let took = self.runtime.now() - begun;
+            self.latency.add(wanted.whose(), took);
+        } else {
             let withheld = upstream.take_retries_withheld();
             if withheld > 0 {
                 let limits = Family::Limits;

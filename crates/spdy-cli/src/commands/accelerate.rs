@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_dns::guarded_network::Refusals;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
@@ -238,7 +239,8 @@ async fn accelerate(
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = accelerate_acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, &identity)?;
-    let proxy = proxy(config, sites, &zones, own, &runtime)?;
+    let refusals = Refusals::default();
+    let proxy = proxy(config, sites, &zones, own, &refusals, &runtime)?;
     let timing = accelerate_setup::timing(&config.timing)?;
     let token = accelerate_operator::token(config)?;
     let asked = Asked::listen()?;
@@ -252,8 +254,14 @@ async fn accelerate(
     let telemetry = telemetry.transpose()?;
     let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
     let operator = token.map(|token| {
-        let shown = &acme.certificates;
-        let metrics = accelerate_metrics::registry(&proxy, shares, shown, &counted, &hits, sends);
+        let shown = accelerate_metrics::Shown {
+            proxy: proxy.clone(),
+            refusals: refusals.clone(),
+            shared: shares.map(|shared| shared.tier.clone()),
+            certificates: acme.certificates.clone(),
+            spans: sends.map(|telemetry| telemetry.queue.clone()),
+        };
+        let metrics = accelerate_metrics::registry(shown, &counted, &hits);
         Operator::new(&token, &proxy, metrics)
     });
     let mut succession = Succession::listen(sockets)?;
@@ -289,6 +297,7 @@ async fn accelerate(
         secret: &plan.secret,
         authority: &authority,
         zones: &zones,
+        refusals: &refusals,
         listening: &listening,
         proxy: &proxy,
         telemetry: sends,
@@ -313,15 +322,16 @@ fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) ->
     }
 }
 
-/// What answers for `sites`; it connects to none of `own`.
+/// What answers for `sites`; it connects to none of `own`, and counts what it refuses with `refusals`.
 fn proxy(
     config: &Config,
     sites: Sites,
     zones: &SharedZones,
     own: OwnListeners,
+    refusals: &Refusals,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Arc<Proxy>> {
-    let upstream = accelerate_origins::upstream(config, &sites, zones, own, runtime)?;
+    let upstream = accelerate_origins::upstream(config, &sites, zones, own, refusals, runtime)?;
     Ok(Proxy::new(
         sites,
         upstream,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use spdy::runtime::SharedRuntime;
+use spdy_dns::guarded_network::Refusals;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::LocalCa;
 use spdy_proxy::proxy::Proxy;
@@ -23,6 +24,7 @@ pub(super) struct Again<'a> {
     pub(super) secret: &'a [u8],
     pub(super) authority: &'a LocalCa,
     pub(super) zones: &'a SharedZones,
+    pub(super) refusals: &'a Refusals,
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
     pub(super) telemetry: Option<&'a Telemetry>,
@@ -71,11 +73,13 @@ impl Again<'_> {
         let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
         let names = accelerate_acme::certificates(&config, &sites)?;
         let own = accelerate_origins::own(&config, self.listening, self.printer);
-        let (zones, runtime) = (self.zones, self.runtime);
+        let (zones, refusals, runtime) = (self.zones, self.refusals, self.runtime);
+        let upstream =
+            accelerate_origins::upstream(&config, &sites, zones, own, refusals, runtime)?;
         Ok(Renewed {
             certificates: acme.prepare(&config, names, &identity)?,
             zones: accelerate_setup::zones(&config, &sites)?,
-            upstream: accelerate_origins::upstream(&config, &sites, zones, own, runtime)?,
+            upstream,
             spans: accelerate_setup::telemetry(&config)?,
             sites,
         })

@@ -6,48 +6,44 @@ use std::sync::atomic::Ordering;
 use std::time::UNIX_EPOCH;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
 use spdy_acme::certificates::Certificates;
+use spdy_dns::guarded_network::Refusals;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::counters::Family;
+use spdy_proxy::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::upstream::Whose;
 use spdy_valkey::tier::Tier;
 
-use crate::commands::accelerate_shared::Shared;
 use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
-use crate::commands::telemetry::{Queue, Telemetry};
+use crate::commands::telemetry::Queue;
 
-/// A registry of what the accelerator, its sessions and its listeners count.
-pub(super) fn registry(
-    proxy: &Arc<Proxy>,
-    shared: Option<&Shared>,
-    certificates: &Certificates,
-    metrics: &Metrics,
-    hits: &LimitHits,
-    telemetry: Option<&Telemetry>,
-) -> Arc<Registry> {
+/// What there is to be told of an accelerator.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) proxy: Arc<Proxy>,
+    /// Of hosts and addresses that no origin may have.
+    pub(super) refusals: Refusals,
+    /// The tier that is shared with other machines, if there is one.
+    pub(super) shared: Option<Arc<Tier>>,
+    pub(super) certificates: Certificates,
+    /// Spans that wait to be sent, if any are made.
+    pub(super) spans: Option<Arc<Queue>>,
+}
+
+/// A registry of what is `shown`, and of what its sessions and its listeners count.
+pub(super) fn registry(shown: Shown, metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
     let mut registry = serve_metrics::registry(metrics, hits);
     let added = Arc::get_mut(&mut registry).expect("it was just made");
-    added.register_collector(Box::new(OfProxy {
-        proxy: proxy.clone(),
-        shared: shared.map(|shared| shared.tier.clone()),
-        certificates: certificates.clone(),
-        spans: telemetry.map(|telemetry| telemetry.queue.clone()),
-    }));
+    added.register_collector(Box::new(shown));
     registry
 }
 
-#[derive(Debug)]
-struct OfProxy {
-    proxy: Arc<Proxy>,
-    shared: Option<Arc<Tier>>,
-    certificates: Certificates,
-    spans: Option<Arc<Queue>>,
-}
-
-impl Collector for OfProxy {
+impl Collector for Shown {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         for family in Family::ALL {
             let (name, label, help) = family.describe();
@@ -59,6 +55,8 @@ impl Collector for OfProxy {
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.sockets_open() as u64))?;
+        of_refusals(&self.refusals, &mut encoder)?;
+        of_latency(&self.proxy.latency, &mut encoder)?;
         let (counters, bytes, objects) = self.proxy.cache();
         let all = [
             ("inserted", counters.inserted),
@@ -117,6 +115,34 @@ impl Collector for OfProxy {
         }
         Ok(())
     }
+}
+
+/// Hosts and addresses that no origin may have.
+fn of_refusals(refusals: &Refusals, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "Hosts and addresses of origins that were refused";
+    let mut metric = counter(encoder, "accelerator_refused_addresses", help)?;
+    for (reason, count) in refusals.by_reason() {
+        put(&mut metric, &[("reason", reason)], count)?;
+    }
+    Ok(())
+}
+
+/// How long origins took.
+fn of_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+    let help = "From asking an origin to the head of its answer";
+    let name = "accelerator_origin_seconds";
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    for (whose, label) in [(Whose::Site, "site"), (Whose::Others, "others")] {
+        let latency = latency.load(whose);
+        let bounds = LATENCY_BOUNDS_MS.map(|bound| bound as f64 / 1000.0);
+        let bounds = bounds.into_iter().chain([f64::INFINITY]);
+        let buckets: Vec<_> = bounds.zip(latency.buckets).collect();
+        let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
+        metric
+            .encode_family(&[("whose", label)])?
+            .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+    }
+    Ok(())
 }
 
 /// Certificates by ACME and out of a file; nothing where there are none.

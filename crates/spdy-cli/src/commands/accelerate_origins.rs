@@ -9,7 +9,7 @@ use anyhow::Context;
 use ipnet::Ipv6Net;
 use spdy::runtime::SharedRuntime;
 use spdy_dns::guard::{self, AddressRules};
-use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_dns::guarded_network::{GuardedNetwork, Refusals};
 use spdy_dns::outward_network::OutwardNetwork;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::resolver::Resolver;
@@ -26,12 +26,13 @@ use spdy_proxy::upstream::Upstream;
 use crate::commands::Usage;
 use crate::printer::{BAD, Printer};
 
-/// Origins, and the guard before those of others. Nobody is connected to at `own`.
+/// Origins, and the guard before those of others, which counts with `refusals`. Nobody is connected to at `own`.
 pub(super) fn upstream(
     config: &Config,
     sites: &Sites,
     zones: &SharedZones,
     own: OwnListeners,
+    refusals: &Refusals,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Upstream> {
     let servers = match config.dns.servers.is_empty() {
@@ -47,6 +48,7 @@ pub(super) fn upstream(
     let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone());
     let rules = rules(config, sites, own.clone())?;
     let guarded = GuardedNetwork::with_names(Arc::new(names), system.clone(), rules);
+    let guarded = guarded.counting(refusals.clone());
     Ok(Upstream::new(
         &config.upstream,
         Some(&tls(config)?),

@@ -1,0 +1,90 @@
+//! How long origins took to the heads of their answers, as histograms.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::upstream::Whose;
+
+/// Upper bounds of the buckets of [`Latency`], milliseconds.
+pub const LATENCY_BOUNDS_MS: [u64; 12] = [
+    5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000,
+];
+
+/// How long answers took.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Latency {
+    /// How many took no longer than each of [`LATENCY_BOUNDS_MS`], and longer than the one before; those that took longer than all
+    /// come last.
+    pub buckets: [u64; LATENCY_BOUNDS_MS.len() + 1],
+    /// All of them together.
+    pub sum: Duration,
+}
+
+impl Latency {
+    /// How many there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+#[derive(Debug, Default)]
+struct AtomicLatency {
+    buckets: [AtomicU64; LATENCY_BOUNDS_MS.len() + 1],
+    sum_us: AtomicU64,
+}
+
+/// Of the sites' own origins, and of the hosts of others.
+#[derive(Debug, Default)]
+pub struct OriginLatency {
+    site: AtomicLatency,
+    others: AtomicLatency,
+}
+
+impl OriginLatency {
+    /// An answer's head came after so long.
+    pub(crate) fn add(&self, whose: Whose, took: Duration) {
+        let latency = self.of(whose);
+        let within = |bound: &u64| took <= Duration::from_millis(*bound);
+        let last = LATENCY_BOUNDS_MS.len();
+        let bucket = LATENCY_BOUNDS_MS.iter().position(within).unwrap_or(last);
+        latency.buckets[bucket].fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        latency.sum_us.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// By now.
+    #[must_use]
+    pub fn load(&self, whose: Whose) -> Latency {
+        let latency = self.of(whose);
+        Latency {
+            buckets: std::array::from_fn(|nth| latency.buckets[nth].load(Ordering::Relaxed)),
+            sum: Duration::from_micros(latency.sum_us.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn of(&self, whose: Whose) -> &AtomicLatency {
+        match whose {
+            Whose::Site => &self.site,
+            Whose::Others => &self.others,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_counted_once_in_the_first_bucket_that_holds_it() {
+        let all = OriginLatency::default();
+        for ms in [0, 5, 6, 30_000, 30_001] {
+            all.add(Whose::Others, Duration::from_millis(ms));
+        }
+        let others = all.load(Whose::Others);
+        assert_eq!(others.buckets, [2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(others.count(), 5);
+        assert_eq!(others.sum, Duration::from_millis(60_012));
+        assert_eq!(all.load(Whose::Site), Latency::default());
+    }
+}
