@@ -26,7 +26,7 @@ use spdy_netem::tcp::TcpConfig;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
-use spdy_proxy::spans::{Span, SpanKind, SpanRules, SpanSink, Spans, Value};
+use spdy_proxy::spans::{Sampler, Span, SpanKind, SpanRules, SpanSink, Spans, Value};
 use spdy_proxy::trace_context::{SpanId, TraceId};
 use spdy_proxy::upstream::Upstream;
 use spdy_proxy::visit::Visit;
@@ -41,7 +41,7 @@ const OTHER: SocketAddr = SocketAddr::new(
 );
 const RTT: Duration = Duration::from_millis(20);
 const ALL: SpanRules = SpanRules {
-    sample: 1.0,
+    sampler: Sampler::by_parent(1.0),
     trust_clients: false,
     queries: false,
 };
@@ -429,7 +429,7 @@ fn the_sites_own_origin_is_told_its_fetch_and_hosts_of_others_are_told_nothing()
 #[test]
 fn a_client_that_is_believed_has_its_trace_go_on_and_says_whether_it_is_recorded() {
     let rules = SpanRules {
-        sample: 0.0,
+        sampler: Sampler::by_parent(0.0),
         trust_clients: true,
         ..ALL
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use url::Url;
 
-use crate::spans::SpanRules;
+use crate::spans::{Sampler, SpanRules};
 
 /// Spans that may wait to be sent, at most: some hundred MiB.
 const MAX_QUEUE: usize = 65_536;
@@ -19,8 +19,8 @@ const MAX_QUEUE: usize = 65_536;
 pub struct TelemetryConfig {
     /// The collector, to which `/v1/traces` is added. Default `http://127.0.0.1:4318`.
     pub endpoint: Option<Url>,
-    /// Which part of the traces that begin here is recorded, 0 to 1. Default 1.
-    pub sample: f64,
+    /// Which part of the traces that begin here is recorded, 0 to 1. Default what `OTEL_TRACES_SAMPLER` says, else 1.
+    pub sample: Option<f64>,
     /// The `traceparent` of a client is believed: its trace goes on here, and is recorded if the client has it recorded. Default no: a
     /// trace begins with each request, and the client's is a link of it.
     pub trust_clients: bool,
@@ -42,7 +42,7 @@ impl Default for TelemetryConfig {
     fn default() -> Self {
         Self {
             endpoint: None,
-            sample: 1.0,
+            sample: None,
             trust_clients: false,
             queries: false,
             service_name: None,
@@ -55,11 +55,11 @@ impl Default for TelemetryConfig {
 }
 
 impl TelemetryConfig {
-    /// Of which requests there are spans.
+    /// Of which requests there are spans: of those that `sampler` chooses.
     #[must_use]
-    pub fn rules(&self) -> SpanRules {
+    pub fn rules(&self, sampler: Sampler) -> SpanRules {
         SpanRules {
-            sample: self.sample,
+            sampler,
             trust_clients: self.trust_clients,
             queries: self.queries,
         }
@@ -78,9 +78,9 @@ impl TelemetryConfig {
         {
             return Some(("telemetry.endpoint", WANTED_ENDPOINT, got));
         }
-        if !(0.0..=1.0).contains(&self.sample) {
+        if let Some(sample) = self.sample.filter(|part| !(0.0..=1.0).contains(part)) {
             let want = "a number from 0 to 1";
-            return Some(("telemetry.sample", want, self.sample.to_string()));
+            return Some(("telemetry.sample", want, sample.to_string()));
         }
         if self.service_name.as_deref() == Some("") {
             return Some(("telemetry.service_name", "a name", "none".to_owned()));
@@ -126,7 +126,7 @@ mod tests {
         let config = read("[telemetry]").unwrap().telemetry.unwrap();
         assert_eq!(
             (config.sample, config.queue, config.timeout_s),
-            (1.0, 2048, 10)
+            (None, 2048, 10)
         );
         assert!(!config.trust_clients && !config.queries);
         assert_eq!(read("").unwrap().telemetry, None);

@@ -44,13 +44,46 @@ pub trait SpanSink: fmt::Debug + Send + Sync {
 /// Of which requests there are spans, and what they say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpanRules {
-    /// Which part of the traces that begin here is recorded, 0 to 1.
-    pub sample: f64,
-    /// The `traceparent` of a client is believed: the request belongs to its trace, and is recorded if that is. Else a trace begins with
-    /// each request, which has the client's for a link.
+    /// Which traces are recorded.
+    pub sampler: Sampler,
+    /// The `traceparent` of a client is believed: the request belongs to its trace. Else a trace begins with each request, which has the
+    /// client's for a link.
     pub trust_clients: bool,
     /// Queries are told, which may hold secrets.
     pub queries: bool,
+}
+
+/// Which traces are recorded (OpenTelemetry, *Sampler*).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampler {
+    /// Which part of them, 0 to 1, by their numbers.
+    pub part: f64,
+    /// Of a client's trace that goes on here the client decides, whatever the part (*ParentBased*).
+    pub follows_parents: bool,
+}
+
+impl Sampler {
+    /// This part of the traces that begin here, and of others what their clients have recorded.
+    #[must_use]
+    pub const fn by_parent(part: f64) -> Self {
+        Self {
+            part,
+            follows_parents: true,
+        }
+    }
+
+    /// Of 2^63: traces with lower numbers are recorded.
+    fn below(self) -> u64 {
+        // A float that is too great becomes the greatest number, one that is none becomes 0.
+        (self.part * (1_u64 << 63) as f64) as u64
+    }
+}
+
+impl Default for Sampler {
+    /// All that begin here.
+    fn default() -> Self {
+        Self::by_parent(1.0)
+    }
 }
 
 /// Whose span it is (OpenTelemetry, *SpanKind*).
@@ -123,11 +156,9 @@ impl Spans {
     /// By `rules`, for `sink`; `runtime` says when.
     #[must_use]
     pub fn new(rules: SpanRules, sink: Arc<dyn SpanSink>, runtime: SharedRuntime) -> Self {
-        // A float that is too great becomes the greatest number, one that is none becomes 0.
-        let sampled_below = (rules.sample * (1_u64 << 63) as f64) as u64;
         Self {
             rules,
-            sampled_below,
+            sampled_below: rules.sampler.below(),
             sink,
             runtime,
         }
@@ -136,7 +167,7 @@ impl Spans {
     /// The place of a request whose client says `told` of it.
     pub(crate) fn enter(self: &Arc<Self>, told: Option<SpanContext>, name: &'static str) -> Place {
         let context = match &told {
-            Some(told) if self.rules.trust_clients => self.child_of(told),
+            Some(told) if self.rules.trust_clients => self.continued(told),
             _ => self.root(None),
         };
         let mut place = self.place(context, SpanKind::Server, name);
@@ -180,6 +211,18 @@ impl Spans {
         place
     }
 
+    /// A place in the trace of a client.
+    fn continued(&self, told: &SpanContext) -> SpanContext {
+        let child = self.child_of(told);
+        SpanContext {
+            is_sampled: match self.rules.sampler.follows_parents {
+                true => told.is_sampled,
+                false => self.samples(told.trace_id),
+            },
+            ..child
+        }
+    }
+
     fn child_of(&self, parent: &SpanContext) -> SpanContext {
         SpanContext {
             span_id: self.sink.span_id(),
@@ -187,14 +230,19 @@ impl Spans {
         }
     }
 
-    /// The first span of a trace; whether it is recorded is told, or decided by its number as OpenTelemetry's *TraceIdRatioBased* does.
+    /// Whether the number of a trace is among those that are recorded (*TraceIdRatioBased*).
+    fn samples(&self, trace_id: TraceId) -> bool {
+        let number = trace_id.number() as u64 >> 1;
+        number < self.sampled_below
+    }
+
+    /// The first span of a trace; whether it is recorded is told, or decided by its number.
     fn root(&self, is_sampled: Option<bool>) -> SpanContext {
         let trace_id = self.sink.trace_id();
-        let number = trace_id.number() as u64 >> 1;
         SpanContext {
             trace_id,
             span_id: self.sink.span_id(),
-            is_sampled: is_sampled.unwrap_or(number < self.sampled_below),
+            is_sampled: is_sampled.unwrap_or_else(|| self.samples(trace_id)),
             state: None,
         }
     }
@@ -351,9 +399,9 @@ mod tests {
         (Arc::new(Spans::new(rules, sink.clone(), runtime)), sink)
     }
 
-    fn rules(sample: f64, trust_clients: bool) -> SpanRules {
+    fn rules(part: f64, trust_clients: bool) -> SpanRules {
         SpanRules {
-            sample,
+            sampler: Sampler::by_parent(part),
             trust_clients,
             queries: false,
         }
@@ -368,6 +416,37 @@ mod tests {
             }
             let taken = sink.taken.load(Ordering::Relaxed);
             assert!(recorded.contains(&taken), "{sample}: {taken}");
+        }
+    }
+
+    #[test]
+    fn of_a_trace_that_goes_on_here_its_number_decides_where_parents_do_not() {
+        let client = |number: u64, flags: &str| {
+            let told = format!("00-{:016x}{number:016x}-{}2-{flags}", 1, "0".repeat(15));
+            SpanContext::of(&HeaderMap::from_iter([(
+                TRACEPARENT,
+                told.parse().unwrap(),
+            )]))
+        };
+        for (part, number, flags, is_recorded) in [
+            (1.0, u64::MAX, "00", true),
+            (0.0, 1, "01", false),
+            (0.5, u64::MAX >> 1, "00", true),
+            (0.5, (u64::MAX >> 1) + 1, "01", false),
+        ] {
+            let (spans, _) = spans(SpanRules {
+                sampler: Sampler {
+                    part,
+                    follows_parents: false,
+                },
+                ..rules(part, true)
+            });
+            let told = client(number, flags);
+            let place = spans.enter(told.clone(), "GET");
+            let trace_id = told.map(|told| told.trace_id);
+            assert_eq!(Some(place.context.trace_id), trace_id, "it goes on");
+            assert_eq!(place.context.is_sampled, is_recorded, "{part} {number:x}");
+            assert_eq!(place.open.is_some(), is_recorded, "{part} {number:x}");
         }
     }
 

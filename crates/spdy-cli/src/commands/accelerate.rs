@@ -139,6 +139,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         // For a look at a site of others, by `--origin`, that is how it is meant.
         accelerate_setup::doubt(&plan.sites, printer);
     }
+    if let Some(spans) = &plan.spans {
+        spans.doubt(printer);
+    }
     if args.check {
         accelerate_names::check(args.json, &plan.config, &plan.sites, printer)?;
         return Ok(Outcome::Done);

@@ -291,6 +291,29 @@ fn the_usual_variables_say_what_the_configuration_does_not() {
     assert_eq!(times_said(&accelerator, "spans go to"), 0);
 }
 
+#[test]
+fn a_sampler_of_the_environment_decides_where_the_configuration_does_not_and_must_be_known() {
+    let shop = Shop::open("no-store");
+    let collector = OtelCollector::start(Mood::Takes);
+    for (sampler, keys, is_recorded, is_told) in [
+        ("parentbased_always_off", "", false, false),
+        ("parentbased_always_off", "sample = 1", true, false),
+        ("unheard_of", "", true, true),
+    ] {
+        let variable = format!("OTEL_TRACES_SAMPLER={sampler}");
+        let wrapper = ["env", &variable].map(OsStr::new);
+        let config = shop.config(collector.address, keys);
+        let accelerator = Accelerator::start_under(&wrapper, &config);
+        get(&accelerator, "/a", "");
+        let asked = shop.origin.asked();
+        let told = asked.last().expect("it was asked").values("traceparent");
+        let flags = if is_recorded { "-01" } else { "-00" };
+        assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
+        let doubts = times_said(&accelerator, "OTEL_TRACES_SAMPLER in the environment: want");
+        assert_eq!(doubts, usize::from(is_told), "{sampler} {keys}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_reload_takes_a_new_token_and_says_that_the_rest_stays() {

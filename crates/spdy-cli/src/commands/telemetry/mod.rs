@@ -13,6 +13,7 @@ mod export;
 mod otlp;
 mod queue;
 mod running;
+mod sampler;
 mod settings;
 
 pub(super) use queue::Queue;

@@ -41,7 +41,7 @@ impl Telemetry {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
         let queue = Arc::new(Queue::new(settings.config.queue, seed));
-        let rules = settings.config.rules();
+        let rules = settings.config.rules(settings.sampler);
         proxy.trace(Spans::new(rules, queue.clone(), runtime.clone()));
         let collector = Arc::new(Collector::new(&settings, runtime));
         let stop = Latch::new();

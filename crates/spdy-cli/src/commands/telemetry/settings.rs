@@ -12,9 +12,12 @@ use spdy_net::certificates::certificates_from_pem;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config_telemetry::{TelemetryConfig, WANTED_ENDPOINT, endpoint_fault};
+use spdy_proxy::spans::Sampler;
 use url::Url;
 
+use super::sampler;
 use crate::commands::Usage;
+use crate::printer::{Printer, WARN};
 
 /// Where collectors listen for OTLP over HTTP.
 const USUAL: &str = "http://127.0.0.1:4318";
@@ -49,6 +52,10 @@ pub(in crate::commands) struct Settings {
     /// What this program is.
     pub(super) resource: Vec<(String, String)>,
     pub(super) timeout: Duration,
+    /// Which traces are recorded.
+    pub(super) sampler: Sampler,
+    /// What of the environment is passed over, and why.
+    doubts: Vec<String>,
 }
 
 impl Settings {
@@ -56,6 +63,13 @@ impl Settings {
     pub(in crate::commands) fn of(config: &TelemetryConfig) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self::read(config, &variable)
+    }
+
+    /// Tells of what may not be meant.
+    pub(in crate::commands) fn doubt(&self, printer: &Printer) {
+        for doubt in &self.doubts {
+            printer.note(format_args!("{WARN}telemetry{WARN:#}: {doubt}"));
+        }
     }
 
     fn read(
@@ -82,6 +96,7 @@ impl Settings {
             let why = format!("telemetry.authority: want an https endpoint beside it, got {uri}");
             return Err(Usage(why).into());
         }
+        let (sampler, doubts) = sampler::read(config.sample, variable);
         Ok(Self {
             config: config.clone(),
             uri,
@@ -89,6 +104,8 @@ impl Settings {
             tls: tls(config.authority.as_deref())?,
             resource: resource(config.service_name.as_deref(), variable)?,
             timeout: config.timeout(),
+            sampler,
+            doubts,
         })
     }
 }

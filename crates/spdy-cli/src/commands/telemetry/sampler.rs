@@ -1,0 +1,135 @@
+//! Which traces are recorded: by the configuration, else by OpenTelemetry's variables of the environment (*General SDK Configuration*).
+//!
+//! A value that nobody here knows is told of and passed over, as OpenTelemetry has it for these.
+
+use spdy_proxy::spans::Sampler;
+
+/// What decides.
+const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
+/// The part that is recorded, where that decides by a part.
+const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
+/// Before a name: a parent that is another program's decides, and what is named only of traces that begin here.
+const BY_PARENT: &str = "parentbased_";
+
+/// The sampler where the configuration wants this part of traces, or says nothing; and what is to be told of the environment.
+pub(super) fn read(
+    part: Option<f64>,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> (Sampler, Vec<String>) {
+    let mut doubts = Vec::new();
+    if let Some(part) = part {
+        return (Sampler::by_parent(part), doubts);
+    }
+    let Some(named) = variable(SAMPLER) else {
+        return (Sampler::default(), doubts);
+    };
+    let name = named.to_ascii_lowercase();
+    let (follows_parents, rest) = match name.strip_prefix(BY_PARENT) {
+        Some(rest) => (true, rest),
+        None => (false, name.as_str()),
+    };
+    let part = match rest {
+        "always_on" => 1.0,
+        "always_off" => 0.0,
+        "traceidratio" => ratio(variable(ARGUMENT), &mut doubts),
+        _ => {
+            doubts.push(format!(
+                "{SAMPLER} in the environment: want always_on, always_off or traceidratio, as it is or behind {BY_PARENT}, \
+                 got {named:?}; {BY_PARENT}always_on is taken"
+            ));
+            return (Sampler::default(), doubts);
+        }
+    };
+    let sampler = Sampler {
+        part,
+        follows_parents,
+    };
+    (sampler, doubts)
+}
+
+/// The part that `argument` says, or all.
+fn ratio(argument: Option<String>, doubts: &mut Vec<String>) -> f64 {
+    let Some(argument) = argument else {
+        return 1.0;
+    };
+    let part = argument.trim().parse().ok();
+    part.filter(|part| (0.0..=1.0).contains(part))
+        .unwrap_or_else(|| {
+            doubts.push(format!(
+                "{ARGUMENT} in the environment: want a number from 0 to 1, got {argument:?}; 1 is taken"
+            ));
+            1.0
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(part: Option<f64>, sampler: &str, argument: &str) -> (f64, bool, Vec<String>) {
+        let variable = |name: &str| {
+            let value = match name {
+                SAMPLER => sampler,
+                ARGUMENT => argument,
+                _ => "",
+            };
+            (!value.is_empty()).then(|| value.to_owned())
+        };
+        let (sampler, doubts) = read(part, &variable);
+        (sampler.part, sampler.follows_parents, doubts)
+    }
+
+    #[test]
+    fn each_name_of_a_sampler_is_the_one_of_opentelemetry_and_a_ratio_its_own_alone() {
+        for (name, argument, part, follows_parents) in [
+            ("", "0.5", 1.0, true),
+            ("always_on", "0.5", 1.0, false),
+            ("always_off", "0.5", 0.0, false),
+            ("traceidratio", "", 1.0, false),
+            ("traceidratio", "0.25", 0.25, false),
+            ("parentbased_always_on", "", 1.0, true),
+            ("parentbased_always_off", "", 0.0, true),
+            ("parentbased_traceidratio", " 0.125 ", 0.125, true),
+            ("ParentBased_TraceIdRatio", "0", 0.0, true),
+        ] {
+            let read = of(None, name, argument);
+            assert_eq!(read, (part, follows_parents, vec![]), "{name} {argument}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_says_it_before_the_environment() {
+        assert_eq!(of(Some(0.5), "always_off", "x"), (0.5, true, vec![]));
+    }
+
+    #[test]
+    fn what_is_not_known_is_told_with_what_is_taken_instead() {
+        for (name, argument, part, follows_parents, told) in [
+            (
+                "jaeger_remote",
+                "0.5",
+                1.0,
+                true,
+                "OTEL_TRACES_SAMPLER in the environment: want always_on, always_off or traceidratio, as it is or behind \
+                 parentbased_, got \"jaeger_remote\"; parentbased_always_on is taken",
+            ),
+            (
+                "traceidratio",
+                "1.5",
+                1.0,
+                false,
+                "OTEL_TRACES_SAMPLER_ARG in the environment: want a number from 0 to 1, got \"1.5\"; 1 is taken",
+            ),
+            (
+                "parentbased_traceidratio",
+                "nan",
+                1.0,
+                true,
+                "OTEL_TRACES_SAMPLER_ARG in the environment: want a number from 0 to 1, got \"nan\"; 1 is taken",
+            ),
+        ] {
+            let read = of(None, name, argument);
+            assert_eq!(read, (part, follows_parents, vec![told.to_owned()]));
+        }
+    }
+}
