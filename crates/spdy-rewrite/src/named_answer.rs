@@ -80,9 +80,12 @@ pub(crate) fn judge(
 
 fn check_type(moved: &Moved, load: Load, headers: &HeaderMap) -> Result<(), Refusal> {
     let essence = essence(headers)?;
+    let kinds = moved.kinds();
     let is_admitted = match load.expected {
-        Some(kind) => moved.kinds().has(kind) && kind.admits(&essence),
-        None => moved.kinds().admit(&essence),
+        // What a document's scripts are told need not be of any type, and the browser finds out what a frame is of.
+        None | Some(Kind::Document) if essence.is_empty() => kinds.has(Kind::Document),
+        Some(kind) => kinds.has(kind) && kind.admits(&essence),
+        None => kinds.admit(&essence),
     };
     match is_admitted {
         true => Ok(()),

@@ -22,6 +22,7 @@ use crate::anonymous::{
 use crate::kind::Kind;
 use crate::moved_url::Moved;
 use crate::named_host::NamedHost;
+use crate::redirect::NOBODY;
 use crate::refusal::Refusal;
 use crate::rules::Rules;
 
@@ -73,7 +74,7 @@ pub fn request<B>(
     if let Some(origin) = origin {
         fresh.insert(ORIGIN, value(&origin));
     }
-    if let Some(page) = page.filter(|_| tells_page(rules, moved, headers)) {
+    if let Some(page) = page.filter(|page| page != NOBODY && tells_page(rules, moved, headers)) {
         fresh.insert(REFERER, value(&format!("{page}/")));
     }
     if !is_read {
@@ -147,7 +148,7 @@ fn teller(
     }
     let told = single(headers, name).and_then(|value| value.to_str().ok());
     let told = told.ok_or(Refusal::Field { field })?;
-    if told == "null" {
+    if told == NOBODY {
         return Ok(Some(told.to_owned()));
     }
     let url = Url::parse(told).map_err(|_| Refusal::Field { field })?;

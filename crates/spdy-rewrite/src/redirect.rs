@@ -16,7 +16,7 @@ use crate::refusal::Refusal;
 use crate::rules::Rules;
 
 /// Origin of a request in nobody's name (Fetch, *serializing a request origin*).
-const NOBODY: &str = "null";
+pub(crate) const NOBODY: &str = "null";
 
 /// What becomes of a redirect.
 #[derive(Clone, Debug)]

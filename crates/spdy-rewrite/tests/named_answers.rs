@@ -83,7 +83,7 @@ fn the_host_is_told_who_asks_and_nothing_of_them() {
         "referer: https://widgets.test/",
     ];
     assert_eq!(told.unwrap(), want);
-    let told = asked(Method::GET, WIDGET, &["origin: null"]);
+    let told = asked(Method::GET, WIDGET, &["origin: null", "referer: null"]);
     assert_eq!(told.unwrap(), ["origin: null"]);
 }
 
@@ -260,4 +260,16 @@ fn errors_have_a_text_where_there_are_documents() {
     assert_eq!(image.unwrap_err(), "404");
     assert_eq!(answered(WIDGET, &[], 401, &html).unwrap_err(), "401");
     assert!(answered(WIDGET, &[], 204, &[]).is_ok());
+}
+
+#[test]
+fn what_has_no_type_is_told_to_documents_alone() {
+    for load in ["sec-fetch-dest: empty", "sec-fetch-dest: iframe"] {
+        assert!(answered(WIDGET, &[load], 200, &[]).is_ok(), "{load}");
+    }
+    // The browser finds out at the host itself.
+    let image = answered(WIDGET, &["sec-fetch-dest: image"], 200, &[]);
+    assert_eq!(image.unwrap_err(), WIDGET);
+    let pictures = "https://pictures.test:8443/pub/a";
+    assert_eq!(answered(pictures, &[], 200, &[]).unwrap_err(), "type");
 }
