@@ -100,6 +100,35 @@ fn listed(audit: &Audit) -> Vec<(&str, &[Use], usize)> {
 }
 
 #[test]
+fn what_goes_to_a_name_is_told_apart_from_what_goes_to_a_path() {
+    let rewrite = Config {
+        names_under: Some("x.names.test".to_owned()),
+        hosts: vec![
+            HostConfig::named("frames.test"),
+            HostConfig::passive("cdn.test"),
+        ],
+        ..Config::default()
+    };
+    let operator = Operator {
+        rewrite,
+        ..Operator::default()
+    };
+    let audit = audit(&case(page(), Some(operator)));
+    let fates = fates(&audit);
+    for (url, fate) in [
+        ("https://frames.test/", "named"),
+        ("https://frames.test/d.png", "named"),
+        ("https://cdn.test/a.css", "moved"),
+        ("https://deep.test/c.png", "not-listed"),
+    ] {
+        assert_eq!(fates[url], fate, "{url}");
+    }
+    let mut hosts = audit.survey.hosts.iter();
+    let frames = hosts.find(|host| host.host == "frames.test").unwrap();
+    assert_eq!((frames.named, frames.moved, frames.left), (2, 0, 0));
+}
+
+#[test]
 fn every_resource_has_a_fate_and_what_stays_has_a_reason() {
     let audit = audit(&case(page(), None));
     assert_eq!(
