@@ -160,7 +160,15 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
     }
 }
 
-/// Takes the input for a page, cut in some way, and for a sheet.
+/// Whose page it is.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    Site,
+    /// A host's that has a name of its own.
+    Named,
+}
+
+/// Takes the input for a page, the site's and a named host's, cut in some way, and for a sheet.
 pub fn check_rewrite_html(input: &[u8]) {
     let (mut choices, text) = Choices::split(input);
     let content_type = choices.pick(&[
@@ -171,34 +179,52 @@ pub fn check_rewrite_html(input: &[u8]) {
     ]);
     let pieces = choices.cut(text);
     memory::at_most(HELD, || {
-        let (whole, report) = rewrite(&RULES, content_type, &[text]);
-        assert!(
-            rewrite(&RULES, content_type, &pieces).0 == whole,
-            "a cut made a difference"
-        );
-        let again = rewrite(&RULES, content_type, &[&whole]).0;
-        if again != whole {
-            let [once, twice] = [&whole, &again].map(|page| String::from_utf8_lossy(page));
-            panic!("it was rewritten again\nonce:  {once:?}\ntwice: {twice:?}");
+        for whose in [Whose::Site, Whose::Named] {
+            check_page(whose, content_type, text, &pieces);
         }
         assert!(
-            rewrite(&STILL, content_type, &[text]).0 == text,
+            rewrite(&STILL, Whose::Site, content_type, &[text]).0 == text,
             "there was nothing to move"
         );
-        check_report(report);
         check_sheet(text);
     });
 }
 
+fn check_page(whose: Whose, content_type: &'static str, text: &[u8], pieces: &[&[u8]]) {
+    let (whole, report) = rewrite(&RULES, whose, content_type, &[text]);
+    assert!(
+        rewrite(&RULES, whose, content_type, pieces).0 == whole,
+        "a cut made a difference"
+    );
+    let again = rewrite(&RULES, whose, content_type, &[&whole]).0;
+    if again != whole {
+        let [once, twice] = [&whole, &again].map(|page| String::from_utf8_lossy(page));
+        panic!("{whose:?}: it was rewritten again\nonce:  {once:?}\ntwice: {twice:?}");
+    }
+    check_report(report);
+}
+
 fn rewrite(
     rules: &Arc<Rules>,
+    whose: Whose,
     content_type: &'static str,
     pieces: &[&[u8]],
 ) -> (Vec<u8>, PageReport) {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    let page = rules.site().join("/dir/page").expect("a url");
-    let head = PageHead::rewrite(rules, &page, StatusCode::OK, &mut headers, true);
+    let (page, head) = match whose {
+        Whose::Site => {
+            let page = rules.site().join("/dir/page").expect("a url");
+            let head = PageHead::rewrite(rules, &page, StatusCode::OK, &mut headers, true);
+            (page, head)
+        }
+        Whose::Named => {
+            let named = rules.named_hosts().next().expect("a named host");
+            let moved = rules.open_named(named, "/dir/page").expect("a path of it");
+            let head = PageHead::rewrite_named(rules, &moved, StatusCode::OK, &mut headers);
+            (moved.url().clone(), head)
+        }
+    };
     let mut rewriter = HtmlRewriter::new(rules, &page, head, None);
     let mut out = Vec::new();
     for piece in pieces {
