@@ -12,7 +12,7 @@
 //!                   │   named_answer.rs
 //!                   ├── refusal.rs                      or a reason
 //!                   │
-//!                   ├── page_head.rs                    a page's head: csp.rs (csp_page.rs), link_header.rs, rewritten.rs
+//!                   ├── page_head.rs                    a page's head (page_at.rs): csp.rs (csp_page.rs), link_header.rs, rewritten.rs
 //!                   ├── html.rs (html_element.rs)       its bytes: srcset.rs, entities.rs, import_map.rs, pinned_sheet.rs (integrity.rs)
 //!                   ├── css.rs (css_urls.rs)            its sheets
 //!                   └── page_report.rs                  what was moved, what not, and why

@@ -10,7 +10,7 @@
 //! | policy | `sandbox`, nothing allowed | its own where it has documents or workers, else as under the site's |
 //! | `nosniff` | always | always, but where it has documents: there as it came |
 //! | Cross-Origin-Resource-Policy | `same-origin` | as it came |
-//! | Access-Control-Allow-Origin | judged here | as it came, the host's own origin in the name's words |
+//! | Access-Control-Allow-Origin | judged here | as it came, but that an origin with a name is called by that |
 //! | redirects | followed here | passed on, to the name where they lead to the host itself or to another that has one |
 
 use http::StatusCode;
