@@ -60,8 +60,9 @@ pub struct Page {
     hints: Vec<usize>,
     /// What an accelerator before it is told; without it, to move everything.
     operator: Option<Operator>,
-    /// What a browser sees through an accelerator, in plain text and in TLS; each made when the first load wants it.
-    seen: [OnceLock<Result<Box<Seen>, String>>; 2],
+    /// What a browser sees through an accelerator, in plain text and in TLS, and through one with the paper's URLs; each made when the
+    /// first load wants it.
+    seen: [OnceLock<Result<Box<Seen>, String>>; 4],
 }
 
 /// A budget that nothing is over.
@@ -148,10 +149,10 @@ impl Page {
         &self.graph
     }
 
-    /// The page through an accelerator whose clients come in TLS if `secure`.
-    pub(crate) fn seen(&self, secure: bool) -> Result<&Seen, &String> {
-        let seen =
-            self.seen[usize::from(secure)].get_or_init(|| Seen::of(self, secure).map(Box::new));
+    /// The page through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+    pub(crate) fn seen(&self, secure: bool, paper_urls: bool) -> Result<&Seen, &String> {
+        let seen = &self.seen[usize::from(secure) + 2 * usize::from(paper_urls)];
+        let seen = seen.get_or_init(|| Seen::of(self, secure, paper_urls).map(Box::new));
         seen.as_deref()
     }
 

@@ -226,6 +226,8 @@ pub struct Options {
     pub backhaul: Duration,
     /// Whether the accelerator fetches what a page names as soon as it reads it.
     pub prefetch: bool,
+    /// Whether the accelerator writes URLs of what it moves as in its paper, `/HOST/PATH`, not in the form of its own.
+    pub paper_urls: bool,
     /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2, whose client
     /// then takes such frames).
     pub data_frame_bytes: u32,
@@ -257,6 +259,7 @@ impl Default for Options {
             accelerator: Accelerator::Off,
             backhaul: Duration::ZERO,
             prefetch: true,
+            paper_urls: false,
             data_frame_bytes: 16_384,
         }
     }
@@ -305,6 +308,7 @@ impl Options {
             accelerator: Accelerator::Off,
             backhaul: Duration::ZERO,
             prefetch: true,
+            paper_urls: false,
             data_frame_bytes: 16_384,
         }
     }

@@ -123,6 +123,28 @@ fn a_page_of_seven_hosts_comes_from_one_over_one_session() {
 }
 
 #[test]
+fn urls_as_in_the_paper_bring_the_same_and_cost_less_to_ask_for() {
+    for name in ["mineki", "portal"] {
+        let page = Page::new(shipped::page(name).unwrap());
+        for protocol in [RaceProtocol::Http, RaceProtocol::Spdy, RaceProtocol::H2] {
+            let [ours, paper] = [false, true].map(|paper_urls| {
+                let options = Options {
+                    paper_urls,
+                    ..through(Accelerator::Warm)
+                };
+                load(&page, protocol, &options)
+            });
+            assert_eq!(hosts(&paper).len(), 1, "{name}, {protocol}");
+            assert_eq!(paper.waterfall.len(), ours.waterfall.len());
+            let mut urls = paper.waterfall.iter().map(|row| &row.url);
+            assert!(urls.all(|url| !url.contains("/.spdy/")), "{name}");
+            let [paper, ours] = [paper, ours].map(|load| load.request_header_bytes);
+            assert!(paper < ours, "{name}, {protocol}: {paper} and {ours} bytes");
+        }
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_load_to_the_nanosecond() {
     let page = Page::new(shipped::page("portal").unwrap());
     let network = "down=1mbit,up=1mbit,rtt=150ms,loss=2%";

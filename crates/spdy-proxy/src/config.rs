@@ -23,6 +23,7 @@ use url::Url;
 
 use crate::config_acme::AcmeConfig;
 use crate::config_env;
+use crate::config_lab::LabConfig;
 use crate::config_shared::{self, SharedConfig};
 use crate::config_telemetry::TelemetryConfig;
 use crate::config_websocket::WebSocketConfig;
@@ -74,6 +75,9 @@ pub struct Config {
     pub timing: TimingConfig,
     /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
     pub telemetry: Option<TelemetryConfig>,
+    /// What only laboratories want.
+    #[serde(default)]
+    pub lab: LabConfig,
 }
 
 /// Where clients are let in.
@@ -460,6 +464,31 @@ impl Config {
         spoken.collect()
     }
 
+    /// Whether all that it has switched on may be near who listens at `listening`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Value`]: the first address that is not allowed.
+    pub fn check_listeners(
+        &self,
+        listening: impl IntoIterator<Item = SocketAddr>,
+    ) -> Result<(), ConfigError> {
+        match self.lab.fault(listening) {
+            None => Ok(()),
+            Some((what, want, got)) => {
+                let (what, got) = (what.to_owned(), got.to_string());
+                Err(ConfigError::Value { what, want, got })
+            }
+        }
+    }
+
+    /// Where it is to be listened.
+    pub fn listening(&self) -> impl Iterator<Item = SocketAddr> {
+        let clients = self.listen.tls.iter().chain(&self.listen.plain);
+        let operator = self.admin.iter().map(|admin| &admin.address);
+        clients.chain(operator).chain(&self.dns.listen).copied()
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         let value = |what: &str, want, got: &dyn std::fmt::Debug| {
             let (what, got) = (what.to_owned(), format!("{got:?}"));
@@ -508,6 +537,11 @@ impl Config {
         if !(1..=MAX_PREFETCHES).contains(&self.learn.prefetches) {
             let got = &self.learn.prefetches;
             return value("learn.prefetches", "1 to 65536", got);
+        }
+        let elsewhere = self.listen.public_addresses.first();
+        if self.lab.paper_urls && elsewhere.is_some() {
+            let want = "no listen.public_addresses, for its URLs are those of a laboratory";
+            return value("lab.paper_urls", want, &elsewhere);
         }
         let upstream = &self.upstream;
         if upstream.queue == 0 {

@@ -105,6 +105,10 @@ impl Sites {
                 error,
             })?;
             let rules = Rules::compile(&public, &all_named(site), Some(keys));
+            let rules = match config.lab.paper_urls {
+                true => rules.and_then(Rules::in_literal_form),
+                false => rules,
+            };
             let rules = rules.map_err(|error| SiteError::Rules {
                 site: name.clone(),
                 error,

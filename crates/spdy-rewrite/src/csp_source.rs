@@ -5,6 +5,7 @@ use url::Url;
 use crate::capability::Subject;
 use crate::config::Scheme;
 use crate::entry::{Entry, is_in};
+use crate::form::LISTED;
 use crate::host::{self, Pattern};
 use crate::kind::{Kind, Kinds};
 use crate::page_at::PageAt;
@@ -216,10 +217,8 @@ pub(crate) fn additions(rules: &Rules, at: &PageAt, source: &Source, kinds: Kind
             target: None,
         });
         let path = if path.is_empty() { "/" } else { path };
-        out.push(written(format!(
-            "{home}{}1/{capability}/s/{host}{path}",
-            rules.prefix()
-        )));
+        let head = rules.head(&capability, Scheme::Https, host, 443);
+        out.extend(head.map(|head| written(format!("{home}{head}{path}"))));
     }
     out
 }
@@ -247,16 +246,8 @@ fn of_entry(
     // A host that is denied or merged has entries that nobody can use.
     rules.standing(entry.scheme, host, entry.port, path).ok()?;
     if !kinds.and(plain_kinds(entry)).is_empty() {
-        let port = if entry.port == entry.scheme.default_port() {
-            String::new()
-        } else {
-            format!("~{}", entry.port)
-        };
-        return Some(written(format!(
-            "{home}{}1/-/{}/{host}{port}{path}",
-            rules.prefix(),
-            entry.scheme.letter()
-        )));
+        let head = rules.head(LISTED, entry.scheme, host, entry.port)?;
+        return Some(written(format!("{home}{head}{path}")));
     }
     // Scripts of a host that many share have a URL each: one that is named in full can be said.
     let is_exact = kinds.has(Kind::Script) && entry.is_exact(Kind::Script) && !path.ends_with('/');

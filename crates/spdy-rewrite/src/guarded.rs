@@ -14,6 +14,7 @@ use url::Url;
 use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
 use crate::entry::Entry;
+use crate::form::LISTED;
 use crate::host::Pattern;
 use crate::kind::Kind;
 use crate::rules::{Rules, Standing};
@@ -89,8 +90,11 @@ fn lets_in(rules: &Rules, policies: &Policies, entry: &Entry) -> bool {
     };
     let (scheme, path) = (entry.scheme, &entry.path);
     let own = Url::parse(&format!("{}://{host}:{}{path}", scheme.name(), entry.port));
-    let moved = format!("{}1/-/{}/{host}{path}", rules.prefix(), scheme.letter());
-    let (Ok(own), Ok(moved)) = (own, policies.at.seen.join(&moved)) else {
+    let Some(head) = rules.head(LISTED, scheme, &host, entry.port) else {
+        return false;
+    };
+    let moved = policies.at.seen.join(&format!("{head}{path}"));
+    let (Ok(own), Ok(moved)) = (own, moved) else {
         return false;
     };
     let bare = Credentials::default();

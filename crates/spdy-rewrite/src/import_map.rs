@@ -20,9 +20,11 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::csp::Credentials;
+use crate::form::Form;
 use crate::host::Pattern;
 use crate::kind::Kind;
 use crate::reference::{Judged, Place, Reference};
+use crate::rules::Rules;
 use crate::verdict::Verdict;
 
 /// What imports bear: nothing of an element's, and the trust of the script that imports.
@@ -151,7 +153,7 @@ fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) ->
     let scopes = object(map, "scopes")?;
     for host in under_site {
         let scope = object(scopes, &host.to)?;
-        let (root, prefix) = (place.at_root("/"), place.at_root(place.rules.prefix()));
+        let root = place.at_root("/");
         let of_root = match (host.own.path(), host.is_allowed) {
             ("/", true) => host.to.clone(),
             (path, is_allowed) => {
@@ -162,9 +164,22 @@ fn complete(place: &Place<'_>, moved: &[Moved], map: &mut Map<String, Value>) ->
             }
         };
         changed |= add(scope, &root, &of_root);
-        changed |= add(scope, &prefix, &prefix);
+        for moved_root in roots(place.rules, moved) {
+            let stays = place.at_root(&moved_root);
+            changed |= add(scope, &stays, &stays);
+        }
     }
     Some(changed)
+}
+
+/// Where modules that were moved stand, below the site's root.
+fn roots(rules: &Rules, moved: &[Moved]) -> Vec<String> {
+    let under_site = moved.iter().filter(|host| !host.has_name);
+    let hosts = under_site.filter_map(|host| host.own.host_str());
+    match rules.form {
+        Form::Full => vec![rules.prefix().to_owned()],
+        Form::Literal => hosts.map(|host| format!("/{host}/")).collect(),
+    }
 }
 
 fn object<'m>(map: &'m mut Map<String, Value>, key: &str) -> Option<&'m mut Map<String, Value>> {

@@ -5,7 +5,7 @@
 //! ```text
 //!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs, host_limits.rs
 //!                   │
-//!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened
+//!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened; form.rs
 //!                   ├── named_host.rs                   https://<label>.<zone>/path: made and opened
 //!                   ├── anonymous.rs, named_request.rs  a request for it: checked, and written anew
 //!                   ├── hygiene.rs, redirect.rs,        its answer: what of it is passed on
@@ -56,6 +56,7 @@ pub mod verdict;
 mod charset;
 mod csp_page;
 mod csp_source;
+mod form;
 mod host;
 mod html_element;
 mod html_import_map;

@@ -13,11 +13,14 @@
 //! What is opened, what is looked up and what is sent to the origin are the same bytes. So a target is refused
 //! whenever two readers could understand it differently, and at last if the URL standard would write it otherwise:
 //! browsers write URLs so, and so do we.
+//!
+//! Laboratories may have another form, which says less (`form.rs`).
 
 use url::Url;
 
 use crate::capability::Subject;
 use crate::config::Scheme;
+use crate::form::{Form, LISTED};
 use crate::host;
 use crate::kind::{Kind, Kinds};
 use crate::limits::MAX_MOVED_URL_BYTES;
@@ -25,7 +28,7 @@ use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
 use crate::verdict::Finder;
 
-const VERSION: &str = "1";
+pub(crate) const VERSION: &str = "1";
 /// What a moved URL has more than the URL and the prefix, bytes: a capability and what parts it.
 const HEAD_BYTES: usize = 32;
 
@@ -193,36 +196,16 @@ pub(crate) fn make(
 ) -> Result<String, Refusal> {
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
     check_target(rules, target)?;
-    let capability = |target| {
-        let keys = rules.keys.as_ref();
-        let keys = keys.expect("rules that make capabilities have keys");
-        keys.make(Subject {
-            site: rules.site_origin(),
-            scheme: scheme.letter(),
-            host,
-            port,
-            target,
-        })
+    let opening = Opening {
+        scheme,
+        host,
+        port,
+        target,
     };
     let mut path = String::with_capacity(url.as_str().len() + rules.prefix().len() + HEAD_BYTES);
-    path.push_str(rules.prefix());
-    path.push_str(VERSION);
-    path.push('/');
-    match standing {
-        Standing::Listed(entry) if !entry.is_exact(kind) => path.push('-'),
-        Standing::Listed(_) => path.push_str(&capability(Some(target))),
-        Standing::Discovered => {
-            let make = || capability(None);
-            rules.made.with(host, make, |word| path.push_str(word));
-        }
-    }
-    path.push('/');
-    path.push(scheme.letter());
-    path.push('/');
-    path.push_str(host);
-    if let Some(port) = url.port() {
-        path.push('~');
-        path.push_str(&port.to_string());
+    match rules.form {
+        Form::Full => push_head(&mut path, rules, opening, standing, kind),
+        Form::Literal => path.push_str(&literal_head(rules, opening, standing, kind)?),
     }
     path.push_str(target);
     check_length(&path)?;
@@ -233,13 +216,74 @@ pub(crate) fn make(
     Ok(path)
 }
 
+/// What stands before the path in the full form, bit by bit: pages have thousands.
+fn push_head(
+    path: &mut String,
+    rules: &Rules,
+    opening: Opening<'_>,
+    standing: Standing<'_>,
+    kind: Kind,
+) {
+    let capability = |target| {
+        let keys = rules.keys.as_ref();
+        let keys = keys.expect("rules that make capabilities have keys");
+        keys.make(opening.subject(rules, target))
+    };
+    let Opening {
+        scheme,
+        host,
+        port,
+        target,
+    } = opening;
+    path.push_str(rules.prefix());
+    path.push_str(VERSION);
+    path.push('/');
+    match standing {
+        Standing::Listed(entry) if !entry.is_exact(kind) => path.push_str(LISTED),
+        Standing::Listed(_) => path.push_str(&capability(Some(target))),
+        Standing::Discovered => {
+            let make = || capability(None);
+            rules.made.with(host, make, |word| path.push_str(word));
+        }
+    }
+    path.push('/');
+    path.push(scheme.letter());
+    path.push('/');
+    path.push_str(host);
+    if port != scheme.default_port() {
+        path.push('~');
+        path.push_str(&port.to_string());
+    }
+}
+
+/// The same in the literal form, if that can say it.
+fn literal_head(
+    rules: &Rules,
+    opening: Opening<'_>,
+    standing: Standing<'_>,
+    kind: Kind,
+) -> Result<String, Refusal> {
+    let (host, port) = (opening.host.to_owned(), opening.port);
+    match standing {
+        Standing::Listed(entry) if entry.is_exact(kind) => {
+            Err(Refusal::KindNotListed { kind, host })
+        }
+        _ => rules
+            .head(LISTED, opening.scheme, opening.host, port)
+            .ok_or(Refusal::PortNotListed { host, port }),
+    }
+}
+
 /// Reads the target of a request.
 ///
 /// # Errors
 ///
 /// Why nothing is fetched.
 pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
-    let rest = raw.strip_prefix(rules.prefix()).ok_or(Refusal::NotMoved)?;
+    let Some(rest) = raw.strip_prefix(rules.prefix()) else {
+        let (host, target) = rules.literal(raw).ok_or(Refusal::NotMoved)?;
+        return open_literal(rules, raw, host, target);
+    };
     check_length(raw)?;
     check_bytes(raw)?;
     let mut parts = rest.splitn(4, '/');
@@ -276,8 +320,44 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
         }
     };
     let (host, port) = check_authority(authority, scheme)?;
-    check_target(rules, target)?;
+    let opening = Opening {
+        scheme,
+        host,
+        port,
+        target,
+    };
+    opened(rules, raw, capability, opening)
+}
 
+/// Reads one in the literal form.
+fn open_literal(rules: &Rules, raw: &str, host: &str, target: &str) -> Result<Moved, Refusal> {
+    check_length(raw)?;
+    check_bytes(raw)?;
+    host::check(host)?;
+    let (scheme, port) = rules.place_of(host).ok_or(Refusal::NotMoved)?;
+    let opening = Opening {
+        scheme,
+        host,
+        port,
+        target,
+    };
+    opened(rules, raw, LISTED, opening)
+}
+
+/// What `raw` leads to by `capability`, if it does.
+fn opened(
+    rules: &Rules,
+    raw: &str,
+    capability: &str,
+    opening: Opening<'_>,
+) -> Result<Moved, Refusal> {
+    let Opening {
+        scheme,
+        host,
+        port,
+        target,
+    } = opening;
+    check_target(rules, target)?;
     let written_port = if port == scheme.default_port() {
         String::new()
     } else {
@@ -293,17 +373,7 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
         let host = host.to_owned();
         return Err(Refusal::HasName { host });
     }
-    let (ground, kinds) = check_ground(
-        rules,
-        capability,
-        Opening {
-            scheme,
-            host,
-            port,
-            target,
-        },
-        standing,
-    )?;
+    let (ground, kinds) = check_ground(rules, capability, opening, standing)?;
     Ok(Moved {
         ground,
         scheme,
@@ -314,13 +384,26 @@ pub(crate) fn open(rules: &Rules, raw: &str) -> Result<Moved, Refusal> {
     })
 }
 
-/// What a capability is checked against.
+/// What a capability is made for, and checked against.
 #[derive(Clone, Copy)]
 struct Opening<'a> {
     scheme: Scheme,
     host: &'a str,
     port: u16,
     target: &'a str,
+}
+
+impl<'a> Opening<'a> {
+    /// The subject of a capability for `target` alone, or for all of the origin.
+    fn subject(self, rules: &'a Rules, target: Option<&'a str>) -> Subject<'a> {
+        Subject {
+            site: rules.site_origin(),
+            scheme: self.scheme.letter(),
+            host: self.host,
+            port: self.port,
+            target,
+        }
+    }
 }
 
 /// On what ground this opens, and what for.
@@ -333,24 +416,12 @@ fn check_ground(
     opening: Opening<'_>,
     standing: Standing<'_>,
 ) -> Result<(Ground, Kinds), Refusal> {
-    let Opening {
-        scheme,
-        host,
-        port,
-        target,
-    } = opening;
+    let Opening { host, target, .. } = opening;
     let not_listed = || Refusal::NotListed {
         host: host.to_owned(),
     };
-    let subject = |target| Subject {
-        site: rules.site_origin(),
-        scheme: scheme.letter(),
-        host,
-        port,
-        target,
-    };
     let check = |target| match &rules.keys {
-        Some(keys) => keys.check(capability, subject(target)),
+        Some(keys) => keys.check(capability, opening.subject(rules, target)),
         None => Err(Refusal::DiscoveryOff {
             host: host.to_owned(),
         }),

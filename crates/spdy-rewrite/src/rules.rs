@@ -18,6 +18,7 @@ use url::{Host, Url};
 use crate::capability::Keys;
 use crate::config::{Config, Referrer, Scheme};
 use crate::entry::{Entry, check_path, is_in, patterns};
+use crate::form::Form;
 use crate::host::{self, Pattern};
 use crate::host_limits::{HostLimits, LimitsConfig};
 use crate::kind::{Kind, Kinds};
@@ -61,6 +62,7 @@ pub struct Rules {
     limits: HostLimits,
     pub(crate) keys: Option<Keys>,
     pub(crate) made: Made,
+    pub(crate) form: Form,
     tag: String,
 }
 
@@ -182,6 +184,7 @@ impl Rules {
             limits: HostLimits::compile(&config.limits, &LimitsConfig::default())?,
             keys,
             made: Made::default(),
+            form: Form::default(),
         })
     }
 
@@ -220,9 +223,19 @@ impl Rules {
         &self.tag
     }
 
-    /// Whether a target stands under the prefix: it is then answered by the accelerator, or by nobody.
+    /// Whether a target stands where moved URLs do: it is then answered by the accelerator, or by nobody.
     pub fn claims(&self, target: &str) -> bool {
-        target.starts_with(&self.prefix)
+        target.starts_with(&self.prefix) || self.literal(target).is_some()
+    }
+
+    /// Whether hosts are moved that nobody listed.
+    pub(crate) fn discovers(&self) -> bool {
+        self.discover
+    }
+
+    /// The same with URLs of `form`, and another tag.
+    pub(crate) fn of_form(self, form: Form, tag: String) -> Self {
+        Self { form, tag, ..self }
     }
 
     /// Whether the page at `path` is passed on as it is.

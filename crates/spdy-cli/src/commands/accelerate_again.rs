@@ -69,6 +69,8 @@ impl Again<'_> {
     /// All that may be other by the configuration of now. Where is listened stays.
     fn configuration(&self, acme: &Acme) -> anyhow::Result<Renewed> {
         let config = accelerate::read(self.args)?;
+        // What it says of listeners may be otherwise than they are.
+        config.check_listeners(self.listening.iter().copied())?;
         let sites = accelerate_setup::compile(&config, self.secret)?;
         let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
         let names = accelerate_acme::certificates(&config, &sites)?;

@@ -266,6 +266,7 @@ impl Choices {
             Accelerator::Warm => Some("another client had the page from it"),
         };
         let prefetch = (!options.prefetch).then_some("none: fetched when it is asked for");
+        let paper_urls = options.paper_urls.then_some("as in the paper: /HOST/PATH");
         let always = [
             ("preset", self.preset.clone()),
             ("TLS", format!("{}, sessions {tickets}", options.tls)),
@@ -294,6 +295,7 @@ impl Choices {
             ("hints", hints),
             ("accelerator", accelerator),
             ("prefetch", prefetch),
+            ("moved URLs", paper_urls),
         ];
         let unusual = unusual.map(|(name, what)| (name, what.map(str::to_owned)));
         let cache = (options.cache != Cache::Cold).then(|| options.cache.to_string());

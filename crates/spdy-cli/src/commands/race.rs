@@ -74,6 +74,10 @@ pub(crate) struct Args {
     #[arg(long)]
     fold: bool,
 
+    /// Let the accelerator write URLs of what it moves as its paper does, /HOST/PATH
+    #[arg(long)]
+    paper_urls: bool,
+
     #[command(flatten)]
     choices: Choices,
 }
@@ -161,7 +165,12 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     }
     let shards = NonZeroU32::new(args.shard).expect("clap lets none below 1 through");
     let hosts = Hosts::of(args.fold, shards).map_err(Usage)?;
-    let options = args.choices.options()?;
+    let mut options = args.choices.options()?;
+    options.paper_urls = args.paper_urls;
+    if options.paper_urls && options.accelerator == Accelerator::Off {
+        let what = "--paper-urls: want --accelerator cold or warm, for nothing else moves URLs";
+        return Err(Usage(what.to_owned()).into());
+    }
     if hosts == Hosts::Folded && options.accelerator != Accelerator::Off {
         let what = "--fold and --accelerator: both have what is of other hosts below /.spdy/1/ of the page's own";
         return Err(Usage(what.to_owned()).into());

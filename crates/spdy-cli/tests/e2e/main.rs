@@ -19,6 +19,8 @@ mod accelerate_names_abuse;
 mod accelerate_names_check;
 #[cfg(unix)]
 mod accelerate_origins;
+#[cfg(unix)]
+mod accelerate_paper_urls;
 mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;

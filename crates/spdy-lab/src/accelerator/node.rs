@@ -65,7 +65,7 @@ pub(crate) fn load(
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
     let client = client_of(&access, seed);
-    let seen = match page.seen(protocol.is_secure()) {
+    let seen = match page.seen(protocol.is_secure(), options.paper_urls) {
         Ok(seen) => seen,
         Err(why) => {
             let tab = Tab::new(page, protocol, options, &client, &runtime);

@@ -109,15 +109,15 @@ fn reference(own: &Url, url: &Url) -> String {
 type Named = BTreeMap<String, Result<String, Left>>;
 
 impl Seen {
-    /// `page` through an accelerator whose clients come in TLS if `secure`.
+    /// `page` through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
     ///
     /// # Errors
     ///
     /// Why there can be none before it.
-    pub(crate) fn of(page: &Page, secure: bool) -> Result<Self, String> {
+    pub(crate) fn of(page: &Page, secure: bool, paper_urls: bool) -> Result<Self, String> {
         let (original, graph) = (page.replica(), page.graph());
         let names = site::names(original, graph, page.operator())?;
-        let sites = site::sites(original, &names, secure, page.operator())?;
+        let sites = site::sites(original, &names, secure, paper_urls, page.operator())?;
         let site = sites.find(&names[0]).expect("its own name").clone();
         let sight = Sight {
             original,

@@ -9,6 +9,7 @@ use spdy_page::graph::PageGraph;
 use spdy_page::head::Head;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::{CacheConfig, Config, Listen, SiteConfig};
+use spdy_proxy::config_lab::LabConfig;
 use spdy_proxy::sites::Sites;
 use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use url::{Host, Url};
@@ -69,15 +70,19 @@ pub(super) fn names(
     Ok(names)
 }
 
-/// The sites of an accelerator for `replica`, whose clients come in TLS if `secure`.
+/// The sites of an accelerator for `replica`, whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
 pub(super) fn sites(
     replica: &Replica,
     names: &[String],
     secure: bool,
+    paper_urls: bool,
     operator: Option<&Operator>,
 ) -> Result<Sites, String> {
     let all_moved = || Rewrite {
-        hosts: others(replica, names),
+        hosts: match paper_urls {
+            true => others_once(replica, names),
+            false => others(replica, names),
+        },
         ..Rewrite::default()
     };
     let own = &replica.document().url;
@@ -107,6 +112,7 @@ pub(super) fn sites(
             disk_mib: None,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
         }],
+        lab: LabConfig { paper_urls },
         ..Config::default()
     };
     Sites::compile(&config, SECRET).map_err(|error| error.to_string())
@@ -122,6 +128,19 @@ fn others(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
         ..HostConfig::everything(&host)
     };
     others.into_iter().map(listed).collect()
+}
+
+/// The same, each under the scheme alone that the first URL has which names it: the paper's URLs say none.
+fn others_once(replica: &Replica, names: &[String]) -> Vec<HostConfig> {
+    let mut all = others(replica, names);
+    let is_named_so = |host: &HostConfig| {
+        let mut urls = replica.exchanges.iter().map(|exchange| &exchange.url);
+        let is_of_host = |(name, _): &(String, Scheme)| *name == host.host;
+        let first = urls.find(|url| other(url, names).iter().any(is_of_host));
+        first.is_some_and(|url| url.scheme() == host.scheme.name())
+    };
+    all.retain(is_named_so);
+    all
 }
 
 fn other(url: &Url, names: &[String]) -> Vec<(String, Scheme)> {

@@ -94,7 +94,7 @@ impl Advice {
             }
             looked_at = behind(replica, graph, &all);
         }
-        let fates = &looked_at.seen(secure).map_err(Clone::clone)?.fates;
+        let fates = &looked_at.seen(secure, false).map_err(Clone::clone)?.fates;
         // What stays for another reason, listed or not, is no reason to list.
         wishes.retain(|(node, ..)| matches!(fates[*node], Fate::Moved | Fate::Named));
         let mut taken = operator.clone();
@@ -140,7 +140,7 @@ fn behind(replica: &Replica, graph: &PageGraph, operator: &Operator) -> Page {
 
 /// What stays because nobody listed it, by node.
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, Named)>, String> {
-    let seen = page.seen(secure).map_err(Clone::clone)?;
+    let seen = page.seen(secure, false).map_err(Clone::clone)?;
     let of_fate = |(node, fate): (usize, &Fate)| match fate {
         Fate::Left(Left::Rule {
             reason: Reason::Refused(refusal),

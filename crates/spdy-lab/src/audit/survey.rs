@@ -69,7 +69,7 @@ impl Survey {
     ///
     /// Why there can be no accelerator before it.
     pub fn of(page: &Page, secure: bool) -> Result<Self, String> {
-        let seen = page.seen(secure).map_err(Clone::clone)?;
+        let seen = page.seen(secure, false).map_err(Clone::clone)?;
         Ok(Self {
             hosts: hosts(page, seen),
             resources: resources(page, seen),
