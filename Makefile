@@ -1,11 +1,12 @@
-# Two of these are all a newcomer needs: `make demo` and `make test`.
+# Two of these are all a newcomer needs: `make demo` and `make test`; a third if it is the accelerator that he came for.
 
 CARGO ?= cargo
 
-.PHONY: help demo test bench fuzz clean
+.PHONY: help demo accelerate test bench fuzz clean
 
 help:
 	@echo "make demo   build, race the shipped pages, write demo/race.html"
+	@echo "make accelerate  build, load a page in Chromium with and without the accelerator, write demo/accelerated.svg"
 	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
 	@echo "make fuzz   an hour of fuzzing for every door that bytes come in by (SECONDS=60 for a minute)"
 	@echo "make bench  how fast the parts are, what a page load costs, and a race against other servers"
@@ -15,6 +16,9 @@ demo:
 	$(CARGO) build --release --locked -p spdy-cli
 	@mkdir -p demo
 	@$(CARGO) run --release --locked --quiet -p spdy-cli -- race --report demo/race.html
+
+accelerate:
+	scripts/accelerate-demo
 
 # What is off by default, and tested all the same.
 FEATURES = --features spdy-cli/parquet

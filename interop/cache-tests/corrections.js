@@ -1,7 +1,8 @@
 // Tests of 0.4.5 that ask for what no cache can do or what RFC 9111 forbids, each with what it should ask for. The suite's
 // authors changed the same tests in the same way later; no later version is published as a package.
 
-// RFC 9111 §5.1: of a list the first member counts, and what is no number is ignored. 0.4.5 wants such answers stale.
+// RFC 9111 §5.1: of a list the first member counts, and what is no number is ignored ("SHOULD", both). 0.4.5 wants such answers
+// stale, but for `0,7200` in one line.
 const ages = [
   'age-parse-nonnumeric',
   'age-parse-negative',
@@ -14,7 +15,8 @@ const ages = [
   'age-parse-numeric-parameter'
 ]
 
-// The origin hangs up without a word, and 0.4.5 looks for a field of its answer, and for status 200.
+// The origin hangs up without a word, and 0.4.5 looks for a field of its answer. None of the ten caches whose results come with
+// it (`results/`) passes one of these; what must not be served stale is an error then (RFC 9111 §4.2.4).
 const hangups = [
   'stale-close-must-revalidate',
   'stale-close-proxy-revalidate',

@@ -10,7 +10,7 @@ use spdy_clock::Instant;
 /// Times are virtual milliseconds from the start of the load, exact to the nanosecond. Packets and bytes are
 /// counted as a capture on the client's machine would: IP packets with their headers, name look-ups, TCP
 /// handshakes and closing included.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Load {
     /// Name of the replica.
     pub replica: String,

@@ -12,6 +12,7 @@
 //!        │
 //!        ├──────► check.rs     what a player would trip over
 //!        ├──────► summary.rs   what a person wants to know first
+//!        ├──────► freshness.rs as if it had been recorded another day, for caches
 //!        └──────► har_export.rs   a view of it for other tools
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod builtin;
 pub mod check;
 pub mod coding;
 pub mod devtools;
+pub mod freshness;
 pub mod graph;
 pub mod har_export;
 pub mod head;

@@ -1,6 +1,7 @@
 //! One accepted connection, from TLS to its end: the site behind `spdy-net`'s doors.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderValue, Request, Response, header};
 use spdy::body::Body;
@@ -66,6 +67,8 @@ pub struct ServeConfig {
     pub pushing: Option<Arc<Pushing>>,
     /// Where else the same is served, told in each answer over TLS that has no `Alt-Svc` of its own (RFC 7838).
     pub alt_svc: Option<HeaderValue>,
+    /// How long each answer takes at least, from the head of its request: as one that has to be made does.
+    pub think: Duration,
 }
 
 impl Default for ServeConfig {
@@ -80,6 +83,7 @@ impl Default for ServeConfig {
             log: None,
             pushing: None,
             alt_svc: None,
+            think: Duration::ZERO,
         }
     }
 }
@@ -149,6 +153,7 @@ fn handler(site: Arc<Site>, config: &ServeConfig, runtime: &SharedRuntime) -> Si
         runtime: runtime.clone(),
         log: config.log.clone(),
         alt_svc: config.alt_svc.clone(),
+        think: config.think,
     }
 }
 
@@ -175,6 +180,7 @@ struct SiteHandler {
     log: Option<Log>,
     pushing: Option<SessionPushing>,
     alt_svc: Option<HeaderValue>,
+    think: Duration,
 }
 
 impl Handler for SiteHandler {
@@ -218,7 +224,12 @@ impl Handler for SiteHandler {
                 });
             }
         }
+        let thought = (!self.think.is_zero())
+            .then(|| self.runtime.sleep_until(self.runtime.now() + self.think));
         Box::pin(async move {
+            if let Some(thought) = thought {
+                thought.await;
+            }
             // What a client uploads is read, so that it is not cut off before it sees the answer.
             discard(body).await;
             response.map(|body| {

@@ -62,6 +62,7 @@ pub(crate) mod record;
 mod record_view;
 pub(crate) mod replica;
 mod replica_check;
+mod replica_draw;
 mod replica_show;
 mod request_args;
 pub(crate) mod serve;

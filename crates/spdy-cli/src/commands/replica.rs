@@ -1,4 +1,4 @@
-//! `spdy replica import|show|check|export`: pages on disk.
+//! `spdy replica import|show|check|draw|export`: pages on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use spdy_page::open::ImportOptions;
 
 use crate::commands::output::is_not;
 use crate::commands::race::open_replica;
-use crate::commands::{Outcome, replica_check, replica_show};
+use crate::commands::{Outcome, replica_check, replica_draw, replica_show};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 
@@ -34,6 +34,9 @@ enum Command {
     /// Look for what would get in a player's way; ends with 1 if something would
     #[command(after_help = CHECK_EXAMPLES)]
     Check(replica_check::Args),
+    /// Draw when what travelled while pages were recorded, side by side on one scale of time
+    #[command(after_help = DRAW_EXAMPLES)]
+    Draw(replica_draw::Args),
     /// Write a replica in another form, for other tools
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
@@ -103,6 +106,11 @@ const CHECK_EXAMPLES: &str = examples! {
     "spdy replica check page.har --json"
 };
 
+const DRAW_EXAMPLES: &str = examples! {
+    "spdy replica draw before.replica after.replica -o both.svg"
+    "spdy replica draw page.har -o page.png"
+};
+
 const EXPORT_EXAMPLES: &str = examples! {
     "spdy replica export har page.replica -o page.har"
     "spdy replica export har portal | less"
@@ -113,6 +121,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Command::Import(args) => import(args, printer),
         Command::Show(args) => replica_show::run(args, printer),
         Command::Check(args) => replica_check::run(args, printer),
+        Command::Draw(args) => replica_draw::run(args),
         Command::Export(args) => export(args, printer),
     }
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use serde::Serialize;
@@ -16,6 +17,7 @@ use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::sockets::Sockets;
 use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
+use spdy_page::freshness;
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
 use spdy_server::pushing::Pushing;
@@ -68,6 +70,18 @@ pub(crate) struct Args {
     /// Over HTTP/1.1 give each recorded head byte for byte, status line and order of fields included; its Connection then decides over the connection [default: the same fields, written anew]
     #[arg(long)]
     literal_heads: bool,
+
+    /// Serve a recorded page as if it had been recorded now: dates in its heads are moved alike, so that what was fresh to a cache then is fresh
+    #[arg(long, conflicts_with = "literal_heads")]
+    as_of_now: bool,
+
+    /// Let caches keep for this long what says nothing of that itself; seconds
+    #[arg(long, value_name = "SECONDS", conflicts_with = "literal_heads")]
+    max_age: Option<u32>,
+
+    /// Let each answer take this long at least, as one that has to be made does; milliseconds, at most a minute
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=60_000))]
+    think: u32,
 
     /// Tell where it listens as one line of JSON on stdout
     #[arg(long)]
@@ -146,6 +160,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
     "spdy serve page.warc.gz --protocols http/1.1 --literal-heads"
     "spdy serve portal --protocols h3,h2,http/1.1 --tls 127.0.0.1:8443"
+    "spdy serve portal --as-of-now --max-age 3600 --think 150    origins to a cache, which take their time"
     "spdy serve portal --metrics 127.0.0.1:9100"
 };
 
@@ -184,8 +199,9 @@ struct Opened {
 fn open_site(args: &Args) -> anyhow::Result<Opened> {
     let path = Path::new(&args.source);
     if path.is_dir() {
-        if args.host.is_some() || args.per_host || args.literal_heads {
-            let why = "a folder has neither hosts nor heads: --host, --per-host and --literal-heads are for recorded pages";
+        let of_heads = args.literal_heads || args.as_of_now || args.max_age.is_some();
+        if args.host.is_some() || args.per_host || of_heads {
+            let why = "a folder has neither hosts nor heads: --host, --per-host, --literal-heads, --as-of-now and --max-age are for recorded pages";
             return Err(Usage(why.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
@@ -199,7 +215,17 @@ fn open_site(args: &Args) -> anyhow::Result<Opened> {
         });
     }
     let opened = open_replica(&args.source, &ImportOptions::default())?;
-    let replica = opened.replica;
+    let mut replica = opened.replica;
+    if args.as_of_now && !freshness::move_to(&mut replica, SystemTime::now()) {
+        let why = format!(
+            "--as-of-now: {} does not tell when it was recorded",
+            args.source
+        );
+        return Err(Usage(why).into());
+    }
+    if let Some(seconds) = args.max_age {
+        freshness::keep_for(&mut replica, seconds);
+    }
     let site = match args.literal_heads {
         true => Site::of_replica_literally(&replica),
         false => Site::of_replica(&replica),
@@ -287,6 +313,7 @@ async fn serve(
         stop: stop.clone(),
         log: args.verbose.then(|| log(printer)),
         pushing,
+        think: Duration::from_millis(args.think.into()),
         ..ServeConfig::default()
     };
     let mut running = tokio::task::JoinSet::new();

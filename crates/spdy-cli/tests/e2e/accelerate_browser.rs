@@ -14,6 +14,8 @@ use crate::support::peers::{is_installed, require, wanted};
 use crate::support::pictures::{font, png};
 
 const SITE: &str = "www.site.test";
+/// Another name of the same site.
+const SECOND: &str = "site.test";
 const CDN: &str = "cdn.assets-b.test";
 const FONTS: &str = "fonts.type-c.test";
 const FRAMES: &str = "frames.other-d.test";
@@ -202,11 +204,13 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
 
 fn origins() -> Origins {
     let hosts = [SITE, CDN, FONTS, FRAMES].map(|name| (name, "https"));
-    Origins::start(&hosts, answer)
+    Origins::start_as(&hosts, &[SECOND], answer)
 }
 
 fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
-    let mut rules = vec![format!("MAP {SITE}:443 {site}")];
+    let mut rules = [SITE, SECOND]
+        .map(|name| format!("MAP {name}:443 {site}"))
+        .to_vec();
     for name in [CDN, FONTS, FRAMES] {
         rules.push(format!("MAP {name} {}", origins.places.address(name).ip()));
     }
@@ -237,10 +241,10 @@ struct Seen {
     fetched: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// Opens the page, and has it prove that it works.
-fn look(browser: &mut Chromium, flavour: &str) -> (Seen, Vec<Fetched>) {
+/// Opens the page under one of the site's names, and has it prove that it works.
+fn look(browser: &mut Chromium, name: &str, flavour: &str) -> (Seen, Vec<Fetched>) {
     browser.forget();
-    browser.open(&format!("https://{SITE}/{flavour}"), LOOK);
+    browser.open(&format!("https://{name}/{flavour}"), LOOK);
     let works = browser.ask(
         "(async () => {
             await document.fonts.ready;
@@ -283,6 +287,7 @@ fn unmoved(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find("/.spdy/1/-/s/") {
         let before = rest[..at].trim_end_matches(&format!("https://{SITE}")[..]);
+        let before = before.trim_end_matches(&format!("https://{SECOND}")[..]);
         out.push_str(before);
         rest = &rest[at + "/.spdy/1/-/s/".len()..];
         let (place, path) = rest.split_once('/').expect("a moved URL has a path");
@@ -308,41 +313,19 @@ fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_conne
     require("Chromium", is_installed("chromium"));
     let origins = origins();
     let mut direct = browser(&origins, origins.places.address(SITE));
-    let straight: Vec<_> = POLICIES.map(|flavour| look(&mut direct, flavour)).into();
+    let straight: Vec<_> = POLICIES
+        .map(|flavour| look(&mut direct, SITE, flavour))
+        .into();
+    assert_third_parties_have_cookies(&mut direct, &origins);
     drop(direct);
 
     let before = origins.asked().len();
-    let port = |name| origins.places.address(name).port();
-    let accelerated = Accelerated::start(
-        &origins,
-        &Setting {
-            site: &format!(
-                "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
-                 [[site.rewrite.hosts]]\nhost = '{FONTS}:{}'\n",
-                port(CDN),
-                port(FONTS)
-            ),
-            upstream: &format!(
-                "allow_addresses = ['127.0.0.2/32', '127.0.0.3/32']\nallow_ports = [{}, {}]",
-                port(CDN),
-                port(FONTS)
-            ),
-            ..Setting::default()
-        },
-    );
+    let accelerated = accelerated(&origins);
     let mut browser = browser(&origins, accelerated.tls);
     for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
-        let (seen, fetched) = look(&mut browser, flavour);
+        let (seen, fetched) = look(&mut browser, SITE, flavour);
         assert_eq!(seen.works, straight.works, "{flavour}");
-        let body_of = |name: &str| {
-            let found = fetched.iter().rfind(|one| one.url.contains(name));
-            let body = found.and_then(|one| one.body.clone().ok());
-            body.unwrap_or_else(|| panic!("{flavour}: {name}"))
-        };
-        let pinned = Pinned {
-            css: sha384(&body_of("/css/pinned.css")),
-            own: sha256(&body_of("/own-pinned.css")),
-        };
+        let pinned = Pinned::of(flavour, &fetched);
         compare(flavour, &seen, straight, &origins.places, &pinned);
         one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
     }
@@ -384,10 +367,96 @@ fn chromium_gets_through_the_accelerator_what_it_gets_without_and_over_one_conne
     }
 }
 
+/// Before these origins, with all of one host moved and some of another.
+fn accelerated(origins: &Origins) -> Accelerated {
+    let port = |name| origins.places.address(name).port();
+    let site = format!(
+        "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
+         [[site.rewrite.hosts]]\nhost = '{FONTS}:{}'\n",
+        port(CDN),
+        port(FONTS)
+    );
+    let upstream = format!(
+        "allow_addresses = ['127.0.0.2/32', '127.0.0.3/32']\nallow_ports = [{}, {}]",
+        port(CDN),
+        port(FONTS)
+    );
+    let setting = Setting {
+        site: &site,
+        upstream: &upstream,
+        ..Setting::default()
+    };
+    Accelerated::start(origins, &setting)
+}
+
+/// Straight from its hosts the page's third parties set cookies and are told them: that none does through the accelerator is no habit
+/// of this browser.
+fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
+    let cookies = direct.cookies();
+    for name in [CDN, FONTS, FRAMES] {
+        let third = (name.to_owned(), "of-third".to_owned());
+        assert!(cookies.contains(&third), "{name}: {cookies:?}");
+    }
+    for host in [CDN, FONTS] {
+        let asked = origins.asked();
+        let mut asked = asked.iter().filter(|asked| asked.host == host);
+        let is_told = asked.any(|asked| asked.head.contains("cookie: of-third=tracker"));
+        assert!(is_told, "{host} hears of no cookie");
+    }
+}
+
+#[test]
+fn a_page_is_in_chromium_under_another_name_of_its_site_what_it_is_without_the_accelerator() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origins = origins();
+    let flavour = POLICIES[0];
+    let mut direct = browser(&origins, origins.places.address(SITE));
+    let (straight, _) = look(&mut direct, SECOND, flavour);
+    drop(direct);
+    let before = origins.asked().len();
+    let accelerated = accelerated(&origins);
+    let mut browser = browser(&origins, accelerated.tls);
+    let (seen, fetched) = look(&mut browser, SECOND, flavour);
+    assert_eq!(seen.works, straight.works);
+    let pinned = Pinned::of(flavour, &fetched);
+    compare(flavour, &seen, &straight, &origins.places, &pinned);
+    one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
+    let of_first = fetched.iter().find(|one| one.url.contains(SITE));
+    assert!(
+        of_first.is_none(),
+        "it leads to the first name: {of_first:?}"
+    );
+    for asked in &origins.asked()[before..] {
+        let is_told = asked.head.contains("cookie");
+        assert!(
+            !is_told || !matches!(asked.host, CDN | FONTS),
+            "{}",
+            asked.head
+        );
+    }
+}
+
 /// Hashes of the sheets that the page pins, as they were served.
 struct Pinned {
     css: String,
     own: String,
+}
+
+impl Pinned {
+    fn of(flavour: &str, fetched: &[Fetched]) -> Self {
+        let body_of = |name: &str| {
+            let found = fetched.iter().rfind(|one| one.url.contains(name));
+            let body = found.and_then(|one| one.body.clone().ok());
+            body.unwrap_or_else(|| panic!("{flavour}: {name}"))
+        };
+        Self {
+            css: sha384(&body_of("/css/pinned.css")),
+            own: sha256(&body_of("/own-pinned.css")),
+        }
+    }
 }
 
 /// The same was fetched, but for what must be said otherwise where it is.

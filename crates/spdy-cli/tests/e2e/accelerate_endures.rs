@@ -1,15 +1,13 @@
-//! What an accelerator goes through in its years: it is killed in the middle of its work, its disk is full, its certificate and
-//! configuration change under load. No wrong byte is served, no request fails that need not, and it says what happened.
+//! What an accelerator goes through in its years: its disk is full, its certificate and configuration change under load. No wrong
+//! byte is served, no request fails that need not, and it says what happened. How it is killed is told in `accelerate_killed.rs`.
 
 #![cfg(unix)]
 
 use std::ffi::OsStr;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Request, Version};
 use spdy::body::Body;
@@ -31,11 +29,9 @@ use crate::support::raw_client::Going;
 const SITE: &str = "www.site.test";
 /// Things that the site has.
 const THINGS: usize = 60;
-/// Clients that ask for them at the same time.
-const CLIENTS: usize = 4;
 
 /// The body of `/N`: of N, so that another's, or half of one, is seen to be wrong.
-fn thing(number: usize) -> Vec<u8> {
+pub(crate) fn thing(number: usize) -> Vec<u8> {
     let len = 1 + number * 997;
     (0..len)
         .map(|at| (at * 31 + number * 7 + at / 256) as u8)
@@ -72,7 +68,7 @@ fn request(number: usize) -> String {
 }
 
 /// The count of disk objects that met `event`.
-fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
+pub(crate) fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
     let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
     let metrics = Going::begin(accelerator.admin(), asked)
         .end(usize::MAX)
@@ -94,68 +90,6 @@ fn assert_all_right(accelerator: &Accelerator) {
             got.head
         );
     }
-}
-
-#[test]
-fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
-    let origins = origin();
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let config = config(&origins, folder.path(), "");
-    for round in 0..3 {
-        let accelerator = Accelerator::start(&config);
-        let (plain, id) = (accelerator.plain(), accelerator.id().to_string());
-        let (answers, is_killed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        thread::scope(|scope| {
-            for client in 0..CLIENTS {
-                let (answers, is_killed) = (&answers, &is_killed);
-                scope.spawn(move || {
-                    // Each in an order of his own, another in each round.
-                    for step in 0.. {
-                        let number = (step * 17 + client * 13 + round * 29) % THINGS;
-                        if is_killed.load(Ordering::SeqCst) || !is_good(plain, number) {
-                            return;
-                        }
-                        answers.fetch_add(1, Ordering::SeqCst);
-                    }
-                });
-            }
-            let works = std::panic::catch_unwind(|| {
-                until("it works", || answers.load(Ordering::SeqCst) >= THINGS);
-            });
-            let killed = Command::new("kill").args(["-9", &id]).status();
-            // Whatever became of it: clients that go on would be waited for.
-            is_killed.store(true, Ordering::SeqCst);
-            assert!(killed.expect("there is a kill").success());
-            works.unwrap_or_else(|why| std::panic::resume_unwind(why));
-        });
-        drop(accelerator);
-    }
-    // What was being written when it was killed, and has no name yet.
-    let folders = std::fs::read_dir(folder.path().join("kept")).expect("it is there");
-    let files = folders.filter_map(|folder| std::fs::read_dir(folder.ok()?.path()).ok());
-    let files = files.flatten().filter_map(Result::ok);
-    let unnamed = files.filter(|file| file.path().extension().is_some_and(|it| it == "new"));
-    let unnamed = unnamed.count() as u64;
-    let accelerator = Accelerator::start(&config);
-    assert_all_right(&accelerator);
-    assert!(of_disk(&accelerator, "hits") > 0, "nothing outlived it");
-    let broken = of_disk(&accelerator, "broken");
-    assert_eq!(broken, unnamed, "a file was named before it was whole");
-}
-
-/// Asks for `/number`; `false` if the other end is gone. What comes and is whole must be right.
-fn is_good(from: SocketAddr, number: usize) -> bool {
-    let Ok(going) = Going::try_begin(from, request(number).as_bytes()) else {
-        return false;
-    };
-    let got = going.end(usize::MAX);
-    let right = thing(number);
-    let is_right = match got.is_whole && got.status == 200 {
-        true => got.body == right,
-        false => right.starts_with(&got.body),
-    };
-    assert!(is_right, "/{number}: {}", got.head);
-    got.is_whole
 }
 
 /// With less room on the disk than everything takes, started by `wrapper`.

@@ -72,6 +72,7 @@ fn help_is_as_it_was() {
         "replica import",
         "replica show",
         "replica check",
+        "replica draw",
         "replica export",
         "completions",
     ] {

@@ -13,10 +13,14 @@ mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_browser_corners;
+#[cfg(target_os = "linux")]
+mod accelerate_demo;
 mod accelerate_endures;
 mod accelerate_names;
 mod accelerate_names_abuse;
 mod accelerate_names_check;
+#[cfg(unix)]
+mod accelerate_killed;
 #[cfg(unix)]
 mod accelerate_origins;
 #[cfg(unix)]
@@ -54,6 +58,7 @@ mod real_time;
 mod record;
 mod reports;
 mod slow_clients;
+mod slow_crowd;
 mod smuggling;
 mod suites;
 mod support;

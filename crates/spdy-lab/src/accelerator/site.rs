@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::SystemTime;
 
+use spdy_page::freshness;
 use spdy_page::graph::PageGraph;
-use spdy_page::head::Head;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::{CacheConfig, Config, Listen, SiteConfig};
 use spdy_proxy::config_lab::LabConfig;
@@ -35,12 +35,7 @@ pub struct Operator {
 
 /// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
 pub(super) fn hour(replica: &Replica) -> SystemTime {
-    let head = Head::parse(&replica.document().response_head);
-    let answered = || httpdate::parse_http_date(head?.value("date")?).ok();
-    let recorded = replica.recorded.map(SystemTime::from);
-    recorded
-        .or_else(answered)
-        .unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
+    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + tls::HOUR)
 }
 
 /// The names that are the site's: the host of the page's document, of whatever redirects led to it, and those that its operator wrote.

@@ -4,6 +4,7 @@
 //! Vec<Load> -> Standings -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
 //!                                    ├─ times.rs      load times, SVG
 //!                                    └─ waterfall.rs  when what travelled          ─┐
+//! Vec<Replica> -> recorded.rs ─────►  the same of what a browser loaded             ─┤
 //! rows of a store ────────► experiment/               everything else that is drawn ┴► drawing/ ─► page, SVG file, PNG
 //! ```
 //!
@@ -14,6 +15,7 @@
 mod drawing;
 pub mod experiment;
 mod page;
+mod recorded;
 mod standings;
 mod tables;
 mod text;
@@ -22,4 +24,5 @@ mod waterfall;
 
 pub use drawing::pixels::png;
 pub use page::render;
+pub use recorded::recordings;
 pub use standings::{Entrant, OverNetwork, PageRace, Standings};

@@ -28,7 +28,7 @@ pub(crate) struct Setting<'a> {
 }
 
 impl Accelerated {
-    /// For the site of the first of `origins`, under its name. Names of `origins` are not looked up.
+    /// For the site of the first of `origins`, under its names. Names of `origins` are not looked up.
     pub(crate) fn start(origins: &Origins, setting: &Setting<'_>) -> Self {
         let path = |name| format!("{:?}", origins.signed.path(name));
         let (name, address) = origins.places.all().next().expect("the site's origin");
@@ -52,8 +52,9 @@ impl Accelerated {
             let resolve: Vec<_> = resolve.collect();
             config.push_str(&format!("resolve = {{ {} }}\n", resolve.join(", ")));
         }
+        let names = [&[name][..], &origins.second_names].concat();
         config.push_str(&format!(
-            "[[site]]\nnames = ['{name}']\norigin = '{}'\naddress = '{}'\n{}\n",
+            "[[site]]\nnames = {names:?}\norigin = '{}'\naddress = '{}'\n{}\n",
             origins.places.origin(name),
             address.ip(),
             setting.site
@@ -71,6 +72,12 @@ impl Accelerated {
             .find_map(|line| line.strip_prefix("VmRSS:"))?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
         Some(kib << 10)
+    }
+
+    /// Files and sockets that the program has open; nothing where the system does not say.
+    pub(crate) fn open_files(&self) -> Option<usize> {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.program.id()));
+        Some(open.ok()?.count())
     }
 
     /// The door of plain connections.

@@ -127,6 +127,8 @@ impl Signed {
 pub(crate) struct Origins {
     pub(crate) places: Places,
     pub(crate) signed: Signed,
+    /// Names of the site beside that of its origin.
+    pub(crate) second_names: Vec<&'static str>,
     asked: Arc<Mutex<Vec<Asked>>>,
     connections: Arc<Mutex<Vec<&'static str>>>,
     _runtime: Runtime,
@@ -136,6 +138,15 @@ impl Origins {
     /// `hosts` are names and schemes, and the first is the site's; `answer` knows what each says.
     pub(crate) fn start(
         hosts: &[(&'static str, &'static str)],
+        answer: impl Fn(&Asked, &Places) -> Vec<Step> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start_as(hosts, &[], answer)
+    }
+
+    /// The same of a site that has `second_names` too: certificates are for them, and its origin answers under them.
+    pub(crate) fn start_as(
+        hosts: &[(&'static str, &'static str)],
+        second_names: &[&'static str],
         answer: impl Fn(&Asked, &Places) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
         let runtime = Runtime::new().expect("a runtime can be made");
@@ -151,7 +162,8 @@ impl Origins {
         }
         let places = Places(places);
         let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
-        let signed = Signed::new(&[&names[..1], &NAMES].concat(), &names);
+        let of_site = [&names[..1], second_names, &NAMES].concat();
+        let signed = Signed::new(&of_site, &[&names, second_names].concat());
         let tls = ServerTls::new(&signed.identity, &[Protocol::Http1], &TlsOptions::default());
         let tls = tls.expect("TLS can be set up");
         let teller = Teller {
@@ -182,6 +194,7 @@ impl Origins {
         Self {
             places,
             signed,
+            second_names: second_names.to_vec(),
             asked,
             connections,
             _runtime: runtime,

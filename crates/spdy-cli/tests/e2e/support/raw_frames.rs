@@ -14,6 +14,7 @@ use spdy_frame::frame::Frame;
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::inflate::Inflater;
 use spdy_frame::priority::Priority;
+use spdy_frame::settings::{Setting, SettingId, Settings};
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::syn_stream::SynStream;
 use spdy_frame::version::Version;
@@ -36,6 +37,30 @@ pub(crate) enum Framed {
 
 impl Framed {
     pub(crate) const ALL: [Self; 2] = [Self::Http2, Self::Spdy];
+
+    /// A request of these fields by a client that lets nothing of a body come: its windows of streams are closed.
+    pub(crate) fn behind_a_closed_window(self, fields: Fields<'_>) -> Vec<u8> {
+        match self {
+            Self::Http2 => {
+                let mut out = PREFACE.to_vec();
+                // SETTINGS_INITIAL_WINDOW_SIZE = 0 (RFC 9113 §6.5.2).
+                http2_frame(&mut out, 4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+                http2_request(&mut out, fields, None);
+                out
+            }
+            Self::Spdy => {
+                let closed = Setting::new(SettingId::INITIAL_WINDOW_SIZE, 0);
+                let settings = Settings {
+                    clear: false,
+                    entries: vec![closed],
+                    ignored: 0,
+                };
+                let mut out = BytesMut::new();
+                settings.encode(Version::V31, &mut out);
+                [&out[..], &spdy(fields, None)].concat()
+            }
+        }
+    }
 
     /// Sends a request of these fields, pseudo-fields among them as HTTP/2 names them, on a connection of its own. The status of the
     /// answer, or `None` if there is none: the stream or the connection was ended.
@@ -83,7 +108,17 @@ fn http2_frame(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload: &[u
     out.extend_from_slice(payload);
 }
 
+/// What a client of HTTP/2 begins with (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 fn http2(fields: Fields<'_>, body: Option<&[u8]>) -> Vec<u8> {
+    let mut out = PREFACE.to_vec();
+    http2_frame(&mut out, 4, 0, 0, &[]);
+    http2_request(&mut out, fields, body);
+    out
+}
+
+fn http2_request(out: &mut Vec<u8>, fields: Fields<'_>, body: Option<&[u8]>) {
     let mut block = Vec::new();
     let string = |out: &mut Vec<u8>, bytes: &[u8]| {
         match bytes.len() {
@@ -105,13 +140,10 @@ fn http2(fields: Fields<'_>, body: Option<&[u8]>) -> Vec<u8> {
         string(&mut block, name.as_bytes());
         string(&mut block, value);
     }
-    let mut out = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    http2_frame(&mut out, 4, 0, 0, &[]);
-    http2_frame(&mut out, 1, 4 | u8::from(body.is_none()), 1, &block);
+    http2_frame(out, 1, 4 | u8::from(body.is_none()), 1, &block);
     if let Some(body) = body {
-        http2_frame(&mut out, 0, 1, 1, body);
+        http2_frame(out, 0, 1, 1, body);
     }
-    out
 }
 
 fn read_http2(got: &mut BytesMut) -> Option<Option<u16>> {

@@ -1,0 +1,245 @@
+//! Thousands of clients that hold on to what they have: what they cost in memory is what docs/limits.md says of each, and nobody
+//! else gets a wrong byte, or none. `scripts/slow-clients` shows two hundred of slowhttptest's.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use spdy_frame::version::Version;
+use spdy_net::certificates::certificates_from_pem;
+use spdy_net::network::BoxIo;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_net::verify::Trust;
+use spdy_testkit::patience::until;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
+use tokio::task::JoinSet;
+
+use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::origins::{Origins, whole};
+use crate::support::raw_frames::Framed;
+
+const SITE: &str = "www.site.test";
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
+
+/// All of them together, unless SPDY_SLOW_CLIENTS says how many.
+const CLIENTS: usize = 10_000;
+/// Of one address, less than what one may have.
+const OF_ONE_ADDRESS: usize = 2_000;
+/// Hands that are shaken at once.
+const AT_ONCE: usize = 32;
+/// What the configuration lets the cache hold, MiB.
+const CACHE_MIB: u64 = 16;
+/// What slow readers ask for, bytes.
+const LARGE: usize = 100_000;
+
+/// How a client is slow.
+#[derive(Clone, Debug)]
+struct Manner {
+    /// As docs/limits.md calls it.
+    name: &'static str,
+    /// It is in TLS, and speaks this there.
+    tls: Option<Protocol>,
+    /// What it has sent when it stops.
+    sent: Vec<u8>,
+}
+
+impl Manner {
+    fn all() -> Vec<Self> {
+        let of = |name, tls, sent: &[u8]| Self {
+            name,
+            tls,
+            sent: sent.to_vec(),
+        };
+        let head = format!("GET /small HTTP/1.1\r\nHost: {SITE}\r\nX-Field: and so");
+        let body = format!("POST /form HTTP/1.1\r\nHost: {SITE}\r\nContent-Length: 9\r\n\r\nhalf");
+        let all = format!("GET /large HTTP/1.1\r\nHost: {SITE}\r\n\r\n");
+        let fields = |scheme| -> [(&str, &[u8]); 4] {
+            [
+                (":method", b"GET"),
+                (":scheme", scheme),
+                (":authority", SITE.as_bytes()),
+                (":path", b"/large"),
+            ]
+        };
+        let closed = |framed: Framed, scheme| framed.behind_a_closed_window(&fields(scheme));
+        let spdy = Protocol::Spdy(Version::V31);
+        vec![
+            of("half a head", None, head.as_bytes()),
+            of("half a body", None, body.as_bytes()),
+            of("HTTP/1.1, an answer not read", None, all.as_bytes()),
+            of(
+                "HTTP/2, its window closed",
+                None,
+                &closed(Framed::Http2, b"http"),
+            ),
+            of(
+                "SPDY/3.1, its window closed",
+                None,
+                &closed(Framed::Spdy, b"http"),
+            ),
+            of(
+                "HTTP/1.1 in TLS, an answer not read",
+                Some(Protocol::Http1),
+                all.as_bytes(),
+            ),
+            of(
+                "HTTP/2 in TLS, its window closed",
+                Some(Protocol::Http2),
+                &closed(Framed::Http2, b"https"),
+            ),
+            of(
+                "SPDY/3.1 in TLS, its window closed",
+                Some(spdy),
+                &closed(Framed::Spdy, b"https"),
+            ),
+        ]
+    }
+
+    /// What docs/limits.md says that one costs, bytes.
+    fn documented(&self) -> u64 {
+        let row = format!("| {} | ", self.name);
+        let told = LIMITS.lines().find_map(|line| line.strip_prefix(&row));
+        let kib = told.and_then(|told| told.split(' ').next()?.parse::<u64>().ok());
+        kib.unwrap_or_else(|| panic!("docs/limits.md does not tell of {}", self.name)) << 10
+    }
+
+    /// A client of this manner, the one of this number, at the moment from which it does nothing more.
+    async fn client(self, doors: Doors, number: usize) -> BoxIo {
+        let socket = TcpSocket::new_v4().expect("there are sockets enough: ulimit -n");
+        // What is not read is to wait at the server.
+        socket.set_recv_buffer_size(4096).expect("a setting");
+        let last = u8::try_from(2 + number / OF_ONE_ADDRESS).expect("so many addresses");
+        let from = SocketAddr::from((Ipv4Addr::new(127, 0, 1, last), 0));
+        socket.bind(from).expect("loopback has a free port");
+        let to = match self.tls {
+            Some(_) => doors.tls,
+            None => doors.plain,
+        };
+        let socket = socket.connect(to).await.expect("it listens");
+        let mut io: BoxIo = Box::new(socket);
+        if let Some(protocol) = self.tls {
+            let client = doors.client.offering(&[protocol]);
+            (io, _) = client.connect(io, SITE).await.expect("it is believed");
+        }
+        io.write_all(&self.sent).await.expect("it is let in");
+        io.flush().await.expect("it is let in");
+        io
+    }
+
+    /// So many of them, of which the first has this number.
+    async fn clients(&self, doors: &Doors, count: usize, first: usize) -> Vec<BoxIo> {
+        let (mut coming, mut held) = (JoinSet::new(), Vec::with_capacity(count));
+        for number in first..first + count {
+            coming.spawn(self.clone().client(doors.clone(), number));
+            if coming.len() >= AT_ONCE {
+                held.extend(coming.join_next().await);
+            }
+        }
+        while let Some(client) = coming.join_next().await {
+            held.push(client);
+        }
+        let held: Result<_, _> = held.into_iter().collect();
+        held.expect("no client panicked")
+    }
+}
+
+/// Where they come in.
+#[derive(Clone)]
+struct Doors {
+    plain: SocketAddr,
+    tls: SocketAddr,
+    client: ClientTls,
+}
+
+/// The answer that is not read, of bytes of which none is like the next.
+fn large() -> Vec<u8> {
+    (0..LARGE).map(|at| (at * 31 + at / 256) as u8).collect()
+}
+
+fn origins() -> Origins {
+    Origins::start(&[(SITE, "http")], |asked, _| {
+        let body = match &asked.target[..] {
+            "/large" => large(),
+            target => target.as_bytes().to_vec(),
+        };
+        let head = "200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=600\r\n";
+        whole(head, &body)
+    })
+}
+
+/// Others are served meanwhile, from what is kept and from the origin, in time and byte for byte.
+fn assert_serves(program: &Accelerated, round: usize) {
+    let kept = program.get(SITE, "/large", "");
+    assert!(kept.is_whole && kept.body == large(), "{}", kept.head);
+    let target = format!("/{round}");
+    let asked = program.get(SITE, &target, "");
+    assert_eq!((asked.status, asked.text()), (200, target));
+}
+
+#[test]
+fn thousands_of_slow_clients_cost_what_is_told_of_each_and_others_are_served() {
+    let clients = std::env::var("SPDY_SLOW_CLIENTS").ok();
+    let clients = clients.map_or(CLIENTS, |text| text.parse().expect("a number"));
+    let origins = origins();
+    let cache = format!("[cache]\nmemory_mib = {CACHE_MIB}\nobject_mib = 1\n");
+    let setting = Setting {
+        site: &cache,
+        ..Setting::default()
+    };
+    let program = Accelerated::start(&origins, &setting);
+    let authority = std::fs::read(origins.signed.path("authority.pem")).expect("it was written");
+    let authority = certificates_from_pem(&authority, "a test's").expect("it is PEM");
+    let trust = Trust::only(authority);
+    let doors = Doors {
+        plain: program.plain(),
+        tls: program.tls,
+        client: ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up"),
+    };
+    assert_serves(&program, 0);
+    let before = program.memory();
+
+    let manners = Manner::all();
+    let (mut held, mut figures, mut most) = (Vec::new(), Vec::new(), CACHE_MIB << 20);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    for (number, manner) in manners.iter().enumerate() {
+        let count = clients / manners.len();
+        let first = number * count;
+        let had = program.memory();
+        held.push(runtime.block_on(manner.clients(&doors, count, first)));
+        assert_serves(&program, 1 + number);
+        until("they are let in", || {
+            program.open_files().is_none_or(|open| open > first + count)
+        });
+        most += count as u64 * manner.documented();
+        let of_one = |(had, has): (u64, u64)| has.saturating_sub(had) / count as u64;
+        figures.push((manner.name, had.zip(program.memory()).map(of_one)));
+    }
+    for round in 100..120 {
+        assert_serves(&program, round);
+    }
+    if let Some((before, after)) = before.zip(program.memory()) {
+        let growth = after.saturating_sub(before);
+        assert!(
+            growth <= most,
+            "{growth} bytes more, at most {most} by docs/limits.md; of one: {figures:?}"
+        );
+    }
+    // Who reads at last finds what he asked for.
+    let answered = runtime.block_on(read_at_last(held.swap_remove(2).swap_remove(0)));
+    let body = answered.windows(4).position(|four| four == b"\r\n\r\n");
+    let body = &answered[body.expect("a head") + 4..];
+    assert!(
+        !body.is_empty() && large().starts_with(body),
+        "{} bytes",
+        body.len()
+    );
+}
+
+/// What comes within a second.
+async fn read_at_last(mut io: BoxIo) -> Vec<u8> {
+    let mut got = Vec::new();
+    let reading = async { while matches!(io.read_buf(&mut got).await, Ok(1..)) {} };
+    let _ = tokio::time::timeout(Duration::from_secs(1), reading).await;
+    got
+}

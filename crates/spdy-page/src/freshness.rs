@@ -1,0 +1,155 @@
+//! When a page was recorded, and what caches that go by the clock think of it.
+//!
+//! To a cache a page of years ago is stale, whatever its heads allow: its age is reckoned from `Date` (RFC 9111 §4.2.3). So a
+//! player before caches moves the dates of all answers alike, and what was fresh is fresh again. Many a page says nothing of how
+//! long it is: then it may be told so.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::head::{Head, with_field};
+use crate::replica::Replica;
+
+/// Fields that are a date and nothing else.
+const DATES: [&[u8]; 3] = [b"date", b"expires", b"last-modified"];
+/// The year 10000, from 1970: no date of HTTP is as late (RFC 9110 §5.6.7).
+const NO_DATE: Duration = Duration::from_secs(253_402_300_800);
+
+/// When `replica` was recorded: by its own word, else by the `Date` of its document.
+#[must_use]
+pub fn recorded(replica: &Replica) -> Option<SystemTime> {
+    let answered = || {
+        let head = Head::parse(&replica.document().response_head)?;
+        httpdate::parse_http_date(head.value("date")?).ok()
+    };
+    replica.recorded.map(SystemTime::from).or_else(answered)
+}
+
+/// Moves `Date`, `Expires` and `Last-Modified` of every answer by as much as lies between the recording and `hour`; what is no
+/// date, or would be none any more, stays. `false`, and nothing is moved, if it is not known [when](recorded) that was.
+pub fn move_to(replica: &mut Replica, hour: SystemTime) -> bool {
+    let Some(recorded) = recorded(replica) else {
+        return false;
+    };
+    let moved = |date: SystemTime| match hour.duration_since(recorded) {
+        Ok(later) => date.checked_add(later),
+        Err(earlier) => date.checked_sub(earlier.duration()),
+    };
+    for exchange in &mut replica.exchanges {
+        exchange.response_head = with_dates(&exchange.response_head, moved);
+    }
+    true
+}
+
+/// Lets caches keep for `seconds` what is answered with 200 and says nothing of that itself (`Cache-Control`, `Expires`).
+pub fn keep_for(replica: &mut Replica, seconds: u32) {
+    let lifetime = format!("max-age={seconds}");
+    for exchange in &mut replica.exchanges {
+        let Some(head) = Head::parse(&exchange.response_head) else {
+            continue;
+        };
+        let says = |name| head.values(name).next().is_some();
+        if head.status() == Some(200) && !says("cache-control") && !says("expires") {
+            exchange.response_head =
+                with_field(&exchange.response_head, "Cache-Control", Some(&lifetime));
+        }
+    }
+}
+
+/// `head` with every date in it moved, and all other bytes as they were.
+fn with_dates(head: &[u8], moved: impl Fn(SystemTime) -> Option<SystemTime>) -> Bytes {
+    let mut out = BytesMut::with_capacity(head.len());
+    for line in head.split_inclusive(|&byte| byte == b'\n') {
+        match moved_line(line, &moved) {
+            Some(line) => out.put_slice(&line),
+            None => out.put_slice(line),
+        }
+    }
+    out.freeze()
+}
+
+fn moved_line(line: &[u8], moved: &impl Fn(SystemTime) -> Option<SystemTime>) -> Option<Vec<u8>> {
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    let name = line[..colon].trim_ascii();
+    DATES.iter().find(|date| name.eq_ignore_ascii_case(date))?;
+    let value = std::str::from_utf8(line[colon + 1..].trim_ascii()).ok()?;
+    let date = moved(httpdate::parse_http_date(value).ok()?)?;
+    let since = date.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    (since < NO_DATE).then_some(())?;
+    let date = httpdate::fmt_http_date(date);
+    Some([&line[..=colon], b" ", date.as_bytes(), b"\r\n"].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin;
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    fn with_head(head: &str) -> Replica {
+        let mut replica = builtin::portal();
+        replica.exchanges[1].response_head = Bytes::copy_from_slice(head.as_bytes());
+        replica
+    }
+
+    #[test]
+    fn dates_move_with_the_recording_and_all_other_bytes_stay() {
+        let mut replica = with_head(
+            "HTTP/1.1 200 OK\r\ndate:Tue, 04 Jun 2013 10:00:00 GMT\nLAST-MODIFIED: Mon, 03 Jun 2013 10:00:00 GMT\r\n\
+             Expires: 0\r\nX-Date: Tue, 04 Jun 2013 10:00:00 GMT\r\nETag: \"a:b\"\r\n\r\n",
+        );
+        let hour = recorded(&replica).unwrap() + 2 * DAY;
+        assert!(move_to(&mut replica, hour));
+        let head = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
+        assert_eq!(
+            head,
+            "HTTP/1.1 200 OK\r\ndate: Thu, 06 Jun 2013 10:00:00 GMT\r\nLAST-MODIFIED: Wed, 05 Jun 2013 10:00:00 GMT\r\n\
+             Expires: 0\r\nX-Date: Tue, 04 Jun 2013 10:00:00 GMT\r\nETag: \"a:b\"\r\n\r\n"
+        );
+    }
+
+    #[test]
+    fn a_date_that_would_be_none_any_more_stays() {
+        let head = "HTTP/1.1 200 OK\r\nExpires: Fri, 31 Dec 9999 23:59:59 GMT\r\n\r\n";
+        let mut replica = with_head(head);
+        let hour = recorded(&replica).unwrap() + DAY;
+        assert!(move_to(&mut replica, hour));
+        assert_eq!(&replica.exchanges[1].response_head[..], head.as_bytes());
+        let mut back = with_head("HTTP/1.1 200 OK\r\nDate: Tue, 04 Jun 2013 10:00:00 GMT\r\n\r\n");
+        let hour = recorded(&back).unwrap() - DAY;
+        assert!(move_to(&mut back, hour));
+        let head = &back.exchanges[1].response_head[..];
+        assert!(head.ends_with(b"Date: Mon, 03 Jun 2013 10:00:00 GMT\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_says_how_long_it_is_fresh_is_not_told_otherwise() {
+        for (head, is_told) in [
+            ("HTTP/1.1 200 OK\r\nETag: a\r\n\r\n", true),
+            ("HTTP/1.1 200 OK\r\ncache-control: no-store\r\n\r\n", false),
+            ("HTTP/1.1 200 OK\r\nExpires: 0\r\n\r\n", false),
+            ("HTTP/1.1 404 Not Found\r\n\r\n", false),
+        ] {
+            let mut replica = with_head(head);
+            keep_for(&mut replica, 60);
+            let told = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
+            let added = told.contains("Cache-Control: max-age=60\r\n");
+            assert_eq!(added, is_told, "{told}");
+            assert_eq!(told == head, !is_told, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_an_unknown_hour_stays_as_it_is() {
+        let mut replica = builtin::portal();
+        replica.recorded = None;
+        let start = replica.start;
+        replica.exchanges[start].response_head = Bytes::from_static(b"HTTP/1.1 200 OK\r\n\r\n");
+        assert!(!move_to(
+            &mut replica,
+            SystemTime::UNIX_EPOCH + 20_000 * DAY
+        ));
+    }
+}
