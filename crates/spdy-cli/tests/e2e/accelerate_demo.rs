@@ -5,11 +5,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::{ended_with, spdy};
+use crate::support::program::{Served, ended_with, spdy};
+use crate::support::raw_client::Going;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/accelerate-demo");
 const PAGE: &str = include_str!("../../../../docs/accelerator.md");
@@ -20,6 +22,9 @@ const LINES: [&str; 3] = [
     "through the accelerator, just started",
     "through the accelerator that has it",
 ];
+
+/// How long the program may have run before it is asked.
+const READY_WITHIN: Duration = Duration::from_secs(120);
 
 /// Times that a busy machine may spoil what it shows.
 const TRIES: usize = 3;
@@ -100,6 +105,30 @@ fn a_newcomer_sees_a_page_served_faster_and_a_picture_of_it() {
         }
     }
     panic!("it is not served faster, milliseconds: {told:?}");
+}
+
+#[test]
+fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
+    let more = ["--as-of-now", "--max-age", "90", "--think", "200"];
+    let served = Served::start(Path::new("portal"), &more);
+    let began = Instant::now();
+    let head =
+        b"GET /i/thumb-00.png HTTP/1.1\r\nHost: www.portal.test\r\nConnection: close\r\n\r\n";
+    let got = Going::begin(served.plain, head).end(usize::MAX);
+    assert!(got.is_whole && got.status == 200, "{}", got.head);
+    assert!(began.elapsed() >= Duration::from_millis(200));
+    let date = |name| {
+        let text = got
+            .field(name)
+            .unwrap_or_else(|| panic!("no {name}: {}", got.head));
+        httpdate::parse_http_date(&text).expect("a date")
+    };
+    let age = SystemTime::now().duration_since(date("date"));
+    assert!(age.is_ok_and(|age| age < READY_WITHIN), "{}", got.head);
+    // As long before as when it was recorded.
+    let modified = date("date").duration_since(date("last-modified"));
+    assert_eq!(modified.expect("it is earlier").as_secs(), 92_333);
+    assert_eq!(got.field("cache-control").as_deref(), Some("max-age=90"));
 }
 
 #[test]

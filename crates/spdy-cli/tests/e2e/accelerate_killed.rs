@@ -19,7 +19,7 @@ use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_net::verify::Trust;
-use spdy_testkit::patience::{PATIENCE, until};
+use spdy_testkit::patience::until;
 
 use crate::accelerate_endures::{of_disk, thing};
 use crate::support::accelerator::Accelerator;

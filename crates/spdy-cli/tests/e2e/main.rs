@@ -16,11 +16,11 @@ mod accelerate_browser_corners;
 #[cfg(target_os = "linux")]
 mod accelerate_demo;
 mod accelerate_endures;
+#[cfg(unix)]
+mod accelerate_killed;
 mod accelerate_names;
 mod accelerate_names_abuse;
 mod accelerate_names_check;
-#[cfg(unix)]
-mod accelerate_killed;
 #[cfg(unix)]
 mod accelerate_origins;
 #[cfg(unix)]

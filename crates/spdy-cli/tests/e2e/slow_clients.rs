@@ -1,14 +1,19 @@
 //! Clients that never finish what they send. `scripts/slow-clients` shows the same with slowhttptest, in numbers.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
+
+use spdy_testkit::patience::patient;
 
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::{Asked, EchoOrigin};
 
 /// More than the connections that there may be to an origin.
 const UPLOADS: usize = 40;
+/// Connections that there may be in all.
+const PLACES: usize = 4;
 
 /// An origin is asked once a request is there, or the beginning of a long one: half of a short one holds no connection to it, and
 /// halves of long ones hold some and leave the rest to others.
@@ -55,4 +60,35 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
         let asked: Vec<_> = origin.asked().iter().map(Asked::target).collect();
         assert_eq!(asked, targets, "with {} halves open", uploads.len());
     }
+}
+
+/// Who holds all places, here with halves of heads, is told of on stderr and in numbers; who comes meanwhile waits, and is served.
+#[test]
+fn with_all_places_held_by_slow_clients_it_says_so_and_who_waits_is_served_when_one_leaves() {
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let config = format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['site.test']\norigin = 'http://{}'\n",
+        origin.address
+    );
+    let script = format!("exec \"$@\" --max-connections {PLACES}");
+    let wrapper = ["sh", "-c", &script, "sh"].map(OsStr::new);
+    let accelerator = Accelerator::start_under(&wrapper, &config);
+    let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
+    let mut slow: Vec<_> = (0..PLACES)
+        .map(|_| {
+            let mut slow = connect();
+            slow.write_all(b"GET / HTTP/1.1\r\nHost: si")
+                .expect("it reads");
+            slow
+        })
+        .collect();
+    let mut waits = patient(connect());
+    let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    waits.write_all(whole).expect("it reads");
+    let said = accelerator.line_with("all places for connections are taken");
+    assert!(said.contains(&format!("connections={PLACES}")), "{said}");
+    slow.pop();
+    let mut got = String::new();
+    waits.read_to_string(&mut got).expect("it answers");
+    assert!(got.starts_with("HTTP/1.1 200"), "{got}");
 }

@@ -16,6 +16,9 @@ use crate::seat::Seat;
 /// How long a connection that was asked to give way has, before another is asked.
 const WAY_PATIENCE: Duration = Duration::from_secs(1);
 
+/// After how long it is said again that all places are taken.
+const TOLD_AGAIN: Duration = Duration::from_secs(60);
+
 /// How a connection's peer behaved.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Conduct {
@@ -46,6 +49,8 @@ pub struct Admission {
 struct Table {
     records: Records,
     places: Places,
+    /// When it was last said that all places are taken.
+    told_full: Option<Instant>,
 }
 
 impl Default for Admission {
@@ -66,6 +71,7 @@ impl Admission {
             table: Arc::new(Mutex::new(Table {
                 records: Records::new(limits),
                 places: Places::default(),
+                told_full: None,
             })),
             hits,
             began: tokio::time::Instant::now(),
@@ -83,6 +89,7 @@ impl Admission {
             return permit;
         }
         self.hits.count(ConnectionLimit::MaxConnections);
+        self.tell_that_it_is_full();
         let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
         loop {
             if self.limits.idle_gives_way && self.lock().places.make_way() {
@@ -92,6 +99,20 @@ impl Admission {
                 return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
             }
         }
+    }
+
+    /// Says that somebody waits, but not of each.
+    fn tell_that_it_is_full(&self) {
+        let (now, mut table) = (self.hour(), self.lock());
+        if table.told_full.is_some_and(|told| now - told < TOLD_AGAIN) {
+            return;
+        }
+        table.told_full = Some(now);
+        let connections = self.limits.connections;
+        tracing::warn!(
+            connections,
+            "all places for connections are taken: who comes now waits"
+        );
     }
 
     /// Whether there is room, and `address` has used up less than half of what it may have: else whoever can write
