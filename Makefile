@@ -24,14 +24,14 @@ accelerate:
 FEATURES = --features spdy-cli/parquet
 
 # In the order in which it would fail soonest. `scripts/setup-peers` installs what the tests talk to; a test that waits for
-# ever is named and ended. The fuzzer draws the same inputs each time: of one tree this must say one thing. Chance is for
-# `make fuzz`.
+# ever is named and ended. Its thousands of slow clients want as many open files. The fuzzer draws the same inputs each time:
+# of one tree this must say one thing. Chance is for `make fuzz`.
 test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers
 	$(CARGO) clippy --workspace --all-targets --locked $(FEATURES) -- -D warnings
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
-	scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
+	ulimit -Sn 16384 || true; scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	SEED=1 scripts/fuzz 60
 

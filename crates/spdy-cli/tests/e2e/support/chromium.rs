@@ -174,6 +174,11 @@ impl Chromium {
         self.call("Network.clearBrowserCache", &json!({}));
     }
 
+    /// Forgets all cookies.
+    pub(crate) fn forget_cookies(&mut self) {
+        self.call("Network.clearBrowserCookies", &json!({}));
+    }
+
     /// All cookies there are, by domain and name.
     pub(crate) fn cookies(&mut self) -> Vec<(String, String)> {
         let all = self.call("Network.getAllCookies", &json!({}));
