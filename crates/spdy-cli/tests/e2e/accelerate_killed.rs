@@ -160,13 +160,13 @@ impl Session {
         let (head, mut body) = response.into_parts();
         let (mut got, mut is_whole) = (Vec::new(), true);
         while let Some(frame) = body.frame().await {
-            match frame.map(|frame| frame.into_data()) {
-                Ok(Ok(data)) => got.extend_from_slice(&data),
-                Ok(Err(_trailers)) => {}
-                Err(_) => {
-                    is_whole = false;
-                    break;
-                }
+            let Ok(frame) = frame else {
+                is_whole = false;
+                break;
+            };
+            // Else they are trailers.
+            if let Ok(data) = frame.into_data() {
+                got.extend_from_slice(&data);
             }
         }
         let right = right(number, places);
