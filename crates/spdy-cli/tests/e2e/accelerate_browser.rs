@@ -214,7 +214,9 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
     for name in [CDN, FONTS, FRAMES] {
         rules.push(format!("MAP {name} {}", origins.places.address(name).ip()));
     }
-    let mut browser = Chromium::start_with(&[
+    // Third parties have cookies, which it denies them unless told: that they get none would else show nothing.
+    let preferences = serde_json::json!({"profile": {"cookie_controls_mode": 0}});
+    let arguments = [
         format!("--host-resolver-rules={}", rules.join(", ")),
         format!(
             "--ignore-certificate-errors-spki-list={}",
@@ -224,7 +226,8 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
         // What frames fetch is then told with the rest.
         "--disable-features=IsolateOrigins,site-per-process".to_owned(),
         "--disable-site-isolation-trials".to_owned(),
-    ]);
+    ];
+    let mut browser = Chromium::start_preferring(&preferences, &arguments);
     browser.prepare(
         "window.violations = []; document.addEventListener('securitypolicyviolation', \
          event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI))",
