@@ -65,6 +65,7 @@ mod fetch_spans;
 mod fetched;
 mod fields;
 mod followed;
+mod held_body;
 mod miss_rate;
 mod named;
 mod pump;

@@ -14,16 +14,13 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use spdy::body::{Body, BoxError};
+use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
+use crate::held_body::holding;
 use crate::trace_context::{SpanContext, SpanId, TraceId};
 
 /// What became of an exchange that nobody waited for to its end.
@@ -318,42 +315,7 @@ impl Drop for OpenSpan {
 
 /// `body`, to whose end `span` goes on.
 pub(crate) fn spanned(body: Body, span: OpenSpan) -> Body {
-    Body::wrap(Spanned {
-        body,
-        span: Some(span),
-    })
-}
-
-struct Spanned {
-    body: Body,
-    span: Option<OpenSpan>,
-}
-
-impl http_body::Body for Spanned {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let (Some(Err(_)), Some(span)) = (&frame, &mut self.span) {
-            span.failed(BROKEN);
-        }
-        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
-            self.span = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    holding(body, span, |span| span.failed(BROKEN))
 }
 
 #[cfg(test)]

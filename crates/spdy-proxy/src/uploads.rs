@@ -4,15 +4,12 @@
 //! [beginning](crate::client_body::BEGINNING) comes at its client's pace, and holds a connection for as long as the client likes to
 //! make it: with as many of them as there are connections nobody else would be served.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use spdy::body::{Body, BoxError};
+use spdy::body::Body;
 use spdy_client::origin::Origin;
 use tokio::sync::OwnedSemaphorePermit;
 
+use crate::held_body::holding;
 use crate::seats::Seats;
 
 /// The seats of long bodies, by origin.
@@ -39,37 +36,5 @@ impl Uploads {
 
 /// A body that has a seat until it ends.
 pub(crate) fn seated(body: Body, seat: OwnedSemaphorePermit) -> Body {
-    Body::wrap(Seated {
-        body,
-        seat: Some(seat),
-    })
-}
-
-struct Seated {
-    body: Body,
-    seat: Option<OwnedSemaphorePermit>,
-}
-
-impl http_body::Body for Seated {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
-            self.seat = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    holding(body, seat, |_| {})
 }

@@ -1,0 +1,130 @@
+//! A body that holds something until it ends: a seat among others, the span of its request.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+
+/// `body`, which lets go of `held` when its last byte is read, it breaks off or nobody wants it any more. If it breaks off, `broken` is
+/// told first.
+pub(crate) fn holding<H>(body: Body, held: H, broken: fn(&mut H)) -> Body
+where
+    H: Send + Unpin + 'static,
+{
+    Body::wrap(HeldBody {
+        body,
+        held: Some(held),
+        broken,
+    })
+}
+
+struct HeldBody<H> {
+    body: Body,
+    /// `None` at the end.
+    held: Option<H>,
+    broken: fn(&mut H),
+}
+
+impl<H: Unpin> http_body::Body for HeldBody<H> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        if let (Some(Err(_)), Some(held)) = (&frame, &mut this.held) {
+            (this.broken)(held);
+        }
+        if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
+            this.held = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::{Arc, Mutex};
+    use std::task::Waker;
+
+    use super::*;
+
+    /// Tells what becomes of it.
+    struct Held(Arc<Mutex<Vec<&'static str>>>);
+
+    impl Held {
+        fn tell(&self, what: &'static str) {
+            self.0.lock().expect("nobody panicked").push(what);
+        }
+    }
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.tell("let go");
+        }
+    }
+
+    /// Pieces, and perhaps a break.
+    struct Pieces(VecDeque<Result<&'static str, &'static str>>);
+
+    impl http_body::Body for Pieces {
+        type Data = Bytes;
+        type Error = BoxError;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+            let next = self.0.pop_front();
+            Poll::Ready(next.map(|piece| match piece {
+                Ok(text) => Ok(Frame::data(text.into())),
+                Err(why) => Err(why.into()),
+            }))
+        }
+    }
+
+    #[test]
+    fn what_a_body_holds_is_let_go_at_its_end_however_that_comes() {
+        for (pieces, polls, want) in [
+            (&[Ok("a"), Ok("b")][..], 2, &[][..]),
+            (&[Ok("a"), Ok("b")], 3, &["let go"]),
+            (&[Ok("a"), Err("broken")], 1, &[]),
+            (&[Ok("a"), Err("broken")], 2, &["broken", "let go"]),
+        ] {
+            let told = Arc::<Mutex<Vec<_>>>::default();
+            let pieces = Body::wrap(Pieces(pieces.iter().copied().collect()));
+            let mut body = holding(pieces, Held(told.clone()), |held| held.tell("broken"));
+            for _ in 0..polls {
+                let mut context = Context::from_waker(Waker::noop());
+                let _ = http_body::Body::poll_frame(Pin::new(&mut body), &mut context);
+            }
+            assert_eq!(*told.lock().expect("nobody panicked"), want, "{polls}");
+            drop(body);
+            let told = told.lock().expect("nobody panicked");
+            assert_eq!(told.last(), Some(&"let go"), "with the body at the latest");
+        }
+    }
+
+    #[test]
+    fn a_body_that_says_that_it_has_ended_lets_go_with_its_last_byte() {
+        let told = Arc::<Mutex<Vec<_>>>::default();
+        let mut body = holding(Body::from("all"), Held(told.clone()), |_| {});
+        let mut context = Context::from_waker(Waker::noop());
+        let _ = http_body::Body::poll_frame(Pin::new(&mut body), &mut context);
+        assert_eq!(*told.lock().expect("nobody panicked"), ["let go"]);
+    }
+}
