@@ -21,7 +21,7 @@ use spdy_rewrite::page_report::{PageLeft, PageReport};
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::referrer::Tells;
 use spdy_rewrite::verdict::{Finder, Reason, Verdict};
-use spdy_server::push_plan::Known;
+use spdy_server::push_plan::{Known, PlannedPush};
 
 use crate::accepts::Accepts;
 use crate::ahead_budget::{Budget, Room, Step};
@@ -57,11 +57,30 @@ pub(crate) struct PageDone<'a> {
 
 /// As what a page loads a thing.
 #[derive(Clone, Copy, Debug, Default)]
-struct As {
+pub(crate) struct As {
     /// What its name looks like, if the page does not say.
     kind: Option<Kind>,
     by_cors: bool,
     tells: Tells,
+}
+
+impl As {
+    /// As the page is said to want it.
+    pub(crate) fn wished(kind: Option<PageKind>, by_cors: bool) -> Self {
+        let kind = match kind {
+            Some(PageKind::Stylesheet) => Some(Kind::Style),
+            Some(PageKind::Script) => Some(Kind::Script),
+            Some(PageKind::Font) => Some(Kind::Font),
+            Some(PageKind::Image) => Some(Kind::Image),
+            Some(PageKind::Media) => Some(Kind::Media),
+            Some(PageKind::Document | PageKind::Fetch | PageKind::Other) | None => None,
+        };
+        Self {
+            kind,
+            by_cors,
+            ..Self::default()
+        }
+    }
 }
 
 /// For how long it is remembered of a thing that fetching it ahead was of no use.
@@ -119,9 +138,15 @@ impl Ahead {
 }
 
 impl Proxy {
-    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does.
-    pub(crate) fn known(&self, site: &Arc<Site>, page: &request::Parts, uri: &Uri) -> Known {
-        let Some(wanted) = self.beside(site, page, uri, As::default()) else {
+    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does and will ask for it as `load` says.
+    pub(crate) fn known(
+        &self,
+        site: &Arc<Site>,
+        page: &request::Parts,
+        uri: &Uri,
+        load: As,
+    ) -> Known {
+        let Some(wanted) = self.beside(site, page, uri, load) else {
             return Known::Absent;
         };
         match self.fresh(&wanted) {
@@ -137,14 +162,15 @@ impl Proxy {
         }
     }
 
-    /// The answer that is pushed for `uri`.
+    /// The answer that is pushed as `planned`.
     pub(crate) fn pushed(
         &self,
         site: &Arc<Site>,
         page: &request::Parts,
-        uri: &Uri,
+        planned: &PlannedPush,
     ) -> Option<Response<Body>> {
-        let wanted = self.beside(site, page, uri, As::default())?;
+        let load = As::wished(Some(planned.kind), planned.by_cors);
+        let wanted = self.beside(site, page, &planned.uri, load)?;
         let object = self.fresh(&wanted)?;
         let response = self.hit(&wanted, &object, self.hour());
         (response.status() == StatusCode::OK).then_some(response)
@@ -296,9 +322,9 @@ impl Proxy {
             counters.add(Family::References, reason, *count as u64);
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        let home = wanted.home().filter(|_| is_shared && !wanted.is_named());
-        if let Some(home) = home {
-            self.companions.remember(url.as_str(), &home, named);
+        let is_remembered = is_shared && !wanted.is_named();
+        if let (Some(home), Some(seen), true) = (wanted.home(), wanted.seen_url(), is_remembered) {
+            self.companions.remember(seen.as_str(), &home, named);
         }
         let page = reports::Page {
             url: url.as_str(),

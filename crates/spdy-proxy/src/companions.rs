@@ -32,9 +32,17 @@ pub struct Companions {
     learned: Mutex<Learned>,
 }
 
+/// Something that a page names: where it is asked for, and how.
+#[derive(Clone, Debug)]
+struct Thing {
+    url: String,
+    kind: Kind,
+    by_cors: bool,
+}
+
 #[derive(Debug, Default)]
 struct Named {
-    pages: BTreeMap<String, Vec<(String, Kind)>>,
+    pages: BTreeMap<String, Vec<Thing>>,
     order: VecDeque<String>,
     bytes: usize,
 }
@@ -51,8 +59,9 @@ impl Named {
     }
 }
 
-fn weight(page: &str, things: &[(String, Kind)]) -> usize {
-    let urls: usize = things.iter().map(|(url, _)| url.len() + 32).sum();
+fn weight(page: &str, things: &[Thing]) -> usize {
+    let bytes = |thing: &Thing| thing.url.len() + size_of::<Thing>();
+    let urls: usize = things.iter().map(bytes).sum();
     page.len() + urls
 }
 
@@ -66,12 +75,13 @@ impl Default for Companions {
 }
 
 impl Companions {
-    /// The page at `url`, which everyone may have and clients asked of `home`, names these.
+    /// The page that clients have at `url`, of `home`, and that everyone may have, names these. By another of the site's names it is another
+    /// page: what it names in full is one's own origin, and the other's not.
     pub fn remember(&self, url: &str, home: &url::Origin, references: &[Reference]) {
         let things = references.iter().filter_map(|it| thing(it, home));
         let mut things: Vec<_> = things.collect();
         // A client wants first what it cannot draw without.
-        things.sort_by_key(|(_, kind)| rank(*kind));
+        things.sort_by_key(|thing| rank(thing.kind));
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(before) = named.pages.remove(url) {
             named.bytes -= weight(url, &before);
@@ -91,19 +101,19 @@ impl Companions {
     /// What the page at `url` will be asked for: what clients were seen to want, else what it names.
     #[must_use]
     pub fn wishes(&self, now: Instant, url: &str) -> Vec<Wish> {
-        let learned = self.learned().wishes(now, url);
-        if !learned.is_empty() {
-            return learned;
-        }
+        let mut learned = self.learned().wishes(now, url);
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        let things = named.pages.get(url).into_iter().flatten();
-        let wish = |(url, kind): &(String, Kind)| Wish {
-            url: url.clone(),
-            kind: Some(*kind),
-            may_push: true,
-            ..Wish::default()
-        };
-        things.map(wish).collect()
+        let things = named.pages.get(url).map_or(&[][..], Vec::as_slice);
+        if learned.is_empty() {
+            return things.iter().map(Thing::wish).collect();
+        }
+        // The page says how it loads what clients do not say it of.
+        for wish in learned.iter_mut().filter(|wish| wish.kind.is_none()) {
+            if let Some(thing) = things.iter().find(|thing| thing.url == wish.url) {
+                *wish = thing.wish();
+            }
+        }
+        learned
     }
 
     /// What was learned of what clients ask for.
@@ -126,7 +136,19 @@ pub(crate) fn place_of(reference: &Reference, home: &url::Origin) -> Option<Stri
     }
 }
 
-fn thing(reference: &Reference, home: &url::Origin) -> Option<(String, Kind)> {
+impl Thing {
+    fn wish(&self) -> Wish {
+        Wish {
+            url: self.url.clone(),
+            kind: Some(self.kind),
+            by_cors: self.by_cors,
+            may_push: true,
+            ..Wish::default()
+        }
+    }
+}
+
+fn thing(reference: &Reference, home: &url::Origin) -> Option<Thing> {
     let kind = match reference.kind {
         kind::Kind::Style => Kind::Stylesheet,
         kind::Kind::Script => Kind::Script,
@@ -136,11 +158,11 @@ fn thing(reference: &Reference, home: &url::Origin) -> Option<(String, Kind)> {
             return None;
         }
     };
-    let place = place_of(reference, home)?;
-    // A hint does not say of a script that it is loaded with CORS, and one that is wrong in that is loaded twice.
-    let is_of_site = place.starts_with('/');
-    let is_plain = kind == Kind::Font || !reference.by_cors;
-    (is_of_site || is_plain).then_some((place, kind))
+    Some(Thing {
+        url: place_of(reference, home)?,
+        kind,
+        by_cors: reference.by_cors,
+    })
 }
 
 fn rank(kind: Kind) -> u8 {

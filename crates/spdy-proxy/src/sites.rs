@@ -290,6 +290,7 @@ fn mib(mib: usize) -> u64 {
 }
 
 /// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked
+    rewrite.site_names.clone_from(&site.names);
 /// of ourselves. Addresses are never moved.
 fn all_named(site: &SiteConfig) -> Rewrite {
     let mut rewrite = site.rewrite.clone();

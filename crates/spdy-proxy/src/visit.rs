@@ -13,18 +13,22 @@ use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Arrival, Handler, Pusher};
 use spdy_net::protocol::Protocol;
 use spdy_rewrite::integrity::without_mark;
-use spdy_server::push_plan::{Budget, Hint, Hints, Known, Plan, PlannedPush, link_value, plan};
+use spdy_server::learned::Loaded;
+use spdy_server::push_plan::{
+    Budget, Hint, Hints, Known, Plan, PlannedPush, early_link_value, link_value, plan,
+};
 use spdy_server::visit::Visit as Memory;
 
+use crate::ahead::As;
 use crate::counters::{Answered, Family, Log, Outcome};
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, authority_of};
 use crate::reports::Along;
 use crate::sites::Site;
 use crate::span_attributes::{name_of, of_answer, of_request};
 use crate::spans::{OpenSpan, Place, spanned};
 use crate::timing::{OriginTook, Times, Timing};
 use crate::trace_context::{SpanContext, TraceId};
-use crate::wanted::is_off;
+use crate::wanted::{home_text, is_off};
 
 /// How long after its page a thing is asked for.
 const WINDOW: std::time::Duration = std::time::Duration::from_secs(10);
@@ -108,8 +112,10 @@ impl Visit {
         }
         let site = self.proxy.site_of(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
-        let text = [site.rules.site_origin(), target].concat();
-        let is_new = self.learn(&site, asked, target, &text);
+        // By the name that the client asked: what it is sent along and told of is to be of that.
+        let home = home_text(&site, arrival.copied(), authority_of(asked)?)?;
+        let text = [&*home, target].concat();
+        let is_new = self.learn(&home, asked, target, &text);
         if !asks_for_page(asked) || without_mark(target).is_some() || is_off(&asked.headers) {
             return None;
         }
@@ -119,11 +125,12 @@ impl Visit {
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let budget = Budget::default();
         let Plan { pushes, mut hints } =
-            plan(&url, priority, &budget, Hints::Rest, wishes, |uri| {
+            plan(&url, priority, &budget, Hints::Rest, wishes, |uri, wish| {
                 if self.memory().has(&uri.to_string()) {
                     return Known::Had;
                 }
-                self.proxy.known(&site, asked, uri)
+                let load = As::wished(wish.kind, wish.by_cors);
+                self.proxy.known(&site, asked, uri, load)
             });
         let mut pushed = Vec::new();
         let refused = self.push(&site, asked, &text, pushes, &mut pushed);
@@ -131,7 +138,8 @@ impl Visit {
         hints.truncate(budget.hints);
         let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
         let (is_told, links) = self.hint(asked, hints);
-        self.proxy.reports.along(&text, || Along {
+        let reported = [site.rules.site_origin(), target].concat();
+        self.proxy.reports.along(&reported, || Along {
             pushed,
             hinted: if is_told { hinted } else { Vec::new() },
         });
@@ -143,16 +151,16 @@ impl Visit {
     }
 
     /// Notes what was asked for, and after which page; whether it is new on this connection.
-    fn learn(&self, site: &Site, asked: &request::Parts, target: &str, text: &str) -> bool {
+    fn learn(&self, home: &str, asked: &request::Parts, target: &str, text: &str) -> bool {
         let is_new = self.memory().note(text);
         let referer = asked.headers.get(header::REFERER);
         let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
-        let origin = site.rules.site_origin();
-        let follows = referer.filter(|page| page.starts_with(origin) && *page != text);
+        let follows = referer.filter(|page| page.starts_with(home) && *page != text);
         if let Some(page) = follows {
             let now = self.proxy.runtime.now();
             if self.memory().follows(now, WINDOW, page, text) {
-                self.proxy.companions.learned().asked(now, page, target);
+                let loaded = Loaded::of(target, &asked.headers);
+                self.proxy.companions.learned().asked(now, page, &loaded);
             }
         }
         is_new
@@ -174,7 +182,7 @@ impl Visit {
         let mut pushes = pushes.into_iter();
         let mut rest = Vec::new();
         for planned in pushes.by_ref() {
-            let Some(response) = self.proxy.pushed(site, asked, &planned.uri) else {
+            let Some(response) = self.proxy.pushed(site, asked, &planned) else {
                 continue;
             };
             let mut request = Request::new(());
@@ -222,14 +230,17 @@ impl Visit {
             return (is_spdy, if is_spdy { hints } else { Vec::new() });
         };
         let mut fields = HeaderMap::new();
-        for hint in &hints {
-            if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+        for link in hints.iter().filter_map(early_link_value) {
+            if let Ok(link) = HeaderValue::try_from(link) {
                 fields.append(header::LINK, link);
             }
         }
+        if fields.is_empty() {
+            return (false, Vec::new());
+        }
+        let count = fields.len() as u64;
         match early.send(fields) {
             true => {
-                let count = hints.len() as u64;
                 self.proxy.counters.add(Family::Ahead, "hinted", count);
                 (true, Vec::new())
             }

@@ -411,12 +411,7 @@ impl Wanted {
     /// The origin that the client asked for it: the site, by one of its names and either scheme.
     #[must_use]
     pub fn home(&self) -> Option<url::Origin> {
-        let scheme = match self.arrival {
-            Some(_) => fields::scheme_of(self.arrival),
-            None => self.site.rules.site().scheme(),
-        };
-        let home = url::Url::parse(&format!("{scheme}://{}/", self.authority));
-        home.ok().map(|home| home.origin())
+        home(&self.site, self.arrival, &self.authority)
     }
 
     /// The answer goes out with `headers`: what a page of the site's own says there goes for what is asked for after it.
@@ -483,6 +478,31 @@ fn lower_case(host: &str) -> Cow<'_, str> {
         false => Cow::Borrowed(host),
     }
 }
+/// The origin that a client has `site` from which came by `arrival` and named `authority`.
+pub(crate) fn home(site: &Site, arrival: Option<Arrival>, authority: &str) -> Option<url::Origin> {
+    let scheme = match arrival {
+        Some(_) => fields::scheme_of(arrival),
+        None => site.rules.site().scheme(),
+    };
+    let home = url::Url::parse(&format!("{scheme}://{authority}/"));
+    home.ok().map(|home| home.origin())
+}
+
+/// The same as text, as most ask: without reading it.
+pub(crate) fn home_text<'s>(
+    site: &'s Site,
+    arrival: Option<Arrival>,
+    authority: &str,
+) -> Option<Cow<'s, str>> {
+    let public = site.rules.site_origin();
+    match fields::is_asked_as(public, authority, arrival) {
+        true => Some(Cow::Borrowed(public)),
+        false => Some(Cow::Owned(
+            home(site, arrival, authority)?.ascii_serialization(),
+        )),
+    }
+}
+
 
 /// The cookie by which somebody who looks for a fault has a page as its origin made it, whole and unmoved.
 const OFF: &[u8] = b"spdy=off";

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use http::Request;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
-use spdy_net::handler::Arrival;
+use spdy_frame::version::Version;
+use spdy_net::handler::{Arrival, Handler};
 use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::visit::Visit;
 use support::{Answer, Origin, accelerator_of, answered, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
@@ -21,7 +23,7 @@ fn before(own: &Origin) -> Arc<Proxy> {
     accelerator_of(&format!(
         "[listen]\ntls = ['127.0.0.1:443']\nplain = ['127.0.0.1:80']\n\
          [[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{origin}'\n\
-         [site.rewrite]\ndiscover = true\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\n"
+         [site.rewrite]\ndiscover = true\nown_hosts = ['img.site.test']\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\n"
     ))
 }
 
@@ -89,4 +91,79 @@ async fn what_a_page_names_by_another_name_is_not_fetched_ahead_by_its_own() {
     seen(&proxy, "https://www.site.test", "/").await;
     until("what is its own is fetched", || own.times("/b.css") > 0).await;
     assert_eq!(own.times("/a.css"), 0);
+}
+
+/// Under either name it is rewritten, and the browser would refuse it by the hash that the page pins. What is the site's by its operator's
+/// word alone is not served here.
+#[tokio::test]
+async fn a_sheet_that_is_pinned_by_another_name_is_asked_for_as_it_came() {
+    let html = "<link rel=stylesheet crossorigin integrity=sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ= href=HREF>";
+    let origin = "https://www.site.test";
+    for (href, is_marked) in [
+        ("https://site.test/a.css", true),
+        ("https://www.site.test/a.css", true),
+        ("https://site.test:444/a.css", false),
+        ("http://site.test/a.css", false),
+        ("https://img.site.test/a.css", false),
+    ] {
+        let html = html.replace("HREF", href);
+        let text = html.clone();
+        let own = Origin::start(move |request: Request<bytes::Bytes>| {
+            std::future::ready(match request.uri().path() {
+                "/" => support::answer(&[HTML, FRESH], text.clone()),
+                _ => support::answer(&[("content-type", "text/css"), FRESH], "p { }"),
+            })
+        });
+        let page = seen(&before(&own), origin, "/").await;
+        let want = match is_marked {
+            true => html.replace(href, &format!("\"{href}?spdy=off\"")),
+            false => html,
+        };
+        assert_eq!(page.text(), want);
+    }
+}
+
+/// What a browser at `origin` that speaks SPDY, and takes no pushes, is told with the page.
+async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
+    let (_, authority) = origin.split_once("://").expect("an origin");
+    let arrival = Arrival {
+        protocol: Protocol::Spdy(Version::V31),
+        secure: true,
+        priority: Priority::HIGHEST,
+    };
+    let request = Request::get("/").header("host", authority);
+    let request = request.header("accept", "text/html").extension(arrival);
+    let request = request.body(Body::empty()).expect("a request");
+    let answer = Visit::new(proxy.clone(), None, None).answer(request).await;
+    let (head, body) = answer.into_parts();
+    body.collect_up_to(1 << 20).await.expect("it is whole");
+    let links = head.headers.get_all("link").into_iter();
+    let link = |link: &http::HeaderValue| link.to_str().expect("ASCII").to_owned();
+    links.map(link).collect()
+}
+
+/// The one had the links of the other, whichever came last, though neither is where the other's sheet is.
+#[tokio::test]
+async fn what_goes_along_with_a_page_is_what_it_names_by_the_name_it_is_asked_by() {
+    let html = "<link rel=stylesheet href=https://www.site.test/www.css>\
+                <link rel=stylesheet href=https://site.test/bare.css><script type=module src=/own.mjs></script>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
+    let proxy = before(&own);
+    let origins = ["https://www.site.test", "https://site.test"];
+    for origin in origins {
+        assert_eq!(told(&proxy, origin).await, [""; 0], "nothing is known");
+    }
+    for (origin, sheet) in origins.into_iter().zip(["www", "bare"]) {
+        let hint =
+            |url: &str, as_what| format!("<{url}>; rel=\"subresource preload\"; as={as_what}");
+        let want = [
+            hint(&format!("/{sheet}.css"), "style"),
+            hint("/own.mjs", "script; crossorigin"),
+        ];
+        let got = support::until_some("the page is known", async || {
+            let got = told(&proxy, origin).await;
+            (!got.is_empty()).then_some(got)
+        });
+        assert_eq!(got.await, want, "{origin}");
+    }
 }

@@ -42,6 +42,9 @@ pub struct Config {
     /// Other names of the site, on the same address and certificate: a browser reaches them over the same session
     /// as it is, so what is there is left.
     pub own_hosts: Vec<String>,
+    /// Those of its own hosts under which the site itself is served, by these rules: whoever compiles them says it, and no file.
+    #[serde(skip)]
+    pub site_names: Vec<String>,
     /// Whether hosts that pages name and nobody listed are moved, as far as they bring nothing that can run.
     pub discover: bool,
     /// Pages that are passed on as they are: folders (ending in `/`) or single paths.
@@ -63,6 +66,7 @@ impl Default for Config {
             hosts: Vec::new(),
             deny: Vec::new(),
             own_hosts: Vec::new(),
+            site_names: Vec::new(),
             discover: false,
             pages_left: Vec::new(),
             lazy_attributes: Vec::new(),

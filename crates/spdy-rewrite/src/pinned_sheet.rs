@@ -41,9 +41,7 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
             .map_or(Pinned::Unknown, |seen| seen.pinned(&url, metadata))
     };
     let is_pages_own = url.origin() == place.page.origin();
-    let is_sites = place.finder == Finder::Site
-        && (is_pages_own || url.origin() == place.rules.site().origin());
-    if is_sites {
+    if place.finder == Finder::Site && is_sites(place, &url) {
         if place.rules.move_nothing() || text.is_empty() {
             return Pin::Free(None);
         }
@@ -67,6 +65,16 @@ pub(crate) fn judge(place: &Place<'_>, text: &str, metadata: &str) -> Pin {
         },
         _ => Pin::Stays,
     }
+}
+
+/// Whether the site itself serves `url`: under its URL, or under another of its names at the same door or at the page's.
+fn is_sites(place: &Place<'_>, url: &Url) -> bool {
+    let door = |url: &Url| (url.scheme().to_owned(), url.port_or_known_default());
+    let is_at = |home: &Url| {
+        let is_name = url.host() == home.host() || place.rules.is_at_site(url);
+        is_name && door(url) == door(home)
+    };
+    is_at(place.page) || is_at(place.rules.site())
 }
 
 /// Tells of the sheet at `plain` of the page's own host, that somebody may find out what is served of it.

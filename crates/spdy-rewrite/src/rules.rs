@@ -54,6 +54,7 @@ pub struct Rules {
     pub(crate) entries: Vec<Entry>,
     pub(crate) names: Names,
     own: Vec<Pattern>,
+    site_names: Vec<String>,
     deny: Vec<Pattern>,
     discover: bool,
     pages_left: Vec<String>,
@@ -178,6 +179,7 @@ impl Rules {
             own,
             deny: patterns("deny", &config.deny)?,
             discover: config.discover,
+            site_names: config.site_names.clone(),
             pages_left,
             lazy_attributes: config.lazy_attributes.clone(),
             referrer: config.referrer,
@@ -265,6 +267,12 @@ impl Rules {
     /// # Errors
     ///
     /// Why nothing is fetched.
+    /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
+    pub(crate) fn is_at_site(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        host == self.site_host || self.site_names.iter().any(|name| name == host)
+    }
+
     pub fn open(&self, target: &str) -> Result<Moved, Refusal> {
         moved_url::open(self, target)
     }

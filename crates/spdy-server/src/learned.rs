@@ -18,7 +18,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::HeaderMap;
 use spdy_clock::Instant;
+use spdy_page::replica::Kind;
 
 use crate::push_plan::Wish;
 
@@ -55,6 +57,44 @@ impl Default for LearningLimits {
     }
 }
 
+/// A thing that a client asked for, and how, as far as it says that.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Loaded<'a> {
+    /// Its URL.
+    pub url: &'a str,
+    /// As what it is loaded.
+    pub kind: Option<Kind>,
+    /// So that the page may read it (CORS), or not.
+    pub by_cors: Option<bool>,
+}
+
+impl<'a> Loaded<'a> {
+    /// What is at `url`, by the fields of the request for it: browsers of today say how they load it (Fetch Metadata).
+    #[must_use]
+    pub fn of(url: &'a str, headers: &HeaderMap) -> Self {
+        let word = |name| headers.get(name).and_then(|word| word.to_str().ok());
+        Self {
+            url,
+            kind: word("sec-fetch-dest").map(kind_of_destination),
+            by_cors: word("sec-fetch-mode").map(|mode| mode == "cors"),
+        }
+    }
+}
+
+/// What a request's destination says (Fetch, *destination*).
+fn kind_of_destination(destination: &str) -> Kind {
+    match destination {
+        "style" => Kind::Stylesheet,
+        "script" => Kind::Script,
+        "font" => Kind::Font,
+        "image" => Kind::Image,
+        "audio" | "video" | "track" => Kind::Media,
+        "document" | "frame" | "iframe" | "embed" | "object" => Kind::Document,
+        "empty" => Kind::Fetch,
+        _ => Kind::Other,
+    }
+}
+
 /// One of so many views is left to ask by itself.
 const ASKS_ITSELF: u32 = 8;
 /// Views after which all counts of a page are halved.
@@ -79,6 +119,9 @@ struct Page {
 #[derive(Debug)]
 struct Need {
     url: String,
+    /// How it was asked for by the last who said that.
+    kind: Option<Kind>,
+    by_cors: Option<bool>,
     asked: u32,
     excused: u32,
 }
@@ -143,14 +186,16 @@ impl Learned {
         self.pages.insert(url.to_owned(), page);
     }
 
-    /// After the page at `page`, `url` was asked for; to be said once a view.
-    pub fn asked(&mut self, now: Instant, page: &str, url: &str) {
+    /// After the page at `page`, that was asked for; to be said once a view.
+    pub fn asked(&mut self, now: Instant, page: &str, loaded: &Loaded<'_>) {
+        let &Loaded { url, kind, by_cors } = loaded;
         let known = self.pages.get_mut(page).map(|page| &mut page.needs);
         let Some(needs) = known else {
             return;
         };
         if let Some(need) = needs.iter_mut().find(|need| need.url == url) {
             need.asked += 1;
+            (need.kind, need.by_cors) = (kind.or(need.kind), by_cors.or(need.by_cors));
             return;
         }
         if needs.len() >= self.limits.needs_per_page || !self.make_room(now, url.len(), Some(page))
@@ -161,6 +206,8 @@ impl Learned {
             self.bytes += url.len();
             page.needs.push(Need {
                 url: url.to_owned(),
+                kind,
+                by_cors,
                 asked: 1,
                 excused: 0,
             });
@@ -195,6 +242,8 @@ impl Learned {
         needs
             .map(|need| Wish {
                 url: need.url.clone(),
+                kind: need.kind,
+                by_cors: need.by_cors.unwrap_or_default(),
                 may_push: true,
                 ..Wish::default()
             })
@@ -251,6 +300,11 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
+    /// Of a client that does not say how it loads what.
+    fn plainly(url: &str) -> Loaded<'_> {
+        Loaded::of(url, &HeaderMap::new())
+    }
+
     fn urls(learned: &Learned, now: Instant, page: &str) -> Vec<String> {
         let wishes = learned.wishes(now, page);
         wishes.into_iter().map(|wish| wish.url).collect()
@@ -266,9 +320,9 @@ mod tests {
                 "{view}"
             );
             learned.viewed(at(view), "/");
-            learned.asked(at(view), "/", "/always");
+            learned.asked(at(view), "/", &plainly("/always"));
             if view != 1 && view != 3 {
-                learned.asked(at(view), "/", "/at-times");
+                learned.asked(at(view), "/", &plainly("/at-times"));
             }
         }
         assert_eq!(urls(&learned, at(5), "/"), ["/always"]);
@@ -282,7 +336,7 @@ mod tests {
             for view in 0..10 {
                 learned.viewed(at(view), "/");
                 if view < 4 {
-                    learned.asked(at(view), "/", "/a");
+                    learned.asked(at(view), "/", &plainly("/a"));
                 } else if taken {
                     learned.excused("/", "/a");
                 }
@@ -304,7 +358,7 @@ mod tests {
                     pushed[nth] += 1;
                     learned.excused("/", url);
                 } else if nth == 0 || view < 3 {
-                    learned.asked(at(view), "/", url);
+                    learned.asked(at(view), "/", &plainly(url));
                 }
             }
         }
@@ -321,9 +375,9 @@ mod tests {
         for view in 0..2000 {
             learned.viewed(at(view), "/");
             if view < 1000 {
-                learned.asked(at(view), "/", "/before");
+                learned.asked(at(view), "/", &plainly("/before"));
             } else {
-                learned.asked(at(view), "/", "/since");
+                learned.asked(at(view), "/", &plainly("/since"));
             }
         }
         assert_eq!(
@@ -334,6 +388,41 @@ mod tests {
         assert_eq!(urls(&learned, at(1999 + 3601), "/"), [""; 0]);
         learned.viewed(at(6000), "/");
         assert_eq!(learned.pages["/"].views, 1);
+    }
+
+    #[test]
+    fn how_a_thing_is_loaded_is_learned_of_those_who_say_it() {
+        let said = |dest, mode| {
+            let fields = [("sec-fetch-dest", dest), ("sec-fetch-mode", mode)];
+            let fields = fields.map(|(name, word): (_, &'static str)| {
+                let name = http::HeaderName::from_static(name);
+                (name, http::HeaderValue::from_static(word))
+            });
+            HeaderMap::from_iter(fields)
+        };
+        for (second, third, want) in [
+            (None, None, (Some(Kind::Script), true)),
+            (
+                Some(said("script", "no-cors")),
+                None,
+                (Some(Kind::Script), false),
+            ),
+            (None, Some(said("empty", "cors")), (Some(Kind::Fetch), true)),
+            (
+                None,
+                Some(said("worker", "same-origin")),
+                (Some(Kind::Other), false),
+            ),
+        ] {
+            let mut learned = Learned::new(LearningLimits::default());
+            let views = [Some(said("script", "cors")), second, third];
+            for fields in views.into_iter().map(Option::unwrap_or_default) {
+                learned.viewed(at(0), "/");
+                learned.asked(at(0), "/", &Loaded::of("/a", &fields));
+            }
+            let wish = learned.wishes(at(0), "/").remove(0);
+            assert_eq!((wish.kind, wish.by_cors), want);
+        }
     }
 
     #[test]
@@ -356,13 +445,13 @@ mod tests {
             "the one that was not viewed for longest went"
         );
         for url in ["/1", "/2", "/3"] {
-            learned.asked(at(3), "/c", url);
+            learned.asked(at(3), "/c", &plainly(url));
         }
         assert_eq!(learned.pages["/c"].needs.len(), 2, "one past the limit");
         assert_eq!(learned.bytes, 8);
-        learned.asked(at(3), "/a", "/four");
+        learned.asked(at(3), "/a", &plainly("/four"));
         assert_eq!(learned.bytes, 7, "/c went for it: {learned:?}");
-        learned.asked(at(3), "/a", "/seventeen bytes");
+        learned.asked(at(3), "/a", &plainly("/seventeen bytes"));
         learned.viewed(at(4), "/a url of more than all bytes");
         assert_eq!((learned.bytes, learned.pages.len()), (7, 1));
     }

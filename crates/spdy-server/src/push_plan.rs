@@ -71,6 +71,8 @@ pub struct Wish {
     pub url: String,
     /// What it is, if that is known.
     pub kind: Option<Kind>,
+    /// The page loads it so that it may read it (CORS), as modules and what says `crossorigin`.
+    pub by_cors: bool,
     /// How urgent it is, if somebody said so.
     pub priority: Option<Priority>,
     /// It may be pushed.
@@ -106,6 +108,8 @@ pub struct PlannedPush {
     pub bytes: usize,
     /// What it is.
     pub kind: Kind,
+    /// The page loads it by CORS.
+    pub by_cors: bool,
     /// The client reads of it in the very response.
     pub is_told: bool,
 }
@@ -117,6 +121,8 @@ pub struct Hint {
     pub url: String,
     /// What it is.
     pub kind: Kind,
+    /// The page loads it by CORS.
+    pub by_cors: bool,
 }
 
 /// What goes along with one page.
@@ -129,7 +135,7 @@ pub struct Plan {
 }
 
 /// Plans for the page at `page`, which is asked for with `priority`. `known` is asked once for each URL of the
-/// page's origin.
+/// page's origin, with the wish for it.
 #[must_use]
 pub fn plan(
     page: &Uri,
@@ -137,7 +143,7 @@ pub fn plan(
     budget: &Budget,
     hints: Hints,
     wishes: impl IntoIterator<Item = Wish>,
-    mut known: impl FnMut(&Uri) -> Known,
+    mut known: impl FnMut(&Uri, &Wish) -> Known,
 ) -> Plan {
     let mut plan = Plan::default();
     let Ok(base) = Url::parse(&page.to_string()) else {
@@ -158,7 +164,8 @@ pub fn plan(
         let here = url.origin() == base.origin();
         let guess = wish.kind.unwrap_or_else(|| Kind::of(None, &url, None));
         let uri = url.as_str().parse::<Uri>().ok();
-        let known = uri.as_ref().filter(|_| here).map(&mut known);
+        let of_page = uri.as_ref().filter(|_| here);
+        let known = of_page.map(|uri| known(uri, &wish));
         if known == Some(Known::Had) {
             continue;
         }
@@ -175,6 +182,7 @@ pub fn plan(
                 priority: below(priority, wish.priority, kind),
                 bytes,
                 kind,
+                by_cors: wish.by_cors,
                 is_told: wish.is_told,
             });
         } else if hints != Hints::Off
@@ -185,6 +193,7 @@ pub fn plan(
             plan.hints.push(Hint {
                 url: written(&url, here),
                 kind: guess,
+                by_cors: wish.by_cors,
             });
         }
     }
@@ -208,8 +217,8 @@ impl PlannedPush {
             path if path.starts_with("//") => self.uri.to_string(),
             path => path.to_owned(),
         };
-        let kind = self.kind;
-        (!self.is_told).then_some(Hint { url, kind })
+        let (kind, by_cors) = (self.kind, self.by_cors);
+        (!self.is_told).then_some(Hint { url, kind, by_cors })
     }
 }
 
@@ -230,18 +239,37 @@ fn below(page: Priority, said: Option<Priority>, kind: Kind) -> Priority {
 /// The value of a `Link` header that hints at `hint`: `subresource` is SPDY's word for it, `preload` today's.
 #[must_use]
 pub fn link_value(hint: &Hint) -> String {
-    let url = &hint.url;
+    match preload(hint) {
+        Some(as_what) => format!("<{}>; rel=\"subresource preload\"; {as_what}", hint.url),
+        None => format!("<{}>; rel=subresource", hint.url),
+    }
+}
+
+/// The same for 103 (RFC 8297), where Chromium looks for `preload` alone; `None` if it would not be loaded.
+#[must_use]
+pub fn early_link_value(hint: &Hint) -> Option<String> {
+    Some(format!("<{}>; rel=preload; {}", hint.url, preload(hint)?))
+}
+
+/// As what, and in which mode, a thing is loaded before the page is there.
+///
+/// What a preload brought is used for what is loaded as it was, in the same mode (HTML, *consume a preloaded resource*), and for nothing
+/// else: a module is a script that is loaded by CORS. A preload that does not say what it is for is not used.
+fn preload(hint: &Hint) -> Option<String> {
     let destination = match hint.kind {
-        Kind::Stylesheet => "; as=style",
-        Kind::Script => "; as=script",
-        // Fonts are fetched without credentials, wherever they are from.
-        Kind::Font => "; as=font; crossorigin",
-        Kind::Image => "; as=image",
-        Kind::Fetch => "; as=fetch",
-        // A preload that does not say what it is for is not used.
-        Kind::Document | Kind::Media | Kind::Other => return format!("<{url}>; rel=subresource"),
+        Kind::Stylesheet => "style",
+        Kind::Script => "script",
+        Kind::Font => "font",
+        Kind::Image => "image",
+        Kind::Fetch => "fetch",
+        Kind::Document | Kind::Media | Kind::Other => return None,
     };
-    format!("<{url}>; rel=\"subresource preload\"{destination}")
+    // Fonts are fetched without credentials, wherever they are from.
+    let mode = match hint.by_cors || hint.kind == Kind::Font {
+        true => "; crossorigin",
+        false => "",
+    };
+    Some(format!("as={destination}{mode}"))
 }
 
 #[cfg(test)]
@@ -259,7 +287,7 @@ mod tests {
     }
 
     fn planned(hints: Hints, wishes: Vec<Wish>) -> (Vec<String>, Vec<String>) {
-        let known = |uri: &Uri| match uri.path() {
+        let known = |uri: &Uri, _: &Wish| match uri.path() {
             "/had" => Known::Had,
             "/absent" => Known::Absent,
             path => Known::Here {
@@ -321,6 +349,7 @@ mod tests {
             priority: Priority::LOWEST,
             bytes: 0,
             kind: Kind::Other,
+            by_cors: false,
             is_told: false,
         };
         for (uri, want) in [
@@ -389,15 +418,64 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_says_what_it_is_for() {
-        let of = |kind| {
+    fn a_hint_says_what_it_is_for_and_how_it_is_loaded() {
+        for (kind, by_cors, want) in [
+            (Kind::Stylesheet, false, "\"subresource preload\"; as=style"),
+            (Kind::Script, false, "\"subresource preload\"; as=script"),
+            (
+                Kind::Script,
+                true,
+                "\"subresource preload\"; as=script; crossorigin",
+            ),
+            (
+                Kind::Font,
+                false,
+                "\"subresource preload\"; as=font; crossorigin",
+            ),
+            (Kind::Other, true, "subresource"),
+        ] {
             let url = "/a".to_owned();
-            link_value(&Hint { url, kind })
+            let value = link_value(&Hint { url, kind, by_cors });
+            assert_eq!(value, format!("</a>; rel={want}"));
+            let url = "/a".to_owned();
+            let early = early_link_value(&Hint { url, kind, by_cors });
+            let as_what = want.strip_prefix("\"subresource preload\"; ");
+            let want = as_what.map(|as_what| format!("</a>; rel=preload; {as_what}"));
+            assert_eq!(early, want);
+        }
+    }
+
+    #[test]
+    fn how_a_thing_is_loaded_goes_with_it_to_its_push_and_to_its_hint() {
+        let wish = |url, by_cors| Wish {
+            by_cors,
+            ..wish(url)
         };
-        assert_eq!(
-            of(Kind::Stylesheet),
-            "</a>; rel=\"subresource preload\"; as=style"
-        );
-        assert_eq!(of(Kind::Other), "</a>; rel=subresource");
+        let wishes = [wish("/a.js", true), wish("/b.js", false)];
+        let page = PAGE.parse().unwrap();
+        let made = |hints| {
+            let here = |uri: &Uri, wish: &Wish| {
+                assert_eq!(wish.by_cors, uri.path() == "/a.js");
+                Known::Here {
+                    bytes: 1,
+                    kind: Kind::Script,
+                }
+            };
+            let budget = Budget::default();
+            plan(
+                &page,
+                Priority::HIGHEST,
+                &budget,
+                hints,
+                wishes.clone(),
+                here,
+            )
+        };
+        let hints = made(Hints::Instead).hints;
+        let pushes = made(Hints::Rest).pushes;
+        let refused: Vec<_> = pushes.iter().filter_map(PlannedPush::as_hint).collect();
+        assert_eq!(hints, refused);
+        let modes: Vec<_> = hints.iter().map(|hint| hint.by_cors).collect();
+        assert_eq!(modes, [true, false]);
     }
 }

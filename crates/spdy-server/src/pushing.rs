@@ -22,7 +22,7 @@ use spdy_page::replica::Kind;
 
 use crate::answer::Answer;
 use crate::associated_content::associated;
-use crate::learned::{Learned, LearningLimits};
+use crate::learned::{Learned, LearningLimits, Loaded};
 use crate::link_header::links;
 use crate::needs::{self, Needs};
 use crate::push_plan::{
@@ -164,7 +164,8 @@ impl SessionPushing {
         let (now, window) = (self.runtime.now(), self.pushing.config.learning.window);
         let referer = referer.to_string();
         if visit.follows(now, window, &referer, url) {
-            self.learned().asked(now, &referer, url);
+            let loaded = Loaded::of(url, &head.headers);
+            self.learned().asked(now, &referer, &loaded);
         }
         is_new
     }
@@ -211,7 +212,7 @@ impl SessionPushing {
         let arrival = head.extensions.get::<Arrival>();
         let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
         let visit = lock(&self.visit);
-        plan(page, priority, budget, *hints, wishes, |uri| {
+        plan(page, priority, budget, *hints, wishes, |uri, _| {
             if visit.has(&uri.to_string()) {
                 return Known::Had;
             }

@@ -32,7 +32,7 @@ fn text() -> impl Strategy<Value = String> {
 
 prop_compose! {
     fn wish()(url in text(), level in prop::option::of(0..8_u8), may_push: bool, is_told: bool) -> Wish {
-        Wish { url, kind: None, priority: level.map(Priority::new), may_push, is_told }
+        Wish { url, priority: level.map(Priority::new), may_push, is_told, ..Wish::default() }
     }
 }
 
@@ -50,7 +50,7 @@ proptest! {
     ) {
         let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
         let budget = Budget { streams, bytes, hints: 9, wishes: 30 };
-        let known = |uri: &Uri| match uri.to_string().len() % 5 {
+        let known = |uri: &Uri, _: &Wish| match uri.to_string().len() % 5 {
             0 => Known::Had,
             1 => Known::Absent,
             n => Known::Here { bytes: n * 300, kind: Kind::ALL[n] },

@@ -13,6 +13,7 @@ mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_browser_corners;
+mod accelerate_browser_hints;
 #[cfg(target_os = "linux")]
 mod accelerate_demo;
 mod accelerate_endures;

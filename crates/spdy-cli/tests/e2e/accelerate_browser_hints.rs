@@ -1,0 +1,98 @@
+//! What Chromium is told of before a page is there it loads once, in the mode in which the page wants it.
+
+use serde_json::{Value, json};
+
+use crate::support::accelerated::{Accelerated, Setting};
+use crate::support::chromium::{Chromium, Look};
+use crate::support::origins::{Asked, Origins, Places, Step, whole};
+use crate::support::peers::{is_installed, require, wanted};
+
+const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.assets-b.test";
+
+/// Scripts, and whether the page loads them so that it may read them (CORS).
+const SCRIPTS: [(&str, bool); 3] = [
+    ("/main.mjs", true),
+    ("/shared.js", true),
+    ("/classic.js", false),
+];
+
+fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
+    if asked.host == SITE {
+        let cdn = places.origin(CDN);
+        let page = format!(
+            "<!doctype html><title>hints</title><link rel=icon href=data:,>\
+             <script type=module src=\"{cdn}/main.mjs\"></script>\
+             <script crossorigin src=\"{cdn}/shared.js\"></script><script src=\"{cdn}/classic.js\"></script>"
+        );
+        let head = "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n";
+        return whole(head, page.as_bytes());
+    }
+    // Browsers keep it and the accelerator does not: so all that browsers ask is asked of its host.
+    whole(
+        "200 OK\r\nContent-Type: text/javascript\r\nAccess-Control-Allow-Origin: *\r\n\
+         Cache-Control: private, max-age=600\r\n",
+        b"window.ran = (window.ran ?? 0) + 1;\n",
+    )
+}
+
+/// Opens the page in a browser that has kept nothing: which of the scripts ran early.
+fn visit(origins: &Origins, accelerated: &Accelerated) -> Vec<String> {
+    let (site, cdn) = (accelerated.tls, origins.places.address(CDN).ip());
+    let mut browser = Chromium::start_with(&[
+        format!("--host-resolver-rules=MAP {SITE}:443 {site}, MAP {CDN} {cdn}"),
+        format!(
+            "--ignore-certificate-errors-spki-list={}",
+            origins.signed.pins
+        ),
+        "--disable-quic".to_owned(),
+    ]);
+    let look = Look {
+        width: 800,
+        dark: false,
+    };
+    browser.open(&format!("https://{SITE}/"), look);
+    assert_eq!(browser.ask("window.ran"), json!(SCRIPTS.len()));
+    let early = browser.ask(
+        "performance.getEntriesByType('resource').filter(entry => entry.initiatorType === 'early-hints')\
+         .map(entry => new URL(entry.name).pathname)",
+    );
+    let early = early.as_array().cloned().unwrap_or_default();
+    let name = |path: &Value| {
+        let path = path.as_str().unwrap_or_default();
+        path[path.rfind('/').unwrap_or_default()..].to_owned()
+    };
+    let mut names: Vec<_> = early.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_hinted_at_is_loaded_once_and_as_the_page_loads_it() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origins = Origins::start(&[(SITE, "https"), (CDN, "https")], answer);
+    let port = origins.places.address(CDN).port();
+    let accelerated = Accelerated::start(
+        &origins,
+        &Setting {
+            site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{port}'\nkinds = ['script']\n"),
+            upstream: "allow_addresses = ['127.0.0.2/32']",
+            ..Setting::default()
+        },
+    );
+    assert_eq!(visit(&origins, &accelerated), [""; 0], "nothing was known");
+    let before = origins.asked().len();
+    let mut all: Vec<_> = SCRIPTS.iter().map(|(script, _)| *script).collect();
+    all.sort_unstable();
+    assert_eq!(visit(&origins, &accelerated), all);
+    let asked = origins.asked().split_off(before);
+    assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
+    for (script, by_cors) in SCRIPTS {
+        let of_it = asked.iter().find(|asked| asked.target == script);
+        let head = &of_it.unwrap_or_else(|| panic!("{script}: {asked:?}")).head;
+        assert_eq!(head.contains("\r\norigin: "), by_cors, "{script}: {head}");
+    }
+}
