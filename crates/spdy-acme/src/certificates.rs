@@ -27,11 +27,16 @@ pub struct Orders {
 #[derive(Clone, Debug)]
 pub struct Certificates {
     identities: Identities,
-    held: Arc<Mutex<BTreeMap<String, Held>>>,
-    /// One that is shown besides, and kept by somebody else.
-    given: Arc<Mutex<Option<Given>>>,
+    all: Arc<Mutex<All>>,
     /// What became of orders.
     pub orders: Arc<Orders>,
+}
+
+#[derive(Debug, Default)]
+struct All {
+    held: BTreeMap<String, Held>,
+    /// Those that are shown besides, and kept by somebody else.
+    given: Vec<Given>,
 }
 
 /// One, under the first of its names.
@@ -51,26 +56,11 @@ pub(crate) struct Known {
     folder: Folder,
 }
 
-/// Name and end of a certificate that somebody else keeps: one out of a file.
+/// A certificate that somebody else keeps: one out of a file.
 #[derive(Clone, Debug)]
 pub struct Given {
-    name: String,
-    until: SystemTime,
-}
-
-impl Given {
-    /// Reads `identity`.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
-    pub fn of(identity: &Identity) -> Result<Self, AcmeError> {
-        let facts = Facts::of_leaf(identity)?;
-        Ok(Self {
-            name: facts.names.into_iter().next().unwrap_or_default(),
-            until: facts.validity.end,
-        })
-    }
+    facts: Facts,
+    certified: Certified,
 }
 
 impl Certificates {
@@ -79,27 +69,45 @@ impl Certificates {
     pub fn new(identities: Identities) -> Self {
         Self {
             identities,
-            held: Arc::default(),
-            given: Arc::default(),
+            all: Arc::default(),
             orders: Arc::default(),
         }
     }
 
-    /// Tells with the others until when that one is valid; `None`: there is none any more.
-    pub fn tell_of(&self, given: Option<Given>) {
-        *self.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
+    /// Reads `identity`, and makes it ready to be [given](Self::give).
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or its key is not the leaf's.
+    pub fn given(&self, identity: &Identity) -> Result<Given, AcmeError> {
+        Ok(Given {
+            facts: Facts::of_leaf(identity)?,
+            certified: self.identities.certify(identity)?,
+        })
     }
 
-    /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet.
+    /// Shows these from now on, each for the names in it, and none that were given before. Of two for one name the first is shown.
+    pub fn give(&self, given: Vec<Given>) {
+        let mut all = self.lock();
+        all.given = given;
+        self.show_all(&all);
+    }
+
+    /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet. Of several that have that name first
+    /// it is told of the one that ends first.
     #[must_use]
     pub fn expiries(&self) -> Vec<(String, Option<SystemTime>)> {
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let given = given
-            .iter()
-            .map(|given| (given.name.clone(), Some(given.until)));
-        let held = self.lock();
+        let all = self.lock();
         let expiry = |held: &Held| Some(held.known.as_ref()?.facts.validity.end);
-        let held = held.iter().map(|(name, held)| (name.clone(), expiry(held)));
+        let held = all.held.iter();
+        let held = held.map(|(name, held)| (name.clone(), expiry(held)));
+        let mut given = BTreeMap::<String, SystemTime>::new();
+        for Given { facts, .. } in &all.given {
+            let name = facts.names.first().cloned().unwrap_or_default();
+            let end = given.entry(name).or_insert(facts.validity.end);
+            *end = facts.validity.end.min(*end);
+        }
+        let given = given.into_iter().map(|(name, end)| (name, Some(end)));
         held.chain(given).collect()
     }
 
@@ -110,14 +118,14 @@ impl Certificates {
 
     /// From now on these are meant and shown, and no others.
     pub(crate) fn want(&self, certificates: &[Vec<String>]) {
-        let mut held = self.lock();
+        let mut all = self.lock();
         let wanted = certificates.iter().filter_map(|names| {
-            let mut one = held.remove(names.first()?).unwrap_or_default();
+            let mut one = all.held.remove(names.first()?).unwrap_or_default();
             one.names.clone_from(names);
             Some((names.first()?.clone(), one))
         });
-        *held = wanted.collect();
-        self.show_all(&held);
+        all.held = wanted.collect();
+        self.show_all(&all);
     }
 
     /// Reads `identity`, which is kept in `folder`, and makes it ready to be shown.
@@ -132,19 +140,19 @@ impl Certificates {
 
     /// Shows `known` for those of its names that are wanted.
     pub(crate) fn show(&self, first: &str, known: Known) {
-        let mut held = self.lock();
+        let mut all = self.lock();
         // Else it is wanted no longer.
-        if let Some(one) = held.get_mut(first) {
+        if let Some(one) = all.held.get_mut(first) {
             one.known = Some(known);
-            self.show_all(&held);
+            self.show_all(&all);
         }
     }
 
     /// The same of one that was in its folder, unless one is held that came later and belongs there: its keeper may be about to
     /// write it, or could not. What is shown then says this.
     pub(crate) fn show_found(&self, first: &str, known: Known) -> Facts {
-        let mut held = self.lock();
-        let Some(one) = held.get_mut(first) else {
+        let mut all = self.lock();
+        let Some(one) = all.held.get_mut(first) else {
             return known.facts; // it is wanted no longer
         };
         let later = one.known.as_ref().filter(|held| {
@@ -155,23 +163,27 @@ impl Certificates {
         }
         let facts = known.facts.clone();
         one.known = Some(known);
-        self.show_all(&held);
+        self.show_all(&all);
         facts
     }
 
     /// The one that is held under that name.
     pub(crate) fn held(&self, first: &str) -> Option<Known> {
-        self.lock().get(first)?.known.clone()
+        self.lock().held.get(first)?.known.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what is `held`, and nothing else. Whoever calls it has the lock.
-    fn show_all(&self, held: &BTreeMap<String, Held>) {
+    /// Shows `all`, and nothing else. Whoever calls it has the lock.
+    fn show_all(&self, all: &All) {
         let mut hosts = Vec::new();
-        for one in held.values() {
+        for given in &all.given {
+            let names = given.facts.names.iter();
+            hosts.extend(names.map(|name| (name.clone(), given.certified.clone())));
+        }
+        for one in all.held.values() {
             let Some(known) = &one.known else {
                 continue;
             };

@@ -1,10 +1,10 @@
 //! One object as bytes of a file: what a tier on a disk writes, and what it believes when it reads.
 //!
 //! ```text
-//!   0   8  "spdyobj" 01
+//!   0   8  "spdyobj" 02
 //!   8   4  H   length of the head
 //!  12   8  B   length of the body
-//!  20   H  head: key, status, times, fields, served fields, selecting fields
+//!  20   H  head: key, status, times, fields, served fields, note, selecting fields
 //!  20+H 32 SHA-256 of all before: the seal
 //!  then, for each 64 KiB of the body and the rest:
 //!       ≤ 64 KiB  bytes
@@ -33,7 +33,7 @@ use crate::policy::Policy;
 use crate::stored::{Facts, Stored};
 use crate::vary::Selecting;
 
-const MAGIC: [u8; 8] = *b"spdyobj\x01";
+const MAGIC: [u8; 8] = *b"spdyobj\x02";
 const DIGEST_BYTES: usize = 32;
 
 /// Bytes of a file that tell how long its head and its body are.
@@ -55,7 +55,7 @@ pub enum FileError {
         got: u64,
     },
     /// Another kind of file, or of another version.
-    #[error("no object file of version 1")]
+    #[error("no object file of version 2")]
     Magic,
     /// A length that no file has.
     #[error("a head of {got} bytes, want at most {MAX_HEAD_BYTES}")]
@@ -323,6 +323,7 @@ fn write_head(key: &Key, stored: &Stored, out: &mut Vec<u8>) {
     if let Some(served) = &facts.served {
         write_fields(served, out);
     }
+    write_bytes(&facts.note, out);
     write_count(facts.selecting.len(), out);
     for field in &facts.selecting {
         write_bytes(field.name.as_str().as_bytes(), out);
@@ -352,6 +353,7 @@ fn read_head(head: &[u8]) -> Result<(Key, Facts, Option<SystemTime>), &'static s
         [1] => Some(Box::new(rest.fields()?)),
         _ => return Err("flag"),
     };
+    let note = rest.bytes()?.into();
     let mut selecting = Vec::new();
     for _ in 0..rest.count()? {
         let name = rest.name()?;
@@ -365,6 +367,7 @@ fn read_head(head: &[u8]) -> Result<(Key, Facts, Option<SystemTime>), &'static s
         status,
         headers,
         served,
+        note,
         selecting,
         times,
     };

@@ -138,6 +138,7 @@ pub(crate) fn keep(
         status: answer.status,
         headers,
         served: None,
+        note: Box::default(),
         selecting: names
             .into_iter()
             .map(|name| Selecting::of_request(name, request))

@@ -23,6 +23,8 @@ pub(crate) struct Facts {
     /// Without what speaks of the connection it came by.
     pub(crate) headers: HeaderMap,
     pub(crate) served: Option<Box<HeaderMap>>,
+    /// What whoever keeps it knows of it beside; empty if nothing.
+    pub(crate) note: Box<[u8]>,
     pub(crate) selecting: Vec<Selecting>,
     pub(crate) times: Times,
 }
@@ -97,6 +99,14 @@ impl Stored {
         self
     }
 
+    /// Keeps `note` with it: what is known of the body beside, for whoever serves it. This crate reads nothing of it. A merge with a
+    /// 304 drops it.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<Box<[u8]>>) -> Self {
+        self.facts.note = note.into();
+        self
+    }
+
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -113,6 +123,12 @@ impl Stored {
     #[must_use]
     pub fn served(&self) -> &HeaderMap {
         self.facts.served.as_deref().unwrap_or(&self.facts.headers)
+    }
+
+    /// What [`with_note`](Self::with_note) keeps with it; empty if nothing.
+    #[must_use]
+    pub fn note(&self) -> &[u8] {
+        &self.facts.note
     }
 
     /// What it says to this cache.
@@ -247,6 +263,7 @@ impl Stored {
             + 2 * size_of::<HeaderMap>()
             + head_bytes(&self.facts.headers)
             + served
+            + self.facts.note.len()
             + selecting
     }
 

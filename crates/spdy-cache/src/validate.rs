@@ -223,6 +223,7 @@ fn freshened(
             let mut once = stored.clone();
             once.facts.headers = whole.headers;
             once.facts.served = None;
+            once.facts.note = Box::default();
             Merged::UseOnce(once, why)
         }
     }

@@ -39,6 +39,7 @@ fn stored() -> Stored {
     may_store(&Policy::site(), &request, &answer(200, fields), times)
         .unwrap()
         .with_served(served)
+        .with_note(*b"of the body")
 }
 
 fn file(len: usize) -> Vec<u8> {
@@ -75,6 +76,7 @@ fn what_was_written_is_read_with_all_that_goes_by_it() {
             (key(), was.status(), was.times())
         );
         assert_eq!((is.headers(), is.served()), (was.headers(), was.served()));
+        assert_eq!(is.note(), b"of the body");
         assert_eq!(
             (is.age(at(5)), is.ttl(at(5))),
             (was.age(at(5)), was.ttl(at(5)))
@@ -194,7 +196,7 @@ proptest! {
     #[test]
     fn other_bytes_are_no_file(mut bytes in prop::collection::vec(any::<u8>(), 0..300), magic in any::<bool>()) {
         if magic && bytes.len() >= PREFIX_BYTES {
-            bytes[..8].copy_from_slice(b"spdyobj\x01");
+            bytes[..8].copy_from_slice(b"spdyobj\x02");
             bytes[8..20].copy_from_slice(&[0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 50]);
         }
         prop_assert!(read(&bytes).is_err());

@@ -30,6 +30,7 @@ use spdy_proxy::spans::{Sampler, Span, SpanKind, SpanRules, SpanSink, Spans, Val
 use spdy_proxy::trace_context::{SpanId, TraceId};
 use spdy_proxy::upstream::Upstream;
 use spdy_proxy::visit::Visit;
+use spdy_rewrite::capability::Keys;
 
 const ORIGIN: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(8, 0, 0, 1)),
@@ -171,7 +172,8 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Stage) 
          [[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\nkinds = ['image']\nwhole = true\n",
     );
     let config = config.unwrap();
-    let sites = Sites::compile(&config, &[7; 32]).unwrap();
+    let keys = Keys::of_secrets(&[7; 32], None).unwrap();
+    let sites = Sites::compile(&config, &keys).unwrap();
     let network = Arc::new(network);
     let upstream = Upstream::new(
         &config.upstream,

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -68,6 +68,8 @@ pub struct Config {
     pub dns: DnsConfig,
     /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
     pub secret_file: Option<PathBuf>,
+    /// A file with the secret before that one: capabilities that were made with it are still good. Default none.
+    pub former_secret_file: Option<PathBuf>,
     /// The operator's door; `None`: there is none.
     pub admin: Option<AdminConfig>,
     /// Who is told where the time of an answer went.
@@ -121,10 +123,34 @@ pub struct Tls {
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub key: Option<PathBuf>,
+    /// More of them: each is shown to whoever asks for a name in it. Who asks for a name of none is shown the one above, else the first of
+    /// these.
+    pub certificates: Vec<CertificateFiles>,
     /// Where the authority made on the spot is written, for clients to believe it.
     pub write_authority: Option<PathBuf>,
     /// Certificates from an authority of the web. Until the first has come, one made on the spot is shown.
     pub acme: Option<AcmeConfig>,
+}
+
+/// A certificate and its key, in files.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CertificateFiles {
+    /// Certificate chain, PEM, leaf first.
+    pub certificate: PathBuf,
+    /// Its private key, PEM.
+    pub key: PathBuf,
+}
+
+impl Tls {
+    /// The certificates out of files, with their keys, the first first.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        let first = self.certificate.as_deref().zip(self.key.as_deref());
+        let more = self.certificates.iter();
+        let more = more.map(|files| (files.certificate.as_path(), files.key.as_path()));
+        first.into_iter().chain(more)
+    }
 }
 
 /// One site.
@@ -542,6 +568,10 @@ impl Config {
         if self.lab.paper_urls && elsewhere.is_some() {
             let want = "no listen.public_addresses, for its URLs are those of a laboratory";
             return value("lab.paper_urls", want, &elsewhere);
+        }
+        if self.former_secret_file.is_some() && self.secret_file.is_none() {
+            let want = "a secret_file beside it, which took its place";
+            return value("former_secret_file", want, &self.former_secret_file);
         }
         let upstream = &self.upstream;
         if upstream.queue == 0 {

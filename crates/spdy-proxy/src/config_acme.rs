@@ -82,9 +82,9 @@ impl AcmeConfig {
             let want = "true, when the terms of the authority were read and are agreed to";
             return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
         }
-        if config.tls.certificate.is_some() {
+        if let Some((certificate, _)) = config.tls.files().next() {
             let want = "no certificate of your own beside it";
-            return Some(("tls.acme", want, format!("{:?}", config.tls.certificate)));
+            return Some(("tls.acme", want, format!("{certificate:?}")));
         }
         if self.directory.scheme() != "https" || !self.directory.has_host() {
             let want = "an https URL";
@@ -199,6 +199,12 @@ mod tests {
             ),
             (
                 format!("[tls]\ncertificate = 'c'\nkey = 'k'\n[tls.acme]\n{GOOD}{SITE}"),
+                "no certificate of your own",
+            ),
+            (
+                format!(
+                    "[tls]\ncertificates = [{{ certificate = 'c', key = 'k' }}]\n[tls.acme]\n{GOOD}{SITE}"
+                ),
                 "no certificate of your own",
             ),
             (

@@ -37,6 +37,7 @@ use crate::counters::{Family, Outcome};
 use crate::fetch_spans::FetchSpans;
 use crate::fields;
 use crate::followed::Followed;
+use crate::page_policies::Said;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::pump::Pump;
 use crate::purge::Since;
@@ -328,6 +329,7 @@ impl Fetch {
         let stored = match stored {
             Ok(stored) if head.status != StatusCode::PARTIAL_CONTENT => {
                 status = status.stored(true).ttl(stored.ttl(self.proxy.hour()));
+                let stored = self.noting(stored, &served, &followed.note());
                 Some(Arc::new(stored.with_served(served.clone())))
             }
             Ok(_) => None,
@@ -421,6 +423,7 @@ impl Fetch {
                     served.insert(name, before.clone());
                 }
             }
+            let stored = self.noting(stored, &served, object.stored().note());
             Arc::new(stored.with_served(served))
         };
         let now = self.proxy.hour();
@@ -480,7 +483,7 @@ impl Fetch {
             None => {
                 let mut served = head.headers.clone();
                 at.site.relocate(&mut served);
-                self.wanted.note_head(&served);
+                self.wanted.learn(self.wanted.said_by_head(&served));
                 served
             }
         };
@@ -512,6 +515,18 @@ impl Fetch {
             }
             _ => Ok(()),
         }
+    }
+
+    /// `stored` with a note: of a page what it says under the head `served`, and has said `before`; of what redirects led to the way.
+    fn noting(&self, stored: Stored, served: &HeaderMap, before: &[u8]) -> Stored {
+        let Some(mut said) = self.wanted.said_by_head(served) else {
+            return stored.with_note(before);
+        };
+        if let Some(before) = Said::of_note(before) {
+            said.guarded.extend(before.guarded);
+            said.is_quiet |= before.is_quiet;
+        }
+        stored.with_note(said.note())
     }
 
     /// What was seen of the site, for what is wanted of it.

@@ -1,4 +1,5 @@
-//! The redirects that one fetch has followed: what they allow of what they led to, and by which URLs that is purged.
+//! The redirects that one fetch has followed: what they allow of what they led to, by which URLs that is purged, and what is kept of them
+//! beside it, to judge it for whoever asks next.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header, response};
 use spdy_cache::freshness::Times;
@@ -7,6 +8,7 @@ use spdy_cache::redirected::Redirects;
 use spdy_cache::storable::Uncacheable;
 use spdy_rewrite::redirect::{Redirect, Trail};
 use spdy_rewrite::rules::Rules;
+use url::Url;
 
 use crate::counters::Outcome;
 use crate::fetched::{Fetch, Got};
@@ -44,6 +46,18 @@ impl Followed {
     /// Why what they led to may not be kept, if so.
     pub(crate) fn refused(&self) -> Option<Uncacheable> {
         self.redirects.refused()
+    }
+
+    /// The note that is kept with what they led to; empty if there was none.
+    pub(crate) fn note(&self) -> Vec<u8> {
+        self.urls.join(" ").into_bytes()
+    }
+
+    /// Reads a note: where redirects led to what is kept with it.
+    pub(crate) fn of_note(note: &[u8]) -> Vec<Url> {
+        let text = std::str::from_utf8(note).unwrap_or_default();
+        let words = text.split(' ').filter(|word| !word.is_empty());
+        words.filter_map(|word| Url::parse(word).ok()).collect()
     }
 
     /// Lets what is kept of it be purged by each URL on the way.

@@ -93,6 +93,8 @@ fn whole(apex: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use spdy_rewrite::capability::Keys;
+
     use super::*;
     use spdy_dns::zones::Zones;
 
@@ -102,7 +104,8 @@ mod tests {
 
     fn compiled(dns: &str) -> (Config, Sites) {
         let config = Config::read(&format!("{SITE}{dns}")).expect("a good one");
-        let sites = Sites::compile(&config, &[7; 32]).expect("good sites");
+        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let sites = Sites::compile(&config, &keys).expect("good sites");
         (config, sites)
     }
 

@@ -2,13 +2,13 @@
 //! which pages nobody is to hear of.
 //!
 //! ```text
-//!  head of a page, kept or not ──┐             ┌──▶ a script is asked for: sent on to its host (spdy-rewrite/guarded.rs)
-//!  policies in its text ─────────┴▶ remembered ┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
+//!  head of a page ───────┐               ┌──▶ a script is asked for: sent on to its host (spdy-rewrite/guarded.rs)
+//!  policies in its text ─┼─▶ remembered ─┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
+//!        a page is kept ─┴─▶ a note with it ──▶ the same of whoever serves it: after a restart, on another machine
 //! ```
 //!
-//! It is learned anew when the program is started again or its rules are others: from heads as pages are served, from a page's text when
-//! the end of that has been rewritten. So of a page that says it in its text alone, and is served out of a disk or the tier that machines
-//! share, nothing is known until it is rewritten here.
+//! It is learned anew when the program is started again or its rules are others, from each page that is served: out of its head as it
+//! comes, out of its text when the end of that has been rewritten, and out of what was noted with it where it is kept.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,6 +22,58 @@ use url::Url;
 
 /// Pages of which it is remembered that no other host is to hear of them, the latest.
 const QUIET_PAGES: usize = 4096;
+
+/// The first word of the note of what may be a page.
+const PAGE: &str = "page";
+/// The word in it by which no other host is to hear of it.
+const QUIET: &str = "quiet";
+
+/// What one page says.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Said {
+    /// Whose scripts may not come under the site's name.
+    pub(crate) guarded: Guarded,
+    /// No other host is to hear of it.
+    pub(crate) is_quiet: bool,
+}
+
+impl Said {
+    /// What it says in its head.
+    pub(crate) fn by_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
+        Self {
+            guarded: Guarded::by_head(rules, page, headers),
+            is_quiet: Tells::by_head(headers) == Tells::Site,
+        }
+    }
+
+    /// The note that is kept with it, as `page quiet 0 3`: so that who serves it need not read its head anew, nor its text.
+    pub(crate) fn note(&self) -> Vec<u8> {
+        let mut note = PAGE.to_owned();
+        if self.is_quiet {
+            note.extend([" ", QUIET]);
+        }
+        for place in self.guarded.places() {
+            note.extend([" ", &place.to_string()]);
+        }
+        note.into_bytes()
+    }
+
+    /// Reads a note; `None` if it is none of a page.
+    pub(crate) fn of_note(note: &[u8]) -> Option<Self> {
+        let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
+        words.next().filter(|word| *word == PAGE)?;
+        let is_quiet = words.next_if_eq(&QUIET).is_some();
+        let guarded: Result<Guarded, _> = words.map(str::parse::<usize>).collect();
+        Some(Self {
+            guarded: guarded.ok()?,
+            is_quiet,
+        })
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.guarded.is_empty() && !self.is_quiet
+    }
+}
 
 /// What is remembered of a site.
 #[derive(Debug, Default)]
@@ -40,14 +92,15 @@ impl PagePolicies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The site's own answer for `page`, as browsers name it, is sent with this head.
-    pub(crate) fn note_head(&self, rules: &Rules, page: &Url, headers: &HeaderMap) {
-        let guarded = Guarded::by_head(rules, page, headers);
-        let tells = Tells::by_head(headers);
+    /// The site's own answer for `page`, as browsers name it, says this, as far as that is known.
+    pub(crate) fn learn(&self, page: impl FnOnce() -> Option<Url>, said: Said) {
+        if said.is_nothing() {
+            return; // most pages, each time they are served
+        }
         let mut known = self.lock();
-        known.guarded.extend(guarded);
-        if tells == Tells::Site {
-            known.keep_quiet(page);
+        known.guarded.extend(said.guarded);
+        if let (true, Some(page)) = (said.is_quiet, page()) {
+            known.keep_quiet(&page);
         }
     }
 
@@ -112,6 +165,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_noted_of_a_page_is_read_again_and_what_is_none_is_none() {
+        for (places, is_quiet, note) in [
+            (&[][..], false, "page"),
+            (&[], true, "page quiet"),
+            (&[0, 12], false, "page 0 12"),
+            (&[3], true, "page quiet 3"),
+        ] {
+            let guarded = places.iter().copied().collect();
+            let said = Said { guarded, is_quiet };
+            assert_eq!(said.note(), note.as_bytes());
+            assert_eq!(Said::of_note(note.as_bytes()), Some(said));
+        }
+        for other in ["", "pages", "page  1", "page -1", "page 1 quiet", "page x"] {
+            assert_eq!(Said::of_note(other.as_bytes()), None, "{other:?}");
+        }
+        assert_eq!(Said::of_note(b"page \xff"), None);
+    }
+
+    #[test]
     fn of_so_many_pages_it_is_remembered_that_nobody_hears_of_them() {
         let policies = PagePolicies::default();
         let page = |at: usize| Url::parse(&format!("https://www.site.test/{at}?x")).expect("a URL");
@@ -120,6 +192,15 @@ mod tests {
             policies.note_page(&page(at), Guarded::default(), Tells::Site);
         }
         assert!(!policies.is_quiet(page(0).as_str()), "one too many");
+        assert!(policies.is_quiet(page(1).as_str()));
+        // What is kept is served again and again, and is one page.
+        let said = Said {
+            is_quiet: true,
+            ..Said::default()
+        };
+        for _ in 0..QUIET_PAGES {
+            policies.learn(|| Some(page(QUIET_PAGES)), said.clone());
+        }
         assert!(policies.is_quiet(page(1).as_str()));
         let heir = PagePolicies::default();
         heir.take_over(&policies);

@@ -49,6 +49,7 @@ use crate::flight::{Flights, Leader, Seat};
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
 use crate::origin_latency::OriginLatency;
+use crate::page_policies::Said;
 use crate::purge::Purges;
 use crate::recording::Recording;
 use crate::reports::Reports;
@@ -403,7 +404,7 @@ impl Proxy {
         match respond::judge(wanted, stored) {
             Judged::Other(response) => *response,
             Judged::Good => {
-                wanted.note_head(stored.served());
+                wanted.learn(Said::of_note(stored.note()));
                 let policy = self.policy(wanted.whose());
                 let encodings = &self.encodings;
                 respond::of_kept(policy, wanted, stored, body, encodings, now, status)

@@ -12,12 +12,14 @@ use spdy_cache::body::Body as KeptBody;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::referrer::Tells;
 use spdy_rewrite::rewritten;
 
 use crate::ahead::{MAX_AHEAD, PageDone};
 use crate::ahead_budget::Budget;
 use crate::counters::Family;
 use crate::memory::gather;
+use crate::page_policies::Said;
 use crate::proxy::{Lead, Proxy};
 use crate::purge::Since;
 use crate::recording::Writer;
@@ -123,6 +125,14 @@ impl Pump {
             self.proxy.sheets.note(rules, &url, became);
         }
         let pieces = self.writer.finish();
+        let is_own = self.wanted.moved.is_none();
+        let said = report
+            .as_ref()
+            .filter(|report| is_own && report.left.is_none());
+        let said = said.map(|report| Said {
+            guarded: report.guarded.clone(),
+            is_quiet: report.tells == Tells::Site,
+        });
         if let Some(report) = report {
             let is_shared = self.stored.is_some();
             let done = PageDone {
@@ -139,6 +149,10 @@ impl Pump {
             let stored = match self.rewriter.passes() {
                 true => stored,
                 false => validated(&self.wanted, &stored, &body, is_untouched),
+            };
+            let stored = match said {
+                Some(said) => noting(&stored, said),
+                None => stored,
             };
             self.proxy.keep(&self.key, &stored, body, self.since);
         }
@@ -175,6 +189,14 @@ impl Pump {
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }
+}
+
+/// `stored` with the note of what all of the page says.
+fn noting(stored: &Arc<Stored>, mut said: Said) -> Arc<Stored> {
+    if let Some(by_head) = Said::of_note(stored.note()) {
+        said.guarded.extend(by_head.guarded);
+    }
+    Arc::new(Stored::clone(stored).with_note(said.note()))
 }
 
 /// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next

@@ -1,5 +1,6 @@
 //! What a client gets: an answer that is kept, one that is still coming, or word that there is none.
 
+use std::borrow::Cow;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -11,13 +12,16 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
+use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rewritten;
+use url::Url;
 
 use crate::coding::Coding;
 use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
 use crate::encodings::Encodings;
 use crate::fields::{self, PROXY_STATUS};
+use crate::followed::Followed;
 use crate::recording::{Recording, of_pieces};
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
@@ -31,13 +35,27 @@ pub(crate) enum Judged {
     Other(Box<Response<Body>>),
 }
 
-/// Judges what is kept of another host anew: a page may show what it may not read.
+/// Judges what is kept of another host anew: a page may show what it may not read, and what a redirect led to is what each host on the way
+/// lets it be, by what pages have said since.
 pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
     let Some((moved, load)) = &wanted.moved else {
         return Judged::Good;
     };
-    let rules = &wanted.site.rules;
-    match hygiene::judge(rules, moved, *load, stored.status(), stored.headers()) {
+    let (site, load) = (&wanted.site, *load);
+    let rules = &site.rules;
+    let hops = Followed::of_note(stored.note());
+    let guards = |url: &Url| site.pages.guards(rules, url);
+    let led = match hops.is_empty() {
+        true => Some(Cow::Borrowed(moved)), // most
+        false => moved.led(rules, load, &hops, guards).map(Cow::Owned),
+    };
+    let Some(led) = led else {
+        return Judged::Other(Box::new(of_judgement(match load.is_subresource {
+            true => hygiene::Answer::Direct(moved.url().to_string()),
+            false => hygiene::Answer::Refuse(Refusal::Location),
+        })));
+    };
+    match hygiene::judge(rules, &led, load, stored.status(), stored.headers()) {
         hygiene::Answer::Serve(_) => Judged::Good,
         other => Judged::Other(Box::new(of_judgement(other))),
     }

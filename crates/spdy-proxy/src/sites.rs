@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
-use spdy_rewrite::capability::{Key, KeyError, Keys};
+use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::Config as Rewrite;
 use spdy_rewrite::named_host::{self, NamedHost};
 use spdy_rewrite::rules::Rules;
@@ -15,9 +15,6 @@ use url::Url;
 use crate::config::{Config, SiteConfig};
 use crate::config_websocket::WebSocketConfig;
 use crate::page_policies::PagePolicies;
-
-/// The name that capabilities' key has in URLs.
-const KEY_NAME: char = '1';
 
 /// One site, as requests need it.
 #[derive(Debug)]
@@ -81,30 +78,25 @@ pub enum SiteError {
         /// What is wrong.
         why: String,
     },
-    /// The secret that capabilities are made with.
-    #[error("the secret of capabilities: {0}")]
-    Key(#[from] KeyError),
 }
 
 impl Sites {
-    /// Those of `config`. Capabilities are made with `secret`: a program that is started again finds its URLs in browsers, and
+    /// Those of `config`. Capabilities are made and known by `keys`: a program that is started again finds its URLs in browsers, and
     /// must know them.
     ///
     /// # Errors
     ///
     /// [`SiteError`], with the site.
-    pub fn compile(config: &Config, secret: &[u8]) -> Result<Self, SiteError> {
+    pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
         let mut sites = Self::default();
         for site in &config.site {
             let name = site.names.first().cloned().unwrap_or_default();
-            let key = Key::new(KEY_NAME, secret)?;
-            let keys = Keys::new(key, None)?;
             let public = public(&name, config);
             let public = public.map_err(|error| SiteError::Name {
                 site: name.clone(),
                 error,
             })?;
-            let rules = Rules::compile(&public, &all_named(site), Some(keys));
+            let rules = Rules::compile(&public, &all_named(site), Some(keys.clone()));
             let rules = match config.lab.paper_urls {
                 true => rules.and_then(Rules::in_literal_form),
                 false => rules,
@@ -202,11 +194,13 @@ impl Sites {
         self.all().filter_map(named).collect()
     }
 
-    /// Knows of each site what `former` did, if its rules are the same.
+    /// Knows of each site what `former` did, if its rules are the same: the keys may be others.
     pub(crate) fn take_over(&self, former: &Self) {
         for site in self.all() {
             let before = former.by_name.get(&site.name);
-            if let Some(before) = before.filter(|before| before.rules.tag() == site.rules.tag()) {
+            if let Some(before) =
+                before.filter(|before| site.rules.is_same_but_for_keys(&before.rules))
+            {
                 site.pages.take_over(&before.pages);
             }
         }
@@ -290,13 +284,13 @@ fn mib(mib: usize) -> u64 {
 }
 
 /// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked
-    rewrite.site_names.clone_from(&site.names);
 /// of ourselves. Addresses are never moved.
 fn all_named(site: &SiteConfig) -> Rewrite {
     let mut rewrite = site.rewrite.clone();
     let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
     let others = site.names.iter().skip(1).filter(is_domain);
     rewrite.own_hosts.extend(others.cloned());
+    rewrite.site_names.clone_from(&site.names);
     rewrite
 }
 
@@ -412,6 +406,53 @@ impl Site {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page_policies::Said;
+
+    fn keys(fill: u8) -> Keys {
+        Keys::of_secrets(&[fill; 32], None).expect("it is long enough")
+    }
+
+    /// A page of the former key's time may still be in somebody's browser, and its policy is what it was.
+    #[test]
+    fn what_pages_said_outlives_a_key_and_no_other_rules() {
+        let text = |host: &str| {
+            format!(
+                "[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n\
+                 [[site.rewrite.hosts]]\nhost = '{host}'\nkinds = ['script']\n"
+            )
+        };
+        let sites = |host: &str, fill| {
+            let config = Config::read(&text(host)).expect("a good one");
+            Sites::compile(&config, &keys(fill)).expect("a good one")
+        };
+        let guards = |sites: &Sites, host: &str| {
+            let site = sites.find("www.site.test").expect("it is there");
+            let script = Url::parse(&format!("https://{host}/a.js")).expect("a URL");
+            site.pages.guards(&site.rules, &script)
+        };
+        let former = sites("cdn.test", 1);
+        let site = former.find("www.site.test").expect("it is there");
+        let page = Url::parse("https://www.site.test/").expect("a URL");
+        let head = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static("text/html")),
+            (
+                header::CONTENT_SECURITY_POLICY,
+                HeaderValue::from_static("script-src 'self'"),
+            ),
+        ]);
+        let said = Said::by_head(&site.rules, &page, &head);
+        site.pages.learn(|| Some(page), said);
+        assert!(guards(&former, "cdn.test"));
+        for (host, fill, is_known) in [
+            ("cdn.test", 1, true),
+            ("cdn.test", 2, true),
+            ("other.test", 1, false),
+        ] {
+            let next = sites(host, fill);
+            next.take_over(&former);
+            assert_eq!(guards(&next, host), is_known, "{host} {fill}");
+        }
+    }
 
     #[test]
     fn sites_that_call_one_another_their_own_share_a_certificate() {
@@ -429,7 +470,7 @@ mod tests {
             site(&["static.b.test"], &[]),
         ];
         let config = Config::read(&config.concat()).expect("a good one");
-        let sites = Sites::compile(&config, &[7; 32]).expect("a good one");
+        let sites = Sites::compile(&config, &keys(7)).expect("a good one");
         let names: Vec<String> = sites
             .certificates()
             .iter()

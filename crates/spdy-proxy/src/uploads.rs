@@ -4,7 +4,6 @@
 //! [beginning](crate::client_body::BEGINNING) comes at its client's pace, and holds a connection for as long as the client likes to
 //! make it: with as many of them as there are connections nobody else would be served.
 
-
 use spdy::body::Body;
 use spdy_client::origin::Origin;
 use tokio::sync::OwnedSemaphorePermit;

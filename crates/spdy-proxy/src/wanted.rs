@@ -21,6 +21,7 @@ use crate::client_conditions::OF_CACHE;
 use crate::coding::Accepted;
 use crate::config_websocket::WebSocketConfig;
 use crate::fields;
+use crate::page_policies::Said;
 use crate::sites::Site;
 use crate::trace_context::SpanContext;
 use crate::upstream::Whose;
@@ -414,13 +415,18 @@ impl Wanted {
         home(&self.site, self.arrival, &self.authority)
     }
 
-    /// The answer goes out with `headers`: what a page of the site's own says there goes for what is asked for after it.
-    pub(crate) fn note_head(&self, headers: &HeaderMap) {
+    /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
+    pub(crate) fn said_by_head(&self, headers: &HeaderMap) -> Option<Said> {
         if self.moved.is_some() || !guarded::is_document(headers) {
-            return; // most answers, and nothing is asked for after them
+            return None; // most answers
         }
-        if let Some(page) = self.seen_url() {
-            self.site.pages.note_head(&self.site.rules, &page, headers);
+        Some(Said::by_head(&self.site.rules, &self.seen_url()?, headers))
+    }
+
+    /// The answer goes out, and says this.
+    pub(crate) fn learn(&self, said: Option<Said>) {
+        if let Some(said) = said {
+            self.site.pages.learn(|| self.seen_url(), said);
         }
     }
 
@@ -472,12 +478,6 @@ pub(crate) fn pass_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
     }
 }
 
-fn lower_case(host: &str) -> Cow<'_, str> {
-    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        true => Cow::Owned(host.to_ascii_lowercase()),
-        false => Cow::Borrowed(host),
-    }
-}
 /// The origin that a client has `site` from which came by `arrival` and named `authority`.
 pub(crate) fn home(site: &Site, arrival: Option<Arrival>, authority: &str) -> Option<url::Origin> {
     let scheme = match arrival {
@@ -503,6 +503,12 @@ pub(crate) fn home_text<'s>(
     }
 }
 
+fn lower_case(host: &str) -> Cow<'_, str> {
+    match host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(host.to_ascii_lowercase()),
+        false => Cow::Borrowed(host),
+    }
+}
 
 /// The cookie by which somebody who looks for a fault has a page as its origin made it, whole and unmoved.
 const OFF: &[u8] = b"spdy=off";

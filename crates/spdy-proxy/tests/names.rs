@@ -51,7 +51,8 @@ impl Named {
             own.address, own.address
         );
         let config = spdy_proxy::config::Config::read(&text).expect("a good one");
-        let sites = spdy_proxy::sites::Sites::compile(&config, &[7; 32]).expect("good sites");
+        let sites =
+            spdy_proxy::sites::Sites::compile(&config, &support::keys()).expect("good sites");
         let name = |site: &str, url: &str| {
             let site = sites.find(site).expect("the site");
             let url = url::Url::parse(url).expect("a URL");

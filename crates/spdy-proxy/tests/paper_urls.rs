@@ -119,7 +119,7 @@ async fn it_is_refused_off_loopback_and_beside_discovery() {
     }
     let text = format!("{on}[site.rewrite]\ndiscover = true\n");
     let config = Config::read(&text);
-    let error = Sites::compile(&config.expect("good TOML"), &[7; 32]);
+    let error = Sites::compile(&config.expect("good TOML"), &support::keys());
     let error = error
         .expect_err("nothing says who may be asked")
         .to_string();

@@ -19,9 +19,13 @@ const TARGET: &str = "/lib@1.2.3.js";
 
 type Fields = &'static [(&'static str, &'static str)];
 
-/// `https://www.site.test:8443`, which moves what `cdn.test` and `img.test` have; both are `other`.
+/// `https://www.site.test:8443`, which has no pages and moves what `cdn.test` and `img.test` have; both are `other`.
 fn before(other: &Origin) -> Arc<Proxy> {
-    let own = Origin::start(pages(&[]));
+    before_pages(&Origin::start(pages(&[])), other)
+}
+
+/// The same with the pages of `own`.
+fn before_pages(own: &Origin, other: &Origin) -> Arc<Proxy> {
     let (origin, port) = (own.address, other.address.port());
     let hosts = ["cdn.test", "img.test"].map(|host| {
         format!(
@@ -183,4 +187,57 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         let got = get(&proxy, &moved(&other, "/silent"), fields).await;
         assert_eq!(got.status, want, "{fields:?}");
     }
+}
+
+/// What was kept for who asked first was served as the first host's alone, whatever the second was to be loaded as.
+#[tokio::test]
+async fn what_a_redirect_led_to_is_judged_by_each_host_on_the_way_though_it_is_kept() {
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        let host = request.headers()["host"].to_str().expect("a host");
+        let far = host.replace("cdn.test", "img.test");
+        let fresh = ("cache-control", "max-age=60");
+        let any = ("access-control-allow-origin", "*");
+        match request.uri().path() {
+            "/far" => found(&format!("http://{far}/library"), &[fresh, any]),
+            "/near" => found("/library", &[fresh, any]),
+            _ => answer(&[JS, fresh, any], "library"),
+        }
+    });
+    let port = other.address.port();
+    let own = Origin::start(move |_| {
+        let policy = format!("script-src 'self' http://cdn.test:{port}");
+        let fields = [
+            ("content-type", "text/html"),
+            ("content-security-policy", &policy),
+        ];
+        std::future::ready(answer(&fields, "a page"))
+    });
+    let proxy = before_pages(&own, &other);
+    // As modules are loaded: what says nothing of how it is loaded is kept with what is.
+    let script = [
+        ("sec-fetch-dest", "script"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    let status = |target: &'static str, fields: &'static [(&str, &str)]| {
+        let (proxy, target) = (proxy.clone(), moved(&other, target));
+        async move { get(&proxy, &target, fields).await.status }
+    };
+    for target in ["/far", "/near"] {
+        for _ in ["fetched", "kept"] {
+            assert_eq!(status(target, &[]).await, StatusCode::OK, "{target}");
+        }
+    }
+    // What a module imports it names relative to where it came from.
+    let sent_on = get(&proxy, &moved(&other, "/far"), &script).await;
+    assert_eq!(sent_on.status, StatusCode::TEMPORARY_REDIRECT);
+    let location = format!("http://cdn.test:{port}/far");
+    assert_eq!(sent_on.field("location"), location);
+    let near = get(&proxy, &moved(&other, "/near"), &script).await;
+    assert_eq!(near.text(), "library");
+    // A page that lets the first host bring scripts, and not the second.
+    get(&proxy, "/", &[]).await;
+    assert_eq!(status("/far", &[]).await, StatusCode::NOT_FOUND);
+    assert_eq!(status("/near", &[]).await, StatusCode::OK);
+    assert_eq!(other.times("/library"), 2, "all else was kept");
 }

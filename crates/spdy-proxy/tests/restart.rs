@@ -11,7 +11,7 @@ use spdy_proxy::admin::Purge;
 use spdy_proxy::config::Config;
 use spdy_proxy::disk::Disk;
 use spdy_proxy::proxy::Proxy;
-use support::{Origin, accelerator, answer, ask, get, pages, until};
+use support::{Origin, accelerator, accelerator_of, answer, ask, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600, stale-if-error=600");
 const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";
@@ -79,6 +79,73 @@ async fn what_was_kept_is_served_after_a_restart_without_asking_anybody() {
             .load(Ordering::Relaxed),
         2
     );
+}
+
+/// It was known of a page's head alone, and of its text only where that had been rewritten by the same program.
+#[tokio::test]
+async fn what_a_page_says_in_its_text_of_what_it_loads_is_known_of_one_that_was_kept() {
+    const META: &str = "<meta http-equiv=content-security-policy content=\"script-src 'self'\">\
+                        <meta name=referrer content=same-origin>";
+    let html = ("content-type", "text/html");
+    let own = Origin::start(pages(&[
+        ("/meta", &[FRESH, html], META),
+        ("/plain", &[FRESH, html], PAGE),
+    ]));
+    let script = ("content-type", "text/javascript");
+    let other = Origin::start(pages(&[
+        ("/a.js", &[FRESH, script], "window.a = 1"),
+        ("/b.png", &[FRESH, ("content-type", "image/png")], "pixels"),
+    ]));
+    let (origin, port) = (own.address, other.address.port());
+    let folder = tempfile::tempdir().expect("a folder");
+    let begin = || {
+        let proxy = accelerator_of(&format!(
+            "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
+             [upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+             [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
+             [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['script', 'image']\n"
+        ));
+        proxy.keep_on(Disk::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy
+    };
+    let moved = format!("/.spdy/1/-/p/cdn.test~{port}/a.js");
+    let load = |proxy: &Arc<Proxy>| {
+        let (proxy, moved) = (proxy.clone(), moved.clone());
+        async move {
+            let fields = [
+                ("sec-fetch-dest", "script"),
+                ("sec-fetch-mode", "no-cors"),
+                ("sec-fetch-site", "same-origin"),
+                ("referer", "http://www.site.test/meta"),
+            ];
+            get(&proxy, &moved, &fields).await.status
+        }
+    };
+    let proxy = begin();
+    for page in ["/meta", "/plain"] {
+        get(&proxy, page, &[]).await;
+    }
+    end(proxy).await;
+    let asked = own.asked();
+
+    let proxy = begin();
+    get(&proxy, "/plain", &[]).await;
+    assert_eq!(load(&proxy).await, StatusCode::OK);
+    assert!(other.fields("/a.js").contains_key("referer"));
+    for _ in ["of the disk", "of memory"] {
+        get(&proxy, "/meta", &[]).await;
+        assert_eq!(load(&proxy).await, StatusCode::TEMPORARY_REDIRECT);
+    }
+    assert_eq!(own.asked(), asked, "the pages were kept");
+    // And whose pictures are asked for is not told.
+    let picture = moved.replace("/a.js", "/b.png");
+    get(
+        &proxy,
+        &picture,
+        &[("referer", "http://www.site.test/meta")],
+    )
+    .await;
+    assert!(!other.fields("/b.png").contains_key("referer"));
 }
 
 #[tokio::test]
@@ -176,7 +243,7 @@ async fn a_site_that_is_told_its_part_keeps_to_it_and_others_have_theirs() {
          [[site]]\nnames = ['other.test']\norigin = 'http://{at}'\n",
         disk.display()
     );
-    let proxy = support::accelerator_of(&text);
+    let proxy = accelerator_of(&text);
     proxy.keep_on(Disk::open(&disk, 10 << 20).expect("a folder of its own"));
     for path in ["/1.png", "/2.png", "/3.png"] {
         for host in ["www.site.test", "other.test"] {

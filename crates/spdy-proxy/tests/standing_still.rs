@@ -62,7 +62,7 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
         "[upstream]\nfailures = 2\nrest_s = 100\n{upstream}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
     let config = Config::read(&text).expect("a good one");
-    let sites = Sites::compile(&config, &[7; 32]).expect("good sites");
+    let sites = Sites::compile(&config, &support::keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(Silent::default());
     let runtime = SharedRuntime::new(Stopped(tokio::time::Instant::now()));
     let guarded = network.clone();

@@ -33,7 +33,7 @@ fn rules(discover: bool) -> Arc<Rules> {
         discover,
         ..Config::default()
     };
-    let keys = Keys::new(Key::new('a', &[7; 32]).unwrap(), None).unwrap();
+    let keys = Keys::new(Key::new('a', &[7; 32]).unwrap(), None);
     Arc::new(Rules::compile(&site, &config, Some(keys)).unwrap())
 }
 

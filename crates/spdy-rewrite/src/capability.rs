@@ -24,6 +24,8 @@ use crate::refusal::Refusal;
 const CODE_BYTES: usize = 18;
 /// Characters of the code in a URL.
 const CODE_CHARS: usize = 24;
+/// What a key may be called.
+const NAMES: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// What a capability stands for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -79,6 +81,20 @@ impl Key {
         Ok(Self { kid, mac })
     }
 
+    /// The key of a secret, which its name follows from: whoever has the secret calls it the same. One other secret in 62 has that name.
+    ///
+    /// # Errors
+    ///
+    /// [`KeyError::Short`].
+    pub fn of_secret(secret: &[u8]) -> Result<Self, KeyError> {
+        let unnamed = Self::new('0', secret)?;
+        let mut mac = unnamed.mac.clone();
+        mac.update(b"spdy-accel/1 kid");
+        let digest = mac.finalize().into_bytes();
+        let kid = char::from(NAMES[usize::from(digest[0]) % NAMES.len()]);
+        Ok(Self { kid, ..unnamed })
+    }
+
     /// Its name.
     pub fn kid(&self) -> char {
         self.kid
@@ -119,23 +135,29 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// One key, or two while pages of the former's time are still about.
+    /// One key, or two while pages of the former's time are still about. Both may have one name.
+    pub fn new(current: Key, former: Option<Key>) -> Self {
+        Self { current, former }
+    }
+
+    /// The keys of these secrets.
     ///
     /// # Errors
     ///
-    /// [`KeyError::Name`] if both have one name: a capability must say which of them made it.
-    pub fn new(current: Key, former: Option<Key>) -> Result<Self, KeyError> {
-        match &former {
-            Some(former) if former.kid == current.kid => Err(KeyError::Name(former.kid)),
-            _ => Ok(Self { current, former }),
-        }
+    /// [`KeyError::Short`].
+    pub fn of_secrets(current: &[u8], former: Option<&[u8]>) -> Result<Self, KeyError> {
+        let former = former.map(Key::of_secret).transpose()?;
+        Ok(Self::new(Key::of_secret(current)?, former))
+    }
+
+    /// The live keys, the current one first.
+    fn live(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.current).chain(&self.former)
     }
 
     /// The names of the live keys, the current one first.
     pub fn kids(&self) -> impl Iterator<Item = char> {
-        std::iter::once(&self.current)
-            .chain(&self.former)
-            .map(Key::kid)
+        self.live().map(Key::kid)
     }
 
     /// Some bytes that are others for another current key, and tell nothing of it.
@@ -147,10 +169,13 @@ impl Keys {
         bytes
     }
 
-    /// The code that a named host's label is the beginning of (`named_host.rs`).
-    pub(crate) fn name_code(&self, subject: Subject<'_>) -> [u8; 32] {
-        let mac = self.current.mac_of(b"spdy-accel/1 name\0", subject);
-        mac.finalize().into_bytes().into()
+    /// The codes that a named host's labels are the beginnings of (`named_host.rs`), the current key's first.
+    pub(crate) fn name_codes<'k>(
+        &'k self,
+        subject: Subject<'k>,
+    ) -> impl Iterator<Item = [u8; 32]> + 'k {
+        let code = move |key: &Key| key.mac_of(b"spdy-accel/1 name\0", subject).finalize();
+        self.live().map(move |key| code(key).into_bytes().into())
     }
 
     /// The capability for `subject`.
@@ -179,13 +204,12 @@ impl Keys {
         let code = URL_SAFE_NO_PAD
             .decode(code)
             .map_err(|_| Refusal::CapabilityForm)?;
-        let key = std::iter::once(&self.current)
-            .chain(&self.former)
-            .find(|key| key.kid == kid)
-            .ok_or(Refusal::UnknownKey { kid })?;
-        key.mac(subject)
-            .verify_truncated_left(&code)
-            .map_err(|_| Refusal::Forged)
+        let mut named = self.live().filter(|key| key.kid == kid).peekable();
+        if named.peek().is_none() {
+            return Err(Refusal::UnknownKey { kid });
+        }
+        let made = |key: &Key| key.mac(subject).verify_truncated_left(&code).is_ok();
+        named.any(made).then_some(()).ok_or(Refusal::Forged)
     }
 }
 
@@ -207,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_capability_is_for_one_site_scheme_host_port_and_letter() {
-        let keys = Keys::new(key('a', 1), None).unwrap();
+        let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         assert_eq!(word.len(), 26);
         assert_eq!(keys.check(&word, SUBJECT), Ok(()));
@@ -250,7 +274,7 @@ mod tests {
 
     #[test]
     fn no_flipped_bit_is_overlooked() {
-        let keys = Keys::new(key('a', 1), None).unwrap();
+        let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         let code = URL_SAFE_NO_PAD.decode(&word[2..]).unwrap();
         for bit in 0..code.len() * 8 {
@@ -267,22 +291,43 @@ mod tests {
 
     #[test]
     fn the_former_key_opens_what_it_made_and_a_dropped_one_nothing() {
-        let old = Keys::new(key('a', 1), None).unwrap().make(SUBJECT);
-        let rolled = Keys::new(key('b', 2), Some(key('a', 1))).unwrap();
+        let old = Keys::new(key('a', 1), None).make(SUBJECT);
+        let rolled = Keys::new(key('b', 2), Some(key('a', 1)));
         assert_eq!(rolled.check(&old, SUBJECT), Ok(()));
         assert!(rolled.make(SUBJECT).starts_with("kb"));
-        let after = Keys::new(key('c', 3), Some(key('b', 2))).unwrap();
+        let after = Keys::new(key('c', 3), Some(key('b', 2)));
         assert_eq!(
             after.check(&old, SUBJECT),
             Err(Refusal::UnknownKey { kid: 'a' })
         );
-        let other_secret = Keys::new(key('a', 9), None).unwrap();
+        let other_secret = Keys::new(key('a', 9), None);
         assert_eq!(other_secret.check(&old, SUBJECT), Err(Refusal::Forged));
     }
 
     #[test]
+    fn a_key_is_called_by_its_secret_and_opens_what_it_made_whatever_the_other_is_called() {
+        let of = |fill| Key::of_secret(&[fill; 32]).unwrap();
+        assert_eq!(of(1).kid(), of(1).kid());
+        let names: std::collections::BTreeSet<char> =
+            (0..=255).map(|fill| of(fill).kid()).collect();
+        assert!(names.len() > 50, "{names:?}");
+        let namesake = (2..=255)
+            .find(|&fill| of(fill).kid() == of(1).kid())
+            .unwrap();
+        for fill in [2, namesake] {
+            let [old, new] = [[1; 32], [fill; 32]];
+            let word = Keys::of_secrets(&old, None).unwrap().make(SUBJECT);
+            let rolled = Keys::of_secrets(&new, Some(&old)).unwrap();
+            assert_eq!(rolled.check(&word, SUBJECT), Ok(()));
+            assert_eq!(rolled.check(&rolled.make(SUBJECT), SUBJECT), Ok(()));
+            let over = Keys::of_secrets(&new, None).unwrap();
+            assert!(over.check(&word, SUBJECT).is_err());
+        }
+    }
+
+    #[test]
     fn words_of_another_form_are_none() {
-        let keys = Keys::new(key('a', 1), None).unwrap();
+        let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         for bad in [
             "",
@@ -309,17 +354,13 @@ mod tests {
             Key::new('a', &[0; 31]).err(),
             Some(KeyError::Short { got: 31 })
         );
-        assert_eq!(
-            Keys::new(key('a', 1), Some(key('a', 2))).err(),
-            Some(KeyError::Name('a'))
-        );
         assert_eq!(format!("{:?}", key('a', 7)), "Key('a')");
     }
 
     /// The characters are a promise to pages that are kept elsewhere; these are Python's, by its `hmac`.
     #[test]
     fn a_capability_is_these_characters() {
-        let keys = Keys::new(key('a', 1), None).unwrap();
+        let keys = Keys::new(key('a', 1), None);
         let word = keys.make(SUBJECT);
         assert_eq!(word, "kaFaPWm2Q_4roaH67RQIQ98NcF");
     }

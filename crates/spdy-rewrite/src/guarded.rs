@@ -50,6 +50,12 @@ impl Guarded {
         self.0.extend(more.0);
     }
 
+    /// Where they stand in the rules, to be written down and [read](Self::from_iter) again: by rules of another [tag](Rules::tag) they
+    /// would be others.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -66,6 +72,12 @@ impl Guarded {
         let mut all = rules.entries.iter();
         let at = all.position(|one| std::ptr::eq(one, entry));
         at.is_some_and(|at| self.0.contains(&at))
+    }
+}
+
+impl FromIterator<usize> for Guarded {
+    fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Self {
+        Self(places.into_iter().collect())
     }
 }
 

@@ -18,12 +18,14 @@
 
 use url::Url;
 
+use crate::anonymous::Load;
 use crate::capability::Subject;
 use crate::config::Scheme;
 use crate::form::{Form, LISTED};
 use crate::host;
 use crate::kind::{Kind, Kinds};
 use crate::limits::MAX_MOVED_URL_BYTES;
+use crate::redirect;
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
 use crate::verdict::Finder;
@@ -108,6 +110,37 @@ impl Moved {
     pub fn without_scripts(self) -> Self {
         let kinds = self.kinds.without(Kind::Script);
         Self { kinds, ..self }
+    }
+
+    /// The same, as no more than `other` may be loaded as.
+    fn no_more_than(self, other: &Self) -> Self {
+        let kinds = self.kinds.and(other.kinds);
+        Self { kinds, ..self }
+    }
+
+    /// The same, if redirects through `hops` led to what is there, which `load` is to get: as no more than each of them may be loaded as.
+    /// `guards` says where scripts are not served from; see [`Guarded`](crate::guarded::Guarded). `None` if redirects that lead so are
+    /// the browser's own matter; see [`Trail::decide`](crate::redirect::Trail::decide).
+    pub fn led(
+        &self,
+        rules: &Rules,
+        load: Load,
+        hops: &[Url],
+        guards: impl Fn(&Url) -> bool,
+    ) -> Option<Self> {
+        let mut last = self.clone();
+        for hop in hops {
+            let next = last.redirected(rules, hop).ok()?;
+            let next = match guards(next.url()) {
+                true => next.without_scripts(),
+                false => next,
+            };
+            if !redirect::may_follow(load, &last, &next) {
+                return None;
+            }
+            last = next;
+        }
+        Some(self.clone().no_more_than(&last))
     }
 
     /// Who wrote what stands in it, if it is a sheet.

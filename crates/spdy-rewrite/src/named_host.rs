@@ -146,29 +146,33 @@ impl Names {
         if is_mixed {
             return Err(wrong(entry, "want one mode for all entries of a host"));
         }
-        let code = keys.name_code(Subject {
-            site: &site.origin().ascii_serialization(),
+        let of_site = site.origin().ascii_serialization();
+        let codes = keys.name_codes(Subject {
+            site: &of_site,
             scheme: entry.scheme.letter(),
             host,
             port: entry.port,
             target: None,
         });
-        let label = BASE32_NOPAD
-            .encode(&code[..LABEL_BYTES])
-            .to_ascii_lowercase();
-        let name = format!("{label}.{}", self.zone.as_deref().unwrap_or_default());
-        let mut origin = site.clone();
-        origin.set_host(Some(&name)).expect("a name was checked");
-        let named = NamedHost {
-            scheme: entry.scheme,
-            host: host.to_owned(),
-            port: entry.port,
-            name: name.clone(),
-            origin: origin.origin().ascii_serialization(),
-        };
-        let key = (entry.scheme, host.to_owned(), entry.port);
-        self.by_host.insert(key, name.clone());
-        self.by_name.insert(name, named);
+        for code in codes {
+            let label = BASE32_NOPAD
+                .encode(&code[..LABEL_BYTES])
+                .to_ascii_lowercase();
+            let name = format!("{label}.{}", self.zone.as_deref().unwrap_or_default());
+            let mut origin = site.clone();
+            origin.set_host(Some(&name)).expect("a name was checked");
+            let named = NamedHost {
+                scheme: entry.scheme,
+                host: host.to_owned(),
+                port: entry.port,
+                name: name.clone(),
+                origin: origin.origin().ascii_serialization(),
+            };
+            let key = (entry.scheme, host.to_owned(), entry.port);
+            // The current key's, which is the first, is written; the former's stands in pages that are still about.
+            self.by_host.entry(key).or_insert_with(|| name.clone());
+            self.by_name.insert(name, named);
+        }
         Ok(())
     }
 
@@ -236,7 +240,7 @@ impl Rules {
         self.names.by_name.get(name)
     }
 
-    /// All hosts that have a name, in the order of their names.
+    /// All hosts that have a name, in the order of their names; each has two while there is a former key.
     pub fn named_hosts(&self) -> impl Iterator<Item = &NamedHost> {
         self.names.by_name.values()
     }

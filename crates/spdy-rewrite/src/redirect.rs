@@ -72,10 +72,7 @@ impl Trail {
             false => Redirect::Refuse(refusal),
         };
         match moved.redirected(rules, &next) {
-            // What a module imports is named relative to where it came from; the browser would not know.
-            Ok(followed) if load.expected == Some(Kind::Script) && !is_beside(moved, &followed) => {
-                direct(Refusal::Location)
-            }
+            Ok(followed) if !may_follow(load, moved, &followed) => direct(Refusal::Location),
             Ok(followed) => {
                 self.is_tainted |= followed.url().origin() != moved.url().origin();
                 Redirect::Follow(followed)
@@ -116,6 +113,12 @@ pub(crate) fn target(moved: &Moved, headers: &HeaderMap) -> Result<Url, Refusal>
         && next.username().is_empty()
         && next.password().is_none();
     is_web.then_some(next).ok_or(Refusal::Location)
+}
+
+/// Whether a redirect of `moved` to `next` is followed here for `load`: what a module imports is named relative to where it came from, and
+/// the browser would not know.
+pub(crate) fn may_follow(load: Load, moved: &Moved, next: &Moved) -> bool {
+    load.expected != Some(Kind::Script) || is_beside(moved, next)
 }
 
 /// Whether relative references mean the same from both.

@@ -65,6 +65,7 @@ pub struct Rules {
     pub(crate) made: Made,
     pub(crate) form: Form,
     tag: String,
+    tag_without_keys: String,
 }
 
 impl Rules {
@@ -170,6 +171,7 @@ impl Rules {
         let names = Names::compile(site, zone, &entries, &own, keys.as_ref())?;
         Ok(Self {
             tag: tag(&site_origin, config, keys.as_ref()),
+            tag_without_keys: tag(&site_origin, config, None),
             site: site.clone(),
             site_origin,
             site_host,
@@ -177,9 +179,9 @@ impl Rules {
             entries,
             names,
             own,
+            site_names: config.site_names.clone(),
             deny: patterns("deny", &config.deny)?,
             discover: config.discover,
-            site_names: config.site_names.clone(),
             pages_left,
             lazy_attributes: config.lazy_attributes.clone(),
             referrer: config.referrer,
@@ -225,6 +227,11 @@ impl Rules {
         &self.tag
     }
 
+    /// Whether `other` are the same rules, of the same site, though capabilities may be made with another key.
+    pub fn is_same_but_for_keys(&self, other: &Self) -> bool {
+        self.tag_without_keys == other.tag_without_keys && self.form == other.form
+    }
+
     /// Whether a target stands where moved URLs do: it is then answered by the accelerator, or by nobody.
     pub fn claims(&self, target: &str) -> bool {
         target.starts_with(&self.prefix) || self.literal(target).is_some()
@@ -260,6 +267,12 @@ impl Rules {
         host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))
     }
 
+    /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
+    pub(crate) fn is_at_site(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        host == self.site_host || self.site_names.iter().any(|name| name == host)
+    }
+
     /// Reads the target of a request (path and query as they came), and says what is to be fetched.
     ///
     /// What is refused is not mended: see [`Refusal`] for every way to be wrong.
@@ -267,12 +280,6 @@ impl Rules {
     /// # Errors
     ///
     /// Why nothing is fetched.
-    /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
-    pub(crate) fn is_at_site(&self, url: &Url) -> bool {
-        let host = url.host_str().unwrap_or_default();
-        host == self.site_host || self.site_names.iter().any(|name| name == host)
-    }
-
     pub fn open(&self, target: &str) -> Result<Moved, Refusal> {
         moved_url::open(self, target)
     }

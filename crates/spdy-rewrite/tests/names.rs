@@ -2,7 +2,7 @@
 
 mod support;
 
-use spdy_rewrite::capability::Keys;
+use spdy_rewrite::capability::{Key, Keys};
 use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
@@ -23,6 +23,7 @@ fn a_name_is_of_one_site_scheme_host_and_port() {
     let plain = |byte: u8| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte);
     assert!(label.bytes().all(plain), "{label}");
 
+    let keys = || Keys::new(key('a', 1), None);
     let of = |site: &str, host: HostConfig, keys: Keys| {
         let config = Config {
             hosts: vec![host],
@@ -46,11 +47,37 @@ fn a_name_is_of_one_site_scheme_host_and_port() {
             },
             keys(),
         ),
-        of(SITE, widgets(), Keys::new(key('a', 9), None).unwrap()),
+        of(SITE, widgets(), Keys::new(key('a', 9), None)),
     ];
     for other in others {
         assert_ne!(other, label);
     }
+}
+
+/// Pages of its time are still about, and name it.
+#[test]
+fn a_name_by_the_former_key_is_opened_and_no_longer_written() {
+    let [old, new] = [key('a', 1), key('b', 2)];
+    let rules = |current: &Key, former: Option<&Key>| {
+        let keys = Keys::new(current.clone(), former.cloned());
+        Rules::compile(&url(SITE), &config(), Some(keys)).unwrap()
+    };
+    let before = name_of(&rules(&old, None), "widgets.test");
+    let rolled = rules(&new, Some(&old));
+    let written = name_of(&rolled, "widgets.test");
+    assert_eq!(written, name_of(&rules(&new, None), "widgets.test"));
+    assert_ne!(written, before);
+    for name in [&written, &before] {
+        let host = name.strip_prefix("https://").unwrap();
+        let named = rolled.named(host).expect("it is answered");
+        assert_eq!(
+            (named.own_origin(), named.origin()),
+            ("https://widgets.test".to_owned(), &name[..])
+        );
+        assert!(rolled.open_named(named, "/a.png").is_ok());
+    }
+    let host = before.strip_prefix("https://").unwrap();
+    assert_eq!(rules(&new, None).named(host), None);
 }
 
 /// The characters are a promise to certificates and zones that others keep; these are Python's, by its `hmac` and `base64`.

@@ -169,7 +169,7 @@ fn of_several_entries_the_most_particular_governs() {
 #[test]
 fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
     let tag = |config: &Config, kid, fill| {
-        support::compile(config, Keys::new(key(kid, fill), None).unwrap())
+        support::compile(config, Keys::new(key(kid, fill), None))
             .tag()
             .to_owned()
     };
@@ -193,10 +193,19 @@ fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
     let other_site = Rules::compile(
         &url("https://twin.test"),
         &config,
-        Some(Keys::new(key('a', 1), None).unwrap()),
+        Some(Keys::new(key('a', 1), None)),
     )
     .unwrap();
     assert_ne!(one, other_site.tag());
+    let rules = |config: &Config, fill| support::compile(config, Keys::new(key('a', fill), None));
+    let of_one = rules(&config, 1);
+    assert!(of_one.is_same_but_for_keys(&rules(&config, 2)));
+    assert!(!of_one.is_same_but_for_keys(&other_site));
+    let denying = Config {
+        deny: Vec::new(),
+        ..config.clone()
+    };
+    assert!(!of_one.is_same_but_for_keys(&rules(&denying, 1)));
 }
 
 #[test]

@@ -50,12 +50,12 @@ proptest! {
     ) {
         let page: Uri = "https://a.test/dir/page?q".parse().unwrap();
         let budget = Budget { streams, bytes, hints: 9, wishes: 30 };
-        let known = |uri: &Uri, _: &Wish| match uri.to_string().len() % 5 {
+        let known = |uri: &Uri| match uri.to_string().len() % 5 {
             0 => Known::Had,
             1 => Known::Absent,
             n => Known::Here { bytes: n * 300, kind: Kind::ALL[n] },
         };
-        let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), known);
+        let made = plan(&page, Priority::new(level), &budget, hints, wishes.clone(), |uri, _| known(uri));
         prop_assert!(made.pushes.len() <= streams);
         prop_assert!(made.pushes.iter().map(|push| push.bytes).sum::<usize>() <= bytes);
         prop_assert!(made.hints.len() <= budget.hints);
@@ -73,7 +73,7 @@ proptest! {
         if hints == Hints::Instead {
             prop_assert!(made.pushes.is_empty());
         }
-        let again = plan(&page, Priority::new(level), &budget, hints, wishes, known);
+        let again = plan(&page, Priority::new(level), &budget, hints, wishes, |uri, _| known(uri));
         prop_assert_eq!(made, again);
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustls::pki_types::CertificateDer;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_acme::authority::{Advice, Authority, Failure};
-use spdy_acme::certificates::{Certificates, Given};
+use spdy_acme::certificates::Certificates;
 use spdy_acme::error::AcmeError;
 use spdy_acme::facts::{CLOCK_SKEW, Facts, LONGEST_LIFETIME, SHORTEST_LEFT};
 use spdy_acme::folder::Folder;
@@ -448,11 +448,21 @@ async fn of_a_certificate_that_somebody_else_keeps_the_end_is_told() {
     let shop = Shop::open(&clock);
     let until = clock.hour() + LIFETIME;
     let names = ["b.test".to_owned(), "a.test".to_owned()];
-    let issued = shop.signer.ca.issue_for(&names, &[], clock.hour()..until);
-    let given = Given::of(&issued.unwrap()).unwrap();
-    shop.certificates.tell_of(Some(given));
-    let told = [("b.test".to_owned(), Some(until))];
+    let given = |names: &[String], until| {
+        let issued = shop.signer.ca.issue_for(names, &[], clock.hour()..until);
+        shop.certificates.given(&issued.unwrap()).unwrap()
+    };
+    let later = until + LIFETIME;
+    shop.certificates.give(vec![
+        given(&names, later),
+        given(&names, until),
+        given(&names[1..], later),
+    ]);
+    let told = [
+        ("a.test".to_owned(), Some(later)),
+        ("b.test".to_owned(), Some(until)),
+    ];
     assert_eq!(shop.certificates.expiries(), told);
-    shop.certificates.tell_of(None);
+    shop.certificates.give(Vec::new());
     assert_eq!(shop.certificates.expiries(), []);
 }

@@ -12,6 +12,7 @@ use spdy_dns::guarded_network::Refusals;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
+use spdy_net::certificates::Identity;
 use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
@@ -31,8 +32,10 @@ use crate::commands::accelerate_again::Again;
 use crate::commands::accelerate_asked::Asked;
 #[cfg(unix)]
 use crate::commands::accelerate_audit;
+use crate::commands::accelerate_certificates::{self, Shown};
 use crate::commands::accelerate_doors::{self, Doors};
 use crate::commands::accelerate_operator::{self, Operator};
+use crate::commands::accelerate_secrets::Chance;
 use crate::commands::accelerate_served::Served;
 use crate::commands::accelerate_serving::Serving;
 use crate::commands::accelerate_shared::Shared;
@@ -120,9 +123,13 @@ pub(crate) const EXAMPLES: &str = examples! {
 /// All that a start needs of the configuration before it opens anything.
 struct Plan {
     config: Config,
-    /// What capabilities are made with.
-    secret: Vec<u8>,
+    /// What capabilities are made with where the operator has no secret.
+    chance: Chance,
     sites: Sites,
+    /// Those out of files.
+    certificates: Vec<Identity>,
+    /// Names of sites that none of them is for, where there are some.
+    uncovered: Vec<String>,
     /// Where spans are sent, if that is wanted.
     spans: Option<telemetry::Settings>,
 }
@@ -135,6 +142,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         None => {}
     }
     let plan = plan(args)?;
+    accelerate_certificates::doubt(&plan.uncovered, printer);
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
         accelerate_setup::doubt(&plan.sites, printer);
@@ -143,7 +151,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         spans.doubt(printer);
     }
     if args.check {
-        accelerate_names::check(args.json, &plan.config, &plan.sites, printer)?;
+        let shown = (&plan.sites, &plan.certificates[..]);
+        accelerate_names::check(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);
     }
     let handed = HandedSockets::of_environment();
@@ -158,15 +167,19 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 /// The configuration, found good: all is looked at that needs no socket.
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let config = read(args)?;
-    let secret = accelerate_setup::secret(&config)?;
-    let sites = accelerate_setup::compile(&config, &secret)?;
+    let chance = Chance::draw()?;
+    let sites = accelerate_setup::compile(&config, &chance)?;
     accelerate_acme::certificates(&config, &sites)?;
+    let certificates = accelerate_certificates::read(&config)?;
+    let uncovered = accelerate_certificates::uncovered(&certificates, &sites)?;
     let spans = accelerate_setup::telemetry(&config)?;
     accelerate_origins::rules(&config, &sites, OwnListeners::default())?;
     Ok(Plan {
         config,
-        secret,
+        chance,
         sites,
+        certificates,
+        uncovered,
         spans,
     })
 }
@@ -228,9 +241,9 @@ async fn accelerate(
     let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &runtime)?;
     accelerate_doors::let_go(&mut sockets, printer);
 
-    let authority = accelerate_setup::authority(config, printer)?;
-    let identity = accelerate_setup::identity(config, &sites, &authority)?;
-    let identities = Identities::new(&[], &identity, &TlsOptions::default())?;
+    let authority = accelerate_certificates::authority(config, printer)?;
+    let shown = Shown::of(config, &sites, &authority)?;
+    let identities = Identities::new(&[], &shown.fallback, &TlsOptions::default())?;
     let tls = accelerate_setup::tls(&identities, &protocols)?;
     let (hits, counted) = (LimitHits::default(), Metrics::new());
     let options = options(args, config, &counted, &hits);
@@ -243,7 +256,7 @@ async fn accelerate(
     let own = accelerate_origins::own(config, &listening, printer);
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = accelerate_acme::certificates(config, &sites)?;
-    let certificates = acme.prepare(config, certificates, &identity)?;
+    let certificates = acme.prepare(config, certificates, &shown)?;
     let refusals = Refusals::default();
     let proxy = proxy(config, sites, &zones, own, &refusals, &runtime)?;
     let timing = accelerate_setup::timing(&config.timing)?;
@@ -299,7 +312,7 @@ async fn accelerate(
 
     let again = Again {
         args,
-        secret: &plan.secret,
+        chance: &plan.chance,
         authority: &authority,
         zones: &zones,
         refusals: &refusals,

@@ -15,7 +15,7 @@ use spdy_acme::keeper::{Event, Keeper, Tell, Wanted};
 use spdy_acme::proofs::{Tokens, Way};
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
-use spdy_net::certificates::{Identity, certificates_from_pem};
+use spdy_net::certificates::certificates_from_pem;
 use spdy_net::identities::{Certified, Identities};
 use spdy_net::network::SystemNetwork;
 use spdy_net::tls::{ClientTls, TlsOptions};
@@ -25,6 +25,7 @@ use spdy_proxy::config_acme::{AcmeConfig, Challenge};
 use spdy_proxy::sites::Sites;
 
 use crate::commands::Usage;
+use crate::commands::accelerate_certificates::Shown;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// Names in one certificate: what Let's Encrypt takes.
@@ -73,10 +74,10 @@ struct Anew {
     seed: u64,
 }
 
-/// What is shown for names that there is nothing better for.
+/// What is shown where nothing came by ACME.
 pub(super) struct Rest {
     fallback: Certified,
-    given: Option<Given>,
+    given: Vec<Given>,
 }
 
 /// The names of each certificate, if each can be had.
@@ -114,17 +115,17 @@ impl Acme {
         }
     }
 
-    /// All of what `config` says that can fail, with a certificate for each of these and `identity` where there is none. What runs
+    /// All of what `config` says that can fail, with a certificate for each of these and `shown` where there is none. What runs
     /// goes on as it was.
     pub(super) fn prepare(
         &self,
         config: &Config,
         certificates: Vec<Vec<String>>,
-        identity: &Identity,
+        shown: &Shown,
     ) -> anyhow::Result<Prepared> {
         Ok(Prepared {
             keeping: self.prepare_keeping(config, certificates)?,
-            rest: self.prepare_rest(config, identity)?,
+            rest: self.prepare_rest(shown)?,
         })
     }
 
@@ -162,23 +163,23 @@ impl Acme {
         self.show_rest(prepared.rest);
     }
 
-    /// `identity` ready to be shown for all names that there is nothing better for. If `config` has it out of a file, its end is told.
-    pub(super) fn prepare_rest(
-        &self,
-        config: &Config,
-        identity: &Identity,
-    ) -> anyhow::Result<Rest> {
-        let is_given = config.tls.certificate.is_some();
+    /// `shown` ready to be shown. Of what is out of files the end is told.
+    pub(super) fn prepare_rest(&self, shown: &Shown) -> anyhow::Result<Rest> {
+        let given: Result<_, _> = shown
+            .of_files
+            .iter()
+            .map(|identity| self.certificates.given(identity))
+            .collect();
         Ok(Rest {
-            fallback: self.identities.certify(identity)?,
-            given: is_given.then(|| Given::of(identity)).transpose()?,
+            fallback: self.identities.certify(&shown.fallback)?,
+            given: given?,
         })
     }
 
     /// Shows it.
     pub(super) fn show_rest(&self, rest: Rest) {
         self.identities.show_fallback(rest.fallback);
-        self.certificates.tell_of(rest.given);
+        self.certificates.give(rest.given);
     }
 
     fn prepare_keeping(

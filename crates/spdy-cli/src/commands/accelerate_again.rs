@@ -13,6 +13,8 @@ use spdy_proxy::upstream::Upstream;
 
 use crate::commands::accelerate::{self, Args};
 use crate::commands::accelerate_acme::{self, Acme, Prepared, Rest};
+use crate::commands::accelerate_certificates::{self, Shown};
+use crate::commands::accelerate_secrets::Chance;
 use crate::commands::telemetry::{self, Telemetry};
 use crate::commands::{accelerate_origins, accelerate_setup};
 use crate::printer::{BAD, DIM, Printer};
@@ -21,7 +23,7 @@ use crate::printer::{BAD, DIM, Printer};
 #[derive(Clone, Copy)]
 pub(super) struct Again<'a> {
     pub(super) args: &'a Args,
-    pub(super) secret: &'a [u8],
+    pub(super) chance: &'a Chance,
     pub(super) authority: &'a LocalCa,
     pub(super) zones: &'a SharedZones,
     pub(super) refusals: &'a Refusals,
@@ -61,9 +63,8 @@ impl Again<'_> {
     /// The certificate that is no authority's as it is to be from now on: made anew, or read again.
     fn certificate(&self, acme: &Acme) -> anyhow::Result<Rest> {
         let config = accelerate::read(self.args)?;
-        let sites = accelerate_setup::compile(&config, self.secret)?;
-        let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
-        acme.prepare_rest(&config, &identity)
+        let sites = accelerate_setup::compile(&config, self.chance)?;
+        acme.prepare_rest(&Shown::of(&config, &sites, self.authority)?)
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
@@ -71,15 +72,16 @@ impl Again<'_> {
         let config = accelerate::read(self.args)?;
         // What it says of listeners may be otherwise than they are.
         config.check_listeners(self.listening.iter().copied())?;
-        let sites = accelerate_setup::compile(&config, self.secret)?;
-        let identity = accelerate_setup::identity(&config, &sites, self.authority)?;
+        let sites = accelerate_setup::compile(&config, self.chance)?;
+        let shown = Shown::of(&config, &sites, self.authority)?;
         let names = accelerate_acme::certificates(&config, &sites)?;
         let own = accelerate_origins::own(&config, self.listening, self.printer);
         let (zones, refusals, runtime) = (self.zones, self.refusals, self.runtime);
         let upstream =
             accelerate_origins::upstream(&config, &sites, zones, own, refusals, runtime)?;
         Ok(Renewed {
-            certificates: acme.prepare(&config, names, &identity)?,
+            certificates: acme.prepare(&config, names, &shown)?,
+            uncovered: accelerate_certificates::uncovered(&shown.of_files, &sites)?,
             zones: accelerate_setup::zones(&config, &sites)?,
             upstream,
             spans: accelerate_setup::telemetry(&config)?,
@@ -93,6 +95,8 @@ struct Renewed {
     sites: Sites,
     upstream: Upstream,
     certificates: Prepared,
+    /// Names that no certificate is for.
+    uncovered: Vec<String>,
     zones: Zones,
     /// Where spans are sent.
     spans: Option<telemetry::Settings>,
@@ -104,6 +108,7 @@ impl Renewed {
         again.zones.replace(self.zones);
         acme.commit(self.certificates);
         accelerate_setup::doubt(&self.sites, again.printer);
+        accelerate_certificates::doubt(&self.uncovered, again.printer);
         again.proxy.replace(self.sites, self.upstream);
         Telemetry::renew(again.telemetry, self.spans, again.printer);
     }

@@ -4,7 +4,7 @@ use tokio::time::{Instant, interval_at};
 
 use crate::commands::accelerate_acme::Acme;
 use crate::commands::accelerate_again::Again;
-use crate::commands::accelerate_setup::RENEWAL;
+use crate::commands::accelerate_certificates::RENEWAL;
 use crate::commands::accelerate_succession::{Succession, Successor};
 use crate::commands::signals::{Reloads, Signals};
 use crate::printer::{DIM, Printer};

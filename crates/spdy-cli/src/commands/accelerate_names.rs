@@ -31,15 +31,15 @@ struct Checked<'a> {
     names: Vec<Told>,
 }
 
-/// Tells that all is good, and of the names that other hosts have.
+/// Tells that all is good, and of the names that other hosts have; `certificates` are those out of files.
 pub(super) fn check(
     is_json: bool,
     config: &Config,
-    sites: &Sites,
+    (sites, certificates): (&Sites, &[Identity]),
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let own: Vec<_> = sites.names().collect();
-    let names = told(config, sites)?;
+    let names = told(config, sites, certificates)?;
     printer.note(format_args!("good: {}", own.join(", ")));
     for name in &names {
         warn(name, printer);
@@ -56,16 +56,12 @@ pub(super) fn check(
     Ok(())
 }
 
-fn told(config: &Config, sites: &Sites) -> anyhow::Result<Vec<Told>> {
-    let identity = match (&config.tls.certificate, &config.tls.key) {
-        (Some(certificate), Some(key)) => Some(Identity::from_files(certificate, key)?),
-        _ => None,
-    };
+fn told(config: &Config, sites: &Sites, certificates: &[Identity]) -> anyhow::Result<Vec<Told>> {
     let elsewhere = named_records::elsewhere(config, sites);
     let mut all = Vec::new();
     for site in sites.all() {
+        let identity = shown_for(&site.name, certificates)?;
         for named in site.rules.named_hosts() {
-            let identity = identity.as_ref();
             let is_certified = identity.map(|identity| identity.is_for(named.name()));
             all.push(Told {
                 name: named.name().to_owned(),
@@ -77,6 +73,16 @@ fn told(config: &Config, sites: &Sites) -> anyhow::Result<Vec<Told>> {
         }
     }
     Ok(all)
+}
+
+/// The certificate that is shown for `site`: the first that is for it, else the first of all.
+fn shown_for<'c>(site: &str, certificates: &'c [Identity]) -> anyhow::Result<Option<&'c Identity>> {
+    for certificate in certificates {
+        if certificate.is_for(site)? {
+            return Ok(Some(certificate));
+        }
+    }
+    Ok(certificates.first())
 }
 
 fn warn(told: &Told, printer: &Printer) {

@@ -160,6 +160,8 @@ fn machine(_: &Printer) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use spdy_rewrite::capability::Keys;
+
     use super::*;
 
     const TEXT: &str = "
@@ -181,7 +183,8 @@ mod tests {
 
     fn configured() -> (Config, Sites) {
         let config = Config::read(TEXT).expect("it is good");
-        let sites = Sites::compile(&config, &[7; 32]).expect("likewise");
+        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let sites = Sites::compile(&config, &keys).expect("likewise");
         (config, sites)
     }
 

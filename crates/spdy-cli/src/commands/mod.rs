@@ -10,6 +10,7 @@ mod accelerate_audit;
 mod accelerate_audit_page;
 #[cfg(unix)]
 mod accelerate_audit_view;
+mod accelerate_certificates;
 mod accelerate_doors;
 mod accelerate_end;
 mod accelerate_log;
@@ -18,6 +19,7 @@ mod accelerate_names;
 mod accelerate_operator;
 mod accelerate_origins;
 mod accelerate_schema;
+mod accelerate_secrets;
 mod accelerate_served;
 mod accelerate_serving;
 mod accelerate_setup;

@@ -30,8 +30,11 @@ fn the_example_that_is_shipped_is_good() {
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
     assert_eq!(told, "good: example.com, www.example.com\n");
     // What stands in comments is good, too.
-    let secret = tempfile::NamedTempFile::new().expect("a file can be made");
-    std::fs::write(secret.path(), [b's'; 32]).expect("it can be written to");
+    let [secret, former] = [b's', b'f'].map(|fill| {
+        let file = tempfile::NamedTempFile::new().expect("a file can be made");
+        std::fs::write(file.path(), [fill; 32]).expect("it can be written to");
+        file
+    });
     let text = std::fs::read_to_string(EXAMPLE).expect("it is there");
     let text: String = text
         .lines()
@@ -40,6 +43,9 @@ fn the_example_that_is_shipped_is_good() {
             None => match line.strip_prefix("# ").filter(|line| line.contains(" = ")) {
                 Some(rest) if rest.starts_with("secret_file") => {
                     format!("secret_file = '{}'\n", secret.path().display())
+                }
+                Some(rest) if rest.starts_with("former_secret_file") => {
+                    format!("former_secret_file = '{}'\n", former.path().display())
                 }
                 // There is none on this machine.
                 Some(rest) if rest.starts_with("headers_file") => format!("{line}\n"),
@@ -92,6 +98,10 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
         (
             &format!("[cache]\nmemory_mib = 1\nobject_mib = 2\n{site}"),
             "cache.object_mib",
+        ),
+        (
+            &format!("former_secret_file = 'former'\n{site}"),
+            "former_secret_file: want a secret_file beside it, which took its place",
         ),
         (
             &format!("[cache.shared]\nurls = ['redis://a.test:6379']\n{site}"),

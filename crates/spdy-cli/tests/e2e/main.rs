@@ -14,6 +14,8 @@ mod accelerate_broken;
 mod accelerate_browser;
 mod accelerate_browser_corners;
 mod accelerate_browser_hints;
+#[cfg(unix)]
+mod accelerate_certificates;
 #[cfg(target_os = "linux")]
 mod accelerate_demo;
 mod accelerate_endures;
@@ -29,6 +31,8 @@ mod accelerate_paper_urls;
 mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;
+#[cfg(unix)]
+mod accelerate_secrets;
 mod accelerate_shared;
 mod accelerate_sockets;
 #[cfg(unix)]

@@ -11,6 +11,7 @@ use spdy_page::replica::Replica;
 use spdy_proxy::config::{CacheConfig, Config, Listen, SiteConfig};
 use spdy_proxy::config_lab::LabConfig;
 use spdy_proxy::sites::Sites;
+use spdy_rewrite::capability::{Key, Keys};
 use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use url::{Host, Url};
 
@@ -18,6 +19,8 @@ use crate::tls;
 
 /// What capabilities are made with: they are as long as any others.
 const SECRET: &[u8; 32] = b"a secret of nobody, in the lab's";
+/// The name that their key has in URLs.
+const KEY_NAME: char = '1';
 
 /// Where the accelerator stands, in the half of the block for benchmarks that no server is given.
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1));
@@ -110,7 +113,8 @@ pub(super) fn sites(
         lab: LabConfig { paper_urls },
         ..Config::default()
     };
-    Sites::compile(&config, SECRET).map_err(|error| error.to_string())
+    let key = Key::new(KEY_NAME, SECRET).map_err(|error| error.to_string())?;
+    Sites::compile(&config, &Keys::new(key, None)).map_err(|error| error.to_string())
 }
 
 /// Every host that is not the site's, with all kinds of resources: over both schemes, since what `//host/` means hangs on the page's,

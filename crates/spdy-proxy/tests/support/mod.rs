@@ -23,6 +23,7 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
+use spdy_rewrite::capability::Keys;
 
 /// An origin: what it was asked, and where it is.
 #[derive(Clone)]
@@ -132,10 +133,15 @@ pub(crate) fn accelerator(own: &Origin, more: &str) -> Arc<Proxy> {
     accelerator_of(&text)
 }
 
+/// What capabilities are made with.
+pub(crate) fn keys() -> Keys {
+    Keys::of_secrets(&[7; 32], None).expect("it is long enough")
+}
+
 /// The accelerator that `text` configures.
 pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
     let config = Config::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let sites = Sites::compile(&config, &[7; 32]).expect("good sites");
+    let sites = Sites::compile(&config, &keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(SystemNetwork);
     let rules = AddressRules {
         allow: config

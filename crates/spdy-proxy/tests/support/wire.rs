@@ -18,6 +18,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
 use spdy_proxy::visit::Visit;
+use spdy_rewrite::capability::Keys;
 use spdy_testkit::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
@@ -64,7 +65,8 @@ impl Between {
             None => [more, site].concat(),
         };
         let config = Config::read(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let sites = Sites::compile(&config, &[7; 32]).expect("good sites");
+        let keys = Keys::of_secrets(&[7; 32], None).expect("it is long enough");
+        let sites = Sites::compile(&config, &keys).expect("good sites");
         let clock = Clock::default();
         let runtime = SharedRuntime::new(clock.clone());
         let (connections, origin) = mpsc::unbounded_channel();

@@ -17,7 +17,7 @@ pub(crate) fn key(kid: char, fill: u8) -> Key {
 }
 
 pub(crate) fn keys() -> Keys {
-    Keys::new(key('a', 1), Some(key('o', 2))).unwrap()
+    Keys::new(key('a', 1), Some(key('o', 2)))
 }
 
 pub(crate) fn url(text: &str) -> Url {

@@ -104,6 +104,11 @@ impl Accelerator {
     /// Writes another configuration, and asks for it to be read.
     pub(crate) fn reload(&self, config: &str) {
         self.write(config);
+        self.read_again();
+    }
+
+    /// Asks for all that it was started with to be read again.
+    pub(crate) fn read_again(&self) {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
         assert!(sent.expect("there is a kill").success());

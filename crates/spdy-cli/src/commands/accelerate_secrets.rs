@@ -1,0 +1,50 @@
+//! What the capabilities of `spdy accelerate` are made with: the operator's secret, and the one before it.
+
+use std::path::Path;
+
+use anyhow::Context;
+use spdy_proxy::config::Config;
+use spdy_rewrite::capability::{Key, Keys};
+
+use crate::commands::Usage;
+
+/// Bytes that a secret has at least.
+const SECRET_BYTES: usize = Key::MIN_SECRET_BYTES;
+
+/// The secret where the operator has none. It lives as long as the program.
+pub(super) struct Chance([u8; SECRET_BYTES]);
+
+impl Chance {
+    /// One that nobody guesses.
+    pub(super) fn draw() -> anyhow::Result<Self> {
+        let mut secret = [0; SECRET_BYTES];
+        getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
+        Ok(Self(secret))
+    }
+}
+
+/// What capabilities are made and known by, as the files of `config` say it by now.
+pub(super) fn keys(config: &Config, chance: &Chance) -> anyhow::Result<Keys> {
+    let Some(path) = &config.secret_file else {
+        return Ok(Keys::of_secrets(&chance.0, None)?);
+    };
+    let current = read(path)?;
+    let former = config.former_secret_file.as_deref();
+    let former = former.map(read).transpose()?;
+    if former.as_ref() == Some(&current) {
+        let why = "former_secret_file: want another secret than that of secret_file, got the same";
+        return Err(Usage(why.to_owned()).into());
+    }
+    Ok(Keys::of_secrets(&current, former.as_deref())?)
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let secret = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let len = secret.trim_ascii().len();
+    if len < SECRET_BYTES {
+        let what = path.display();
+        let why = format!("{what}: want a secret of {SECRET_BYTES} bytes or more, got {len}");
+        return Err(Usage(why).into());
+    }
+    Ok(secret.trim_ascii().to_vec())
+}

@@ -1,0 +1,184 @@
+//! Certificates out of files, of several sites: each is shown to whoever asks for a name in it, and all are read again.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::{ClientTls, KeyLogTo, TlsOptions};
+use spdy_net::verify::Trust;
+use spdy_testkit::patience::until;
+use tokio::net::TcpStream;
+
+use crate::support::accelerator::Accelerator;
+use crate::support::echo_origin::EchoOrigin;
+use crate::support::program::{output, spdy};
+use crate::support::raw_client::Going;
+
+const OF_A: [&str; 2] = ["www.a.test", "*.a.test"];
+const OF_B: [&str; 1] = ["b.test"];
+
+/// An authority, and the files of what it signed.
+struct Office {
+    ca: LocalCa,
+    folder: tempfile::TempDir,
+}
+
+impl Office {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        std::fs::write(folder.path().join("token"), [b't'; 16]).expect("it can be written to");
+        Self {
+            ca: LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made"),
+            folder,
+        }
+    }
+
+    /// Signs a certificate for `names`, and writes it as `file.pem` with its key: the leaf.
+    fn issue(&self, file: &str, names: &[&str]) -> Vec<u8> {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let identity = self.ca.issue(&names, &[]).expect("it can sign");
+        let [chain, key] = self.files(file);
+        std::fs::write(chain, identity.chain_pem()).expect("it can be written to");
+        std::fs::write(key, identity.key_pem()).expect("it can be written to");
+        identity.chain[0].to_vec()
+    }
+
+    fn files(&self, file: &str) -> [std::path::PathBuf; 2] {
+        ["pem", "key"].map(|kind| self.folder.path().join(format!("{file}.{kind}")))
+    }
+
+    fn entry(&self, file: &str) -> String {
+        let [chain, key] = self.files(file);
+        format!("certificate = {chain:?}\nkey = {key:?}\n")
+    }
+
+    /// The leaf that is shown to who asks for `name`, if that is believed.
+    fn shown(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
+        let options = TlsOptions {
+            resumption: false,
+            key_log: KeyLogTo::Nowhere,
+            ..TlsOptions::default()
+        };
+        let trust = Trust::only(vec![self.ca.certificate().clone()]);
+        let client = ClientTls::new(&trust, &options).expect("TLS can be set up");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+        runtime.block_on(async {
+            let socket = TcpStream::connect(to).await.expect("it listens");
+            let connected = client.connect_showing(Box::new(socket), name).await;
+            connected.ok().map(|(_, _, shown)| shown[0].to_vec())
+        })
+    }
+}
+
+/// Two sites and, as `more` says, a third, with `tls` as the table of that name.
+fn config(token: &Path, origin: SocketAddr, tls: &str, more: &str) -> String {
+    let site = |names: &str| format!("[[site]]\nnames = [{names}]\norigin = 'http://{origin}'\n");
+    format!(
+        "[listen]\ntls = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n[tls]\n{tls}\n{}{}{more}",
+        site("'www.a.test', 'img.a.test'"),
+        site("'b.test'"),
+    )
+}
+
+#[test]
+fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() {
+    let (office, origin) = (
+        Office::open(),
+        EchoOrigin::start("no-store", Duration::ZERO),
+    );
+    let token = office.folder.path().join("token");
+    let of_a = office.issue("a", &OF_A);
+    let of_b = office.issue("b", &OF_B);
+    // The first is what there is to show to whoever asks for a name of none, whichever way it is said.
+    let (a, b) = (office.entry("a"), office.entry("b"));
+    let apart = format!("{a}[[tls.certificates]]\n{b}");
+    let listed = format!("[[tls.certificates]]\n{a}[[tls.certificates]]\n{b}");
+    for tls in [&apart, &listed] {
+        let accelerator = Accelerator::start(&config(&token, origin.address, tls, ""));
+        let shown = |name| office.shown(accelerator.tls(), name);
+        for (name, leaf) in [
+            ("www.a.test", Some(&of_a)),
+            ("img.a.test", Some(&of_a)),
+            ("B.test", Some(&of_b)),
+            ("c.test", None),
+        ] {
+            assert_eq!(shown(name).as_ref(), leaf, "{name}");
+        }
+        let ends = metrics(&accelerator);
+        for name in ["www.a.test", "b.test"] {
+            assert!(ends.contains(&format!("name=\"{name}\"")), "{ends}");
+        }
+    }
+    let accelerator = Accelerator::start(&config(&token, origin.address, &apart, ""));
+    let shown = |name| office.shown(accelerator.tls(), name);
+    let [again, of_c] = [
+        office.issue("b", &OF_B),
+        office.issue("c", &["c.test", "www.a.test"]),
+    ];
+    let tls = format!("{apart}[[tls.certificates]]\n{}", office.entry("c"));
+    let more = format!(
+        "[[site]]\nnames = ['c.test', 'd.test']\norigin = 'http://{}'\n",
+        origin.address
+    );
+    let told = "no certificate is for d.test";
+    assert!(!accelerator.said().iter().any(|line| line.contains(told)));
+    accelerator.reload(&config(&token, origin.address, &tls, &more));
+    accelerator.line_with(told);
+    until("it is shown anew", || {
+        shown("b.test").as_ref() == Some(&again)
+    });
+    assert_eq!(shown("c.test"), Some(of_c));
+    assert_eq!(shown("www.a.test"), Some(of_a), "the first that is for it");
+}
+
+fn metrics(accelerator: &Accelerator) -> String {
+    let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+    let metrics = Going::begin(accelerator.admin(), asked).end(usize::MAX);
+    let metrics = metrics.text();
+    let ends = "spdy_certificate_expiry_timestamp_seconds{";
+    metrics
+        .lines()
+        .filter(|line| line.starts_with(ends))
+        .collect()
+}
+
+#[test]
+fn a_check_reads_certificates_and_names_what_none_is_for() {
+    let office = Office::open();
+    let token = office.folder.path().join("token");
+    let origin = SocketAddr::from(([127, 0, 0, 1], 1));
+    office.issue("a", &OF_A);
+    office.issue("b", &OF_B);
+    let [_, key_of_b] = office.files("b");
+    std::fs::copy(&key_of_b, office.folder.path().join("mixed.key")).expect("it is there");
+    let [chain_of_a, _] = office.files("a");
+    std::fs::copy(&chain_of_a, office.folder.path().join("mixed.pem")).expect("it is there");
+    let address = "[[site]]\nnames = ['192.0.2.1']\norigin = 'http://127.0.0.1:1'\n";
+    for (files, more, code, want) in [
+        (&["a", "b"][..], address, 0, "good: "),
+        (
+            &["b"],
+            "",
+            0,
+            "no certificate is for img.a.test, www.a.test: ",
+        ),
+        (&["a"], "", 0, "no certificate is for b.test: "),
+        (&[], "", 0, "good: "),
+        (&["a", "mixed"], "", 1, "mixed.pem and "),
+        (&["a", "gone"], "", 1, "gone.pem"),
+    ] {
+        let entries = files.iter().map(|file| office.entry(file));
+        let tls: String = entries
+            .map(|entry| format!("[[tls.certificates]]\n{entry}"))
+            .collect();
+        let path = office.folder.path().join("site.toml");
+        std::fs::write(&path, config(&token, origin, &tls, more)).expect("it can be written to");
+        let output = output(spdy(&["accelerate", "--check"]).arg(&path));
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{files:?}: {told}");
+        assert!(told.contains(want), "{files:?}: {told}");
+        let is_whole = !want.starts_with("no certificate");
+        assert_eq!(told.contains("no certificate is for"), !is_whole, "{told}");
+    }
+}
