@@ -76,12 +76,12 @@ impl Accelerated {
         Some(kib << 10)
     }
 
-<<<<<<< HEAD
     /// Files and sockets that the program has open; nothing where the system does not say.
     pub(crate) fn open_files(&self) -> Option<usize> {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.program.id()));
         Some(open.ok()?.count())
-=======
+    }
+
     /// Asks for all that it was started with to be read again, and waits until it has been.
     pub(crate) fn read_again(&self) {
         let reads = || {
@@ -92,7 +92,6 @@ impl Accelerated {
         let before = reads();
         self.program.read_again();
         until("the configuration is read", || reads() > before);
->>>>>>> c49968f (Exchange secrets while the accelerator runs, and show each name the certificate that is for it)
     }
 
     /// The door of plain connections.
