@@ -30,7 +30,7 @@ use crate::literal_answers::LiteralAnswers;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::serve::{Terms, over};
-use crate::stall::{Impatient, Stall, is_stall};
+use crate::stall::{giving_up, is_stall};
 use crate::switch::Behind;
 use crate::tap::ConnectionTap;
 
@@ -62,13 +62,7 @@ impl Http1Client {
     ) -> Result<Self, ConnectionError> {
         let counters = Arc::new(Counters::default());
         let watch = Http1Watch::new(counters.clone(), tap);
-        let io: BoxIo = match options.write_timeout {
-            Some(patience) => {
-                let stall = Stall::of_uploading(runtime.clone(), patience, options.min_rate);
-                Box::new(Impatient::new(io, stall))
-            }
-            None => io,
-        };
+        let io = giving_up(io, options, runtime);
         let io = TokioIo::new(Watched::new(io, watch.clone()));
         let mut builder = hyper::client::conn::http1::Builder::new();
         builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));

@@ -13,6 +13,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::connection::ClientOptions;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::network::BoxIo;
 use crate::serve::ServerOptions;
@@ -274,6 +275,15 @@ impl Impatient {
     pub(crate) fn new(io: BoxIo, stall: Stall) -> Self {
         Self { io, stall }
     }
+}
+
+/// A client's connection, whose writes fail when the server takes nothing for as long as `options` say, if they do.
+pub(crate) fn giving_up(io: BoxIo, options: &ClientOptions, runtime: &SharedRuntime) -> BoxIo {
+    let Some(patience) = options.write_timeout else {
+        return io;
+    };
+    let stall = Stall::of_uploading(runtime.clone(), patience, options.min_rate);
+    Box::new(Impatient::new(io, stall))
 }
 
 impl AsyncRead for Impatient {

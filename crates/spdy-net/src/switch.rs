@@ -9,12 +9,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use http::{Request, Response, StatusCode, Version, header};
+use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
+use tokio::io::AsyncWriteExt;
 
 use crate::connection::ClientOptions;
 use crate::error::{ExchangeError, Retry, chain};
@@ -22,6 +23,7 @@ use crate::http1::{MIN_BUFFER_BYTES, in_origin_form, lost};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::seat::Exchange;
+use crate::stall::giving_up;
 
 type Begin = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
 
@@ -53,7 +55,14 @@ impl Takeover {
 
 /// What becomes of a served connection behind its last answer. Clones are of the same connection.
 #[derive(Clone, Default)]
-pub(crate) struct Behind(Arc<Mutex<Option<Switching>>>);
+pub(crate) struct Behind(Arc<Mutex<Option<Next>>>);
+
+enum Next {
+    /// Another protocol.
+    Switch(Switching),
+    /// Its end, since the offer was not taken up: hyper keeps that until then, and leaves the ending to who takes it up.
+    End(OnUpgrade),
+}
 
 struct Switching {
     upgrade: OnUpgrade,
@@ -79,37 +88,39 @@ impl Offer {
         let begin = takeover.and_then(|takeover| takeover.take());
         let is_101 = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let Some(begin) = begin.filter(|_| is_101) else {
+            *self.behind.lock() = Some(Next::End(self.upgrade));
             return Some(exchange);
         };
-        *self.behind.lock() = Some(Switching {
+        *self.behind.lock() = Some(Next::Switch(Switching {
             upgrade: self.upgrade,
             begin,
             exchange,
-        });
+        }));
         None
     }
 }
 
 impl Behind {
-    /// The offer of `request`, if it makes one. Over HTTP/1.0 there is none (RFC 9110 §7.8).
+    /// The offer of `request`, if hyper sees one: an `Upgrade`, though not over HTTP/1.0 (RFC 9110 §7.8), or CONNECT.
     pub(crate) fn offer<B>(&self, request: &mut Request<B>) -> Option<Offer> {
-        let is_offered = request.version() == Version::HTTP_11
-            && request.headers().contains_key(header::UPGRADE);
-        is_offered.then(|| Offer {
-            upgrade: hyper::upgrade::on(request),
+        let upgrade = request.extensions_mut().remove();
+        upgrade.map(|upgrade| Offer {
+            upgrade,
             behind: self.clone(),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Switching>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Next>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Speaks the other protocol to its end, if one was agreed on. HTTP is over.
+    /// Speaks the other protocol to its end, if one was agreed on. HTTP is over, and the connection with it if there is no other.
     pub(crate) async fn speak(self, stop: &Latch) {
-        let switching = self.lock().take();
-        let Some(switching) = switching else {
-            return;
+        let next = self.lock().take();
+        let switching = match next {
+            None => return,
+            Some(Next::End(upgrade)) => return end(upgrade).await,
+            Some(Next::Switch(switching)) => switching,
         };
         match switching.upgrade.await {
             Ok(upgraded) => {
@@ -119,6 +130,15 @@ impl Behind {
             Err(error) => tracing::debug!(error = chain(&error), "no other protocol after all"),
         }
         drop(switching.exchange);
+    }
+}
+
+/// Ends a connection in order, where hyper has not done so.
+async fn end(upgrade: OnUpgrade) {
+    if let Ok(mut io) = upgrade.await.map(TokioIo::new)
+        && let Err(error) = io.shutdown().await
+    {
+        tracing::debug!(%error, "http/1.1 connection ended");
     }
 }
 
@@ -135,7 +155,8 @@ pub enum Answer {
 ///
 /// # Errors
 ///
-/// The connection broke, or what came is no answer.
+/// The connection broke, the server took nothing of the request for [`write_timeout`](ClientOptions::write_timeout), or what came
+/// is no answer. Writes to what a 101 gives fail in the same way.
 pub async fn ask(
     io: BoxIo,
     request: Request<Body>,
@@ -146,7 +167,8 @@ pub async fn ask(
     let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, chain(&error));
     let mut builder = hyper::client::conn::http1::Builder::new();
     builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
-    let (mut sender, connection) = builder.handshake(TokioIo::new(io)).await.map_err(broken)?;
+    let io = TokioIo::new(giving_up(io, options, runtime));
+    let (mut sender, connection) = builder.handshake(io).await.map_err(broken)?;
     runtime.spawn(Box::pin(async move {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(error = chain(&error), "http/1.1 connection ended");
