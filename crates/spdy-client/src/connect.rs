@@ -96,8 +96,9 @@ impl Connector {
         number: u64,
         share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
     ) -> Result<Reached, Error> {
-        let failed = |why: String| Error::Connect {
+        let failed = |reached, why: String| Error::Connect {
             origin: origin.clone(),
+            reached,
             why,
         };
         let tls = match (&self.config.tls, origin.secure) {
@@ -122,7 +123,7 @@ impl Connector {
         if let Some(tls) = tls.filter(|_| self.config.is_over_quic(&origin.host)) {
             let quic = self.connect_quic(origin, &addresses, number, tls).await;
             let ((quic, agreed, shown), address) =
-                quic.map_err(|error| failed(error.to_string()))?;
+                quic.map_err(|error| failed(false, error.to_string()))?;
             let options = &self.config.connection;
             return Ok(Reached::New(Box::new(Connected {
                 connection: Connection::start_http3(quic, number, options, &self.runtime),
@@ -155,12 +156,12 @@ impl Connector {
         };
         let protocol = match agreed {
             Some(agreed) => negotiate::client(agreed.protocol, &self.config.protocols)
-                .map_err(|error| failed(error.to_string()))?,
+                .map_err(|error| failed(true, error.to_string()))?,
             None => self.spoken_plain(origin),
         };
         let options = &self.config.connection;
         let connection = Connection::start(io, protocol, number, options, &self.runtime).await;
-        let connection = connection.map_err(|error| failed(error.to_string()))?;
+        let connection = connection.map_err(|error| failed(true, error.to_string()))?;
         let route = Route {
             protocol,
             address,
@@ -192,6 +193,7 @@ impl Connector {
             let spoken = negotiate::client(agreed.protocol, &[Protocol::Http1]);
             spoken.map_err(|error| Error::Connect {
                 origin: origin.clone(),
+                reached: true,
                 why: error.to_string(),
             })?;
         }
@@ -205,13 +207,14 @@ impl Connector {
         addresses: &[IpAddr],
         tls: Option<&ClientTls>,
     ) -> Result<Opened, Error> {
-        let failed = |error: io::Error| Error::Connect {
+        let failed = |reached, error: io::Error| Error::Connect {
             origin: origin.clone(),
+            reached,
             why: error.to_string(),
         };
         let began = self.runtime.now();
         let tcp = self.connect_any(addresses, origin.port, |to| self.network.connect(to));
-        let (io, address) = tcp.await.map_err(failed)?;
+        let (io, address) = tcp.await.map_err(|error| failed(false, error))?;
         let connected = self.runtime.now();
         let mut phases = Phases {
             connect: Some((began, connected)),
@@ -221,7 +224,7 @@ impl Connector {
             None => (io, None),
             Some(tls) => {
                 let shaken = tls.connect_showing(io, &origin.host).await;
-                let (io, agreed, shown) = shaken.map_err(failed)?;
+                let (io, agreed, shown) = shaken.map_err(|error| failed(true, error))?;
                 phases.tls = Some((connected, self.runtime.now()));
                 (io, Some((agreed, shown)))
             }

@@ -33,6 +33,8 @@ pub enum Error {
     Connect {
         /// Where to.
         origin: Origin,
+        /// Whether its machine was: what failed is TLS, or the choice of a protocol.
+        reached: bool,
         /// What happened.
         why: String,
     },

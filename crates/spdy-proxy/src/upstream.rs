@@ -144,6 +144,15 @@ fn stands_still(error: &Error) -> bool {
     matches!(error, Error::Exchange { source, .. } if source.stalled)
 }
 
+/// Whether an origin was not found, or could not be connected to, whatever it was to be asked.
+fn is_out_of_reach(error: &Error) -> bool {
+    match error {
+        Error::Resolve { .. } | Error::Connect { reached: false, .. } => true,
+        Error::TimedOut { what, .. } => what.contains("connection"),
+        _ => false,
+    }
+}
+
 /// How an origin did of late.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
@@ -251,18 +260,22 @@ impl Upstream {
         Ok(response)
     }
 
-    /// Asks a site's own origin for another protocol.
+    /// Asks a site's own origin for another protocol. One that has no answer to that may have one to all else: such a failure is
+    /// not held against it.
     ///
     /// # Errors
     ///
     /// [`UpstreamError`], as of [`fetch`](Self::fetch).
     pub async fn switch(&self, request: Request<Body>) -> Result<Switched, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        if self.rests(&origin) {
+        if self.is_resting(&origin) {
             return Err(UpstreamError::Resting(origin));
         }
         let switched = self.site.switch(request).await;
-        self.learn(origin.clone(), switched.as_ref().err());
+        match &switched {
+            Err(error) if !is_out_of_reach(error) => (),
+            switched => self.learn(origin.clone(), switched.as_ref().err()),
+        }
         let switched = switched?;
         has_one_length(switched.headers(), origin)?;
         Ok(switched)
@@ -298,6 +311,12 @@ impl Upstream {
 
     fn health(&self) -> MutexGuard<'_, BTreeMap<Origin, Health>> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether `origin` is left alone, asked by who is not let through to see how it does.
+    fn is_resting(&self, origin: &Origin) -> bool {
+        let until = self.health().get(origin).and_then(|it| it.rests_until);
+        until.is_some_and(|until| until > self.runtime.now())
     }
 
     fn rests(&self, origin: &Origin) -> bool {
@@ -339,6 +358,40 @@ impl Upstream {
         health.failures = health.failures.saturating_add(1);
         if health.failures >= self.failures {
             health.rests_until = Some(self.runtime.now() + self.rest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_behind_tcp_says_nothing_of_an_origin_that_was_asked_for_a_websocket() {
+        let origin = Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin");
+        let connect = |reached| Error::Connect {
+            origin: origin.clone(),
+            reached,
+            why: "why".to_owned(),
+        };
+        let timed_out = |what| Error::TimedOut {
+            what,
+            origin: origin.clone(),
+            after: Duration::from_secs(1),
+        };
+        let resolve = Error::Resolve {
+            host: "origin.test".to_owned(),
+            why: "why".to_owned(),
+        };
+        for (error, wanted) in [
+            (resolve, true),
+            (connect(false), true),
+            (timed_out("connection"), true),
+            (connect(true), false),
+            (timed_out("response"), false),
+            (Error::Closed, false),
+        ] {
+            assert_eq!(is_out_of_reach(&error), wanted, "{error}");
         }
     }
 }
