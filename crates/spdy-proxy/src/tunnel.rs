@@ -3,7 +3,7 @@
 //! ```text
 //!  client ──▶ 8 KiB ──▶ origin      neither is read while the other takes nothing
 //!         ◀── 8 KiB ◀──
-//!    one ends its half ─▶ the other's is ended, and what comes back still passes
+//!    one ends its half, or is cut off ─▶ what it said passes, the other's half is ended, and what comes back still passes
 //!    nothing passes for `idle`, or we stop ─▶ both are told by a frame that closes, if one fits, and have a second to say the same
 //! ```
 
@@ -72,6 +72,15 @@ pub(crate) struct Passed {
     pub(crate) to_origin: u64,
     /// Bytes that the client took.
     pub(crate) to_client: u64,
+}
+
+impl Passed {
+    /// Of one that ended before it began.
+    pub(crate) const NOTHING: Self = Self {
+        end: End::Broken,
+        to_origin: 0,
+        to_client: 0,
+    };
 }
 
 /// Carries bytes between `client` and `origin` until both have ended, nothing passes for `idle`, or `stop` is set.
@@ -184,6 +193,12 @@ impl Side<'_> {
     }
 }
 
+/// Whether one that reads may be told of an end instead: TCP's without TLS's, or a reset.
+fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), ConnectionReset | UnexpectedEof)
+}
+
 impl AsyncRead for Side<'_> {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -192,7 +207,11 @@ impl AsyncRead for Side<'_> {
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = into.filled().len();
-        let polled = Pin::new(&mut this.io).poll_read(cx, into);
+        let polled = match Pin::new(&mut this.io).poll_read(cx, into) {
+            // What came before is for the other side, and what that says may still be heard.
+            Poll::Ready(Err(error)) if is_end(&error) => Poll::Ready(Ok(())),
+            polled => polled,
+        };
         if matches!(polled, Poll::Ready(Ok(()))) && into.filled().len() == before {
             this.seen.lock().first.get_or_insert(this.end);
         }
@@ -227,5 +246,91 @@ impl AsyncWrite for Side<'_> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Arc;
+
+    use spdy_testkit::clock::Clock;
+    use tokio::io::duplex;
+
+    use super::*;
+
+    /// Says what it has, is cut off then, and takes all.
+    struct Cut {
+        says: VecDeque<u8>,
+        how: io::ErrorKind,
+        took: Arc<Mutex<Vec<u8>>>,
+    }
+
+    impl AsyncRead for Cut {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.says.is_empty() {
+                return Poll::Ready(Err(self.how.into()));
+            }
+            let most = into.remaining().min(self.says.len());
+            let said: Vec<u8> = self.says.drain(..most).collect();
+            into.put_slice(&said);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Cut {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.took.lock().unwrap().extend(bytes);
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// Origins that end TCP without TLS's end lost what a client had not taken yet, the frame that closes among it.
+    #[tokio::test]
+    async fn what_was_said_before_a_cut_arrives_and_so_does_what_comes_back() {
+        use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+        for (how, wanted, ended) in [
+            (UnexpectedEof, 6000, End::Origin),
+            (ConnectionReset, 6000, End::Origin),
+            (BrokenPipe, 1000, End::Broken),
+        ] {
+            let took = Arc::<Mutex<Vec<u8>>>::default();
+            let origin = Cut {
+                says: vec![0; 6000].into(),
+                how,
+                took: took.clone(),
+            };
+            let (mut client, far) = duplex(1000);
+            let runtime = SharedRuntime::new(Clock::default());
+            let running = tokio::spawn(async move {
+                let (idle, stop) = (Duration::from_secs(300), Latch::new());
+                run(Box::new(far), Box::new(origin), idle, &stop, &runtime).await
+            });
+            let mut got = Vec::new();
+            client.read_to_end(&mut got).await.expect("an end in order");
+            assert_eq!(got.len(), wanted, "{how}");
+            client.write_all(b"goodbye").await.ok();
+            drop(client);
+            let passed = running.await.expect("no panic");
+            assert_eq!(passed.end, ended, "{how}");
+            let all_back = ended == End::Origin;
+            assert_eq!(*took.lock().unwrap() == b"goodbye", all_back, "{how}");
+        }
     }
 }
