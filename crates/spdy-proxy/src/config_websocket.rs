@@ -15,7 +15,8 @@ pub struct WebSocketConfig {
     /// How long nothing may pass, in either direction, before one is ended; 1 to 86400. Default 300: who is silent for longer sends
     /// a ping.
     pub idle_timeout_s: u64,
-    /// Open at once from one address, or one /56 of IPv6. Default 256: as many as a browser opens.
+    /// Open at once from one address, or one /56 of IPv6. Default 256: as many as a browser opens; 0, or more than `open`: no limit
+    /// of its own, as behind a balancer that hides its clients.
     pub per_client: usize,
     /// Open at once in all. Default 4096.
     pub open: usize,
@@ -44,11 +45,41 @@ impl WebSocketConfig {
             let what = "websocket.idle_timeout_s";
             return Some((what, "1 to 86400", self.idle_timeout_s));
         }
-        if self.open == 0 {
-            return Some(("websocket.open", "at least 1", 0));
+        (self.open == 0).then_some(("websocket.open", "at least 1", 0))
+    }
+
+    /// How many one client may have open, if that is a limit.
+    pub(crate) fn of_client(&self) -> Option<usize> {
+        Some(self.per_client).filter(|most| *most > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_cannot_work_is_a_fault() {
+        let judged = |idle_timeout_s, per_client, open| {
+            let config = WebSocketConfig {
+                idle_timeout_s,
+                per_client,
+                open,
+            };
+            config.fault().map(|(what, _, got)| (what, got))
+        };
+        let idle = "websocket.idle_timeout_s";
+        for (config, wanted) in [
+            ((300, 256, 4096), None),
+            ((300, 0, 4096), None),
+            ((300, 256, 100), None),
+            ((DAY_S, 1, 1), None),
+            ((DAY_S + 1, 1, 1), Some((idle, DAY_S + 1))),
+            ((0, 1, 1), Some((idle, 0))),
+            ((300, 0, 0), Some(("websocket.open", 0))),
+        ] {
+            let (idle, of_client, open) = config;
+            assert_eq!(judged(idle, of_client, open), wanted, "{config:?}");
         }
-        let is_range = (1..=self.open).contains(&self.per_client);
-        let want = "at least 1, and no more than websocket.open";
-        (!is_range).then_some(("websocket.per_client", want, self.per_client as u64))
     }
 }

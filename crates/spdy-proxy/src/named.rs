@@ -34,7 +34,7 @@ impl Wanted {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
-        if websocket::is_wanted(&asked.headers) {
+        if websocket::is_wanted(&asked) {
             return Err(Refusal::Upgrade.into());
         }
         let target = target_of(&asked);

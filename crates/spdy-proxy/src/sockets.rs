@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  handshake (websocket.rs) ──▶ a place ──▶ the origin, on a connection of its own ── any other answer ──▶ the client gets that
-//!                                 │ none: 503              │ 101, and it agrees
+//!                                 │ none: 503              │ 101, and it agrees                       (and its body the place)
 //!                                 ▼                        ▼
 //!                                                101 to the client ──▶ tunnel.rs, until it ends; then the place is free
 //! ```
@@ -13,11 +13,13 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderValue, Request, Response, StatusCode, Version, header, response};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_client::switch::Switched;
+use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::switch::Takeover;
 
@@ -25,11 +27,12 @@ use crate::config_websocket::WebSocketConfig;
 use crate::counters::{Family, Outcome};
 use crate::fetch_spans::FetchSpans;
 use crate::fields::{self, PROXY_STATUS};
+use crate::held_body::holding;
 use crate::miss_rate;
 use crate::proxy::{NAME, Proxy};
 use crate::respond;
 use crate::sites::Site;
-use crate::tunnel;
+use crate::tunnel::{self, Passed};
 use crate::upstream::UpstreamError;
 use crate::wanted::Wanted;
 use crate::websocket;
@@ -71,7 +74,7 @@ impl Sockets {
         }
         if let Some(client) = client {
             let of_client = open.by_client.get(&client).copied().unwrap_or_default();
-            if of_client >= limits.per_client {
+            if limits.of_client().is_some_and(|most| of_client >= most) {
                 return Err("websocket.per_client");
             }
             open.by_client.insert(client, of_client + 1);
@@ -97,7 +100,7 @@ impl Drop for Place {
 }
 
 impl Proxy {
-    /// WebSockets that are open, and that wait for their origin.
+    /// WebSockets that are open, that wait for their origin, and whose origin's refusal is on its way.
     #[must_use]
     pub fn sockets_open(&self) -> usize {
         self.sockets.count()
@@ -132,10 +135,12 @@ impl Proxy {
                 let class = respond::class_of(response.status());
                 self.counters.count(Family::Origins, class);
                 let (mut head, body) = response.into_parts();
-                passed_on(&wanted.site, &mut head.headers, head.version);
-                respond::marked(Response::from_parts(head, body), Outcome::PASSED)
+                passed_on(&wanted.site, &mut head);
+                // Its connection is in no pool, and has no other bound.
+                let response = Response::from_parts(head, holding(body, place, |_| {}));
+                respond::marked(response, Outcome::PASSED)
             }
-            Ok(Switched::Yes(head, _)) if !websocket::is_agreed(head.headers()) => {
+            Ok(Switched::Yes(head, _)) if !is_agreed(&wanted, &head) => {
                 tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
                 self.counters.count(Family::Origins, "broken");
                 disagreed()
@@ -176,28 +181,62 @@ impl Proxy {
         limits: WebSocketConfig,
     ) -> Response<Body> {
         let (mut head, ()) = head.into_parts();
-        passed_on(site, &mut head.headers, head.version);
+        passed_on(site, &mut head);
         websocket::announce(&mut head.headers);
+        let agreed = Agreed {
+            proxy: self,
+            passed: Passed::NOTHING,
+            _place: place,
+        };
+        let idle = limits.idle_timeout();
         head.extensions
             .insert(Takeover::new(move |client, stop| async move {
-                let idle = limits.idle_timeout();
-                let passed = tunnel::run(client, origin, idle, &stop, &self.runtime).await;
-                drop(place);
-                tracing::debug!(?passed, "a WebSocket ended");
-                let counters = &self.counters;
-                counters.count(Family::Sockets, passed.end.name());
-                counters.add(Family::SocketBytes, "to-origin", passed.to_origin);
-                counters.add(Family::SocketBytes, "to-client", passed.to_client);
+                agreed.run(client, origin, idle, &stop).await;
             }));
         respond::marked(Response::from_parts(head, Body::empty()), Outcome::SOCKET)
     }
 }
 
-/// Makes of an origin's fields those that a client gets.
-fn passed_on(site: &Site, headers: &mut HeaderMap, version: Version) {
+/// A WebSocket that its origin agreed to; dropped, it is counted, though its client may have left before it began.
+struct Agreed {
+    proxy: Arc<Proxy>,
+    passed: Passed,
+    _place: Place,
+}
+
+impl Agreed {
+    /// Carries its bytes to its end.
+    async fn run(mut self, client: BoxIo, origin: BoxIo, idle: Duration, stop: &Latch) {
+        self.passed = tunnel::run(client, origin, idle, stop, &self.proxy.runtime).await;
+    }
+}
+
+impl Drop for Agreed {
+    fn drop(&mut self) {
+        let passed = self.passed;
+        tracing::debug!(?passed, "a WebSocket ended");
+        let counters = &self.proxy.counters;
+        counters.count(Family::Sockets, passed.end.name());
+        counters.add(Family::SocketBytes, "to-origin", passed.to_origin);
+        counters.add(Family::SocketBytes, "to-client", passed.to_client);
+    }
+}
+
+/// Whether a 101 agrees to what is `wanted`.
+fn is_agreed(wanted: &Wanted, head: &Response<()>) -> bool {
+    websocket::is_agreed(&wanted.ask.headers, head.version(), head.headers())
+}
+
+/// Makes of an origin's head the one that a client gets.
+fn passed_on(site: &Site, head: &mut response::Parts) {
+    let headers = &mut head.headers;
     fields::strip_connection(headers);
+    // As of any answer: where the same is served is ours to say (RFC 7838).
+    headers.remove(header::ALT_SVC);
     site.relocate(headers);
-    fields::append_via(headers, version, &site.name);
+    fields::append_via(headers, head.version, &site.name);
+    // What the connection to the client speaks.
+    head.version = Version::HTTP_11;
 }
 
 /// As many are open as may be.
@@ -253,6 +292,15 @@ mod tests {
         drop((_second, _other, _again));
         assert_eq!(sockets.count(), 0);
         assert!(sockets.lock().by_client.is_empty());
+    }
+
+    #[test]
+    fn a_balancer_that_hides_its_clients_may_have_all_places() {
+        let sockets = Sockets::default();
+        let from = Some("192.0.2.1".parse().expect("an address"));
+        let place = || sockets.place(from, limits(0, 3));
+        let _three = [place(), place(), place()].map(|place| place.expect("there is room"));
+        assert_eq!(place().expect_err("three are open"), "websocket.open");
     }
 
     #[test]

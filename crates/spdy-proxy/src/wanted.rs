@@ -235,7 +235,7 @@ impl Wanted {
             return Err(unusable());
         }
         let arrival = asked.extensions.get().copied();
-        let is_socket = websocket::is_wanted(&asked.headers);
+        let is_socket = websocket::is_wanted(&asked);
         if is_socket {
             site.websocket.ok_or(Refused::WebSocket)?;
             websocket::check(&asked, arrival)?;

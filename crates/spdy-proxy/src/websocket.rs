@@ -4,9 +4,10 @@
 //! a connection of HTTP/1.1 for it.
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, Method, request};
+use http::{HeaderMap, HeaderValue, Method, Version, request};
 use spdy_net::handler::Arrival;
 use spdy_net::protocol::Protocol;
+use tungstenite::handshake::derive_accept_key;
 
 /// What `Upgrade` says on both sides.
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
@@ -37,9 +38,10 @@ pub enum BadHandshake {
     Version,
 }
 
-/// Whether a WebSocket is wanted of a connection of HTTP/1.1, the only one where that is asked for by a field.
-pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
-    names(headers, &header::UPGRADE, "websocket")
+/// Whether a WebSocket is wanted by a field: over HTTP/1.1, or against the rules of what came after it. Over HTTP/1.0 the field is
+/// to be ignored (RFC 9110 §7.8).
+pub(crate) fn is_wanted(asked: &request::Parts) -> bool {
+    asked.version > Version::HTTP_10 && names(&asked.headers, &header::UPGRADE, "websocket")
 }
 
 /// Whether a list of tokens under `name` has `token`.
@@ -47,6 +49,15 @@ fn names(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     let values = headers.get_all(name).iter();
     let mut members = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     members.any(|member| member.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+}
+
+/// The value under `name`, if there is one and no more.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (Some(value), None) => Some(value.as_bytes()),
+        _ => None,
+    }
 }
 
 /// Judges a request that wants one, as it came by `arrival`. What its `Connection` names beside `Upgrade` does not reach the origin,
@@ -57,7 +68,7 @@ fn names(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
 /// What it lacks.
 pub(crate) fn check(asked: &request::Parts, arrival: Option<Arrival>) -> Result<(), BadHandshake> {
     let is_http1 = arrival.is_none_or(|arrival| arrival.protocol == Protocol::Http1);
-    if asked.method != Method::GET || asked.version != http::Version::HTTP_11 || !is_http1 {
+    if asked.method != Method::GET || asked.version != Version::HTTP_11 || !is_http1 {
         return Err(BadHandshake::NoUpgrade);
     }
     let headers = &asked.headers;
@@ -71,17 +82,11 @@ pub(crate) fn check(asked: &request::Parts, arrival: Option<Arrival>) -> Result<
         return Err(BadHandshake::Content);
     }
     let is_named = |name: &HeaderName| names(headers, &header::CONNECTION, name.as_str());
-    let only = |name: HeaderName| {
-        let mut values = headers.get_all(&name).iter();
-        match (values.next(), values.next()) {
-            (Some(value), None) if !is_named(&name) => Some(value.as_bytes()),
-            _ => None,
-        }
-    };
-    if !only(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
+    let kept = |name: HeaderName| only(headers, &name).filter(|_| !is_named(&name));
+    if !kept(header::SEC_WEBSOCKET_KEY).is_some_and(is_key) {
         return Err(BadHandshake::Key);
     }
-    match only(header::SEC_WEBSOCKET_VERSION) {
+    match kept(header::SEC_WEBSOCKET_VERSION) {
         Some(version) if version == VERSION.as_bytes() => Ok(()),
         _ => Err(BadHandshake::Version),
     }
@@ -101,12 +106,17 @@ pub(crate) fn announce(headers: &mut HeaderMap) {
     headers.insert(header::UPGRADE, WEBSOCKET);
 }
 
-/// Whether the fields of a 101 agree to a WebSocket, and to nothing else.
-pub(crate) fn is_agreed(headers: &HeaderMap) -> bool {
-    let mut upgrades = headers.get_all(header::UPGRADE).iter();
-    let upgrade = upgrades.next().map(HeaderValue::as_bytes);
-    let is_socket = upgrade.is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"));
-    is_socket && upgrades.next().is_none() && names(headers, &header::CONNECTION, "upgrade")
+/// Whether a 101 of `version` agrees to the WebSocket that was asked for with the fields `asked`, and to nothing else
+/// (RFC 6455 §4.1).
+pub(crate) fn is_agreed(asked: &HeaderMap, version: Version, headers: &HeaderMap) -> bool {
+    let is_socket = only(headers, &header::UPGRADE)
+        .is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"));
+    let key = only(asked, &header::SEC_WEBSOCKET_KEY).map(derive_accept_key);
+    let is_ours =
+        key.is_some_and(|key| only(headers, &header::SEC_WEBSOCKET_ACCEPT) == Some(key.as_bytes()));
+    // Over HTTP/1.0 nothing can be switched to (RFC 9110 §7.8).
+    let is_http11 = version == Version::HTTP_11;
+    is_http11 && is_socket && is_ours && names(headers, &header::CONNECTION, "upgrade")
 }
 
 #[cfg(test)]
@@ -188,40 +198,35 @@ mod tests {
 
     #[test]
     fn an_origin_agrees_to_a_websocket_alone() {
+        // To KEY (RFC 6455 §1.3), and to another.
+        let ours = ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        let other = ("sec-websocket-accept", "HSmrc0sMlYUkAGmm5OPpG2HaGWk=");
+        let (connection, upgrade) = (("connection", "Upgrade"), ("upgrade", "websocket"));
         for (fields, wanted) in [
+            (&[connection, ("upgrade", "WebSocket"), ours][..], true),
             (
-                &[("connection", "Upgrade"), ("upgrade", "WebSocket")][..],
+                &[("connection", "keep-alive, upgrade"), upgrade, ours],
                 true,
             ),
-            (
-                &[
-                    ("connection", "keep-alive, upgrade"),
-                    ("upgrade", "websocket"),
-                ],
-                true,
-            ),
-            (&[("connection", "Upgrade"), ("upgrade", "h2c")], false),
-            (
-                &[("connection", "Upgrade"), ("upgrade", "websocket, h2c")],
-                false,
-            ),
-            (
-                &[
-                    ("connection", "Upgrade"),
-                    ("upgrade", "websocket"),
-                    ("upgrade", "h2c"),
-                ],
-                false,
-            ),
-            (&[("upgrade", "websocket")], false),
-            (&[("connection", "Upgrade")], false),
+            (&[connection, ("upgrade", "h2c"), ours], false),
+            (&[connection, ("upgrade", "websocket, h2c"), ours], false),
+            (&[connection, upgrade, ("upgrade", "h2c"), ours], false),
+            (&[upgrade, ours], false),
+            (&[connection, ours], false),
+            (&[connection, upgrade], false),
+            (&[connection, upgrade, other], false),
+            (&[connection, upgrade, ours, other], false),
             (&[], false),
         ] {
             let mut headers = HeaderMap::new();
             for (name, value) in fields {
                 headers.append(*name, value.parse().unwrap());
             }
-            assert_eq!(is_agreed(&headers), wanted, "{fields:?}");
+            let mut asked = HeaderMap::new();
+            asked.insert(header::SEC_WEBSOCKET_KEY, KEY.parse().unwrap());
+            let judged = |version| is_agreed(&asked, version, &headers);
+            assert_eq!(judged(Version::HTTP_11), wanted, "{fields:?}");
+            assert!(!judged(Version::HTTP_10), "{fields:?}");
         }
     }
 }

@@ -166,11 +166,14 @@ async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
         write(&mut client, HANDSHAKE).await;
         let mut origin = between.asked().await;
         head(&mut origin).await;
-        let refusal = "HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\nX-Why: origin\r\n\r\nno way";
+        // What HTTP the origin speaks, and where else it is served, is nothing to a client of ours.
+        let refusal = "HTTP/1.0 403 Forbidden\r\nContent-Length: 6\r\nX-Why: origin\r\nAlt-Svc: h3=\":443\"\r\n\r\nno way";
         write(&mut origin, refusal).await;
         let answer = head(&mut client).await;
         assert!(answer.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{answer}");
         assert!(answer.contains("x-why: origin\r\n"), "{answer}");
+        assert!(answer.contains("via: 1.0 www.site.test\r\n"), "{answer}");
+        assert!(!answer.contains("alt-svc"), "{answer}");
         let mut body = [0; 6];
         client.read_exact(&mut body).await.expect("the body comes");
         assert_eq!(&body, b"no way");
@@ -181,6 +184,30 @@ async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
         );
     }
     assert_eq!(counted(&between, Family::Origins), [("4xx", 2)]);
+    assert_eq!(between.proxy.sockets_open(), 0);
+}
+
+/// Its connection to the origin is in no pool: read slowly, it was one of as many as a client liked to have.
+#[tokio::test]
+async fn a_refusal_has_its_place_until_its_body_has_ended() {
+    let mut between = Between::start("[websocket]\nper_client = 1\n");
+    let (mut client, _serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    let half = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhal";
+    write(&mut origin, half).await;
+    head(&mut client).await;
+    assert_eq!(between.proxy.sockets_open(), 1);
+    let (mut next, _serving_next) = between.client();
+    write(&mut next, HANDSHAKE).await;
+    let answer = head(&mut next).await;
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    write(&mut origin, "ves").await;
+    let mut body = [0; 6];
+    client.read_exact(&mut body).await.expect("the body comes");
+    assert_eq!(&body, b"halves");
+    between.clock.turn(Duration::ZERO).await;
     assert_eq!(between.proxy.sockets_open(), 0);
 }
 
@@ -224,12 +251,21 @@ async fn what_is_sent_behind_a_handshake_waits_for_the_origin_to_agree() {
 
 #[tokio::test]
 async fn an_origin_that_speaks_something_else_is_no_websocket() {
-    for fields in [
-        "Connection: Upgrade\r\nUpgrade: h2c\r\n",
-        "Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n",
-        "Upgrade: websocket\r\n",
-        "",
+    let accept = "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n";
+    let (connection, upgrade) = ("Connection: Upgrade\r\n", "Upgrade: websocket\r\n");
+    for (version, fields) in [
+        ("1.1", &[connection, "Upgrade: h2c\r\n", accept][..]),
+        ("1.1", &[connection, "Upgrade: websocket, h2c\r\n", accept]),
+        ("1.1", &[upgrade, accept]),
+        ("1.1", &[connection, upgrade]),
+        (
+            "1.1",
+            &[connection, upgrade, "Sec-WebSocket-Accept: AAAA\r\n"],
+        ),
+        ("1.1", &[]),
+        ("1.0", &[connection, upgrade, accept]),
     ] {
+        let fields = fields.concat();
         let mut between = Between::start("");
         let (mut client, _serving) = between.client();
         write(&mut client, HANDSHAKE).await;
@@ -237,7 +273,7 @@ async fn an_origin_that_speaks_something_else_is_no_websocket() {
         head(&mut origin).await;
         write(
             &mut origin,
-            &format!("HTTP/1.1 101 Switching Protocols\r\n{fields}\r\nbytes"),
+            &format!("HTTP/{version} 101 Switching Protocols\r\n{fields}\r\nbytes"),
         )
         .await;
         let answer = head(&mut client).await;
@@ -268,6 +304,35 @@ async fn an_origin_that_is_gone_or_silent_is_told_of() {
     let answer = head(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     assert!(answer.contains("error=connection_refused"), "{answer}");
+    assert_eq!(between.proxy.sockets_open(), 0);
+}
+
+/// One client could have all pages of a site refused by asking for WebSockets of an origin that has none.
+#[tokio::test]
+async fn an_origin_that_answers_no_handshake_is_still_asked_for_pages() {
+    let mut between = Between::start("[upstream]\nfailures = 1\n");
+    let (mut client, _serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let _silent = between.asked().await;
+    let (answer, _) = between.wait(head(&mut client)).await;
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    write(&mut client, HIDDEN).await;
+    let mut origin = between.asked().await;
+    assert!(head(&mut origin).await.starts_with("GET /admin "));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_101_is_counted_among_those_that_broke() {
+    let mut between = Between::start("");
+    let (mut client, serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    drop(client);
+    write(&mut origin, AGREED).await;
+    serving.await.expect("no panic");
+    assert_eq!(counted(&between, Family::Answers), [("websocket", 1)]);
+    assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
     assert_eq!(between.proxy.sockets_open(), 0);
 }
 
@@ -363,6 +428,25 @@ async fn who_reads_nothing_holds_the_other_up_and_is_given_up() {
     assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
 }
 
+/// Its pings kept the silence away, and nothing else rang.
+#[tokio::test]
+async fn an_origin_that_takes_nothing_is_given_up_though_it_pings() {
+    let mut between = Between::start("");
+    let (mut client, mut origin, serving) = opened(&mut between).await;
+    let message = || Message::binary(vec![0; 1000]);
+    let sending = tokio::spawn(async move { while client.send(message()).await.is_ok() {} });
+    let mut seconds = 0;
+    while !serving.is_finished() && seconds < 120 {
+        between.clock.turn(Duration::from_secs(20)).await;
+        seconds += 20;
+        origin.send(Message::Ping("".into())).await.ok();
+    }
+    assert_eq!(seconds, 60, "as for any upload");
+    serving.await.expect("no panic");
+    sending.await.expect("no panic");
+    assert_eq!(counted(&between, Family::Sockets), [("broken", 1)]);
+}
+
 #[tokio::test]
 async fn who_has_said_all_still_hears_the_other() {
     let mut between = Between::start("");
@@ -453,6 +537,20 @@ async fn no_other_way_leads_to_another_protocol() {
         let says_which = answer.contains("sec-websocket-version: 13\r\n");
         assert_eq!(says_which, status == 426, "{answer}");
     }
+}
+
+#[tokio::test]
+async fn over_http_1_0_an_upgrade_is_as_if_it_were_not_there() {
+    let mut between = Between::start("");
+    let (mut client, _serving) = between.client();
+    write(&mut client, &HANDSHAKE.replace("HTTP/1.1", "HTTP/1.0")).await;
+    let mut origin = between.asked().await;
+    let asked = head(&mut origin).await.to_ascii_lowercase();
+    assert!(!asked.contains("upgrade"), "{asked}");
+    let page = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    write(&mut origin, page).await;
+    let answer = head(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
 }
 
 #[tokio::test]
