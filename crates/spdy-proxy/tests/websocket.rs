@@ -310,13 +310,29 @@ async fn an_origin_that_is_gone_or_silent_is_told_of() {
 /// One client could have all pages of a site refused by asking for WebSockets of an origin that has none.
 #[tokio::test]
 async fn an_origin_that_answers_no_handshake_is_still_asked_for_pages() {
-    let mut between = Between::start("[upstream]\nfailures = 1\n");
+    let mut between = Between::start("[upstream]\nfailures = 1\nrest_s = 5\nretries = 0\n");
     let (mut client, _serving) = between.client();
     write(&mut client, HANDSHAKE).await;
     let _silent = between.asked().await;
     let (answer, _) = between.wait(head(&mut client)).await;
     assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    let (mut client, _serving) = between.client();
     write(&mut client, HIDDEN).await;
+    let mut origin = between.asked().await;
+    assert!(head(&mut origin).await.starts_with("GET /admin "));
+    // It answers that neither, and is left alone. The first page that is asked for then is let through, to see how it does.
+    let (answer, _) = between.wait(head(&mut client)).await;
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    let (mut client, _serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let answer = head(&mut client).await;
+    assert!(answer.contains("error=destination_unavailable"), "{answer}");
+    between.clock.turn(Duration::from_secs(6)).await;
+    let (mut other, _serving_other) = between.client();
+    write(&mut other, HANDSHAKE).await;
+    let _silent = between.asked().await;
+    let (mut last, _serving_last) = between.client();
+    write(&mut last, HIDDEN).await;
     let mut origin = between.asked().await;
     assert!(head(&mut origin).await.starts_with("GET /admin "));
 }
