@@ -468,7 +468,7 @@ impl Fetch {
             Some((moved, load)) => {
                 match hygiene::judge(rules, moved, *load, head.status, &head.headers) {
                     hygiene::Answer::Serve(served)
-                        if transform::is_fixed_sheet(head.status, &served) =>
+                        if !moved.is_named() && transform::is_fixed_sheet(head.status, &served) =>
                     {
                         let to = match load.is_subresource {
                             true => hygiene::Answer::Direct(moved.url().to_string()),
@@ -544,7 +544,7 @@ impl Fetch {
             tracing::debug!(%why, url = %moved.url(), "an answer was refused");
             self.proxy.counters.count(Family::Refused, why.name());
         }
-        Box::new(respond::of_judgement(answer))
+        Box::new(respond::of_judgement(moved, answer))
     }
 
     /// Sets the body on its way, and answers.

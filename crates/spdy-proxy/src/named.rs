@@ -9,7 +9,7 @@ use std::sync::Arc;
 use http::header::ORIGIN;
 use http::{Request, Uri, request};
 use spdy_cache::key::{Key, Parts};
-use spdy_rewrite::anonymous::Upstream;
+use spdy_rewrite::anonymous::{Load, Upstream};
 use spdy_rewrite::integrity;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::named_host::NamedHost;
@@ -51,7 +51,7 @@ impl Wanted {
         let unusable = || Refused::Target(moved.target().to_owned());
         let uri: Result<Uri, _> = moved.url().as_str().parse();
         ask.uri = uri.map_err(|_| unusable())?;
-        let key = key_of(&site, &moved, &ask, is_off).ok_or_else(unusable)?;
+        let key = key_of(&site, &moved, upstream.load, &ask, is_off).ok_or_else(unusable)?;
         Ok(Self {
             moved: Some((moved, upstream.load)),
             site,
@@ -101,15 +101,28 @@ fn opened(
     )
 }
 
-/// Under which key the answer to `ask` is kept: whoever is said to ask may be answered otherwise.
-fn key_of(site: &Site, moved: &Moved, ask: &request::Parts, is_off: bool) -> Option<Key> {
+/// Under which key the answer to `ask` is kept: whoever is said to ask may be answered otherwise, and so may who wants it otherwise,
+/// whether or not the host says so by Vary.
+fn key_of(
+    site: &Site,
+    moved: &Moved,
+    load: Load,
+    ask: &request::Parts,
+    is_off: bool,
+) -> Option<Key> {
     let tag = site.rules.tag();
     let off = if is_off { "off " } else { "" };
     let teller = ask.headers.get(ORIGIN).and_then(|it| it.to_str().ok());
-    let rules = match teller {
+    let mut rules = match teller {
         Some(origin) => format!("{off}{tag} named cors {origin}"),
         None => format!("{off}{tag} named"),
     };
+    for name in named_request::wanted_by_scripts(moved, load) {
+        let said = ask.headers.get(name).and_then(|said| said.to_str().ok());
+        if let Some(said) = said.filter(|said| *said != "*/*") {
+            rules.extend([" ", name.as_str(), "=", said]);
+        }
+    }
     let parts = Parts {
         site: site.rules.site_origin(),
         scheme: moved.scheme().name(),

@@ -41,7 +41,9 @@ pub fn elsewhere(config: &Config, sites: &Sites) -> Vec<(String, String)> {
         let named = site.rules.named_hosts();
         named.map(|named| (named.name().to_owned(), site.name.clone()))
     });
-    let is_ours = |name: &str| zones.iter().any(|zone| record(zone, name).is_some());
+    // Zones that nobody listens for are somebody else's to answer.
+    let is_served = !config.dns.listen.is_empty();
+    let is_ours = |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
     named.filter(|(name, _)| !is_ours(name)).collect()
 }
 
@@ -110,9 +112,21 @@ mod tests {
     }
 
     #[test]
+    fn zones_that_nobody_listens_for_answer_for_no_name() {
+        let zones = "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9']\n\
+             [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n";
+        let (config, sites) = compiled(zones);
+        assert_eq!(elsewhere(&config, &sites).len(), 1);
+        let (config, sites) = compiled(&format!("[dns]\nlisten = ['127.0.0.1:53']\n{zones}"));
+        assert!(elsewhere(&config, &sites).is_empty());
+    }
+
+    #[test]
     fn a_name_has_the_records_of_its_site_and_another_none() {
         let (config, sites) = compiled(
-            "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
+            "[dns]\nlisten = ['127.0.0.1:53']\n\
+             [[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
              [[dns.zone.names]]\nname = '@'\naddresses = ['192.0.2.1']\n\
              [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9', '2001:db8::9']\nhttps = { alpn = ['h2'] }\n\
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n",

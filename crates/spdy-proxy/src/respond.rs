@@ -12,6 +12,7 @@ use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::hygiene;
+use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rewritten;
 use url::Url;
@@ -50,19 +51,20 @@ pub(crate) fn judge(wanted: &Wanted, stored: &Stored) -> Judged {
         false => moved.led(rules, load, &hops, guards).map(Cow::Owned),
     };
     let Some(led) = led else {
-        return Judged::Other(Box::new(of_judgement(match load.is_subresource {
+        let answer = match load.is_subresource {
             true => hygiene::Answer::Direct(moved.url().to_string()),
             false => hygiene::Answer::Refuse(Refusal::Location),
-        })));
+        };
+        return Judged::Other(Box::new(of_judgement(moved, answer)));
     };
     match hygiene::judge(rules, &led, load, stored.status(), stored.headers()) {
         hygiene::Answer::Serve(_) => Judged::Good,
-        other => Judged::Other(Box::new(of_judgement(other))),
+        other => Judged::Other(Box::new(of_judgement(moved, other))),
     }
 }
 
 /// The answer that says why a moved resource is not served.
-pub(crate) fn of_judgement(answer: hygiene::Answer) -> Response<Body> {
+pub(crate) fn of_judgement(moved: &Moved, answer: hygiene::Answer) -> Response<Body> {
     match answer {
         hygiene::Answer::Serve(headers) => {
             let mut response = plain(StatusCode::OK, "");
@@ -70,6 +72,10 @@ pub(crate) fn of_judgement(answer: hygiene::Answer) -> Response<Body> {
             response
         }
         hygiene::Answer::Bare(status) => plain(status, ""),
+        // To the page a name is of another origin.
+        hygiene::Answer::Direct(location) if moved.is_named() => {
+            marked(direct_for_all(&location), Outcome::DIRECT)
+        }
         hygiene::Answer::Direct(location) => marked(direct(&location), Outcome::DIRECT),
         hygiene::Answer::Refuse(refusal) => marked(refused(&refusal.into()), Outcome::REFUSED),
     }

@@ -294,7 +294,15 @@ impl Wanted {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, Refused> {
-        let opened = site.rules.open(target_of(&asked))?;
+        let target = target_of(&asked);
+        let opened = site.rules.open(target).map_err(|why| match why {
+            // Browsers keep pages and sheets of before it had one.
+            Refusal::HasName { ref place, .. } if anonymous::is_load(&asked.headers) => {
+                let to = place.clone();
+                Refused::Elsewhere { why, to }
+            }
+            why => why.into(),
+        })?;
         let is_guarded = site.pages.guards(&site.rules, opened.url());
         let moved = match is_guarded {
             true => opened.clone().without_scripts(),

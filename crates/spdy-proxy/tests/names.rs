@@ -160,6 +160,23 @@ fn widgets() -> Origin {
                 *response.status_mut() = StatusCode::FOUND;
                 response
             }
+            "/collect" => answer(&[("content-type", "application/octet-stream")], "done"),
+            "/odd.css" => answer(&[("content-type", "text/plain")], "a{}"),
+            "/fixed.css" => answer(
+                &[
+                    ("content-type", "text/css"),
+                    ("cache-control", "no-transform"),
+                ],
+                "@import '/b.css';",
+            ),
+            "/data" => {
+                let wanted = request.headers()["accept"].clone();
+                answer(
+                    &[("content-type", "application/json"), FRESH],
+                    wanted.as_bytes().to_vec(),
+                )
+            }
+            "/.well-known/acme-challenge/a" => answer(&[("content-type", "image/png")], "proof"),
             _ => answer(&[HTML], "no"),
         })
     })
@@ -343,7 +360,8 @@ async fn a_name_is_no_page_of_the_site_and_no_other_name_is_answered() {
         status("x.assets.test", "/", &[]).await,
         StatusCode::MISDIRECTED_REQUEST
     );
-    let moved = "/.spdy/1/-/p/widgets.test/a.png";
+    let port = named.widgets.address.port();
+    let moved = &format!("/.spdy/1/-/p/widgets.test~{port}/a.png");
     assert_eq!(status(widgets, moved, &[]).await, StatusCode::NOT_FOUND);
     assert_eq!(
         status("www.site.test", moved, &[]).await,
@@ -370,6 +388,140 @@ async fn a_name_is_no_page_of_the_site_and_no_other_name_is_answered() {
         "by its type"
     );
     assert!(named.own.asked().is_empty(), "{:?}", named.own.asked());
+}
+
+/// Browsers keep pages and sheets of before a host had a name.
+#[tokio::test]
+async fn what_was_moved_before_the_name_is_sent_to_the_host() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let target = format!("/.spdy/1/-/p/widgets.test~{port}/a.png?b");
+    for destination in ["image", "script", "empty", "iframe", "document"] {
+        let fields = [
+            ("sec-fetch-dest", destination),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        let got = named.ask(Method::GET, "www.site.test", &target, &fields);
+        let got = got.await;
+        match destination {
+            "iframe" | "document" => assert_eq!(got.status, StatusCode::NOT_FOUND),
+            _ => {
+                assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{destination}");
+                let there = format!("http://widgets.test:{port}/a.png?b");
+                assert_eq!(got.field("location"), there);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_host_has_done_it_is_not_asked_for_again() {
+    let named = Named::start("");
+    let name = &named.names[0];
+    let origin = format!("https://{name}");
+    for destination in ["empty", "iframe"] {
+        let own = [
+            ("origin", origin.as_str()),
+            ("sec-fetch-dest", destination),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        for path in ["/collect", "/fixed.css"] {
+            let done = named.ask(Method::POST, name, path, &own).await;
+            assert_eq!(done.status, StatusCode::OK, "{path} {destination}");
+        }
+    }
+    assert_eq!(named.widgets.times("/collect"), 2);
+    // A script may read what no tag would load.
+    let data = named.get("/collect", &[("sec-fetch-dest", "empty")]).await;
+    assert_eq!(data.text(), "done");
+}
+
+#[tokio::test]
+async fn nobody_unknown_changes_anything_at_a_host_or_ends_what_is_kept() {
+    let named = Named::start("");
+    let (name, port) = (&named.names[0], named.widgets.address.port());
+    named.get("/form", &[]).await;
+    for origin in [&[][..], &[("origin", "null")]] {
+        let refused = named.ask(Method::POST, name, "/form", origin).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+        // A sandboxed frame's form.
+        let fields = [origin, &[("sec-fetch-dest", "iframe")]].concat();
+        let sent = named.ask(Method::POST, name, "/form", &fields).await;
+        assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+        let there = format!("http://widgets.test:{port}/form");
+        assert_eq!(sent.field("location"), there);
+    }
+    named.get("/form", &[]).await;
+    assert_eq!(named.widgets.times("/form"), 1);
+}
+
+/// With it the host would have certificates for a name of the operator's.
+#[tokio::test]
+async fn a_host_proves_nothing_of_its_name() {
+    let named = Named::start("");
+    let target = "/.well-known/acme-challenge/a";
+    let proof = named.get(target, &[]).await;
+    assert_eq!(proof.status, StatusCode::NOT_FOUND);
+    assert_eq!(named.widgets.times(target), 0);
+}
+
+#[tokio::test]
+async fn a_page_may_follow_where_it_is_sent_by_a_name() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let fields = [
+        ("origin", "https://www.site.test:8443"),
+        ("sec-fetch-dest", "style"),
+        ("sec-fetch-mode", "cors"),
+    ];
+    let sent = named.get("/odd.css", &fields).await;
+    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+    let there = format!("http://widgets.test:{port}/odd.css");
+    assert_eq!(sent.field("location"), there);
+    assert_eq!(sent.field("access-control-allow-origin"), "*");
+    assert_eq!(sent.field("cross-origin-resource-policy"), "cross-origin");
+}
+
+/// From its root it means its host there.
+#[tokio::test]
+async fn a_sheet_that_may_not_be_rewritten_comes_as_it_is() {
+    let named = Named::start("");
+    let style = [("sec-fetch-dest", "style"), ("sec-fetch-mode", "no-cors")];
+    let sheet = named.get("/fixed.css", &style).await;
+    assert_eq!(sheet.text(), "@import '/b.css';");
+}
+
+#[tokio::test]
+async fn what_a_script_wants_is_kept_for_who_wants_the_same() {
+    let named = Named::start("");
+    for wanted in ["text/csv", "application/json", "*/*"] {
+        for _ in 0..2 {
+            let fields = [("sec-fetch-dest", "empty"), ("accept", wanted)];
+            assert_eq!(named.get("/data", &fields).await.text(), wanted);
+        }
+    }
+    assert_eq!(named.widgets.times("/data"), 3);
+}
+
+#[tokio::test]
+async fn what_a_frame_opens_beside_itself_is_opened_at_the_host() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let by = async |site: &str| {
+        let fields = [
+            ("sec-fetch-dest", "document"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-site", site),
+        ];
+        named.get("/full?a", &fields).await
+    };
+    let sent = by("same-origin").await;
+    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+    let there = format!("http://widgets.test:{port}/full?a");
+    assert_eq!(sent.field("location"), there);
+    for others in ["cross-site", "same-site", "none"] {
+        assert_eq!(by(others).await.status, StatusCode::NOT_FOUND, "{others}");
+    }
 }
 
 /// Scripts of a document ask for more than its tags say.

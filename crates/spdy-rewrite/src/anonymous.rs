@@ -36,6 +36,10 @@ pub struct Load {
     pub mode: Mode,
     /// Whether the client said that a page loads it: only then may it be sent elsewhere.
     pub is_subresource: bool,
+    /// Whether it is a GET or HEAD. An answer to anything else is never "ask the host itself": it has done then what it was asked.
+    pub is_read: bool,
+    /// Whether a document of the very origin loads it that it stands under, as far as the client says.
+    pub is_same_origin: bool,
 }
 
 /// Whether the page may read what it loads.
@@ -50,6 +54,11 @@ pub enum Mode {
 }
 
 impl Load {
+    /// Whether the client may be sent to the host itself once that has answered.
+    pub fn may_go_on(&self) -> bool {
+        self.is_subresource && self.is_read
+    }
+
     /// Whether the request upstream names the site in Origin; answers to those that do and do not are kept apart.
     pub fn sends_origin(&self) -> bool {
         self.mode != Mode::NoCors
@@ -234,7 +243,19 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         expected,
         mode,
         is_subresource: destination.is_some(),
+        is_read: true,
+        is_same_origin: true,
     })
+}
+
+/// Whether the client says that a page loads it, as anything that is moved under the site's name.
+pub fn is_load(headers: &HeaderMap) -> bool {
+    match fetch_metadata(headers, SEC_FETCH_DEST) {
+        Ok(Some(destination)) => {
+            destination == "empty" || Kind::of_destination(destination).is_some()
+        }
+        _ => false,
+    }
 }
 
 /// Whether a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is sent to the host itself: its

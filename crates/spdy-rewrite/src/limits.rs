@@ -15,6 +15,9 @@ pub const MAX_REDIRECTS: u32 = 3;
 /// Bytes of CDN-Loop that are passed on; a request that brings more has been round too often.
 pub const MAX_CDN_LOOP_BYTES: usize = 1024;
 
+/// Bytes of Accept, and of X-Requested-With, that pass to a named host as its documents' scripts say them; a longer one does not.
+pub const MAX_WANTED_BYTES: usize = 256;
+
 /// Bytes of a `style` element or an import map that are held to be rewritten; what is longer is passed as it is.
 pub const MAX_EMBEDDED_BYTES: usize = 1024 * 1024;
 

@@ -172,8 +172,8 @@ impl Moved {
         let is_same_origin = url.origin() == self.url.origin();
         let (is_listed, kinds) = match rules.standing(scheme, host, port, url.path())? {
             Standing::Listed(entry) if entry.is_named() => {
-                let host = host.to_owned();
-                return Err(Refusal::HasName { host });
+                let (host, place) = (host.to_owned(), next.to_string());
+                return Err(Refusal::HasName { host, place });
             }
             Standing::Listed(entry) if is_same_origin || !entry.shared => (true, entry.kinds),
             // A whole host that many share is no more trusted with scripts when another host names it.
@@ -403,8 +403,8 @@ fn opened(
     };
     let standing = rules.standing(scheme, host, port, url.path())?;
     if matches!(standing, Standing::Listed(entry) if entry.is_named()) {
-        let host = host.to_owned();
-        return Err(Refusal::HasName { host });
+        let (host, place) = (host.to_owned(), url.into());
+        return Err(Refusal::HasName { host, place });
     }
     let (ground, kinds) = check_ground(rules, capability, opening, standing)?;
     Ok(Moved {

@@ -9,7 +9,7 @@
 //! | --- | --- | --- |
 //! | policy | `sandbox`, nothing allowed | its own where it has documents or workers, else as under the site's |
 //! | `nosniff` | always | always, but where it has documents: there as it came |
-//! | Cross-Origin-Resource-Policy | `same-origin` | as it came |
+//! | Cross-Origin-Resource-Policy | `same-origin` | as it came, but `same-site` is `same-origin`: names are of one site |
 //! | Access-Control-Allow-Origin | judged here | as it came, but that an origin with a name is called by that |
 //! | redirects | followed here | passed on, to the name where they lead to the host itself or to another that has one |
 
@@ -22,10 +22,10 @@ use http::header::{
 };
 use url::Url;
 
-use crate::anonymous::Load;
+use crate::anonymous::{Load, Mode};
 use crate::csp::Policies;
 use crate::hygiene::{Answer, CROSS_ORIGIN_RESOURCE_POLICY, PASSED, SANDBOX, essence, is_document};
-use crate::kind::Kind;
+use crate::kind::{Kind, Kinds};
 use crate::moved_url::Moved;
 use crate::page_at::PageAt;
 use crate::redirect;
@@ -61,6 +61,9 @@ pub(crate) fn judge(
     status: StatusCode,
     headers: &HeaderMap,
 ) -> Answer {
+    if load.may_go_on() && keeps_to_itself(load, headers) {
+        return Answer::Direct(moved.url().to_string());
+    }
     match status {
         StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => {}
         status if status.is_redirection() => return redirected(rules, moved, load, headers),
@@ -71,6 +74,8 @@ pub(crate) fn judge(
             Ok(()) if status.is_success() => {}
             // A document's own page of an error, and what its scripts are told.
             Ok(()) if moved.kinds().has(Kind::Document) => {}
+            // It has done what it was asked; what it says of that is not asked for again.
+            Err(Refusal::Type { .. }) if !load.is_read => {}
             Err(refusal) if status.is_success() => return refused(moved, load, refusal),
             _ => return Answer::Bare(status),
         },
@@ -82,10 +87,10 @@ fn check_type(moved: &Moved, load: Load, headers: &HeaderMap) -> Result<(), Refu
     let essence = essence(headers)?;
     let kinds = moved.kinds();
     let is_admitted = match load.expected {
-        // What a document's scripts are told need not be of any type, and the browser finds out what a frame is of.
-        None | Some(Kind::Document) if essence.is_empty() => kinds.has(Kind::Document),
+        // The browser finds out what a frame is of.
+        Some(Kind::Document) if essence.is_empty() => kinds.has(Kind::Document),
         Some(kind) => kinds.has(kind) && kind.admits(&essence),
-        None => kinds.admit(&essence),
+        None => kinds.admit(&essence) || is_data(kinds, &essence),
     };
     match is_admitted {
         true => Ok(()),
@@ -93,10 +98,27 @@ fn check_type(moved: &Moved, load: Load, headers: &HeaderMap) -> Result<(), Refu
     }
 }
 
+/// Whether it is what a document's scripts ask for, as whatever: not what acts in a page, if that is not listed.
+fn is_data(kinds: Kinds, essence: &str) -> bool {
+    let acts = [Kind::Script, Kind::Style];
+    kinds.has(Kind::Document) && !acts.iter().any(|kind| kind.admits(essence))
+}
+
+/// Whether the host keeps it from who asks. To browsers all names are of one site, and of another than the operator's; to them the host
+/// says whom it means. What navigates is kept from nobody (Fetch, *cross-origin resource policy check*).
+fn keeps_to_itself(load: Load, headers: &HeaderMap) -> bool {
+    let is_checked = load.mode == Mode::NoCors && load.expected != Some(Kind::Document);
+    let policies = headers.get_all(CROSS_ORIGIN_RESOURCE_POLICY);
+    let mut policies = policies.iter();
+    is_checked
+        && !load.is_same_origin
+        && policies.any(|policy| policy == "same-origin" || policy == "same-site")
+}
+
 fn refused(moved: &Moved, load: Load, refusal: Refusal) -> Answer {
     match refusal {
         // The host itself may serve it to this page, so this page asks the host itself.
-        Refusal::Type { got } if load.is_subresource && !is_document(&got) => {
+        Refusal::Type { got } if load.may_go_on() && !is_document(&got) => {
             Answer::Direct(moved.url().to_string())
         }
         refusal => Answer::Refuse(refusal),
@@ -154,7 +176,8 @@ fn head(rules: &Rules, moved: &Moved, headers: &HeaderMap) -> HeaderMap {
     head
 }
 
-/// Says of origins that have a name here what they are called here: the host's own, or that of another, whose frame asked.
+/// Says of origins that have a name here what they are called here: the host's own, or that of another, whose frame asked. And of its
+/// own site, that it is the name alone.
 fn translate(rules: &Rules, head: &mut HeaderMap) {
     for name in [ACCESS_CONTROL_ALLOW_ORIGIN, TIMING_ALLOW_ORIGIN] {
         let told: Vec<HeaderValue> = head.get_all(&name).iter().cloned().collect();
@@ -163,6 +186,11 @@ fn translate(rules: &Rules, head: &mut HeaderMap) {
             let here = called_here(rules, &value).unwrap_or(value);
             head.append(name.clone(), here);
         }
+    }
+    if let Some(policy) = head.get_mut(CROSS_ORIGIN_RESOURCE_POLICY)
+        && *policy == "same-site"
+    {
+        *policy = HeaderValue::from_static("same-origin");
     }
 }
 

@@ -30,6 +30,10 @@ use crate::rules_error::RulesError;
 const LABEL_BYTES: usize = 10;
 const LABEL_CHARS: usize = LABEL_BYTES * 8 / 5;
 
+/// What stands there speaks for the name (RFC 8615): with it the host would prove to authorities of certificates that the operator's
+/// name is its own.
+const WELL_KNOWN: &str = "/.well-known/";
+
 /// A host, and the name that it has.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NamedHost {
@@ -265,6 +269,9 @@ impl Rules {
     pub fn open_named(&self, named: &NamedHost, target: &str) -> Result<Moved, Refusal> {
         check_length(target)?;
         check_target(self, target)?;
+        if target.starts_with(WELL_KNOWN) {
+            return Err(Refusal::WellKnown);
+        }
         let text = format!("{}{target}", named.own_origin());
         let url = match Url::parse(&text) {
             // What does not begin a path would go on with the host.

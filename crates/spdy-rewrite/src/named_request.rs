@@ -7,11 +7,14 @@
 //! ```text
 //!  page of the site      Origin: https://www.site.test          as it came
 //!  document of the name  Origin: https://<label>.<zone>         the host's own origin
-//!  sandboxed frame       Origin: null                           as it came
-//!  any other page                                               refused
+//!  sandboxed frame       Origin: null                           as it came, to read
+//!  any other page        Origin: https://other.test             refused
 //! ```
+//!
+//! Who says nothing of himself may read, as he may at the host. What would change something there is asked by none but those that
+//! the table knows.
 
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, ORIGIN, REFERER};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, ORIGIN, REFERER};
 use http::{Method, Request};
 use url::Url;
 
@@ -20,6 +23,7 @@ use crate::anonymous::{
     check_upgrade, fetch_metadata, single, tells_page, value,
 };
 use crate::kind::Kind;
+use crate::limits::MAX_WANTED_BYTES;
 use crate::moved_url::Moved;
 use crate::named_host::NamedHost;
 use crate::redirect::NOBODY;
@@ -38,10 +42,14 @@ const OF_DOCUMENTS: [Method; 5] = [
 /// What a document's forms and scripts say of a request beside its target.
 const SAID_BY_DOCUMENTS: [HeaderName; 4] = [
     CONTENT_TYPE,
-    HeaderName::from_static("x-requested-with"),
+    X_REQUESTED_WITH,
     HeaderName::from_static("access-control-request-method"),
     HeaderName::from_static("access-control-request-headers"),
 ];
+
+/// As what a document's scripts want the answer, whatever they ask by.
+static WANTED_BY_SCRIPTS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
+const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
 /// Checks `asked`, a request for `moved` under the name that `named` has, and writes the request for the host.
 ///
@@ -63,19 +71,32 @@ pub fn request<B>(
         let got = asked.method().to_string();
         return Err(Refusal::Method { got });
     }
-    let load = check_load(headers)?;
+    let load = Load {
+        is_read,
+        ..check_load(headers)?
+    };
     if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
         let host = moved.host().to_owned();
         return Err(Refusal::KindNotListed { kind, host });
     }
     let origin = teller(rules, named, headers, &ORIGIN, "origin")?;
     let page = teller(rules, named, headers, &REFERER, "referer")?;
+    let is_known = origin.as_ref().is_some_and(|origin| origin != NOBODY);
+    if !asked.method().is_safe() && !is_known {
+        let method = asked.method().to_string();
+        return Err(Refusal::NoTeller { method });
+    }
     let mut fresh = anonymous::fields(rules, moved, asked, load.expected)?;
     if let Some(origin) = origin {
         fresh.insert(ORIGIN, value(&origin));
     }
     if let Some(page) = page.filter(|page| page != NOBODY && tells_page(rules, moved, headers)) {
         fresh.insert(REFERER, value(&format!("{page}/")));
+    }
+    for name in wanted_by_scripts(moved, load) {
+        if let Some(said) = single(headers, name).filter(|said| said.len() <= MAX_WANTED_BYTES) {
+            fresh.insert(name, said.clone());
+        }
     }
     if !is_read {
         for name in SAID_BY_DOCUMENTS {
@@ -91,12 +112,26 @@ pub fn request<B>(
     })
 }
 
+/// What passes of a request for `moved` that a document's script makes, and decides on the answer.
+pub fn wanted_by_scripts(moved: &Moved, load: Load) -> &'static [HeaderName] {
+    let is_fetched = load.is_subresource && load.expected.is_none();
+    match is_fetched && moved.kinds().has(Kind::Document) {
+        true => &WANTED_BY_SCRIPTS,
+        false => &[],
+    }
+}
+
 /// Whether a browser that is refused `why` under a name is sent to the host itself: the thing is the host's, but not of what is
-/// listed of it, and the browser says that it loads it. A document's scripts ask for more than its tags say.
+/// listed of it or of what is done for anybody, and the browser says that it loads it. A document's scripts ask for more than its tags
+/// say, and its links open pages.
 pub fn is_sent_on(why: &Refusal, headers: &HeaderMap) -> bool {
     let is_of_host = match why {
-        Refusal::PathNotListed { .. } => true,
+        Refusal::PathNotListed { .. } | Refusal::WellKnown | Refusal::NoTeller { .. } => true,
         Refusal::KindNotListed { kind, .. } => !kind.wants_own_origin(),
+        // For everybody else it would be an open redirect in the operator's zone.
+        Refusal::Destination { got } if got == "document" => {
+            return fetch_metadata(headers, SEC_FETCH_SITE) == Ok(Some("same-origin"));
+        }
         _ => false,
     };
     is_of_host && check_load(headers).is_ok_and(|load| load.is_subresource)
@@ -122,7 +157,8 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
         Some("navigate") if expected == Some(Kind::Document) => {}
         Some(other) => return Err(unwanted(other)),
     }
-    if fetch_metadata(headers, SEC_FETCH_SITE)? == Some("none") {
+    let site = fetch_metadata(headers, SEC_FETCH_SITE)?;
+    if site == Some("none") {
         return Err(unwanted("none"));
     }
     Ok(Load {
@@ -132,6 +168,8 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
             false => Mode::NoCors,
         },
         is_subresource: destination.is_some(),
+        is_read: true,
+        is_same_origin: site == Some("same-origin"),
     })
 }
 

@@ -5,27 +5,34 @@
 
 use crate::host;
 
-/// Hosts with such a script; what is under them counts too.
-const HOSTS: [&str; 8] = [
+/// Hosts with such a script for which a name of their own does no better; what is under them counts too.
+const HOSTS: [&str; 6] = [
     // Cloudflare Turnstile looks for its own element by this host for its parameters; its makers forbid to proxy or keep it.
     "challenges.cloudflare.com",
-    // Segment's analytics.js takes the host of its settings and plugins from the `src` of its element.
-    "cdn.segment.com",
     // Stripe's loader looks for an element by this host, and loads a second Stripe.js if it finds none.
     "js.stripe.com",
     // PayPal's SDK refuses to begin if no element of the page has its URL (paypal-checkout-components#1219).
     "paypal.com",
-    // Plausible sends what it counts to the host that its element names.
+    // Plausible sends what it counts to the host that its element names. It, Umami and Fathom tell visitors apart by their addresses,
+    // and by a name all would have the accelerator's.
     "plausible.io",
-    // Snap's pixel takes the URL of its configuration from a stack trace (nuxt/scripts#822).
-    "sc-static.net",
     // Umami sends what it counts to the folder that it was loaded from.
     "umami.is",
     // Fathom sends what it counts to the host that it was loaded from.
     "usefathom.com",
 ];
 
-/// Whether scripts of `host`, a name in lower case, are known to read their own URL.
-pub(crate) fn is_read_by_scripts_of(host: &str) -> bool {
-    HOSTS.iter().any(|known| host::is_under(host, known))
+/// Those for which it does: what they load by it is what they would have loaded.
+const HOSTS_BY_PATH: [&str; 2] = [
+    // Segment's analytics.js takes the host of its settings and plugins from the `src` of its element.
+    "cdn.segment.com",
+    // Snap's pixel takes the URL of its configuration from a stack trace (nuxt/scripts#822).
+    "sc-static.net",
+];
+
+/// Whether scripts of `host`, a name in lower case, are known to read their own URL, and not to work by the one that they would get.
+pub(crate) fn is_read_by_scripts_of(host: &str, is_named: bool) -> bool {
+    let by_path = HOSTS_BY_PATH.iter().filter(|_| !is_named);
+    let mut known = HOSTS.iter().chain(by_path);
+    known.any(|known| host::is_under(host, known))
 }

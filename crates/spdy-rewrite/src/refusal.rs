@@ -105,6 +105,9 @@ pub enum Refusal {
     /// An encoded slash in a path that must stay in a folder.
     #[error("an encoded slash in the path of a host of which one folder is listed")]
     EncodedSlash,
+    /// What stands there speaks for the name that is asked for (RFC 8615), which is the operator's.
+    #[error("a well-known path under a name of the operator's")]
+    WellKnown,
     /// The URL standard would have written it otherwise, so two readers could differ.
     #[error("the URL standard writes this URL otherwise")]
     NotSerialised,
@@ -133,6 +136,8 @@ pub enum Refusal {
     HasName {
         /// The host.
         host: String,
+        /// The thing at the host itself.
+        place: String,
     },
     /// Listed, but not over this scheme and port.
     #[error("{host} is not listed on port {port} of this scheme")]
@@ -194,6 +199,12 @@ pub enum Refusal {
     Method {
         /// The method.
         got: String,
+    },
+    /// Nobody known to ask for what would change something.
+    #[error("{method} without an Origin that is the site's or a name's")]
+    NoTeller {
+        /// The method.
+        method: String,
     },
     /// A body, or the announcement of one.
     #[error("a request for a moved resource with a body")]
@@ -283,6 +294,7 @@ impl Refusal {
             Self::DotSegment => "dot-segment",
             Self::Nested => "nested",
             Self::EncodedSlash => "encoded-slash",
+            Self::WellKnown => "well-known",
             Self::NotSerialised => "not-serialised",
             Self::OwnHost { .. } => "own-host",
             Self::Denied { .. } => "denied",
@@ -298,6 +310,7 @@ impl Refusal {
             Self::KindNotListed { .. } => "kind-not-listed",
             Self::Guarded { .. } => "guarded",
             Self::Method { .. } => "method",
+            Self::NoTeller { .. } => "no-teller",
             Self::Body => "body",
             Self::Upgrade => "upgrade",
             Self::Destination { .. } => "destination",

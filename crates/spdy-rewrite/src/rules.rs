@@ -329,7 +329,8 @@ impl Rules {
             let host = host.to_owned();
             return Err(Refusal::KindNotListed { kind, host }.into());
         }
-        if kind == Kind::Script && own_url::is_read_by_scripts_of(host) {
+        let is_named = matches!(standing, Standing::Listed(entry) if entry.is_named());
+        if kind == Kind::Script && own_url::is_read_by_scripts_of(host, is_named) {
             return Err(Reason::ReadsItsUrl);
         }
         if let Some(place) = self.under_name(url)? {

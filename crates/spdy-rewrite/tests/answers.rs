@@ -16,6 +16,8 @@ const PAGE_LOADS_IMAGE: Load = Load {
     expected: Some(Kind::Image),
     mode: Mode::NoCors,
     is_subresource: true,
+    is_read: true,
+    is_same_origin: true,
 };
 
 fn fields(lines: &[&str]) -> HeaderMap {
@@ -313,11 +315,15 @@ fn an_answer_is_served_as_what_it_was_asked_for_or_not_at_all() {
         expected: None,
         mode: Mode::Unknown,
         is_subresource: false,
+        is_read: true,
+        is_same_origin: true,
     };
     let of = |kind| Load {
         expected: Some(kind),
         mode: Mode::NoCors,
         is_subresource: true,
+        is_read: true,
+        is_same_origin: true,
     };
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let folder = "/.spdy/1/-/s/folder.test/lib/a";
@@ -374,6 +380,8 @@ fn what_a_host_keeps_to_itself_is_asked_of_itself() {
     let cdn = "/.spdy/1/-/s/cdn.test/a";
     let stranger = Load {
         is_subresource: false,
+        is_read: true,
+        is_same_origin: true,
         ..PAGE_LOADS_IMAGE
     };
     for policy in ["same-origin", "same-site"] {
@@ -404,11 +412,15 @@ fn a_page_reads_what_the_host_lets_it_read() {
         expected: Some(Kind::Font),
         mode: Mode::Cors,
         is_subresource: true,
+        is_read: true,
+        is_same_origin: true,
     };
     let old = Load {
         expected: None,
         mode: Mode::Unknown,
         is_subresource: false,
+        is_read: true,
+        is_same_origin: true,
     };
     let font = "content-type: font/woff2";
     let allowed = "access-control-allow-origin: *";
@@ -444,6 +456,8 @@ fn a_script_of_the_page_reads_no_data_by_saying_that_it_will_not() {
         expected: None,
         mode: Mode::NoCors,
         is_subresource: true,
+        is_read: true,
+        is_same_origin: true,
     };
     for content_type in [
         "application/json",
@@ -490,6 +504,8 @@ fn redirects_are_followed_where_the_rules_know_the_way() {
     let rules = discovering();
     let stranger = Load {
         is_subresource: false,
+        is_read: true,
+        is_same_origin: true,
         ..PAGE_LOADS_IMAGE
     };
     let runs = Load {
@@ -676,11 +692,15 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         expected: Some(Kind::Font),
         mode: Mode::Cors,
         is_subresource: true,
+        is_read: true,
+        is_same_origin: true,
     };
     let unknown = Load {
         expected: None,
         mode: Mode::Unknown,
         is_subresource: false,
+        is_read: true,
+        is_same_origin: true,
     };
     let (any, site, nobody) = (
         "access-control-allow-origin: *",

@@ -109,6 +109,56 @@ fn forms_and_scripts_of_documents_say_what_they_send() {
 }
 
 #[test]
+fn nobody_unknown_changes_anything() {
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+        for lines in [
+            &[][..],
+            &["origin: null"],
+            &["referer: https://www.site.test/"],
+        ] {
+            let told = asked(method.clone(), WIDGET, lines);
+            assert_eq!(told, Err("no-teller"), "{method} {lines:?}");
+        }
+        for origin in ["origin: {widgets}", "origin: https://www.site.test"] {
+            assert!(asked(method.clone(), WIDGET, &[origin]).is_ok());
+        }
+    }
+    assert!(asked(Method::OPTIONS, WIDGET, &["origin: null"]).is_ok());
+}
+
+#[test]
+fn what_a_documents_script_wants_is_passed_as_far_as_it_is_bounded() {
+    let wanted = |target: &str, lines: &[&str]| {
+        let rules = rules();
+        let moved = opened(&rules, target);
+        let named = rules.named_of(moved.url()).unwrap();
+        let mut request = Request::new(());
+        *request.headers_mut() = fields(lines);
+        let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
+        let said = |name: &str| upstream.headers.get(name).cloned();
+        (said("accept").unwrap(), said("x-requested-with"))
+    };
+    let long = format!("accept: {}", "a".repeat(257));
+    let fetch = [
+        "sec-fetch-dest: empty",
+        "accept: text/csv",
+        "x-requested-with: x",
+    ];
+    let (accept, with) = wanted(WIDGET, &fetch);
+    assert_eq!(
+        (accept.as_bytes(), with.unwrap().as_bytes()),
+        (&b"text/csv"[..], &b"x"[..])
+    );
+    assert_eq!(wanted(WIDGET, &["sec-fetch-dest: empty", &long]).0, "*/*");
+    let image = ["sec-fetch-dest: image", "accept: text/csv"];
+    assert_eq!(wanted(WIDGET, &image).0, "image/*,*/*;q=0.8");
+    assert_eq!(
+        wanted("https://pictures.test:8443/pub/a", &fetch),
+        ("*/*".parse().unwrap(), None)
+    );
+}
+
+#[test]
 fn what_would_not_be_asked_by_a_page_that_names_it_is_refused() {
     let pictures = "https://pictures.test:8443/pub/a";
     for (target, line, why) in [
@@ -214,6 +264,32 @@ fn a_host_without_documents_is_sandboxed_and_not_sniffed() {
     assert_eq!(head["x-content-type-options"], "nosniff");
     let refused = answered(pictures, &[], 200, &["content-type: text/html"]);
     assert_eq!(refused.unwrap_err(), "type");
+}
+
+#[test]
+fn a_host_keeps_from_the_site_what_it_kept_and_shows_it_where_it_showed_it() {
+    let image = "content-type: image/png";
+    for policy in ["same-site", "same-origin"] {
+        let policy = format!("cross-origin-resource-policy: {policy}");
+        let to = |load: &[&str]| answered(WIDGET, load, 200, &[image, &policy]);
+        let of_site = ["sec-fetch-dest: image", "sec-fetch-site: cross-site"];
+        assert_eq!(to(&of_site).unwrap_err(), WIDGET);
+        // Another name's document is none of its site.
+        let of_other = ["sec-fetch-dest: image", "sec-fetch-site: same-site"];
+        assert_eq!(to(&of_other).unwrap_err(), WIDGET);
+        let own = ["sec-fetch-dest: image", "sec-fetch-site: same-origin"];
+        for load in [&own[..], &[]] {
+            let head = to(load).unwrap();
+            assert_eq!(head["cross-origin-resource-policy"], "same-origin");
+        }
+        // CORS asks by itself, and frames are not asked for.
+        let with_cors = [of_site[0], of_site[1], "origin: https://www.site.test"];
+        assert!(to(&with_cors).is_ok());
+        assert!(to(&["sec-fetch-dest: iframe", of_site[1]]).is_ok());
+    }
+    let open = [image, "cross-origin-resource-policy: cross-origin"];
+    let head = answered(WIDGET, &["sec-fetch-dest: image"], 200, &open).unwrap();
+    assert_eq!(head["cross-origin-resource-policy"], "cross-origin");
 }
 
 #[test]

@@ -227,6 +227,8 @@ fn what_is_opened_under_a_name_is_what_was_made() {
         ("/a/../b", "dot-segment"),
         ("/a/%2e%2E/b", "dot-segment"),
         ("/.spdy/1/-/s/cdn.test/a", "nested"),
+        ("/.well-known/acme-challenge/a", "well-known"),
+        ("/.well-known/pki-validation/a.txt", "well-known"),
         ("/a\\b", "backslash"),
         ("/a b", "control-byte"),
         ("/a%00", "nul"),

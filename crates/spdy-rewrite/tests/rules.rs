@@ -224,6 +224,30 @@ fn a_script_that_is_known_to_read_its_url_is_left() {
     ));
 }
 
+#[test]
+fn a_name_does_for_scripts_that_load_more_by_their_url_and_not_for_all() {
+    let verdict = |host: &str| {
+        let config = Config {
+            names_under: Some("x.assets.test".to_owned()),
+            hosts: vec![HostConfig::named(host)],
+            ..Config::default()
+        };
+        let rules = support::compile(&config, keys());
+        let script = url(&format!("https://{host}/a.js"));
+        rules.verdict(&script, Kind::Script, Finder::Site)
+    };
+    for host in ["sc-static.net", "cdn.segment.com"] {
+        assert!(matches!(verdict(host), Verdict::Move(_)), "{host}");
+    }
+    for host in ["js.stripe.com", "plausible.io"] {
+        let reason = match verdict(host) {
+            Verdict::Leave(reason) => reason.name(),
+            Verdict::Move(to) => panic!("{host} went to {to}"),
+        };
+        assert_eq!(reason, "reads-its-url", "{host}");
+    }
+}
+
 fn page(text: &str) -> (Vec<u8>, spdy_rewrite::page_report::PageReport) {
     let (rules, at) = (rules(), url("https://www.site.test/"));
     let mut headers = http::HeaderMap::new();
