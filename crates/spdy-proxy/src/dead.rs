@@ -84,7 +84,7 @@ impl Fetch {
             let mut all = proxy.dead.lock();
             all.get(&self.wanted.key, proxy.runtime.now())?.clone()
         };
-        let (_, load) = self.wanted.moved.as_ref()?;
+        let (moved, load) = self.wanted.moved.as_ref()?;
         let (stale, mut response) = match &dead {
             Dead::Failed(error) => (Failure::Unreachable, respond::unreachable(error)),
             Dead::Answered {
@@ -93,7 +93,7 @@ impl Fetch {
                 headers,
             } => match hygiene::judge(&self.wanted.site.rules, at, *load, *status, headers) {
                 hygiene::Answer::Serve(_) => return None,
-                instead => (Failure::Status(*status), respond::of_judgement(instead)),
+                instead => (Failure::Status(*status), respond::of_judgement(moved, instead)),
             },
         };
         if let Some(stale) = self.stale_instead(stale) {
