@@ -118,6 +118,12 @@ impl Course {
         self.ask = Some(now + ADVICE);
     }
 
+    /// Whether one that is valid for so long would be renewed by `now` at the latest.
+    #[must_use]
+    pub fn is_late(&self, now: SystemTime, validity: &Range<SystemTime>) -> bool {
+        now >= renewal(validity, self.left_percent, 0.0)
+    }
+
     /// When the next order is.
     #[must_use]
     pub fn due(&self) -> SystemTime {

@@ -2,6 +2,7 @@
 //! is shown from the next handshake on.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -91,6 +92,8 @@ pub type Tell = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 pub struct Wanted {
     /// The names of each certificate.
     pub certificates: Vec<Vec<String>>,
+    /// Names that hold up no others: if no certificate comes that has them, one is ordered without.
+    pub guests: BTreeSet<String>,
     /// A certificate is renewed when so much of its validity is left, in percent.
     pub left_percent: u8,
     /// Chance begins here.
@@ -125,6 +128,8 @@ struct Common {
 struct Task {
     common: Common,
     names: Vec<String>,
+    /// Those of them that are no guests.
+    own: Vec<String>,
     course: Course,
 }
 
@@ -155,10 +160,12 @@ impl Keeper {
         };
         certificates.want(&wanted.certificates);
         let stop = Latch::new();
+        let is_own = |name: &&String| !wanted.guests.contains(*name);
         for (number, names) in (0..).zip(&wanted.certificates) {
             let mut task = Task {
                 common: common.clone(),
                 names: names.clone(),
+                own: names.iter().filter(is_own).cloned().collect(),
                 course: Course::new(wanted.left_percent, wanted.seed.wrapping_add(number)),
             };
             task.find();
@@ -247,14 +254,9 @@ impl Task {
             names: &self.names,
             is_first: held.is_none(),
         });
-        let ordered = unharmed(self.order_and_take(held.as_ref())).await;
-        drop(place);
+        let came = self.order_and_take(&self.names, held.as_ref()).await;
         let now = self.now();
         let orders = &common.certificates.orders;
-        let came = match ordered {
-            Ok(came) => came,
-            Err(error) => Err(Failure { error, rest: None }),
-        };
         match came {
             Ok(validity) => {
                 self.course.issued(now, &validity);
@@ -272,35 +274,82 @@ impl Task {
                     names: &self.names,
                     error: &error,
                     again: self.course.due().duration_since(now).unwrap_or_default(),
+                    held: held.as_ref().map(|held| held.facts.validity.end),
+                });
+                self.order_without_guests(held.as_ref()).await;
+            }
+        }
+        drop(place);
+    }
+
+    /// Orders one without the guests if nothing good is held for the rest. One with them is still due as it was.
+    async fn order_without_guests(&self, held: Option<&Known>) {
+        let now = self.now();
+        let is_good = held.is_some_and(|held| {
+            let facts = &held.facts;
+            facts.fit(&self.own, now).is_ok() && !self.course.is_late(now, &facts.validity)
+        });
+        if is_good || self.own.is_empty() || self.own.len() == self.names.len() {
+            return;
+        }
+        let orders = &self.common.certificates.orders;
+        let names = &self.own;
+        self.tell(&Event::Ordered {
+            names,
+            is_first: held.is_none(),
+        });
+        match self.order_and_take(names, held).await {
+            Ok(validity) => {
+                orders.issued.fetch_add(1, Ordering::Relaxed);
+                self.tell(&Event::Issued {
+                    names,
+                    validity,
+                    due: self.course.due(),
+                });
+            }
+            Err(Failure { error, .. }) => {
+                orders.failed.fetch_add(1, Ordering::Relaxed);
+                let again = self.course.due().duration_since(self.now());
+                self.tell(&Event::Failed {
+                    names,
+                    error: &error,
+                    again: again.unwrap_or_default(),
                     held: held.map(|held| held.facts.validity.end),
                 });
             }
         }
     }
 
-    async fn order_and_take(&self, held: Option<&Known>) -> Result<Range<SystemTime>, Failure> {
-        let leaf = held.and_then(|held| held.identity.chain.first());
-        let authority = &self.common.authority;
-        let identity = authority.order(self.names.clone(), leaf.cloned()).await?;
-        let taken = self.take(identity);
-        taken.map_err(|error| Failure { error, rest: None })
+    async fn order_and_take(
+        &self,
+        names: &[String],
+        held: Option<&Known>,
+    ) -> Result<Range<SystemTime>, Failure> {
+        let failed = |error| Failure { error, rest: None };
+        let ordered = unharmed(async {
+            let leaf = held.and_then(|held| held.identity.chain.first());
+            let authority = &self.common.authority;
+            let identity = authority.order(names.to_vec(), leaf.cloned()).await?;
+            self.take(names, identity).map_err(failed)
+        });
+        ordered.await.map_err(failed)?
     }
 
     /// Shows and keeps what came.
-    fn take(&self, identity: Identity) -> Result<Range<SystemTime>, AcmeError> {
+    fn take(&self, names: &[String], identity: Identity) -> Result<Range<SystemTime>, AcmeError> {
         let Common {
             certificates,
             folder,
             ..
         } = &self.common;
         let known = certificates.known(identity, folder)?;
-        known.facts.fit(&self.names, self.now())?;
+        known.facts.fit(names, self.now())?;
         let validity = known.facts.validity.clone();
         certificates.show(self.first(), known.clone());
         // Some kilobytes, once in months: nobody waits long for the disk here.
         if let Err(error) = folder.keep_certificate(self.first(), &known.identity) {
             self.tell(&Event::Unkept {
-                names: &self.names,
+                names,
                 error: &error,
             });
         }

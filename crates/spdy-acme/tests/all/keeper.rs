@@ -23,6 +23,8 @@ use spdy_net::verify::Trust;
 use spdy_testkit::clock::{Clock, ORIGIN};
 
 const DIRECTORY: &str = "https://acme.test/directory";
+/// A name that holds up no others.
+const GUEST: &str = "guest.test";
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
@@ -39,6 +41,8 @@ struct State {
     /// Hour and names of each order, and whether it replaced one.
     orders: Vec<(SystemTime, Vec<String>, bool)>,
     refuses: bool,
+    /// Nobody proves it.
+    unproven: Option<&'static str>,
     /// Signs for these instead of what it is asked for.
     signs: Option<Vec<String>>,
     window: Option<Range<SystemTime>>,
@@ -71,7 +75,8 @@ impl Authority for Asked {
         let mut state = self.0.state.lock().unwrap();
         state.orders.push((now, names.clone(), held.is_some()));
         let names = state.signs.clone().unwrap_or(names);
-        let answer = match state.refuses {
+        let is_unproven = |name: &String| Some(name.as_str()) == state.unproven;
+        let answer = match state.refuses || names.iter().any(is_unproven) {
             true => Err(Failure {
                 error: AcmeError::Order("none of your business".to_owned()),
                 rest: None,
@@ -151,6 +156,7 @@ impl Shop {
         });
         let wanted = Wanted {
             certificates: names.collect(),
+            guests: [GUEST.to_owned()].into(),
             left_percent: 33,
             seed: 1,
         };
@@ -278,6 +284,31 @@ async fn other_names_want_another_certificate_and_the_old_one_stays_until_then()
     clock.turn(HOUR).await;
     assert_eq!(shop.shown("a.test").await, shop.shown("c.test").await);
     assert_ne!(shop.shown("a.test").await, old);
+}
+
+#[tokio::test]
+async fn a_guest_that_nobody_proves_holds_up_no_other_name() {
+    let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
+    let shop = Shop::open(&clock);
+    shop.signer.set(|state| state.unproven = Some(GUEST));
+    let _keeper = shop.keep(dir.path(), &[&["a.test", GUEST]]);
+    let without = || {
+        let state = shop.signer.state.lock().unwrap();
+        let orders = state.orders.iter();
+        orders.filter(|(_, names, _)| *names == ["a.test"]).count()
+    };
+    clock.turn(Duration::ZERO).await;
+    assert!(!shop.is_bare("a.test").await && shop.is_bare(GUEST).await);
+    clock.turn(7 * DAY).await;
+    assert!(shop.told("Failed") > 20, "one with the guest is wanted");
+    assert_eq!(without(), 1);
+    let first = shop.shown("a.test").await;
+    clock.turn(60 * DAY).await;
+    assert_eq!(without(), 2, "it is renewed in time");
+    assert_ne!(shop.shown("a.test").await, first);
+    shop.signer.set(|state| state.unproven = None);
+    clock.turn(DAY).await;
+    assert_eq!(shop.shown("a.test").await, shop.shown(GUEST).await);
 }
 
 #[tokio::test]

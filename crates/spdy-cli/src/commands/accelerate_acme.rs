@@ -1,5 +1,6 @@
 //! Certificates by ACME for `spdy accelerate`: who keeps them, anew when the configuration says otherwise, and what people are told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -50,7 +51,16 @@ pub(super) struct Acme {
 #[derive(Debug, Eq, PartialEq)]
 struct Started {
     config: AcmeConfig,
+    names: Names,
+}
+
+/// The names of certificates.
+#[derive(Debug, Eq, PartialEq)]
+pub(super) struct Names {
+    /// Of each.
     certificates: Vec<Vec<String>>,
+    /// Those that other hosts have here: no site waits for them.
+    guests: BTreeSet<String>,
 }
 
 /// What is to become of certificates, and cannot fail any more.
@@ -81,7 +91,7 @@ pub(super) struct Rest {
 }
 
 /// The names of each certificate, if each can be had.
-pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Vec<Vec<String>>> {
+pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Names> {
     let certificates = match config.tls.acme {
         Some(_) => sites.certificates(),
         None => Vec::new(),
@@ -92,7 +102,10 @@ pub(super) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Vec
         let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, got {got}");
         return Err(Usage(why).into());
     }
-    Ok(certificates)
+    Ok(Names {
+        certificates,
+        guests: sites.names_of_others().map(str::to_owned).collect(),
+    })
 }
 
 impl Acme {
@@ -120,11 +133,11 @@ impl Acme {
     pub(super) fn prepare(
         &self,
         config: &Config,
-        certificates: Vec<Vec<String>>,
+        names: Names,
         shown: &Shown,
     ) -> anyhow::Result<Prepared> {
         Ok(Prepared {
-            keeping: self.prepare_keeping(config, certificates)?,
+            keeping: self.prepare_keeping(config, names)?,
             rest: self.prepare_rest(shown)?,
         })
     }
@@ -147,7 +160,8 @@ impl Acme {
                 } = *anew;
                 let keeper = Keeper::start(
                     &Wanted {
-                        certificates: wanted.certificates.clone(),
+                        certificates: wanted.names.certificates.clone(),
+                        guests: wanted.names.guests.clone(),
                         left_percent: wanted.config.renew_percent,
                         seed,
                     },
@@ -182,17 +196,13 @@ impl Acme {
         self.certificates.give(rest.given);
     }
 
-    fn prepare_keeping(
-        &self,
-        config: &Config,
-        certificates: Vec<Vec<String>>,
-    ) -> anyhow::Result<Keeping> {
+    fn prepare_keeping(&self, config: &Config, names: Names) -> anyhow::Result<Keeping> {
         let Some(acme) = &config.tls.acme else {
             return Ok(Keeping::Nobody);
         };
         let wanted = Started {
             config: acme.clone(),
-            certificates,
+            names,
         };
         let running = self.running.as_ref();
         if running.is_some_and(|(started, _)| *started == wanted) {
