@@ -93,7 +93,10 @@ impl Fetch {
                 headers,
             } => match hygiene::judge(&self.wanted.site.rules, at, *load, *status, headers) {
                 hygiene::Answer::Serve(_) => return None,
-                instead => (Failure::Status(*status), respond::of_judgement(moved, instead)),
+                instead => (
+                    Failure::Status(*status),
+                    respond::of_judgement(moved, instead),
+                ),
             },
         };
         if let Some(stale) = self.stale_instead(stale) {
