@@ -1,34 +1,6 @@
 //! A file for each command: its arguments, and what it does with them.
 
 pub(crate) mod accelerate;
-mod accelerate_acme;
-mod accelerate_again;
-mod accelerate_asked;
-#[cfg(unix)]
-mod accelerate_audit;
-#[cfg(unix)]
-mod accelerate_audit_page;
-#[cfg(unix)]
-mod accelerate_audit_view;
-mod accelerate_certificates;
-mod accelerate_doors;
-mod accelerate_end;
-mod accelerate_log;
-mod accelerate_metrics;
-mod accelerate_names;
-mod accelerate_operator;
-mod accelerate_origins;
-mod accelerate_schema;
-mod accelerate_secrets;
-mod accelerate_served;
-mod accelerate_serving;
-mod accelerate_setup;
-mod accelerate_shared;
-#[cfg(not(unix))]
-#[path = "accelerate_alone.rs"]
-mod accelerate_succession;
-#[cfg(unix)]
-mod accelerate_succession;
 pub(crate) mod bench;
 mod bench_view;
 pub(crate) mod completions;

@@ -27,26 +27,24 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use url::Url;
 
-use crate::commands::accelerate_acme::{self, Acme};
-use crate::commands::accelerate_again::Again;
-use crate::commands::accelerate_asked::Asked;
+use crate::commands::accelerate::acme::{self, Acme};
+use crate::commands::accelerate::again::Again;
+use crate::commands::accelerate::asked::Asked;
 #[cfg(unix)]
-use crate::commands::accelerate_audit;
-use crate::commands::accelerate_certificates::{self, Shown};
-use crate::commands::accelerate_doors::{self, Doors};
-use crate::commands::accelerate_operator::{self, Operator};
-use crate::commands::accelerate_secrets::Chance;
-use crate::commands::accelerate_served::Served;
-use crate::commands::accelerate_serving::Serving;
-use crate::commands::accelerate_shared::Shared;
-use crate::commands::accelerate_succession::{self, Predecessor, Succession};
+use crate::commands::accelerate::audit;
+use crate::commands::accelerate::certificates::{self, Shown};
+use crate::commands::accelerate::doors::{self, Doors};
+use crate::commands::accelerate::operator::{self, Operator};
+use crate::commands::accelerate::secrets::Chance;
+use crate::commands::accelerate::served::Served;
+use crate::commands::accelerate::serving::Serving;
+use crate::commands::accelerate::shared::Shared;
+use crate::commands::accelerate::succession::{self, Predecessor, Succession};
+use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup};
 use crate::commands::serve_limits::Limits;
 use crate::commands::serve_listen;
 use crate::commands::telemetry::{self, Telemetry};
-use crate::commands::{
-    Outcome, Usage, accelerate_end, accelerate_log, accelerate_metrics, accelerate_names,
-    accelerate_origins, accelerate_schema, accelerate_setup,
-};
+use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;
 
@@ -103,14 +101,14 @@ enum Command {
     /// Chromium, if there is one, else its text and what that names are fetched; which of the two it was is told. Without
     /// --config all is listed that listing moves. The exit code is 1 if a load did not get all of its page.
     #[cfg(unix)]
-    #[command(after_help = accelerate_audit::EXAMPLES)]
-    Audit(Box<accelerate_audit::Args>),
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(Box<audit::Args>),
     /// Print the JSON Schema of the configuration
     ///
     /// Editors that know TOML complete and check by it. What it says of a key is what the program reads; that names, addresses and
     /// sizes go together, --check alone knows.
-    #[command(after_help = accelerate_schema::EXAMPLES)]
-    Schema(accelerate_schema::Args),
+    #[command(after_help = schema::EXAMPLES)]
+    Schema(schema::Args),
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -137,22 +135,22 @@ struct Plan {
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
         #[cfg(unix)]
-        Some(Command::Audit(args)) => return accelerate_audit::run(args, printer),
-        Some(Command::Schema(args)) => return accelerate_schema::run(args, printer),
+        Some(Command::Audit(args)) => return audit::run(args, printer),
+        Some(Command::Schema(args)) => return schema::run(args, printer),
         None => {}
     }
     let plan = plan(args)?;
-    accelerate_certificates::doubt(&plan.uncovered, printer);
+    certificates::doubt(&plan.uncovered, printer);
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
-        accelerate_setup::doubt(&plan.sites, printer);
+        setup::doubt(&plan.sites, printer);
     }
     if let Some(spans) = &plan.spans {
         spans.doubt(printer);
     }
     if args.check {
         let shown = (&plan.sites, &plan.certificates[..]);
-        accelerate_names::check(args.json, &plan.config, shown, printer)?;
+        names::check(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);
     }
     let handed = HandedSockets::of_environment();
@@ -160,7 +158,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    accelerate_end::run(runtime, accelerate(args, plan, handed, printer))?;
+    end::run(runtime, accelerate(args, plan, handed, printer))?;
     Ok(Outcome::Done)
 }
 
@@ -168,12 +166,12 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 fn plan(args: &Args) -> anyhow::Result<Plan> {
     let config = read(args)?;
     let chance = Chance::draw()?;
-    let sites = accelerate_setup::compile(&config, &chance)?;
-    accelerate_acme::certificates(&config, &sites)?;
-    let certificates = accelerate_certificates::read(&config)?;
-    let uncovered = accelerate_certificates::uncovered(&certificates, &sites)?;
-    let spans = accelerate_setup::telemetry(&config)?;
-    accelerate_origins::rules(&config, &sites, OwnListeners::default())?;
+    let sites = setup::compile(&config, &chance)?;
+    acme::certificates(&config, &sites)?;
+    let certificates = certificates::read(&config)?;
+    let uncovered = certificates::uncovered(&certificates, &sites)?;
+    let spans = setup::telemetry(&config)?;
+    origins::rules(&config, &sites, OwnListeners::default())?;
     Ok(Plan {
         config,
         chance,
@@ -235,16 +233,16 @@ async fn accelerate(
     let runtime = SharedRuntime::new(TokioRuntime::start());
 
     let protocols = config.protocols()?;
-    let zones = SharedZones::new(accelerate_setup::zones(config, &sites)?);
+    let zones = SharedZones::new(setup::zones(config, &sites)?);
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
     let mut doors = Doors::open(config, &protocols, &zones, &mut sockets, &runtime)?;
-    accelerate_doors::let_go(&mut sockets, printer);
+    doors::let_go(&mut sockets, printer);
 
-    let authority = accelerate_certificates::authority(config, printer)?;
+    let authority = certificates::authority(config, printer)?;
     let shown = Shown::of(config, &sites, &authority)?;
     let identities = Identities::new(&[], &shown.fallback, &TlsOptions::default())?;
-    let tls = accelerate_setup::tls(&identities, &protocols)?;
+    let tls = setup::tls(&identities, &protocols)?;
     let (hits, counted) = (LimitHits::default(), Metrics::new());
     let options = options(args, config, &counted, &hits);
     if predecessor.is_none() {
@@ -253,14 +251,14 @@ async fn accelerate(
 
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
     let listening = doors.addresses();
-    let own = accelerate_origins::own(config, &listening, printer);
+    let own = origins::own(config, &listening, printer);
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
-    let certificates = accelerate_acme::certificates(config, &sites)?;
+    let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, &shown)?;
     let refusals = Refusals::default();
     let proxy = proxy(config, sites, &zones, own, &refusals, &runtime)?;
-    let timing = accelerate_setup::timing(&config.timing)?;
-    let token = accelerate_operator::token(config)?;
+    let timing = setup::timing(&config.timing)?;
+    let token = operator::token(config)?;
     let asked = Asked::listen()?;
 
     if let Some(predecessor) = &mut predecessor {
@@ -272,14 +270,14 @@ async fn accelerate(
     let telemetry = telemetry.transpose()?;
     let (shares, sends) = (shared.as_ref(), telemetry.as_ref());
     let operator = token.map(|token| {
-        let shown = accelerate_metrics::Shown {
+        let shown = metrics::Shown {
             proxy: proxy.clone(),
             refusals: refusals.clone(),
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
             spans: sends.map(|telemetry| telemetry.queue.clone()),
         };
-        let metrics = accelerate_metrics::registry(shown, &counted, &hits);
+        let metrics = metrics::registry(shown, &counted, &hits);
         Operator::new(&token, &proxy, metrics)
     });
     let mut succession = Succession::listen(sockets)?;
@@ -292,7 +290,7 @@ async fn accelerate(
     if let Some(predecessor) = &mut predecessor {
         predecessor.give_way().await;
     }
-    accelerate_succession::tell_ready();
+    succession::tell_ready();
     acme.commit(certificates);
     let served = Served {
         proxy: proxy.clone(),
@@ -302,7 +300,7 @@ async fn accelerate(
         runtime: runtime.clone(),
         stop: Latch::new(),
         alt_svc: None,
-        log: accelerate_log::log(args.verbose, args.json, printer),
+        log: log::log(args.verbose, args.json, printer),
         timing,
         tokens: Some(acme.tokens.clone()),
     };
@@ -327,7 +325,7 @@ async fn accelerate(
         .await?;
     drop((succession, acme));
     serving.end(successor).await;
-    accelerate_end::end(&proxy, shared, telemetry).await;
+    end::end(&proxy, shared, telemetry).await;
     Ok(())
 }
 
@@ -349,7 +347,7 @@ fn proxy(
     refusals: &Refusals,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<Arc<Proxy>> {
-    let upstream = accelerate_origins::upstream(config, &sites, zones, own, refusals, runtime)?;
+    let upstream = origins::upstream(config, &sites, zones, own, refusals, runtime)?;
     Ok(Proxy::new(
         sites,
         upstream,
@@ -362,7 +360,7 @@ fn proxy(
 
 /// Lets `proxy` have what a disk keeps, and then what other machines do, which is read on from where the disk says.
 async fn keep(config: &Config, proxy: &Arc<Proxy>) -> anyhow::Result<Option<Shared>> {
-    if let Some(disk) = accelerate_setup::disk(config)? {
+    if let Some(disk) = setup::disk(config)? {
         proxy.keep_on(disk);
     }
     Shared::start(config, proxy).await

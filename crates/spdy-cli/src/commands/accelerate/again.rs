@@ -11,12 +11,12 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
 
-use crate::commands::accelerate::{self, Args};
-use crate::commands::accelerate_acme::{self, Acme, Prepared, Rest};
-use crate::commands::accelerate_certificates::{self, Shown};
-use crate::commands::accelerate_secrets::Chance;
+use crate::commands::accelerate::acme::{self, Acme, Prepared, Rest};
+use crate::commands::accelerate::certificates::{self, Shown};
+use crate::commands::accelerate::command::{self, Args};
+use crate::commands::accelerate::secrets::Chance;
+use crate::commands::accelerate::{origins, setup};
 use crate::commands::telemetry::{self, Telemetry};
-use crate::commands::{accelerate_origins, accelerate_setup};
 use crate::printer::{BAD, DIM, Printer};
 
 /// What stays as it was when the program began.
@@ -62,29 +62,28 @@ impl Again<'_> {
 
     /// The certificate that is no authority's as it is to be from now on: made anew, or read again.
     fn certificate(&self, acme: &Acme) -> anyhow::Result<Rest> {
-        let config = accelerate::read(self.args)?;
-        let sites = accelerate_setup::compile(&config, self.chance)?;
+        let config = command::read(self.args)?;
+        let sites = setup::compile(&config, self.chance)?;
         acme.prepare_rest(&Shown::of(&config, &sites, self.authority)?)
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
     fn configuration(&self, acme: &Acme) -> anyhow::Result<Renewed> {
-        let config = accelerate::read(self.args)?;
+        let config = command::read(self.args)?;
         // What it says of listeners may be otherwise than they are.
         config.check_listeners(self.listening.iter().copied())?;
-        let sites = accelerate_setup::compile(&config, self.chance)?;
+        let sites = setup::compile(&config, self.chance)?;
         let shown = Shown::of(&config, &sites, self.authority)?;
-        let names = accelerate_acme::certificates(&config, &sites)?;
-        let own = accelerate_origins::own(&config, self.listening, self.printer);
+        let names = acme::certificates(&config, &sites)?;
+        let own = origins::own(&config, self.listening, self.printer);
         let (zones, refusals, runtime) = (self.zones, self.refusals, self.runtime);
-        let upstream =
-            accelerate_origins::upstream(&config, &sites, zones, own, refusals, runtime)?;
+        let upstream = origins::upstream(&config, &sites, zones, own, refusals, runtime)?;
         Ok(Renewed {
             certificates: acme.prepare(&config, names, &shown)?,
-            uncovered: accelerate_certificates::uncovered(&shown.of_files, &sites)?,
-            zones: accelerate_setup::zones(&config, &sites)?,
+            uncovered: certificates::uncovered(&shown.of_files, &sites)?,
+            zones: setup::zones(&config, &sites)?,
             upstream,
-            spans: accelerate_setup::telemetry(&config)?,
+            spans: setup::telemetry(&config)?,
             sites,
         })
     }
@@ -107,8 +106,8 @@ impl Renewed {
         // First: names are proven in them.
         again.zones.replace(self.zones);
         acme.commit(self.certificates);
-        accelerate_setup::doubt(&self.sites, again.printer);
-        accelerate_certificates::doubt(&self.uncovered, again.printer);
+        setup::doubt(&self.sites, again.printer);
+        certificates::doubt(&self.uncovered, again.printer);
         again.proxy.replace(self.sites, self.upstream);
         Telemetry::renew(again.telemetry, self.spans, again.printer);
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use spdy_proxy::proxy::Proxy;
 use tokio::runtime::Runtime;
 
-use crate::commands::accelerate_shared::Shared;
+use crate::commands::accelerate::shared::Shared;
 use crate::commands::telemetry::Telemetry;
 
 /// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may

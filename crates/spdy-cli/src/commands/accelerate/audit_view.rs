@@ -9,7 +9,7 @@ use spdy_lab::doctor::told::short;
 use spdy_rewrite::config::Scheme;
 use spdy_rewrite::kind::Kind;
 
-use crate::commands::accelerate_audit_page::Source;
+use crate::commands::accelerate::audit_page::Source;
 use crate::commands::frame_text::counted;
 use crate::printer::{BAD, BOLD, DIM, GOOD, WARN};
 use crate::table::{Cell, Table, visible};

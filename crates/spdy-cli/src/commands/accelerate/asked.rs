@@ -2,10 +2,10 @@
 
 use tokio::time::{Instant, interval_at};
 
-use crate::commands::accelerate_acme::Acme;
-use crate::commands::accelerate_again::Again;
-use crate::commands::accelerate_certificates::RENEWAL;
-use crate::commands::accelerate_succession::{Succession, Successor};
+use crate::commands::accelerate::acme::Acme;
+use crate::commands::accelerate::again::Again;
+use crate::commands::accelerate::certificates::RENEWAL;
+use crate::commands::accelerate::succession::{Succession, Successor};
 use crate::commands::signals::{Reloads, Signals};
 use crate::printer::{DIM, Printer};
 

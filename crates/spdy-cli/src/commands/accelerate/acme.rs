@@ -26,7 +26,7 @@ use spdy_proxy::config_acme::{AcmeConfig, Challenge};
 use spdy_proxy::sites::Sites;
 
 use crate::commands::Usage;
-use crate::commands::accelerate_certificates::Shown;
+use crate::commands::accelerate::certificates::Shown;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// Names in one certificate: what Let's Encrypt takes.

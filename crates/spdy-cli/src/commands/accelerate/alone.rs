@@ -1,4 +1,4 @@
-//! In place of `accelerate_succession.rs` where no process hands sockets to another: nobody was before this program, and nobody follows.
+//! In place of `accelerate/succession.rs` where no process hands sockets to another: nobody was before this program, and nobody follows.
 
 use std::convert::Infallible;
 use std::sync::Arc;

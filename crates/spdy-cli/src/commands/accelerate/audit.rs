@@ -12,10 +12,12 @@ use spdy_lab::cache::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::{Config, LearnConfig};
 
-use crate::commands::accelerate_audit_page::{LiveArgs, Source, page};
+use crate::commands::accelerate::audit_page::{LiveArgs, Source, page};
+use crate::commands::accelerate::audit_view;
+use crate::commands::accelerate::command;
 use crate::commands::conditions::Conditions;
 use crate::commands::load_choices::Choices;
-use crate::commands::{Outcome, Usage, accelerate_audit_view};
+use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
                    --accelerator and --cache are not for it";
         return Err(Usage(why.to_owned()).into());
     }
-    let config = args.config.as_deref().map(super::accelerate::read_config);
+    let config = args.config.as_deref().map(command::read_config);
     let config = config.transpose()?;
     let networks = args.conditions.networks(printer)?;
     let page = page(&args.page, &args.live, printer)?;
@@ -101,7 +103,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             audit: &audit,
         })?;
     } else {
-        let text = accelerate_audit_view::render(&audit, page.source, args.most);
+        let text = audit_view::render(&audit, page.source, args.most);
         printer.line(text)?;
     }
     for failure in &audit.failures {

@@ -15,8 +15,9 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::token::Token;
 
-use crate::commands::accelerate_served::conduct;
-use crate::commands::{accelerate_setup, serve_metrics};
+use crate::commands::accelerate::served::conduct;
+use crate::commands::accelerate::setup;
+use crate::commands::serve_metrics;
 
 /// What an operator may see and do.
 pub(super) struct Operator(Arc<Admin>);
@@ -66,6 +67,6 @@ impl Operator {
 /// What an operator has to show, if there is a door for one.
 pub(super) fn token(config: &Config) -> anyhow::Result<Option<String>> {
     let admin = config.admin.as_ref();
-    let token = admin.map(|admin| accelerate_setup::token(&admin.token_file));
+    let token = admin.map(|admin| setup::token(&admin.token_file));
     token.transpose()
 }

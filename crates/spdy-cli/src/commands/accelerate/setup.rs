@@ -15,7 +15,7 @@ use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
 
 use crate::commands::Usage;
-use crate::commands::accelerate_secrets::{self, Chance};
+use crate::commands::accelerate::secrets::{self, Chance};
 use crate::commands::telemetry;
 use crate::printer::{BAD, Printer};
 
@@ -24,7 +24,7 @@ const LEAST_TOKEN: usize = 16;
 
 /// The sites, whose capabilities are made with the operator's secrets as they are by now, or with `chance`.
 pub(super) fn compile(config: &Config, chance: &Chance) -> anyhow::Result<Sites> {
-    let keys = accelerate_secrets::keys(config, chance)?;
+    let keys = secrets::keys(config, chance)?;
     let sites = Sites::compile(config, &keys).map_err(|error| Usage(error.to_string()))?;
     Ok(sites)
 }

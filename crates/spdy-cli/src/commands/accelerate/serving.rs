@@ -4,10 +4,10 @@ use spdy_net::latch::Latch;
 use spdy_net::listen::ListenOptions;
 use tokio::task::JoinSet;
 
-use crate::commands::accelerate_doors::Doors;
-use crate::commands::accelerate_operator::Operator;
-use crate::commands::accelerate_served::Served;
-use crate::commands::accelerate_succession::Successor;
+use crate::commands::accelerate::doors::Doors;
+use crate::commands::accelerate::operator::Operator;
+use crate::commands::accelerate::served::Served;
+use crate::commands::accelerate::succession::Successor;
 use crate::commands::serve_listen::Door;
 
 /// Who is let in and served.

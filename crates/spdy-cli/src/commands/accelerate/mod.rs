@@ -1,0 +1,33 @@
+//! `spdy accelerate`: the command, and a file for each part of what it does.
+
+mod acme;
+mod again;
+mod asked;
+#[cfg(unix)]
+mod audit;
+#[cfg(unix)]
+mod audit_page;
+#[cfg(unix)]
+mod audit_view;
+mod certificates;
+mod command;
+mod doors;
+mod end;
+mod log;
+mod metrics;
+mod names;
+mod operator;
+mod origins;
+mod schema;
+mod secrets;
+mod served;
+mod serving;
+mod setup;
+mod shared;
+#[cfg(not(unix))]
+#[path = "alone.rs"]
+mod succession;
+#[cfg(unix)]
+mod succession;
+
+pub(crate) use command::{Args, EXAMPLES, run};
