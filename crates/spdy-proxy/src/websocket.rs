@@ -185,10 +185,7 @@ mod tests {
 
     #[test]
     fn only_get_over_http_1_1_asks_for_one() {
-        for (method, version) in [
-            ("POST", http::Version::HTTP_11),
-            ("GET", http::Version::HTTP_10),
-        ] {
+        for (method, version) in [("POST", Version::HTTP_11), ("GET", Version::HTTP_10)] {
             let request = Request::builder().method(method).version(version);
             let request = request.header("upgrade", "websocket").body(()).unwrap();
             let judged = check(&request.into_parts().0, None);
