@@ -62,7 +62,9 @@ fn answer(asked: &Asked, cdn: &str, frames: &str) -> Vec<Step> {
         (CDN, "/js/classic.js") => ("text/javascript", "window.classic = true;\n".to_owned()),
         (CDN, "/js/main.mjs") => (
             "text/javascript",
-            "import part from './part.mjs'; window.modules = part + (await import('/js/late.mjs')).default;\n".to_owned(),
+            "import part from './part.mjs'; const detail = part + (await import('/js/late.mjs')).default;\n\
+             dispatchEvent(new CustomEvent('modules', { detail }));\n"
+                .to_owned(),
         ),
         (CDN, "/js/part.mjs") => ("text/javascript", "export default 'part ';\n".to_owned()),
         (CDN, "/js/late.mjs") => ("text/javascript", "export default 'late';\n".to_owned()),
@@ -133,7 +135,8 @@ fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> 
     browser.prepare(
         "window.violations = []; document.addEventListener('securitypolicyviolation', \
          event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI)); \
-         window.told = new Promise(done => window.addEventListener('message', event => done(event.data)))",
+         window.told = new Promise(done => window.addEventListener('message', event => done(event.data))); \
+         window.modules = new Promise(done => window.addEventListener('modules', event => done(event.detail)))",
     );
     browser
 }
@@ -151,7 +154,7 @@ fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<Fetched>) {
             told: await window.told,
             images: [...document.images].map(image => image.id + ' ' + image.naturalWidth),
             indented: getComputedStyle(document.querySelector('.main')).textIndent,
-            classic: window.classic, modules: window.modules,
+            classic: window.classic, modules: await window.modules,
             violations: window.violations, cookies: document.cookie,
         }))()",
     );
