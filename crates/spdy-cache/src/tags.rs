@@ -44,6 +44,13 @@ impl Tag {
         }
     }
 
+    /// How the keys of all that can have it begin.
+    #[must_use]
+    pub fn prefix(&self) -> Vec<u8> {
+        let (Self::Site { site: owner, .. } | Self::Origin { origin: owner, .. }) = self;
+        [owner.as_slice(), &[0]].concat()
+    }
+
     /// Bytes that an index with it holds for one object.
     pub(crate) fn weight(&self) -> usize {
         let (Self::Site { site: owner, tag }

@@ -262,8 +262,8 @@ pub struct UpstreamConfig {
     pub queue_timeout_s: u64,
     /// Requests that may wait so for one origin; one more is told at once to come back. Default 1024.
     pub queue: usize,
-    /// Failures in a row after which an origin is left alone: it cannot be reached, does not answer in time, or breaks off before it has
-    /// answered. Default 5; 0: never.
+    /// Failures in a row after which an origin is left alone: it cannot be reached, does not answer in time, or takes nothing
+    /// of an upload. Default 5; 0: never.
     pub failures: u32,
     /// For how long. Default 5.
     pub rest_s: u64,

@@ -16,6 +16,7 @@ use spdy_rewrite::moved_url::Moved;
 
 use crate::counters::Outcome;
 use crate::fetched::{Fetch, Got};
+use crate::fields::CDN_LOOP;
 use crate::proxy::NAME;
 use crate::remembered::Remembered;
 use crate::respond;
@@ -66,11 +67,13 @@ impl DeadThings {
     }
 }
 
-/// Whether what a host said to `wanted` goes for everyone who asks for it.
+/// Whether what a host said to `wanted` goes for everyone who asks for it: nothing that its client chose was part of the question.
 fn goes_for_all(wanted: &Wanted) -> bool {
-    let is_whole =
-        wanted.ask.method == Method::GET && !wanted.ask.headers.contains_key(header::RANGE);
-    wanted.moved.is_some() && is_whole
+    let asked = &wanted.ask.headers;
+    let is_whole = wanted.ask.method == Method::GET && !asked.contains_key(header::RANGE);
+    let is_of_client =
+        asked.contains_key(header::ACCEPT_LANGUAGE) || wanted.said().contains_key(CDN_LOOP);
+    wanted.moved.is_some() && is_whole && !is_of_client
 }
 
 impl Fetch {
@@ -110,7 +113,9 @@ impl Fetch {
 
     /// Its host could not be asked.
     pub(crate) fn note_failure(&self, error: &UpstreamError) {
-        if goes_for_all(&self.wanted) && error.limit().is_none() {
+        // Of a host that rests it is known already, and for how long.
+        let is_new = error.limit().is_none() && !matches!(error, UpstreamError::Resting(_));
+        if goes_for_all(&self.wanted) && is_new {
             self.note_dead(Dead::Failed(error.clone()));
         }
     }
@@ -121,9 +126,15 @@ impl Fetch {
         let is_of_one = head.status.is_redirection()
             || matches!(
                 head.status,
-                StatusCode::NOT_ACCEPTABLE
+                StatusCode::BAD_REQUEST
+                    | StatusCode::NOT_ACCEPTABLE
+                    | StatusCode::REQUEST_TIMEOUT
                     | StatusCode::PRECONDITION_FAILED
                     | StatusCode::RANGE_NOT_SATISFIABLE
+                    | StatusCode::MISDIRECTED_REQUEST
+                    | StatusCode::TOO_EARLY
+                    | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+                    | StatusCode::LOOP_DETECTED
             );
         let Some((moved, _)) = &at.moved else { return };
         if is_of_one || !goes_for_all(&self.wanted) {

@@ -42,8 +42,8 @@ pub(crate) struct Purges(Mutex<Log>);
 struct Log {
     /// All so far.
     count: u64,
-    /// The beginning of the keys that each of the last meant; `None` for a tag, which any could have.
-    last: VecDeque<Option<Vec<u8>>>,
+    /// The beginning of the keys that each of the last meant, or of those that can have its tag.
+    last: VecDeque<Vec<u8>>,
 }
 
 impl Purges {
@@ -60,13 +60,10 @@ impl Purges {
             return true;
         }
         let mut last = log.last.iter().rev().take(passed);
-        last.any(|prefix| match prefix {
-            Some(prefix) => key.as_bytes().starts_with(prefix),
-            None => true,
-        })
+        last.any(|prefix| key.as_bytes().starts_with(prefix))
     }
 
-    fn note(&self, prefix: Option<Vec<u8>>) {
+    fn note(&self, prefix: Vec<u8>) {
         let mut log = self.lock();
         log.count += 1;
         log.last.push_back(prefix);
@@ -86,15 +83,16 @@ impl Proxy {
         match meant {
             Meant::Prefix(prefix) => {
                 self.dead.purge(|key| key.as_bytes().starts_with(prefix));
-                self.purges.note(Some(prefix.to_vec()));
+                self.purges.note(prefix.to_vec());
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
                 }
                 self.memory.purge(prefix, how)
             }
             Meant::Tag(tag) => {
-                self.dead.purge(|_| true);
-                self.purges.note(None);
+                let prefix = tag.prefix();
+                self.dead.purge(|key| key.as_bytes().starts_with(&prefix));
+                self.purges.note(prefix);
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);
                 }

@@ -19,7 +19,6 @@ use spdy_client::switch::Switched;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
-use spdy_net::error::Retry;
 use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
@@ -248,13 +247,8 @@ impl Upstream {
             Whose::Others => &self.others,
         };
         let request = self.seated(&origin, request).await?;
-        let is_whole = request.body().try_clone().is_some();
         let answered = client.send(request, priority).await;
-        match &answered {
-            // It may have been the client who broke off.
-            Err(error @ Error::Exchange { .. }) if !is_whole && !stands_still(error) => {}
-            answered => self.learn(origin.clone(), answered.as_ref().err()),
-        }
+        self.learn(origin.clone(), answered.as_ref().err());
         let response = answered?;
         has_one_length(response.headers(), origin)?;
         Ok(response)
@@ -340,9 +334,9 @@ impl Upstream {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
-            // It broke off; what cannot be read may be so of one thing alone.
-            Error::Exchange { source, .. } => source.stalled || source.retry != Retry::Never,
-            _ => false,
+            // It took nothing of a request. That it breaks off, or cannot be read, may be so of one thing alone, and whoever asks for
+            // that would close the site; or its client broke off.
+            error => stands_still(error),
         });
         let mut all = self.health();
         if !counts {

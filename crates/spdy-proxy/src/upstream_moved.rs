@@ -69,14 +69,17 @@ impl Upstream {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let (origin, limits) = (Origin::of(request.uri())?, &of_host.limits);
-        let begun = self.runtime.now();
         let place = (of_host.site.to_owned(), origin.clone(), limits.fetches);
         let seat = Box::pin(self.fetches.seat(place, limits.fetches));
-        let patience = self.runtime.sleep_until(begun + self.queue_timeout);
+        let patience = self
+            .runtime
+            .sleep_until(self.runtime.now() + self.queue_timeout);
         let seat = match select(seat, patience).await {
             Either::Left((seat, _)) => seat,
             Either::Right(_) => return Err(UpstreamError::Fetches(origin)),
         };
+        // Who waited for others of ours waited for nothing of the host's.
+        let begun = self.runtime.now();
         let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
         let after = after.min(limits.fetch_timeout);
         let asked = Box::pin(self.fetch(Whose::Others, request, priority));

@@ -82,6 +82,21 @@ async fn what_its_host_has_not_is_asked_for_once_until_it_is_purged() {
 }
 
 #[tokio::test]
+async fn what_a_client_has_chosen_of_a_question_is_no_answer_to_others() {
+    let other = Origin::start(pages(&[]));
+    let proxy = moving(other.address.port());
+    let looped = [IMAGE[0], IMAGE[1], IMAGE[2], ("cdn-loop", "cdn; loops=16")];
+    for times in [1, 2] {
+        let got = asked(&proxy, other.address.port(), "/a.png", &looped).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND);
+        assert_eq!(other.times("/a.png"), times);
+    }
+    let got = asked(&proxy, other.address.port(), "/a.png", &IMAGE).await;
+    assert_eq!(got.status, StatusCode::NOT_FOUND);
+    assert_eq!(other.times("/a.png"), 3);
+}
+
+#[tokio::test]
 async fn a_host_that_cannot_be_asked_is_asked_once_for_a_thing() {
     // Nobody listens there.
     let proxy = moving(1);

@@ -25,9 +25,14 @@ const MIB: usize = 1 << 20;
 
 /// The accelerator that moves images of `other`, whose answers may cost what `limits` say of all hosts, and `own` of this one.
 fn before(other: &Origin, limits: &str, own: &str) -> Arc<Proxy> {
+    before_patient(0, other, limits, own)
+}
+
+/// The same, where who finds no place waits for so many seconds.
+fn before_patient(queue_timeout_s: u64, other: &Origin, limits: &str, own: &str) -> Arc<Proxy> {
     let port = other.address.port();
     accelerator_of(&format!(
-        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\nqueue_timeout_s = 0\n\
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\nqueue_timeout_s = {queue_timeout_s}\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:9'\n\
          [site.rewrite]\nlimits = {{ {limits} }}\n\
          [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image']\nlimits = {{ {own} }}\n"
@@ -146,6 +151,34 @@ async fn a_host_has_so_long_until_its_head_and_so_long_until_its_last_byte() {
     let why = got.body.expect_err("it is not whole");
     assert!(why.contains("limits.fetch_timeout_s"), "{why}");
     assert_eq!(met(&proxy), [("limits.fetch_timeout_s", 1)]);
+}
+
+#[tokio::test]
+async fn who_waits_for_others_of_ours_waits_for_nothing_of_the_hosts() {
+    let gate = Arc::new(Semaphore::new(0));
+    let held = gate.clone();
+    let other = Origin::start(move |_| {
+        let held = held.clone();
+        async move {
+            held.acquire().await.expect("it is open").forget();
+            answer(&[PNG, ONCE], "a picture")
+        }
+    });
+    // The first is given up when the second has waited for nearly as long.
+    let proxy = before_patient(10, &other, "fetches = 1, head_timeout_s = 1", "");
+    let (asking, at) = (proxy.clone(), other.clone());
+    let first = tokio::spawn(async move { asked(&asking, &at, &[]).await });
+    until("the first is asked for", || other.asked().len() == 1).await;
+    let (asking, at) = (proxy.clone(), other.clone());
+    let range = [("range", "bytes=0-3")];
+    let second = tokio::spawn(async move { asked(&asking, &at, &range).await });
+    assert_eq!(
+        first.await.expect("no panic").status,
+        StatusCode::GATEWAY_TIMEOUT
+    );
+    until("the second is asked for", || other.asked().len() == 2).await;
+    gate.add_permits(2);
+    assert_eq!(second.await.expect("no panic").text(), "a picture");
 }
 
 #[tokio::test]
