@@ -125,10 +125,6 @@ fn a_configuration_that_cannot_work_is_told_with_its_key() {
         ),
         (&format!("[websocket]\nopen = 0\n{site}"), "websocket.open"),
         (
-            &format!("[websocket]\nopen = 8\n{site}"),
-            "no more than websocket.open",
-        ),
-        (
             &format!("[lab]\npaper_urls = true\n[listen]\ntls = ['[::]:443']\n{site}"),
             "lab.paper_urls: want listeners on loopback alone, for its URLs are those of a laboratory, got [::]:443",
         ),
