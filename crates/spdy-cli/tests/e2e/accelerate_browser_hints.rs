@@ -10,6 +10,9 @@ use crate::support::peers::{is_installed, require, wanted};
 const SITE: &str = "www.site.test";
 const CDN: &str = "cdn.assets-b.test";
 
+/// Visits of which one must have come to the hints before the page.
+const VISITS: usize = 5;
+
 /// Scripts, and whether the page loads them so that it may read them (CORS).
 const SCRIPTS: [(&str, bool); 3] = [
     ("/main.mjs", true),
@@ -84,12 +87,18 @@ fn what_is_hinted_at_is_loaded_once_and_as_the_page_loads_it() {
         },
     );
     assert_eq!(visit(&origins, &accelerated), [""; 0], "nothing was known");
-    let before = origins.asked().len();
     let mut all: Vec<_> = SCRIPTS.iter().map(|(script, _)| *script).collect();
     all.sort_unstable();
-    assert_eq!(visit(&origins, &accelerated), all);
-    let asked = origins.asked().split_off(before);
-    assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
+    // A browser that has the page when it comes to the hints takes none; on a busy machine one may.
+    let asked = (0..VISITS).find_map(|_| {
+        let before = origins.asked().len();
+        let early = visit(&origins, &accelerated);
+        let asked = origins.asked().split_off(before);
+        assert!(early.is_empty() || early == all, "{early:?}");
+        assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
+        (!early.is_empty()).then_some(asked)
+    });
+    let asked = asked.expect("one of the visits takes hints");
     for (script, by_cors) in SCRIPTS {
         let of_it = asked.iter().find(|asked| asked.target == script);
         let head = &of_it.unwrap_or_else(|| panic!("{script}: {asked:?}")).head;
