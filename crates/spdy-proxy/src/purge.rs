@@ -302,17 +302,25 @@ mod tests {
         let before = purges.now();
         assert!(!purges.have_met(&key("/a"), before));
         let prefix = key("/a").as_bytes()[..20].to_vec();
-        purges.note(Some(prefix));
+        purges.note(prefix);
         assert!(purges.have_met(&key("/a"), before));
         let after = purges.now();
         assert!(!purges.have_met(&key("/a"), after), "it began later");
-        purges.note(Some(b"https://other.test".to_vec()));
+        purges.note(b"https://other.test".to_vec());
         assert!(!purges.have_met(&key("/a"), after), "another site's");
-        purges.note(None);
-        assert!(purges.have_met(&key("/a"), after), "a tag may be anybody's");
+        let group = b"any".to_vec();
+        let tag = Tag::Origin {
+            origin: key("/a").origin().to_vec(),
+            group,
+        };
+        purges.note(tag.prefix());
+        assert!(
+            purges.have_met(&key("/a"), after),
+            "all of its origin may have it"
+        );
         let late = purges.now();
         for _ in 0..=REMEMBERED {
-            purges.note(Some(b"https://other.test".to_vec()));
+            purges.note(b"https://other.test".to_vec());
         }
         assert!(
             purges.have_met(&key("/a"), late),
