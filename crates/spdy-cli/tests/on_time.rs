@@ -69,14 +69,21 @@ fn virtual_time_is_near_the_kernels_own() {
 #[test]
 fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
     let Some(_turn) = turn() else { return };
-    let loads = ["dsl", "3g"].map(|network| PROTOCOLS.map(|protocol| (network, protocol)));
+    let loads = SLOW_LINKS.map(|network| PROTOCOLS.map(|protocol| (network, protocol)));
     let mut left = loads.as_flattened().to_vec();
-    let mut said = Vec::new();
+    let mut far = Vec::new();
+    let mut uncounted = Vec::new();
     for _ in 0..ATTEMPTS {
+        far.clear();
+        uncounted.clear();
         left.retain(|(network, protocol)| match distance(network, protocol) {
             Ok(distance) if distance.abs() <= 0.03 => false,
-            why => {
-                said.push(format!("{network}, {protocol}: {why:?}"));
+            Ok(distance) => {
+                far.push(format!("{protocol} over {network}: {distance:+.4}"));
+                true
+            }
+            Err(why) => {
+                uncounted.push(format!("{protocol} over {network}: {why}"));
                 true
             }
         });
@@ -84,9 +91,17 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
             return;
         }
     }
-    panic!("not within 3 % of Linux in {ATTEMPTS} attempts: {left:?}: {said:#?}");
+    assert!(far.is_empty(), "not within 3 % of Linux: {far:#?}");
+    // As above: two of eight may have met nothing but late moments.
+    assert!(uncounted.len() <= 2, "no run counts: {uncounted:#?}");
 }
 
+/// Slow enough that ours, which are not optimised here, keep up with them: what a run may wait for a core is a hundredth
+/// of its time.
+const SLOW_LINKS: [&str; 2] = [
+    "down=500kbit,up=250kbit,rtt=200ms",
+    "down=400kbit,up=200kbit,rtt=400ms",
+];
 const PROTOCOLS: [&str; 4] = ["http", "spdy", "h2", "h3"];
 
 /// Virtual over real of a load, less 1; or why no run of it counts.
