@@ -1,4 +1,5 @@
-# Two of these are all a newcomer needs: `make demo` and `make test`; a third if it is the accelerator that he came for.
+# Two of these are all a newcomer needs: `make demo` builds and runs the race, `make test` runs all tests. `make accelerate` is
+# where the README shows the accelerator.
 
 CARGO ?= cargo
 
