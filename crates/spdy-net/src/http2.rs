@@ -29,6 +29,7 @@ use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::{Arrival, Handler};
 use crate::http2_push::{Pushers, Respond};
 use crate::idle::Idle;
+use crate::interim::InterimHeads;
 use crate::latch::Latch;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
@@ -156,6 +157,7 @@ impl Http2Client {
         request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        let listens: Option<InterimHeads> = request.extensions().get().cloned();
         let started = self.start_exchange(request, priority);
         let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
         Box::pin(async move {
@@ -163,10 +165,16 @@ impl Http2Client {
             let stream_id = response.stream_id().as_u32();
             let interim = tap.clone();
             let response = poll_fn(|cx| {
-                // Early hints and their like (RFC 9110 §15.2) are for who looks on; they answer nothing.
-                if let Some(tap) = &interim {
+                // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
+                if interim.is_some() || listens.is_some() {
                     while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
-                        show_response(tap, stream_id, &head.into_parts().0);
+                        let (head, ()) = head.into_parts();
+                        if let Some(tap) = &interim {
+                            show_response(tap, stream_id, &head);
+                        }
+                        if let Some(listens) = &listens {
+                            listens.tell(head);
+                        }
                     }
                 }
                 response.poll_unpin(cx)

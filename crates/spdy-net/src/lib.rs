@@ -40,6 +40,7 @@ mod http2_push;
 pub mod http3;
 pub mod identities;
 mod idle;
+pub mod interim;
 pub mod key_log;
 pub mod latch;
 pub mod limit;

@@ -8,6 +8,8 @@ use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::early_hints::EarlyHints;
+use spdy_net::handler::Handler;
+use spdy_net::interim::{InterimHeads, MAX_WAITING_HEADS};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
@@ -110,6 +112,59 @@ async fn hinting(request: Request<Body>) -> Response<Body> {
         tokio::task::yield_now().await;
     }
     Response::new("here".into())
+}
+
+/// Tells of more than anybody waits with, and then answers.
+async fn flooding(request: Request<Body>) -> Response<Body> {
+    let hints = EarlyHints::of(request.extensions()).expect("there is a way");
+    for number in 0..=MAX_WAITING_HEADS {
+        let mut fields = HeaderMap::new();
+        fields.insert("x-number", HeaderValue::from(number));
+        assert!(hints.send(fields));
+    }
+    Response::new("here".into())
+}
+
+/// An HTTP/2 client of `handler`.
+async fn over_http2(handler: impl Handler) -> Connection {
+    let (protocol, stop) = (Protocol::Http2, Latch::new());
+    let io = support::serve(&[protocol], handler, None, ServerOptions::default(), stop);
+    let options = ClientOptions::default();
+    let connection = Connection::start(io, protocol, 0, &options, &support::runtime()).await;
+    connection.expect("a connection")
+}
+
+#[tokio::test]
+async fn who_listens_for_them_hears_them_in_order_and_no_more_than_may_wait() {
+    let world = World::serve(hinting, ServerOptions::default());
+    let over_http3 = world.connect_with(world.address, ClientOptions::default());
+    for connection in [over_http2(hinting).await, over_http3.await] {
+        let protocol = connection.protocol();
+        let (listens, mut heard) = InterimHeads::channel();
+        let mut request = get("/");
+        request.extensions_mut().insert(listens);
+        let answered = connection.send(request, Priority::HIGHEST).await;
+        assert_eq!(answered.expect("an answer").status(), 200, "{protocol}");
+        for link in ["</a.css>; rel=preload", "</b.js>; rel=preload"] {
+            let head = heard.try_recv().expect("it came before the answer");
+            assert_eq!(head.status, 103, "{protocol}");
+            assert_eq!(head.headers["link"], link, "{protocol}");
+        }
+        assert!(heard.try_recv().is_err(), "{protocol}");
+    }
+    // One past the limit is lost on who waits with so many; over HTTP/3 the exchange ends there.
+    let connection = over_http2(flooding).await;
+    let (listens, mut heard) = InterimHeads::channel();
+    let mut request = get("/");
+    request.extensions_mut().insert(listens);
+    let answered = connection.send(request, Priority::HIGHEST).await;
+    let body = read(answered.expect("an answer")).await.expect("its body");
+    assert_eq!(&body[..], b"here");
+    for number in 0..MAX_WAITING_HEADS {
+        let head = heard.try_recv().expect("there was room for it");
+        assert_eq!(head.headers["x-number"], number.to_string());
+    }
+    assert!(heard.try_recv().is_err());
 }
 
 #[tokio::test]

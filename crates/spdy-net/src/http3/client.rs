@@ -29,6 +29,7 @@ use crate::byte_count::{Counters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
 use crate::http2::PRIORITY;
+use crate::interim::InterimHeads;
 use crate::latch::Latch;
 use crate::quic::{Quic, SEND_WINDOW_BYTES};
 use crate::stall::Stall;
@@ -232,6 +233,7 @@ impl Http3Client {
             shared, runtime, ..
         } = &self;
         let (mut head, body) = request.into_parts();
+        let listens = head.extensions.remove::<InterimHeads>();
         drop_connection_headers(&mut head.headers);
         head.headers.remove(header::HOST); // :authority says it
         let precedence = Precedence {
@@ -310,9 +312,12 @@ impl Http3Client {
             for _ in 0..=MAX_INTERIM_HEADS {
                 let fields = read_head(&mut frames, max_head_bytes, Some(&watch)).await?;
                 let response = fields::response(fields).map_err(Fault::from)?;
-                // Early hints and their like (RFC 9110 §15.2) are for who looks on; they answer nothing.
+                // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
                 if !response.status.is_informational() {
                     return Ok(response);
+                }
+                if let Some(listens) = &listens {
+                    listens.tell(response);
                 }
             }
             let why = format!("more than {MAX_INTERIM_HEADS} heads before that of the answer");

@@ -1,0 +1,28 @@
+//! What a server says of a request before it answers it (RFC 9110 §15.2): early hints, as a rule.
+//!
+//! Over HTTP/2 and HTTP/3. SPDY has no interim answers, and those of HTTP/1.1, where browsers do not look for hints, only a
+//! [tap](crate::tap) sees.
+
+use http::response;
+use tokio::sync::mpsc;
+
+/// Heads that wait for whoever listens; what comes while so many do is lost on them. A server may send any number.
+pub const MAX_WAITING_HEADS: usize = 16;
+
+/// In the extensions of a request: whoever sent it hears the heads of 1xx that come before its answer.
+#[derive(Clone, Debug)]
+pub struct InterimHeads(mpsc::Sender<response::Parts>);
+
+impl InterimHeads {
+    /// For one request, and where they are to be taken from, in the order in which they come.
+    #[must_use]
+    pub fn channel() -> (Self, mpsc::Receiver<response::Parts>) {
+        let (sender, heads) = mpsc::channel(MAX_WAITING_HEADS);
+        (Self(sender), heads)
+    }
+
+    /// `head` came.
+    pub(crate) fn tell(&self, head: response::Parts) {
+        let _ = self.0.try_send(head); // nobody listens, or not fast enough
+    }
+}
