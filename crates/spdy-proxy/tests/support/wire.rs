@@ -1,4 +1,5 @@
 //! An accelerator between pipes in memory, in virtual time: a client's connection on one side, an origin's on the other.
+#![allow(dead_code, reason = "each test takes of it what it needs")]
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,6 +10,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::calendar::Calendar;
+use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_net::protocol::Protocol;
@@ -53,7 +55,7 @@ pub(crate) struct Between {
     pub(crate) origin: mpsc::UnboundedReceiver<DuplexStream>,
     pub(crate) stop: Latch,
     pub(crate) clock: Clock,
-    runtime: SharedRuntime,
+    pub(crate) runtime: SharedRuntime,
 }
 
 impl Between {
@@ -92,17 +94,43 @@ impl Between {
 
     /// A client's connection, and the serving of it.
     pub(crate) fn client(&self) -> (DuplexStream, JoinHandle<()>) {
+        self.client_by(Protocol::Http1, ServerOptions::default())
+    }
+
+    /// The same of a client that speaks `protocol`.
+    pub(crate) fn client_by(
+        &self,
+        protocol: Protocol,
+        options: ServerOptions,
+    ) -> (DuplexStream, JoinHandle<()>) {
         let (near, far) = duplex(PIPE_BYTES);
         let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)));
         let visit = Arc::new(Visit::new(self.proxy.clone(), from, None));
         let (runtime, stop) = (self.runtime.clone(), self.stop.clone());
         let serving = tokio::spawn(async move {
-            let (io, options) = (Box::new(far) as BoxIo, ServerOptions::default());
-            let protocols = [Protocol::Http1];
+            let (io, protocols) = (Box::new(far) as BoxIo, [protocol]);
             let served = serve_connection(io, visit, &protocols, None, &options, &runtime, &stop);
             let _ = served.await;
         });
         (near, serving)
+    }
+
+    /// Has `handler` answer whoever asks the origin, from now on.
+    pub(crate) fn answer_by(&mut self, handler: impl Handler) {
+        let mut asked = std::mem::replace(&mut self.origin, mpsc::unbounded_channel().1);
+        let (handler, runtime, stop) = (Arc::new(handler), self.runtime.clone(), self.stop.clone());
+        tokio::spawn(async move {
+            while let Some(io) = asked.recv().await {
+                let (handler, runtime, stop) = (handler.clone(), runtime.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let (io, options) = (Box::new(io) as BoxIo, ServerOptions::default());
+                    let protocols = [Protocol::Http1];
+                    let served =
+                        serve_connection(io, handler, &protocols, None, &options, &runtime, &stop);
+                    let _ = served.await;
+                });
+            }
+        });
     }
 
     /// The next connection to the origin.
