@@ -219,7 +219,7 @@ pub struct Options {
     /// What the client has before the load.
     pub cache: Cache,
     /// Whether the accelerator stands before the page's hosts. Then `push` is what it pushes of what it has and learned, and `hints`
-    /// those that its answers bear; origins push nothing to it.
+    /// those that its answers bear, or a 103 before them (h2, h3); origins push nothing to it.
     pub accelerator: Accelerator,
     /// Round trip behind the access link, between where an accelerator stands and the origins: who asks an origin, be it the
     /// client or the accelerator, pays it beside whatever else lies between.

@@ -22,9 +22,11 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_client::client::Client;
+use spdy_client::error::Error;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
+use spdy_net::interim::InterimHeads;
 use spdy_page::replica::Exchange;
 use spdy_proxy::coding::{Coding, Decoder};
 
@@ -320,6 +322,32 @@ impl<'a> Tab<'a> {
         (Some(plain), expected)
     }
 
+    /// The answer to `asked`. What is hinted at before it comes, the page asks for meanwhile.
+    async fn answered(
+        &self,
+        request: Request,
+        mut asked: http::Request<Body>,
+        machine: &RefCell<PageLoad<'_>>,
+    ) -> Result<http::Response<Body>, Error> {
+        let Some(through) = self.through.filter(|_| self.options.hints) else {
+            return self.client.send(asked, request.priority).await;
+        };
+        let (heads, mut heard) = InterimHeads::channel();
+        asked.extensions_mut().insert(heads);
+        let mut answer = self.client.send(asked, request.priority);
+        std::future::poll_fn(|cx| {
+            let answer = answer.as_mut().poll(cx);
+            while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {
+                let hinted = through.hinted(&head.headers);
+                let now = self.runtime.now();
+                let mut machine = machine.borrow_mut();
+                machine.handle_early_hints(now, request.node, hinted);
+            }
+            answer
+        })
+        .await
+    }
+
     async fn fetch(
         &self,
         request: Request,
@@ -329,12 +357,8 @@ impl<'a> Tab<'a> {
         row: &mut Row,
         machine: &RefCell<PageLoad<'_>>,
     ) -> Result<(), String> {
-        let response = self
-            .client
-            .send(asked?, request.priority)
-            .await
-            .map_err(|error| error.to_string())?;
-        let (head, body) = response.into_parts();
+        let response = self.answered(request, asked?, machine).await;
+        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
         row.status = head.status.as_u16();
         match head.extensions.get::<Timings>() {
             Some(timings) => {

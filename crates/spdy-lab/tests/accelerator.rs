@@ -458,3 +458,57 @@ fn what_was_recorded_of_another_site_is_asked_for_as_the_sites_own() {
         assert_eq!((hosts(&load).len(), load.connections), (1, 1));
     }
 }
+
+/// The second view of a page that its origin is asked about each time, 200 ms away; its sheet is kept.
+fn asked_about(protocol: RaceProtocol, push: Push, hints: bool) -> Load {
+    let sheet = exchange(
+        "http://www.page.test/a.css",
+        Kind::Stylesheet,
+        "text/css",
+        "p { color: red }",
+    );
+    let html = "<!DOCTYPE html><link rel=stylesheet href=/a.css><p>";
+    let mut replica = page(html, vec![kept(sheet, "max-age=60")]);
+    let document = kept(replica.exchanges[0].clone(), "no-cache");
+    replica.exchanges[0].response_head =
+        head::with_field(&document.response_head, "etag", Some("\"1\""));
+    let options = Options {
+        push,
+        hints,
+        backhaul: Duration::from_millis(200),
+        ..through(Accelerator::Warm)
+    };
+    load(&Page::new(replica), protocol, &options)
+}
+
+#[test]
+fn what_a_103_hints_at_is_asked_for_while_the_origin_is_asked_about_the_page() {
+    for protocol in [RaceProtocol::H2, RaceProtocol::H3] {
+        let [plain, hinted] = [false, true].map(|hints| {
+            let load = asked_about(protocol, Push::No, hints);
+            let [page, sheet] = &load.waterfall[..] else {
+                panic!("want a page and a sheet: {:?}", load.waterfall);
+            };
+            (page.first_byte, sheet.sent, sheet.done, load.load_ms)
+        });
+        assert!(plain.1 >= plain.0, "{protocol}: {plain:?}");
+        assert!(
+            hinted.1 < hinted.0 && hinted.2 < hinted.0,
+            "{protocol}: {hinted:?}"
+        );
+        // It saves the way to the accelerator and back.
+        assert!(
+            hinted.3 < plain.3 - 20.0,
+            "{protocol}: {hinted:?}, {plain:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_pushed_with_a_page_is_not_asked_for() {
+    let [plain, pushed] =
+        [Push::No, Push::ByGraph].map(|push| asked_about(RaceProtocol::Spdy, push, false));
+    assert_eq!((plain.requests, pushed.requests), (2, 1));
+    let saved = plain.load_ms - pushed.load_ms;
+    assert!(saved > 20.0, "{saved} ms");
+}

@@ -580,6 +580,26 @@ fn what_is_hinted_at_is_asked_for_with_the_head_of_the_document_and_once() {
 }
 
 #[test]
+fn what_a_103_hints_at_is_asked_for_at_once_and_not_again_with_the_head() {
+    let graph = sheet_and_font();
+    let mut page = PageLoad::new(&graph);
+    page.start(Instant::ZERO);
+    let asked = |page: &mut PageLoad<'_>| page.poll_request().map(|request| request.node);
+    assert_eq!(asked(&mut page), Some(0));
+    let early = Instant::ZERO + LATENCY / 2;
+    page.handle_early_hints(early, 0, [2, 0]);
+    let request = page.poll_request().expect("what was hinted at");
+    assert_eq!((request.node, request.wanted), (2, early));
+    page.handle_head(Instant::ZERO + LATENCY, 0);
+    assert_eq!(asked(&mut page), None);
+    // Ahead of a sheet it says nothing of the page.
+    page.handle_bytes(Instant::ZERO + LATENCY, 0, 500);
+    assert_eq!(asked(&mut page), Some(1));
+    page.handle_early_hints(Instant::ZERO + LATENCY, 1, [2]);
+    assert_eq!(asked(&mut page), None);
+}
+
+#[test]
 fn what_is_on_its_way_when_the_page_wants_it_is_waited_for() {
     // The script is wanted at 99 ms and was asked for at 90; it runs when it is there.
     let graph = PageGraph {

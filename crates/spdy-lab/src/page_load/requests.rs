@@ -67,6 +67,21 @@ impl PageLoad<'_> {
         }
     }
 
+    /// Ahead of its head, the answer for `node` hints at `nodes` (103). They are asked for at once.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such node.
+    pub fn handle_early_hints(
+        &mut self,
+        now: Instant,
+        node: usize,
+        nodes: impl IntoIterator<Item = usize>,
+    ) {
+        self.hint(nodes);
+        self.handle_head(now, node);
+    }
+
     /// The head of the response for `node` has arrived.
     pub fn handle_head(&mut self, now: Instant, node: usize) {
         let facts = &self.outline.nodes[node];
