@@ -7,6 +7,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header, response};
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::key::Key;
@@ -57,9 +58,11 @@ impl Default for DeadThings {
 }
 
 impl DeadThings {
-    /// What was purged may have come to life.
-    pub(crate) fn purge(&self, is_meant: impl Fn(&Key) -> bool) {
-        self.lock().forget(is_meant);
+    /// What was purged, by the beginning of its keys, may have come to life.
+    pub(crate) fn purge(&self, prefix: &[u8]) {
+        let first = Key::at_prefix(Bytes::copy_from_slice(prefix));
+        let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
+        self.lock().forget_from(first, is_meant);
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered<Key, Dead>> {

@@ -82,7 +82,7 @@ impl Proxy {
     fn purge_here(&self, meant: &Meant, how: Purge) -> usize {
         match meant {
             Meant::Prefix(prefix) => {
-                self.dead.purge(|key| key.as_bytes().starts_with(prefix));
+                self.dead.purge(prefix);
                 self.purges.note(prefix.to_vec());
                 if let Some(disk) = self.disk() {
                     disk.purge(prefix);
@@ -91,7 +91,7 @@ impl Proxy {
             }
             Meant::Tag(tag) => {
                 let prefix = tag.prefix();
-                self.dead.purge(|key| key.as_bytes().starts_with(&prefix));
+                self.dead.purge(&prefix);
                 self.purges.note(prefix);
                 if let Some(disk) = self.disk() {
                     disk.purge_tag(tag);

@@ -1,6 +1,6 @@
 //! What is known for a while of so many things, and then forgotten.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spdy_clock::Instant;
@@ -10,8 +10,11 @@ use spdy_clock::Instant;
 pub(crate) struct Remembered<K, V = ()> {
     lifetime: Duration,
     most: usize,
-    known: BTreeMap<K, V>,
-    forget: VecDeque<(Instant, K)>,
+    /// Each with its turn.
+    known: BTreeMap<K, (u64, V)>,
+    /// By its turn, which is when it was noted, until when each is known.
+    turns: BTreeMap<u64, (Instant, K)>,
+    next_turn: u64,
 }
 
 impl<K: Ord + Clone, V> Remembered<K, V> {
@@ -21,14 +24,21 @@ impl<K: Ord + Clone, V> Remembered<K, V> {
             lifetime,
             most,
             known: BTreeMap::new(),
-            forget: VecDeque::new(),
+            turns: BTreeMap::new(),
+            next_turn: 0,
         }
     }
 
     /// `value` is so of `key` from `now` on. What is known of it already it is known for no longer.
     pub(crate) fn put(&mut self, key: &K, value: V, now: Instant) {
-        if self.known.insert(key.clone(), value).is_none() {
-            self.forget.push_back((now + self.lifetime, key.clone()));
+        if let Some((_, known)) = self.known.get_mut(key) {
+            *known = value;
+        } else {
+            let turn = self.next_turn;
+            self.next_turn += 1;
+            self.known.insert(key.clone(), (turn, value));
+            let until = now + self.lifetime;
+            self.turns.insert(turn, (until, key.clone()));
         }
         self.tidy(now);
     }
@@ -36,21 +46,26 @@ impl<K: Ord + Clone, V> Remembered<K, V> {
     /// What is known of `key`.
     pub(crate) fn get(&mut self, key: &K, now: Instant) -> Option<&V> {
         self.tidy(now);
-        self.known.get(key)
+        self.known.get(key).map(|(_, value)| value)
     }
 
-    /// Nothing is known any more of what `is_meant`.
-    pub(crate) fn forget(&mut self, is_meant: impl Fn(&K) -> bool) {
-        self.known.retain(|key, _| !is_meant(key));
-        let known = &self.known;
-        self.forget.retain(|(_, key)| known.contains_key(key));
+    /// Nothing is known any more of what stands from `first` on, in the order of keys, up to what is not meant. The others are not looked
+    /// at.
+    pub(crate) fn forget_from(&mut self, first: K, mut is_meant: impl FnMut(&K) -> bool) {
+        while let Some((key, (turn, _))) = self.known.range::<K, _>(&first..).next()
+            && is_meant(key)
+        {
+            let (key, turn) = (key.clone(), *turn);
+            self.known.remove(&key);
+            self.turns.remove(&turn);
+        }
     }
 
     fn tidy(&mut self, now: Instant) {
-        while let Some((until, _)) = self.forget.front()
-            && (*until <= now || self.forget.len() > self.most)
+        while let Some((_, (until, _))) = self.turns.first_key_value()
+            && (*until <= now || self.turns.len() > self.most)
         {
-            if let Some((_, key)) = self.forget.pop_front() {
+            if let Some((_, (_, key))) = self.turns.pop_first() {
                 self.known.remove(&key);
             }
         }
@@ -96,11 +111,28 @@ mod tests {
         let mut all = Remembered::new(Duration::from_secs(10), 3);
         all.put(&'a', 1, second(0));
         all.put(&'b', 1, second(0));
-        all.forget(|key| *key == 'a');
+        all.forget_from('a', |key| *key == 'a');
         assert_eq!(all.get(&'a', second(1)), None);
         assert_eq!(all.get(&'b', second(1)), Some(&1));
         all.put(&'a', 2, second(5));
         assert_eq!(all.get(&'a', second(14)), Some(&2));
         assert_eq!(all.get(&'a', second(15)), None);
+    }
+
+    /// Every POST of a client asks for that, whatever it is about.
+    #[test]
+    fn only_what_is_forgotten_and_what_stands_after_it_is_looked_at() {
+        let mut all = Remembered::new(Duration::from_secs(10), 4096);
+        for key in 0..4096 {
+            all.note(&key, second(0));
+        }
+        let mut looked_at = Vec::new();
+        all.forget_from(1000, |key| {
+            looked_at.push(*key);
+            *key < 1003
+        });
+        assert_eq!(looked_at, [1000, 1001, 1002, 1003]);
+        let gone: Vec<_> = (0..4096).filter(|key| !all.has(key, second(1))).collect();
+        assert_eq!(gone, [1000, 1001, 1002]);
     }
 }
