@@ -368,6 +368,10 @@ impl Fetch {
         if self.wanted.has_content {
             return Err(Uncacheable::Content);
         }
+        // A frame's script chose what was posted, and all who get it would get the answer (RFC 9110 §9.3.3).
+        if asked.method == Method::POST && self.wanted.moved.is_some() {
+            return Err(Uncacheable::Method);
+        }
         if let Some(why) = followed.refused() {
             return Err(why);
         }

@@ -91,7 +91,7 @@ fn opened(
         Ok((moved, upstream))
     });
     opened.map_err(
-        |why| match named_request::is_sent_on(&why, asked.headers()) {
+        |why| match named_request::is_sent_on(&why, target, asked.headers()) {
             true => Refused::Elsewhere {
                 why,
                 to: format!("{}{target}", named.own_origin()),

@@ -76,9 +76,10 @@ fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneCo
     of_it.max_by_key(|zone| zone.apex.len())
 }
 
+/// Whether `name`, in lower case, is that of the zone of `apex` or below it.
 fn lies_in(name: &str, apex: &str) -> bool {
-    let apex = apex.trim_end_matches('.');
-    let above = name.strip_suffix(apex);
+    let apex = apex.trim_end_matches('.').to_ascii_lowercase();
+    let above = name.strip_suffix(&apex);
     above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
@@ -138,6 +139,23 @@ mod tests {
         assert_eq!(record.https.as_ref().expect("HTTPS").alpn, ["h2"]);
         assert!(super::record(&zones[1], "other.x.assets.test").is_none());
         assert!(elsewhere(&config, &sites).is_empty());
+        Zones::new(&zones).expect("zones that can be served");
+    }
+
+    /// Names of zones are compared without regard to case (RFC 4343 §3).
+    #[test]
+    fn a_zone_may_be_written_in_capitals() {
+        let (config, sites) = compiled(
+            "[dns]\nlisten = ['127.0.0.1:53']\n\
+             [[dns.zone]]\napex = 'Site.TEST'\nname_servers = ['ns.o.test']\n\
+             [[dns.zone.names]]\nname = 'WWW'\naddresses = ['192.0.2.9']\n\
+             [[dns.zone]]\napex = 'Assets.test.'\nname_servers = ['ns.o.test']\n",
+        );
+        assert!(elsewhere(&config, &sites).is_empty());
+        let zones = zones(&config, &sites);
+        let name = sites.names_of_others().next().expect("one");
+        let record = record(&zones[1], name).expect("it has records");
+        assert_eq!(record.addresses.len(), 1);
         Zones::new(&zones).expect("zones that can be served");
     }
 

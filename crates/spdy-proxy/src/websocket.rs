@@ -24,9 +24,6 @@ pub enum BadHandshake {
     /// A field says so, or a pseudo-header of another protocol.
     #[error("want GET over HTTP/1.1 for a WebSocket")]
     NoUpgrade,
-    /// `Connection` does not name `Upgrade`.
-    #[error("want \"Connection: Upgrade\" for a WebSocket")]
-    Connection,
     /// It has none, or several, or it is not 16 bytes in base64.
     #[error("want one Sec-WebSocket-Key of 16 bytes in base64")]
     Key,
@@ -39,9 +36,15 @@ pub enum BadHandshake {
 }
 
 /// Whether a WebSocket is wanted by a field: over HTTP/1.1, or against the rules of what came after it. Over HTTP/1.0 the field is
-/// to be ignored (RFC 9110 §7.8).
+/// to be ignored, and so is one that `Connection` does not name: whoever handed that on was not asked by it (RFC 9110 §7.8).
 pub(crate) fn is_wanted(asked: &request::Parts) -> bool {
-    asked.version > Version::HTTP_10 && names(&asked.headers, &header::UPGRADE, "websocket")
+    let names = |name, token| names(&asked.headers, name, token);
+    let is_meant = match asked.version {
+        Version::HTTP_09 | Version::HTTP_10 => false,
+        Version::HTTP_11 => names(&header::CONNECTION, "upgrade"),
+        _ => true,
+    };
+    is_meant && names(&header::UPGRADE, "websocket")
 }
 
 /// Whether a list of tokens under `name` has `token`.
@@ -72,9 +75,6 @@ pub(crate) fn check(asked: &request::Parts, arrival: Option<Arrival>) -> Result<
         return Err(BadHandshake::NoUpgrade);
     }
     let headers = &asked.headers;
-    if !names(headers, &header::CONNECTION, "upgrade") {
-        return Err(BadHandshake::Connection);
-    }
     let has_length = headers.get(header::CONTENT_LENGTH);
     if has_length.is_some_and(|length| length != "0")
         || headers.contains_key(header::TRANSFER_ENCODING)
@@ -128,7 +128,7 @@ mod tests {
     const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ=="; // RFC 6455 §1.3
 
     /// A handshake with `fields` in place of those of the same name; an empty value takes one out.
-    fn judged(fields: &[(&str, &str)]) -> Result<(), BadHandshake> {
+    fn handshake(fields: &[(&str, &str)]) -> request::Parts {
         let mut request = Request::get("/chat").body(()).expect("a request");
         for (name, value) in [
             ("connection", "keep-alive, Upgrade"),
@@ -146,19 +146,40 @@ mod tests {
                 request.headers_mut().append(name.clone(), value);
             }
         }
-        check(&request.into_parts().0, None)
+        request.into_parts().0
+    }
+
+    fn judged(fields: &[(&str, &str)]) -> Result<(), BadHandshake> {
+        check(&handshake(fields), None)
+    }
+
+    #[test]
+    fn a_field_that_the_connection_does_not_name_asks_for_nothing() {
+        for (connection, wanted) in [
+            ("upgrade", true),
+            ("keep-alive, Upgrade", true),
+            ("keep-alive|upgrade", true),
+            ("close", false),
+            ("upgraded", false),
+            ("", false),
+        ] {
+            let mut asked = handshake(&[("connection", connection)]);
+            assert_eq!(is_wanted(&asked), wanted, "{connection}");
+            asked.version = Version::HTTP_10;
+            assert!(!is_wanted(&asked), "{connection}");
+            // There neither field may be (RFC 9113 §8.2.2), and so the one is not looked for before the other is refused.
+            asked.version = Version::HTTP_2;
+            assert!(is_wanted(&asked), "{connection}");
+        }
     }
 
     #[test]
     fn a_handshake_has_all_that_the_origin_will_look_for() {
-        use BadHandshake::{Connection, Content, Key, Version};
+        use BadHandshake::{Content, Key, Version};
         for (fields, wanted) in [
             (&[][..], Ok(())),
             (&[("connection", "upgrade")], Ok(())),
             (&[("content-length", "0")], Ok(())),
-            (&[("connection", "close")], Err(Connection)),
-            (&[("connection", "")], Err(Connection)),
-            (&[("connection", "upgraded")], Err(Connection)),
             (&[("connection", "Upgrade, sec-websocket-key")], Err(Key)),
             (&[("sec-websocket-key", "")], Err(Key)),
             (&[("sec-websocket-key", "dGhlIHNhbXBsZQ==")], Err(Key)),

@@ -148,6 +148,14 @@ fn widgets() -> Origin {
                 let got = request.body().clone();
                 answer(&[("content-type", "application/json")], got)
             }
+            "/located" => answer(
+                &[
+                    ("content-type", "application/json"),
+                    ("content-location", "/located"),
+                    FRESH,
+                ],
+                request.body().clone(),
+            ),
             "/form" => answer(&[("content-type", "application/json"), FRESH], "{}"),
             "/old.png" => {
                 let mut response = answer(&[("location", "/a.png")], "");
@@ -306,6 +314,37 @@ async fn what_a_document_posts_ends_what_is_kept_of_that_url() {
     assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
+/// The site's own may be kept of a POST (RFC 9110 §9.3.3); what a frame had a host of others say is nobody else's.
+#[tokio::test]
+async fn what_a_host_says_to_a_post_is_kept_for_nobody() {
+    let named = Named::start("");
+    let name = &named.names[0];
+    let origin = format!("https://{name}");
+    let own = [("origin", origin.as_str()), ("sec-fetch-dest", "empty")];
+    let body = Body::full("posted");
+    let posted = named.send(Method::POST, name, "/located", &own, body).await;
+    assert_eq!(posted.text(), "posted");
+    assert_eq!(named.get("/located", &own).await.text(), "");
+    assert_eq!(named.widgets.times("/located"), 1);
+}
+
+#[tokio::test]
+async fn what_no_moved_url_may_be_is_the_hosts_by_its_name() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let long = format!("/a.png?{}", "a".repeat(8 * 1024));
+    for target in [&*long, "/a.png?a\\b"] {
+        let refused = named.get(target, &[]).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+        let sent = named.get(target, &[("sec-fetch-dest", "image")]).await;
+        assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+        let there = format!("http://widgets.test:{port}{target}");
+        assert_eq!(sent.field("location"), there);
+    }
+    let path = named.get("/a\\b.png", &[("sec-fetch-dest", "image")]).await;
+    assert_eq!(path.status, StatusCode::NOT_FOUND);
+}
+
 #[tokio::test]
 async fn a_sheet_with_the_mark_comes_as_its_host_has_it() {
     let named = Named::start("");
@@ -430,7 +469,9 @@ async fn what_a_host_has_done_it_is_not_asked_for_again() {
             assert_eq!(done.status, StatusCode::OK, "{path} {destination}");
         }
     }
-    assert_eq!(named.widgets.times("/collect"), 2);
+    let asked = named.widgets.asked();
+    let posted = asked.iter().filter(|asked| *asked == "POST /collect");
+    assert_eq!(posted.count(), 2);
     // A script may read what no tag would load.
     let data = named.get("/collect", &[("sec-fetch-dest", "empty")]).await;
     assert_eq!(data.text(), "done");

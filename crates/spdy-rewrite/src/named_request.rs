@@ -121,13 +121,16 @@ pub fn wanted_by_scripts(moved: &Moved, load: Load) -> &'static [HeaderName] {
     }
 }
 
-/// Whether a browser that is refused `why` under a name is sent to the host itself: the thing is the host's, but not of what is
-/// listed of it or of what is done for anybody, and the browser says that it loads it. A document's scripts ask for more than its tags
-/// say, and its links open pages.
-pub fn is_sent_on(why: &Refusal, headers: &HeaderMap) -> bool {
+/// Whether a browser that is refused `why` for `target` under a name is sent to the host itself: the thing is the host's, but not of
+/// what is listed of it, of what is done for anybody or of what is asked for here at all, and the browser says that it loads it. A
+/// document's scripts ask for more than its tags say, and its links open pages.
+pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
     let is_of_host = match why {
         Refusal::PathNotListed { .. } | Refusal::WellKnown | Refusal::NoTeller { .. } => true,
         Refusal::KindNotListed { kind, .. } => !kind.wants_own_origin(),
+        Refusal::TooLong { .. } => target.starts_with('/'),
+        // In a path browsers write none, and read one as a slash.
+        Refusal::Backslash { at } => target.find('?').is_some_and(|query| query < *at),
         // For everybody else it would be an open redirect in the operator's zone.
         Refusal::Destination { got } if got == "document" => {
             return fetch_metadata(headers, SEC_FETCH_SITE) == Ok(Some("same-origin"));
