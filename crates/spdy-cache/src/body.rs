@@ -8,9 +8,11 @@
 //! would hold many times its limit. So bytes are copied once, into chunks of their exact size.
 
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::{Bytes, BytesMut};
+
+use crate::tally::{Counted, Tally};
 
 /// Length of every chunk but the last.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -18,9 +20,24 @@ pub const CHUNK_BYTES: usize = 64 * 1024;
 /// A whole body. Cheap to clone; clones share the bytes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Body {
-    chunks: Arc<[Bytes]>,
+    chunks: Arc<Chunks>,
     len: u64,
 }
+
+/// The bytes that clones share, and who counts them.
+#[derive(Debug, Default)]
+struct Chunks {
+    all: Box<[Bytes]>,
+    counted: OnceLock<Counted>,
+}
+
+impl PartialEq for Chunks {
+    fn eq(&self, other: &Self) -> bool {
+        self.all == other.all
+    }
+}
+
+impl Eq for Chunks {}
 
 impl Body {
     /// A copy of `bytes`.
@@ -45,7 +62,7 @@ impl Body {
 
     /// All of it, in order.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = &Bytes> {
-        self.chunks.iter()
+        self.chunks.all.iter()
     }
 
     /// The bytes of `range`, in order, without copies.
@@ -57,7 +74,7 @@ impl Body {
         assert!(range.end <= self.len, "{range:?} of {} bytes", self.len);
         let size = CHUNK_BYTES as u64;
         let first = usize::try_from(range.start / size).expect("a place in memory");
-        let chunks = self.chunks.iter().skip(first).enumerate();
+        let chunks = self.chunks.all.iter().skip(first).enumerate();
         chunks.map_while(move |(at, chunk)| {
             let chunk_start = (first + at) as u64 * size;
             let from = range.start.saturating_sub(chunk_start);
@@ -77,13 +94,30 @@ impl Body {
     #[must_use]
     pub fn weight(&self) -> u64 {
         const CHUNK_OVERHEAD: u64 = 64;
-        self.len + CHUNK_OVERHEAD * (1 + self.chunks.len() as u64)
+        self.len + CHUNK_OVERHEAD * (1 + self.chunks.all.len() as u64)
+    }
+
+    /// Whether others hold it, too: who reads it, or writes it to a disk.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        Arc::strong_count(&self.chunks) > 1
+    }
+
+    /// Has `tally` count its weight until nobody holds it any more. It is counted once: the first tally is the one that does.
+    pub(crate) fn count_by(&self, tally: &Tally) {
+        let counted = &self.chunks.counted;
+        counted.get_or_init(|| tally.count(self.weight()));
+    }
+
+    /// Whether a tally counts it.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.chunks.counted.get().is_some()
     }
 }
 
 /// What tells a body from every other: clones of one body have the same, equal bodies do not.
 #[derive(Clone, Debug)]
-pub struct Mark(Weak<[Bytes]>);
+pub struct Mark(Weak<Chunks>);
 
 impl Mark {
     /// Whether it is `body`'s.
@@ -163,8 +197,12 @@ impl Gathering {
         if !self.last.is_empty() {
             self.chunks.push(exact(&mut self.last));
         }
+        let chunks = Chunks {
+            all: self.chunks.into(),
+            counted: OnceLock::new(),
+        };
         Body {
-            chunks: self.chunks.into(),
+            chunks: Arc::new(chunks),
             len: self.len,
         }
     }

@@ -42,4 +42,5 @@ pub mod validate;
 mod etag;
 mod range;
 mod shelf;
+mod tally;
 mod vary;

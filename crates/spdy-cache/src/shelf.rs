@@ -52,6 +52,10 @@ impl Shelf {
         self.small.is_empty() && self.main.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.small.len() + self.main.len()
+    }
+
     /// Puts a new object in, by the hash of its key.
     pub(crate) fn admit(&mut self, id: Id, hash: u64, weight: u64) -> Place {
         let known = self.ghost.knows(hash);
@@ -90,6 +94,12 @@ impl Shelf {
         oldest(first).or_else(|| oldest(second))
     }
 
+    /// Passes over the object that [`last`](Self::last) named: into the other queue, so that neither keeps the other from its turn.
+    pub(crate) fn pass_over(&mut self, id: Id, place: Place, weight: u64) -> Place {
+        self.take(place, weight);
+        self.put(id, weight, !place.in_main)
+    }
+
     /// Judges the object that [`last`](Self::last) named; one that goes is still to be taken.
     pub(crate) fn judge(
         &mut self,
@@ -101,8 +111,7 @@ impl Shelf {
     ) -> Verdict {
         if uses == 0 {
             if !place.in_main {
-                let room = self.small.len() + self.main.len();
-                self.ghost.add(hash, room);
+                self.ghost.add(hash, self.len());
             }
             return Verdict::Goes;
         }

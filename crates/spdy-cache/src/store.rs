@@ -12,6 +12,10 @@
 //!
 //! When the whole is full, the site that holds most gives; a site past its own quota gives itself. What an object weighs is
 //! reckoned with heads, indexes and tables, so that the sum is near what the process holds.
+//!
+//! A body that left while somebody reads it takes its room until the last reader is done: it is counted by whoever holds it
+//! (tally.rs), not by where it stands. To throw it out would make no room, so it stays in while others can go; where nothing else is
+//! left to go, what is new is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -27,6 +31,7 @@ use crate::key::{Key, Scope, ZeroByte};
 use crate::shelf::{Id, Place, Shelf, Verdict};
 use crate::stored::Stored;
 use crate::tags::{self, Tag};
+use crate::tally::Tally;
 
 /// Limits of a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -86,6 +91,11 @@ impl Object {
         }
     }
 
+    /// Whether anybody beside the store holds it or its body: without it the store would have no more room.
+    fn is_held(&self) -> bool {
+        Arc::strong_count(&self.0) > PLACES || self.0.body.is_lent()
+    }
+
     /// Whether it is the very same, not one that is equal.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
@@ -102,6 +112,12 @@ impl AsRef<Stored> for Object {
 /// Uses that are told apart.
 const MAX_USES: u8 = 3;
 
+/// Where a store has an object: among its key's variants, and in its slot.
+const PLACES: usize = 2;
+
+/// Objects that are passed over because somebody holds them, before an object that wants room is refused.
+const MAX_PASSED_OVER: usize = 1024;
+
 /// What an object's places in the store weigh, beside its own bytes: entries of four maps.
 const SLOT_OVERHEAD: u64 = 512;
 
@@ -114,13 +130,13 @@ pub enum Purge {
     Soft(SystemTime),
 }
 
-/// An object is larger than may be kept.
+/// An object is larger than may be kept, or than can be beside what is being read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("an object of {weight} bytes, with room for {room}")]
 pub struct TooLarge {
     /// What it weighs.
     pub weight: u64,
-    /// The least of the limits that hold for it.
+    /// The least of the limits that hold for it, or what is left while nothing more can go.
     pub room: u64,
 }
 
@@ -135,7 +151,7 @@ pub struct Counters {
     pub evicted: u64,
     /// Variants that left because their key had too many.
     pub crowded_out: u64,
-    /// Objects that were too large.
+    /// Objects that were too large, or for which those that are being read left no room.
     pub refused: u64,
     /// Objects removed or made stale by a purge or by name.
     pub purged: u64,
@@ -150,6 +166,21 @@ struct Slot {
     object: Object,
 }
 
+impl Slot {
+    /// What it weighs beside its body.
+    fn head_weight(&self) -> u64 {
+        self.weight - self.object.body().weight()
+    }
+}
+
+/// What does not go, though its turn has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Sparing {
+    Nothing,
+    /// What somebody holds.
+    Held,
+}
+
 /// The store.
 #[derive(Debug)]
 pub struct Store {
@@ -160,6 +191,10 @@ pub struct Store {
     tags: BTreeMap<Tag, BTreeSet<Id>>,
     shelves: BTreeMap<Bytes, Shelf>,
     bytes: u64,
+    /// Of those, what is no body.
+    head_bytes: u64,
+    /// Of bodies that were put in, wherever they are now.
+    bodies: Tally,
     next_id: Id,
     counters: Counters,
 }
@@ -176,6 +211,8 @@ impl Store {
             tags: BTreeMap::new(),
             shelves: BTreeMap::new(),
             bytes: 0,
+            head_bytes: 0,
+            bodies: Tally::default(),
             next_id: 0,
             counters: Counters::default(),
         }
@@ -192,7 +229,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] if it weighs more than a limit; the one whose place it would take is gone all the same.
+    /// [`TooLarge`] if it weighs more than a limit, or than there is room for beside what is being read; the one whose place it would
+    /// take is gone all the same.
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
         let tags = tags::of_answer(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
@@ -206,7 +244,15 @@ impl Store {
             return Err(TooLarge { weight, room });
         }
         self.thin_out(key);
-        self.make_room(key, weight, quota);
+        if quota < self.config.max_bytes {
+            self.make_room_of(key.site(), quota.saturating_sub(weight));
+        }
+        if let Err(room) = self.make_room(weight, &body) {
+            self.counters.refused += 1;
+            return Err(TooLarge { weight, room });
+        }
+        self.head_bytes += weight - body.weight();
+        body.count_by(&self.bodies);
 
         let id = self.next_id;
         self.next_id += 1;
@@ -251,8 +297,7 @@ impl Store {
     /// From now on sites may hold this ([`Config::site_bytes`]); those that hold more give at once.
     pub fn set_site_bytes(&mut self, site_bytes: BTreeMap<String, u64>) {
         for (site, quota) in &site_bytes {
-            let site = Bytes::copy_from_slice(site.as_bytes());
-            self.make_room_of(&site, *quota);
+            self.make_room_of(site.as_bytes(), *quota);
         }
         self.config.site_bytes = site_bytes;
     }
@@ -302,6 +347,12 @@ impl Store {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Bytes that everything weighs that is in it, or was and is held by somebody yet; never more than [`Config::max_bytes`].
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.head_bytes + self.bodies.bytes()
     }
 
     /// Bytes that what is kept of a site weighs.
@@ -366,25 +417,46 @@ impl Store {
         }
     }
 
-    fn make_room(&mut self, key: &Key, weight: u64, quota: u64) {
-        let site = Bytes::copy_from_slice(key.site());
-        self.make_room_of(&site, quota.saturating_sub(weight));
-        while self.bytes + weight > self.config.max_bytes {
-            let fullest = self.shelves.iter().max_by_key(|(_, shelf)| shelf.bytes());
-            let fullest = fullest.map(|(site, _)| site.clone());
-            self.evict_from(&fullest.expect("bytes are on shelves"));
+    /// Makes room for an object of this weight with `body`, which may be counted already; else how much there is.
+    fn make_room(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
+        let max = self.config.max_bytes;
+        let counted = if body.is_counted() { body.weight() } else { 0 };
+        loop {
+            let room = max.saturating_sub(self.bytes);
+            let room = room.min((max + counted).saturating_sub(self.held_bytes()));
+            if weight <= room {
+                return Ok(());
+            }
+            if !self.evict_one() {
+                return Err(room);
+            }
         }
     }
 
-    /// `site` holds no more than `room` bytes after it.
-    fn make_room_of(&mut self, site: &Bytes, room: u64) {
+    /// `site` has no more than `room` bytes in it after it.
+    fn make_room_of(&mut self, site: &[u8], room: u64) {
         while self.shelves.get(site).map_or(0, Shelf::bytes) > room {
-            self.evict_from(site);
+            self.evict_from(site, Sparing::Nothing);
         }
     }
 
-    /// One goes from the shelf of `site`.
-    fn evict_from(&mut self, site: &Bytes) {
+    /// One that nobody holds goes, of the site that has most if that has one; `false` if none was found.
+    fn evict_one(&mut self) -> bool {
+        let fullest = self.shelves.iter().max_by_key(|(_, shelf)| shelf.bytes());
+        let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
+            return false;
+        };
+        if self.evict_from(&fullest, Sparing::Held) {
+            return true;
+        }
+        let others: Vec<Bytes> = self.shelves.keys().cloned().collect();
+        let mut others = others.iter().filter(|site| **site != fullest);
+        others.any(|site| self.evict_from(site, Sparing::Held))
+    }
+
+    /// One goes from the shelf of `site`; `false` if so many were spared that it is given up.
+    fn evict_from(&mut self, site: &[u8], sparing: Sparing) -> bool {
+        let mut spared = 0;
         loop {
             let shelf = self.shelves.get_mut(site).expect("a shelf that has bytes");
             let id = shelf.last().expect("a shelf that has bytes has objects");
@@ -392,6 +464,16 @@ impl Store {
                 .slots
                 .get_mut(&id)
                 .expect("what is on a shelf has a slot");
+            if sparing == Sparing::Held && slot.object.is_held() {
+                // One that stays for its uses comes by again before it goes.
+                let rounds = usize::from(MAX_USES) + 1;
+                if spared >= MAX_PASSED_OVER.min(rounds * shelf.len()) {
+                    return false;
+                }
+                spared += 1;
+                slot.place = shelf.pass_over(id, slot.place, slot.weight);
+                continue;
+            }
             let uses = slot.object.0.uses.load(Ordering::Relaxed);
             match shelf.judge(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
                 Verdict::Stays(place, left) => {
@@ -401,7 +483,7 @@ impl Store {
                 Verdict::Goes => {
                     self.take(id);
                     self.counters.evicted += 1;
-                    return;
+                    return true;
                 }
             }
         }
@@ -421,6 +503,7 @@ impl Store {
     fn take(&mut self, id: Id) -> Slot {
         let slot = self.slots.remove(&id).expect("an object that is in");
         self.bytes -= slot.weight;
+        self.head_bytes -= slot.head_weight();
         let site = slot.key.site();
         let shelf = self.shelves.get_mut(site).expect("its site has a shelf");
         shelf.take(slot.place, slot.weight);

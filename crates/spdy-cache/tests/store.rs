@@ -207,6 +207,91 @@ fn of_skewed_requests_more_are_hits_than_with_the_least_recently_used_going_firs
     );
 }
 
+/// Bodies of so many bytes, which weigh a little more.
+const READ: usize = 10_000;
+
+#[test]
+fn what_is_being_read_takes_its_room_until_its_last_reader_is_done_wherever_it_went() {
+    let mut store = small(100_000);
+    let readers: Vec<Body> = (0..4)
+        .map(|nth| {
+            let object = put(&mut store, &key(&format!("/read/{nth}")), "", READ);
+            object.body().clone()
+        })
+        .collect();
+    let first = readers[0].clone();
+    assert_eq!(store.held_bytes(), store.bytes());
+    assert_eq!(
+        store.purge(&Scope::Prefix(parts("site.test", "/read/")), Purge::Hard),
+        Ok(4)
+    );
+    assert_eq!(store.bytes(), 0);
+    let held = store.held_bytes();
+    assert!(
+        (40_000..41_000).contains(&held),
+        "{held} bytes are read yet"
+    );
+    for nth in 0..100 {
+        put(&mut store, &key(&format!("/{nth}")), "", 2000);
+        assert!(store.held_bytes() <= 100_000, "{}", store.held_bytes());
+        assert!(store.bytes() <= 60_000, "{}", store.bytes());
+    }
+    drop(readers);
+    let one = first.weight();
+    assert_eq!(
+        store.held_bytes(),
+        store.bytes() + one,
+        "one has a reader yet"
+    );
+    drop(first);
+    assert_eq!(store.held_bytes(), store.bytes());
+}
+
+#[test]
+fn what_is_being_read_stays_while_others_can_go_and_where_none_can_what_is_new_is_refused() {
+    let mut probe = small(1 << 20);
+    put(&mut probe, &key("/read/0"), "", READ);
+    let most = probe.bytes() * 19 / 2;
+    let mut store = small(most);
+    let targets = (0..9).map(|nth| format!("/read/{nth}"));
+    let mut readers: Vec<Body> = targets
+        .clone()
+        .map(|target| put(&mut store, &key(&target), "", READ).body().clone())
+        .collect();
+    for nth in 0..100 {
+        put(&mut store, &key(&format!("/small/{nth}")), "", 500);
+    }
+    for target in targets {
+        assert!(is_in(&store, &target), "{target} has a reader");
+    }
+    let body = || Body::copy_of(&[7; READ]);
+    let refused = store.insert(&key("/new"), stored_for("", ""), body());
+    let refused = refused.expect_err("all that could go is less than that");
+    assert!(refused.room < refused.weight, "{refused}");
+    assert!(store.held_bytes() <= most);
+
+    readers.pop();
+    store
+        .insert(&key("/new"), stored_for("", ""), body())
+        .expect("one is read no more");
+    assert!(is_in(&store, "/new") && !is_in(&store, "/read/8"));
+    assert!(store.held_bytes() <= most);
+}
+
+#[test]
+fn a_body_that_is_put_in_again_is_counted_once() {
+    let mut store = small(25_000);
+    let object = put(&mut store, &key("/a"), "x: 1", READ);
+    let reader = object.body().clone();
+    drop(object);
+    for round in 2..20 {
+        let fields = format!("x: {round}");
+        let again = store.insert(&key("/a"), stored_for("", &fields), reader.clone());
+        again.expect("it is in already");
+        assert_eq!(store.held_bytes(), store.bytes());
+    }
+}
+
 #[test]
 fn a_site_past_its_quota_gives_of_its_own() {
     let mut store = Store::new(Config {
