@@ -28,6 +28,12 @@ pub enum Uncacheable {
     /// ([`is_mismatched`](crate::deception::is_mismatched)). Who sees the path as it came says so; [`may_store`] does not.
     #[error("type mismatch")]
     TypeMismatch,
+    /// A body of more bytes than may be kept. Who sees bodies says so; [`may_store`] does not.
+    #[error("body bytes")]
+    BodyBytes,
+    /// As much as may be is on its way to be kept already. Who sees bodies says so; [`may_store`] does not.
+    #[error("in flight")]
+    InFlight,
     /// The request said `no-store`.
     #[error("request no-store")]
     RequestNoStore,
@@ -280,6 +286,8 @@ impl Uncacheable {
             Self::Method => "method",
             Self::Content => "content",
             Self::TypeMismatch => "type-mismatch",
+            Self::BodyBytes => "body-bytes",
+            Self::InFlight => "in-flight",
             Self::RequestNoStore => "request-no-store",
             Self::Status => "status",
             Self::NotUnderstood => "status-not-understood",

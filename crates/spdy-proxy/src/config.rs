@@ -194,6 +194,9 @@ pub struct CacheConfig {
     pub memory_mib: usize,
     /// The largest body kept, MiB. Default 32.
     pub object_mib: usize,
+    /// Memory for what is on its way to be kept, 64 KiB of each apart, MiB. What finds no room there is not kept, and read from its origin
+    /// at the pace of who wants it. Default as much as `memory_mib`.
+    pub in_flight_mib: Option<usize>,
     /// A folder of its own where what is kept outlives a restart; `None`: memory alone. Wants a `secret_file`: under
     /// another secret nothing is found again.
     pub disk: Option<PathBuf>,
@@ -221,6 +224,7 @@ impl Default for CacheConfig {
         Self {
             memory_mib: 256,
             object_mib: 32,
+            in_flight_mib: None,
             disk: None,
             disk_mib: 4096,
             shared: None,
@@ -229,6 +233,14 @@ impl Default for CacheConfig {
             misses_per_second: 500,
             obey_reload: false,
         }
+    }
+}
+
+impl CacheConfig {
+    /// Memory for what is on its way to be kept, MiB.
+    #[must_use]
+    pub fn in_flight_mib(&self) -> usize {
+        self.in_flight_mib.unwrap_or(self.memory_mib)
     }
 }
 
@@ -536,6 +548,10 @@ impl Config {
         if self.cache.object_mib > self.cache.memory_mib {
             let (what, got) = ("cache.object_mib", self.cache.object_mib);
             return value(what, "no more than cache.memory_mib", &got);
+        }
+        if self.cache.object_mib > self.cache.in_flight_mib() {
+            let (what, got) = ("cache.in_flight_mib", self.cache.in_flight_mib());
+            return value(what, "no less than cache.object_mib", &got);
         }
         if self.cache.disk.is_some() && self.cache.object_mib > self.cache.disk_mib {
             let (what, got) = ("cache.object_mib", self.cache.object_mib);

@@ -156,6 +156,11 @@ mod tests {
                 ("CACHE__OBJECT_MIB", "999"),
                 "cache.object_mib: want no more than cache.memory_mib",
             ),
+            (
+                SITE,
+                ("CACHE__IN_FLIGHT_MIB", "31"),
+                "cache.in_flight_mib: want no less than cache.object_mib, got 31",
+            ),
             ("colour = 'red'", ("CACHE__DISK_MIB", "1"), "line 1"),
             ("[cache", ("CACHE__DISK_MIB", "1"), "line 1"),
         ] {

@@ -37,11 +37,12 @@ use crate::counters::{Family, Outcome};
 use crate::fetch_spans::FetchSpans;
 use crate::fields;
 use crate::followed::Followed;
+use crate::in_flight::Claim;
 use crate::page_policies::Said;
 use crate::proxy::{Landing, Lead, NAME, Proxy, Source};
 use crate::pump::Pump;
 use crate::purge::Since;
-use crate::recording::{Recording, recording};
+use crate::recording::{self, Recording};
 use crate::respond;
 use crate::sheets::OfSite;
 use crate::timing::OriginTook;
@@ -316,9 +317,9 @@ impl Fetch {
         }
         followed.tag(&mut kept_head.headers);
         let stored = self.storable(&kept_head, times, followed);
-        let fits = self.fits(&body);
+        let stored = stored.and_then(|stored| Ok((stored, self.room_for(&body)?)));
         let is_whole = at.ask.method == Method::GET && head.status != StatusCode::PARTIAL_CONTENT;
-        let is_kept = stored.is_ok() && fits && is_whole;
+        let is_kept = stored.is_ok() && is_whole;
         if let Some(head) = self.instead(head.status, &served, is_kept) {
             self.give_up_sharing();
             let mut response = Response::from_parts(head, Body::empty());
@@ -327,10 +328,10 @@ impl Fetch {
         }
         let mut status = CacheStatus::forwarded(NAME, self.forward);
         let stored = match stored {
-            Ok(stored) if head.status != StatusCode::PARTIAL_CONTENT => {
+            Ok((stored, claim)) if head.status != StatusCode::PARTIAL_CONTENT => {
                 status = status.stored(true).ttl(stored.ttl(self.proxy.hour()));
                 let stored = self.noting(stored, &served, &followed.note());
-                Some(Arc::new(stored.with_served(served.clone())))
+                Some((Arc::new(stored.with_served(served.clone())), claim))
             }
             Ok(_) => None,
             Err(why) => {
@@ -351,10 +352,16 @@ impl Fetch {
         )
     }
 
-    /// Whether `body` is no longer than what is kept may be, as far as it says.
-    fn fits(&self, body: &Body) -> bool {
-        let announced = http_body::Body::size_hint(body).exact();
-        announced.is_none_or(|len| len <= self.proxy.object_bytes as u64)
+    /// Room for `body` while it comes, as far as it says how long it is.
+    fn room_for(&self, body: &Body) -> Result<Claim, Uncacheable> {
+        let announced = body.size_hint().exact().unwrap_or_default();
+        let more = match usize::try_from(announced) {
+            Ok(len) if len <= recording::WINDOW => 0,
+            Ok(len) if len <= self.proxy.object_bytes => len,
+            _ => return Err(Uncacheable::BodyBytes),
+        };
+        let claim = self.proxy.in_flight.claim(more);
+        claim.ok_or(Uncacheable::InFlight)
     }
 
     /// What may be kept of the answer with this head.
@@ -561,7 +568,7 @@ impl Fetch {
         at: &Wanted,
         code: StatusCode,
         served: HeaderMap,
-        stored: Option<Arc<Stored>>,
+        stored: Option<(Arc<Stored>, Claim)>,
         work: Work,
         body: Body,
         told: &HeaderMap,
@@ -574,14 +581,16 @@ impl Fetch {
             let response = respond::coming(&self.wanted, head, Body::empty(), status);
             return Got::answer(response, Outcome::PASSED);
         }
+        let (stored, claim) = stored.unzip();
         if let Work::Left(why) = &work {
             self.proxy.page_left(&self.wanted, *why, stored.is_some());
         }
         let announced = http_body::Body::size_hint(&body).exact();
-        let limit = self.proxy.object_bytes;
-        let stored = stored.filter(|_| self.fits(&body));
         let announced = announced.filter(|_| work.passes());
-        let (writer, recorded) = recording(stored.as_ref().map(|_| limit), announced);
+        let (writer, recorded) = match claim {
+            Some(claim) => recording::kept(self.proxy.object_bytes, claim, announced),
+            None => recording::passed(announced),
+        };
         // Before the body begins: what nobody keeps or reads is not fetched.
         let own = recorded.read().unwrap_or_default();
         let response = match &stored {

@@ -9,7 +9,7 @@
 //!                                                      │ flight.rs     one fetch for many
 //!                                                      │ upstream.rs   origins, and who rests (upstream_moved.rs: those of others, and their limits)
 //!                                                      │ fetched.rs    an answer: judged, rewritten, recorded
-//!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, sheets.rs, page_policies.rs
+//!                                                      │   pump.rs, transform.rs, coding.rs, recording.rs, in_flight.rs, sheets.rs, page_policies.rs
 //!                                                      │ sockets.rs    WebSockets: websocket.rs, tunnel.rs
 //!                                                      │   dead.rs     what was of no avail a moment ago
 //!                                                      ▼
@@ -34,6 +34,8 @@ pub mod disk;
 pub mod encoded_body;
 pub mod encodings;
 pub mod flight;
+pub mod in_flight;
+pub mod lent_body;
 pub mod memory;
 pub mod named_records;
 pub mod origin_latency;

@@ -30,7 +30,7 @@ impl Memory {
             .get(key)
     }
 
-    /// Keeps an answer; `None` if it is larger than may be kept.
+    /// Keeps an answer; `None` if it is larger than may be kept, or what is read leaves no room.
     pub fn keep(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
         let mut store = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let kept = store.insert(key, stored, body);
@@ -62,11 +62,11 @@ impl Memory {
         store.purge_tag(tag, how)
     }
 
-    /// What happened so far, and how many bytes and objects are in it.
+    /// What happened so far, how many bytes are in it, with what has left and is still read, and how many objects.
     #[must_use]
     pub fn counters(&self) -> (Counters, u64, usize) {
         let store = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        (store.counters(), store.bytes(), store.len())
+        (store.counters(), store.held_bytes(), store.len())
     }
 }
 

@@ -46,6 +46,7 @@ use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
 use crate::flight::{Flights, Leader, Seat};
+use crate::in_flight::InFlight;
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
 use crate::origin_latency::OriginLatency;
@@ -109,6 +110,8 @@ pub struct Proxy {
     of_site: Policy,
     of_others: Policy,
     pub(crate) object_bytes: usize,
+    /// What is recorded to be kept.
+    pub in_flight: Arc<InFlight>,
     pub(crate) fetch_timeout: Duration,
     misses: MissRate,
     pub(crate) sockets: Sockets,
@@ -139,6 +142,7 @@ impl Proxy {
             site_bytes: sites.memory_quotas(),
             ..store::Config::default()
         });
+        let counters = Counters::default();
         Arc::new(Self {
             sites: RwLock::new(Arc::new(sites)),
             upstream: RwLock::new(Arc::new(upstream)),
@@ -150,7 +154,8 @@ impl Proxy {
             purges: Purges::default(),
             sheets: Sheets::default(),
             reports: Reports::default(),
-            counters: Counters::default(),
+            in_flight: InFlight::new(config.in_flight_mib() << 20, counters.clone()),
+            counters,
             latency: OriginLatency::default(),
             spans: OnceLock::new(),
             learn: learn.clone(),

@@ -154,7 +154,10 @@ impl Pump {
                 Some(said) => noting(&stored, said),
                 None => stored,
             };
-            self.proxy.keep(&self.key, &stored, body, self.since);
+            let kept = self.proxy.keep(&self.key, &stored, body, self.since);
+            if let Some(object) = kept {
+                self.writer.settle(object.body().clone());
+            }
         }
         drop(self.leader);
     }

@@ -4,12 +4,13 @@
 //! origin --write--> | piece | piece | piece |  <- end
 //!                      ^ reader 1      ^ reader 2
 //!
-//! kept    every piece stays; the writer goes on whoever reads, up to `limit` bytes of memory
+//! kept    every piece stays; the writer goes on whoever reads, while there is memory for it
 //! passed  what all have read goes; the writer waits for the slowest, and fails when nobody is left
 //! ```
 //!
-//! A kept recording that gets longer than its limit is passed on from there: whoever reads it gets all of it, nobody joins any
-//! more, and the cache takes nothing.
+//! A kept recording that gets longer than may be kept, or finds no more room among all that are in flight (in_flight.rs), is passed on
+//! from there: whoever reads it gets all of it, nobody joins any more, and the cache takes nothing. Once the cache has it, whoever still
+//! reads does so from there, and the pieces go.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -19,9 +20,16 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+use spdy_cache::body::Body as KeptBody;
 
-/// Bytes that the writer of a passed recording may be ahead of its slowest reader.
-const WINDOW: usize = 64 * 1024;
+use crate::in_flight::Claim;
+
+/// Bytes that the writer of a passed recording may be ahead of its slowest reader. So many each recording has of its own, and claims
+/// what is more.
+pub(crate) const WINDOW: usize = 64 * 1024;
+
+/// What a piece costs beside its bytes.
+const PIECE_OVERHEAD: usize = 64;
 
 /// The writer's end. Dropped before its end, its readers' bodies break off.
 #[derive(Debug)]
@@ -54,6 +62,10 @@ struct Shared {
     held: usize,
     /// `None` where nothing is kept.
     limit: Option<usize>,
+    /// What the pieces have that came while it was kept.
+    claim: Option<Claim>,
+    /// The same as the cache has it, in place of the pieces.
+    kept: Option<KeptBody>,
     /// All bytes, if they were announced.
     announced: Option<u64>,
     end: Option<Result<(), Broken>>,
@@ -64,6 +76,23 @@ struct Shared {
 }
 
 impl Shared {
+    /// What the pieces weigh.
+    fn weight(&self) -> usize {
+        self.held + PIECE_OVERHEAD * self.pieces.len()
+    }
+
+    /// It is not kept any longer if it is too long, or has no more room.
+    fn keep_within_limits(&mut self) {
+        let Some(limit) = self.limit else {
+            return;
+        };
+        let more = self.weight().saturating_sub(WINDOW);
+        let claim = self.claim.as_mut();
+        if self.held > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
+            self.limit = None;
+        }
+    }
+
     /// Drops what all have read, unless it is kept.
     fn trim(&mut self) {
         if self.limit.is_some() {
@@ -78,7 +107,11 @@ impl Shared {
             self.dropped += 1;
             self.held -= piece.len();
         }
-        if self.held < WINDOW
+        let weight = self.weight();
+        if let Some(claim) = &mut self.claim {
+            claim.shrink_to(weight.saturating_sub(WINDOW));
+        }
+        if weight < WINDOW
             && let Some(writer) = self.writer.take()
         {
             writer.wake();
@@ -98,15 +131,32 @@ fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A recording that has nothing yet. It is kept up to `limit` bytes; with `None` nothing is, and whoever writes waits for who
-/// reads. `announced` are the bytes that will come, if that is known.
+/// A recording that has nothing yet, and is kept up to `limit` bytes while `claim` is granted. `announced` are the bytes that will
+/// come, if that is known.
 #[must_use]
-pub fn recording(limit: Option<usize>, announced: Option<u64>) -> (Writer, Recording) {
+pub fn kept(limit: usize, claim: Claim, announced: Option<u64>) -> (Writer, Recording) {
+    recording(Some(limit), Some(claim), announced)
+}
+
+/// A recording that has nothing yet, and of which nothing is kept: whoever writes waits for who reads. `announced` are the bytes that
+/// will come, if that is known.
+#[must_use]
+pub fn passed(announced: Option<u64>) -> (Writer, Recording) {
+    recording(None, None, announced)
+}
+
+fn recording(
+    limit: Option<usize>,
+    claim: Option<Claim>,
+    announced: Option<u64>,
+) -> (Writer, Recording) {
     let shared = Shared {
         pieces: VecDeque::new(),
         dropped: 0,
         held: 0,
         limit,
+        claim,
+        kept: None,
         announced,
         end: None,
         next_reader: 0,
@@ -118,32 +168,6 @@ pub fn recording(limit: Option<usize>, announced: Option<u64>) -> (Writer, Recor
         shared: shared.clone(),
     };
     (writer, Recording { shared })
-}
-
-/// A recording that has all of its `pieces`; only its end is left to tell.
-fn filled(pieces: VecDeque<Bytes>) -> (Writer, Recording) {
-    let len: usize = pieces.iter().map(Bytes::len).sum();
-    let (writer, recording) = recording(Some(len), Some(len as u64));
-    {
-        let mut shared = lock(&writer.shared);
-        shared.held = len;
-        shared.pieces = pieces;
-    }
-    (writer, recording)
-}
-
-/// A body of `pieces`, whose length is known.
-#[must_use]
-pub fn of_pieces(pieces: impl IntoIterator<Item = Bytes>) -> Body {
-    let mut pieces = pieces.into_iter();
-    let first = pieces.next().unwrap_or_default();
-    let Some(second) = pieces.next() else {
-        return Body::full(first);
-    };
-    let (writer, recording) = filled([first, second].into_iter().chain(pieces).collect());
-    let body = recording.read().unwrap_or_default();
-    let _ = writer.finish();
-    body
 }
 
 impl Writer {
@@ -159,9 +183,7 @@ impl Writer {
             if !piece.is_empty() {
                 shared.pieces.push_back(piece);
             }
-            if shared.limit.is_some_and(|limit| shared.held > limit) {
-                shared.limit = None;
-            }
+            shared.keep_within_limits();
             shared.trim();
             shared.wake();
         }
@@ -171,7 +193,7 @@ impl Writer {
                 Poll::Ready(Ok(()))
             } else if shared.readers.is_empty() {
                 Poll::Ready(Err(Unread))
-            } else if shared.held < WINDOW {
+            } else if shared.weight() < WINDOW {
                 Poll::Ready(Ok(()))
             } else {
                 shared.writer = Some(cx.waker().clone());
@@ -196,14 +218,23 @@ impl Writer {
         }
     }
 
-    /// All of it came. Gives the pieces, if they were kept.
+    /// All of it came. Gives the pieces, if they were kept: they stay until this is dropped, or the cache has them.
     #[must_use]
-    pub fn finish(self) -> Option<Vec<Bytes>> {
+    pub fn finish(&mut self) -> Option<Vec<Bytes>> {
         let mut shared = lock(&self.shared);
         shared.end = Some(Ok(()));
         shared.wake();
         let is_kept = shared.limit.is_some();
         is_kept.then(|| shared.pieces.iter().cloned().collect())
+    }
+
+    /// The cache has all of it, as `body`: who reads, or will, does so from there.
+    pub fn settle(self, body: KeptBody) {
+        let mut shared = lock(&self.shared);
+        shared.pieces = VecDeque::new();
+        shared.held = 0;
+        shared.claim = None;
+        shared.kept = Some(body);
     }
 
     /// The rest will not come.
@@ -220,8 +251,11 @@ impl Drop for Writer {
         let mut shared = lock(&self.shared);
         if shared.end.is_none() {
             shared.end = Some(Err(Broken("given up".to_owned())));
-            shared.limit = None;
             shared.wake();
+        }
+        shared.limit = None;
+        if shared.kept.is_none() {
+            shared.trim();
         }
     }
 }
@@ -269,6 +303,15 @@ impl http_body::Body for Reader {
         let Some((at, waker)) = shared.readers.get_mut(&number) else {
             return Poll::Ready(None);
         };
+        if let Some(kept) = &shared.kept {
+            let piece = kept.slice(self.read..kept.len()).next();
+            drop(guard);
+            let Some(piece) = piece else {
+                return Poll::Ready(None);
+            };
+            self.read += piece.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
         // Pieces before `dropped` were read by every reader, this one among them.
         if let Some(piece) = shared.pieces.get(*at - shared.dropped).cloned() {
             *at += 1;
@@ -293,6 +336,9 @@ impl http_body::Body for Reader {
 
     fn is_end_stream(&self) -> bool {
         let shared = lock(&self.shared);
+        if let Some(kept) = &shared.kept {
+            return self.read == kept.len();
+        }
         let at = shared.readers.get(&self.number).map(|(at, _)| *at);
         let has_all = at.is_none_or(|at| at == shared.dropped + shared.pieces.len());
         has_all && matches!(shared.end, Some(Ok(())))

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy_cache::answer::{self, Payload, age_value};
@@ -23,7 +22,8 @@ use crate::encoded_body::{encoded, is_compressible};
 use crate::encodings::Encodings;
 use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
-use crate::recording::{Recording, of_pieces};
+use crate::lent_body::{self, Part};
+use crate::recording::Recording;
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
 use crate::websocket::{self, BadHandshake};
@@ -191,16 +191,12 @@ pub(crate) fn of_kept(
             tell_coding(&mut head, coding, Some(coded.len() as u64));
             Body::full(coded)
         }
-        Payload::Whole => of_pieces(body.chunks().cloned()),
-        Payload::Range(range) => of_pieces(body.slice(range)),
+        Payload::Whole => lent_body::whole(body),
+        Payload::Range(range) => lent_body::range(body, range),
         Payload::Multipart { parts, end } => {
-            let mut pieces: Vec<Bytes> = Vec::new();
-            for (before, range) in parts {
-                pieces.push(before);
-                pieces.extend(body.slice(range));
-            }
-            pieces.push(end);
-            of_pieces(pieces)
+            let parts = parts.into_iter();
+            let parts = parts.flat_map(|(before, range)| [Part::Text(before), Part::Range(range)]);
+            lent_body::parts(body, parts.chain([Part::Text(end)]))
         }
     };
     if is_coded_for_some {

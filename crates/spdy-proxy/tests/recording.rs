@@ -1,13 +1,34 @@
 //! One body for many readers: every byte once and in order, whoever is slow, leaves, or comes late.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use spdy::body::Body;
-use spdy_proxy::recording::{Unread, of_pieces, recording};
+use spdy_proxy::counters::Counters;
+use spdy_proxy::in_flight::{Claim, InFlight};
+use spdy_proxy::memory::gather;
+use spdy_proxy::recording::{self, Recording, Unread, Writer, passed};
 
 const PIECE: usize = 16 * 1024;
+/// Bytes that each recording has of its own.
+const OWN: usize = 64 * 1024;
+
+/// Room for so much beside what each recording has of its own.
+fn room(bytes: usize) -> Arc<InFlight> {
+    InFlight::new(bytes, Counters::default())
+}
+
+fn claim(all: &Arc<InFlight>) -> Claim {
+    all.claim(0).expect("nothing is always there")
+}
+
+/// A recording that is kept up to `limit` bytes, and has room for them.
+fn kept(limit: usize) -> (Writer, Recording) {
+    recording::kept(limit, claim(&room(2 * limit)), None)
+}
 
 fn piece(nth: usize) -> Bytes {
     vec![nth as u8; PIECE].into()
@@ -19,7 +40,7 @@ fn next(body: &mut Body) -> Option<Bytes> {
     Some(frame.expect("it is whole").into_data().expect("it is data"))
 }
 
-async fn all(body: Body) -> Result<Vec<u8>, String> {
+async fn all_of(body: Body) -> Result<Vec<u8>, String> {
     let read = body.collect_up_to(usize::MAX).await;
     read.map(|bytes| bytes.to_vec())
         .map_err(|error| error.to_string())
@@ -27,7 +48,7 @@ async fn all(body: Body) -> Result<Vec<u8>, String> {
 
 #[tokio::test]
 async fn what_is_kept_goes_on_though_nobody_reads_and_is_whole_for_who_comes_late() {
-    let (mut writer, recording) = recording(Some(1 << 20), None);
+    let (mut writer, recording) = kept(1 << 20);
     for nth in 0..20 {
         writer.write(piece(nth)).await.expect("it is kept");
     }
@@ -35,12 +56,12 @@ async fn what_is_kept_goes_on_though_nobody_reads_and_is_whole_for_who_comes_lat
     let pieces = writer.finish().expect("it is kept");
     assert_eq!(pieces.len(), 20);
     let late = recording.read().expect("all of it is there");
-    assert_eq!(all(early).await, all(late).await);
+    assert_eq!(all_of(early).await, all_of(late).await);
 }
 
 #[tokio::test]
 async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() {
-    let (mut writer, recording) = recording(None, None);
+    let (mut writer, recording) = passed(None);
     let (mut fast, slow) = (recording.read().unwrap(), recording.read().unwrap());
     for nth in 0..3 {
         writer.write(piece(nth)).await.expect("somebody reads");
@@ -63,7 +84,7 @@ async fn what_is_not_kept_waits_for_its_slowest_reader_and_ends_with_the_last() 
 
 #[tokio::test]
 async fn what_gets_longer_than_may_be_kept_is_passed_on_from_there() {
-    let (mut writer, recording) = recording(Some(2 * PIECE), None);
+    let (mut writer, recording) = kept(2 * PIECE);
     let mut reader = recording.read().unwrap();
     for nth in 0..3 {
         writer.write(piece(nth)).await.expect("somebody reads");
@@ -76,14 +97,14 @@ async fn what_gets_longer_than_may_be_kept_is_passed_on_from_there() {
 #[tokio::test]
 async fn a_writer_that_fails_or_leaves_breaks_off_what_is_read() {
     for leaves in [false, true] {
-        let (mut writer, recording) = recording(Some(1 << 20), None);
+        let (mut writer, recording) = kept(1 << 20);
         let reader = recording.read().unwrap();
         writer.write(piece(0)).await.expect("it is kept");
         match leaves {
             true => drop(writer),
             false => writer.fail("it was cut".to_owned()),
         }
-        let broken = all(reader).await.expect_err("it has no end");
+        let broken = all_of(reader).await.expect_err("it has no end");
         assert!(broken.contains("broke off"), "{broken}");
         assert!(
             recording.read().is_none(),
@@ -93,13 +114,86 @@ async fn a_writer_that_fails_or_leaves_breaks_off_what_is_read() {
 }
 
 #[tokio::test]
-async fn a_body_of_pieces_says_how_long_it_is() {
-    for count in [0, 1, 2, 5] {
-        let body = of_pieces((0..count).map(piece));
-        let len = http_body::Body::size_hint(&body).exact();
-        assert_eq!(len, Some((count * PIECE) as u64));
-        assert_eq!(all(body).await.expect("whole").len(), count * PIECE);
+async fn what_finds_no_more_room_is_passed_on_from_there_at_the_pace_of_who_reads() {
+    let all = room(4 * PIECE);
+    let (mut first, slow) = recording::kept(1 << 20, claim(&all), None);
+    let _slow = slow.read().unwrap();
+    for nth in 0..7 {
+        first.write(piece(nth)).await.expect("it is kept");
     }
+    let claimed = all.bytes();
+    assert!((3 * PIECE..=4 * PIECE).contains(&claimed), "{claimed}");
+
+    let (mut second, recording) = recording::kept(1 << 20, claim(&all), None);
+    let mut reader = recording.read().unwrap();
+    // What each has of its own nobody takes away.
+    for nth in 0..3 {
+        second.write(piece(nth)).await.expect("it is kept");
+    }
+    assert_eq!(all.bytes(), claimed);
+    for nth in 3..5 {
+        let _ = second.write(piece(nth)).now_or_never();
+    }
+    {
+        let mut held = Box::pin(second.write(piece(5)));
+        assert!(
+            (&mut held).now_or_never().is_none(),
+            "there is no more room"
+        );
+        assert!(all.bytes() <= 4 * PIECE);
+        for nth in 0..3 {
+            assert_eq!(next(&mut reader), Some(piece(nth)));
+        }
+        assert_eq!((&mut held).now_or_never(), Some(Ok(())));
+    }
+    for nth in 3..6 {
+        assert_eq!(next(&mut reader), Some(piece(nth)));
+    }
+    assert_eq!(second.finish(), None, "there is nothing to keep");
+    assert_eq!(next(&mut reader), None);
+    assert_eq!(all.bytes(), claimed, "the first has what it had");
+    assert_eq!(first.finish().map(|pieces| pieces.len()), Some(7));
+}
+
+#[tokio::test]
+async fn what_the_cache_has_is_read_from_there_and_takes_no_room_on_its_way_any_more() {
+    let all = room(1 << 20);
+    let (mut writer, recording) = recording::kept(1 << 20, claim(&all), None);
+    let mut early = recording.read().unwrap();
+    for nth in 0..20 {
+        writer.write(piece(nth)).await.expect("it is kept");
+    }
+    assert_eq!(next(&mut early), Some(piece(0)));
+    assert!(all.bytes() >= 20 * PIECE - OWN);
+    let kept = gather(&writer.finish().expect("it is kept"));
+    let whole: Vec<u8> = kept.chunks().flatten().copied().collect();
+    writer.settle(kept.clone());
+    assert_eq!(all.bytes(), 0);
+    assert!(kept.is_lent(), "by those who read it");
+    let late = recording.read().expect("all of it is there");
+    assert_eq!(all_of(late).await.as_ref(), Ok(&whole));
+    assert_eq!(all_of(early).await.as_deref(), Ok(&whole[PIECE..]));
+    drop(recording);
+    assert!(!kept.is_lent());
+}
+
+#[tokio::test]
+async fn what_the_cache_does_not_take_goes_as_it_is_read() {
+    let all = room(1 << 20);
+    let (mut writer, recording) = recording::kept(1 << 20, claim(&all), None);
+    let mut reader = recording.read().unwrap();
+    for nth in 0..20 {
+        writer.write(piece(nth)).await.expect("it is kept");
+    }
+    assert!(writer.finish().is_some());
+    drop(writer);
+    assert!(all.bytes() >= 20 * PIECE - OWN);
+    for nth in 0..20 {
+        assert_eq!(next(&mut reader), Some(piece(nth)));
+        let left = (19 - nth) * PIECE;
+        assert!(all.bytes() <= left, "{} bytes for {left}", all.bytes());
+    }
+    assert_eq!(next(&mut reader), None);
 }
 
 proptest! {
@@ -107,9 +201,12 @@ proptest! {
     #[test]
     fn every_reader_gets_every_byte_once_and_in_order(
         steps in prop::collection::vec((0..5_usize, 1..40_usize), 1..60),
-        kept in any::<bool>(),
+        is_kept in any::<bool>(),
     ) {
-        let (mut writer, recording) = recording(kept.then_some(1 << 20), None);
+        let (mut writer, recording) = match is_kept {
+            true => kept(1 << 20),
+            false => passed(None),
+        };
         let mut readers: Vec<(Body, Vec<u8>)> = recording.read().map(|body| (body, Vec::new())).into_iter().collect();
         let mut written: Vec<u8> = Vec::new();
         for (what, size) in steps {
@@ -135,7 +232,7 @@ proptest! {
             }
         }
         let pieces = writer.finish();
-        prop_assert_eq!(pieces.map(|pieces| pieces.concat()), kept.then(|| written.clone()));
+        prop_assert_eq!(pieces.map(|pieces| pieces.concat()), is_kept.then(|| written.clone()));
         for (mut body, mut read) in readers {
             while let Some(piece) = next(&mut body) {
                 read.extend(&piece);

@@ -10,8 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use spdy::body::Body;
-use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
-use spdy_clock::Instant;
+use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::calendar::Calendar;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_proxy::config::Config;
@@ -19,26 +18,9 @@ use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
+use support::stopped::Stopped;
 use support::{Answer, answered, get};
 use tokio::io::DuplexStream;
-
-/// Tokio's time, which jumps to the next timer when nothing else is to be done.
-struct Stopped(tokio::time::Instant);
-
-impl Runtime for Stopped {
-    fn now(&self) -> Instant {
-        Instant::ZERO + self.0.elapsed()
-    }
-
-    fn sleep_until(&self, deadline: Instant) -> BoxFuture<()> {
-        let deadline = self.0 + (deadline - Instant::ZERO);
-        Box::pin(tokio::time::sleep_until(deadline))
-    }
-
-    fn spawn(&self, task: BoxFuture<()>) {
-        tokio::spawn(task);
-    }
-}
 
 /// One server, which lets everybody in and then does nothing.
 #[derive(Clone, Default)]
@@ -64,7 +46,7 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
     let config = Config::read(&text).expect("a good one");
     let sites = Sites::compile(&config, &support::keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(Silent::default());
-    let runtime = SharedRuntime::new(Stopped(tokio::time::Instant::now()));
+    let runtime = SharedRuntime::new(Stopped::start());
     let guarded = network.clone();
     let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
     let (cache, learn) = (&config.cache, &config.learn);

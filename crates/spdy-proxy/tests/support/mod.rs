@@ -1,6 +1,8 @@
 //! An accelerator before origins that a test writes, all on loopback.
 #![allow(dead_code, reason = "each test takes of it what it needs")]
 
+pub(crate) mod stopped;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};

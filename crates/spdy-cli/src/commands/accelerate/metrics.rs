@@ -113,6 +113,9 @@ impl Collector for Shown {
         if let Some(((objects, _), _)) = disk {
             put_gauge(&mut held, &[("tier", "disk")], objects as u64)?;
         }
+        let help = "Bytes of answers on their way to be kept";
+        let mut in_flight = gauge(&mut encoder, "cache_in_flight_bytes", help)?;
+        in_flight.encode_gauge(&(self.proxy.in_flight.bytes() as u64))?;
         Ok(())
     }
 }

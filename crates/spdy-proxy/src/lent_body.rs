@@ -1,0 +1,176 @@
+//! A body of what is kept, lent to one reader piece by piece. As long as he reads, the cache counts it (spdy-cache/store.rs), even if
+//! it has left: so what slow readers hold on to is within the cache's limit.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy_cache::body::Body as KeptBody;
+
+/// A part of an answer.
+#[derive(Debug)]
+pub enum Part {
+    /// What stands between ranges.
+    Text(Bytes),
+    /// Bytes of what is kept.
+    Range(Range<u64>),
+}
+
+/// All of `body`.
+#[must_use]
+pub fn whole(body: &KeptBody) -> Body {
+    range(body, 0..body.len())
+}
+
+/// The bytes of `range` of `body`, whose length is known. A single piece holds no more than itself.
+///
+/// # Panics
+///
+/// If `range` ends past the body: ranges are made for its length.
+#[must_use]
+pub fn range(body: &KeptBody, range: Range<u64>) -> Body {
+    let mut pieces = body.slice(range.clone());
+    let (first, second) = (pieces.next(), pieces.next());
+    match second {
+        None => Body::full(first.unwrap_or_default()),
+        Some(_) => parts(body, [Part::Range(range)]),
+    }
+}
+
+/// `parts` of `body`, one after the other.
+///
+/// # Panics
+///
+/// When it is read, if a range ends past the body.
+#[must_use]
+pub fn parts(body: &KeptBody, parts: impl IntoIterator<Item = Part>) -> Body {
+    let parts: VecDeque<Part> = parts.into_iter().collect();
+    let left = parts.iter().map(Part::len).sum();
+    Body::wrap(LentBody {
+        body: body.clone(),
+        parts,
+        left,
+    })
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::Range(range) => range.end.saturating_sub(range.start),
+        }
+    }
+}
+
+struct LentBody {
+    body: KeptBody,
+    parts: VecDeque<Part>,
+    /// Bytes in `parts`.
+    left: u64,
+}
+
+impl LentBody {
+    fn next(&mut self) -> Option<Bytes> {
+        loop {
+            let piece = match self.parts.front_mut()? {
+                Part::Text(text) => std::mem::take(text),
+                Part::Range(range) => {
+                    let piece = self.body.slice(range.clone()).next().unwrap_or_default();
+                    range.start += piece.len() as u64;
+                    piece
+                }
+            };
+            if !piece.is_empty() {
+                self.left -= piece.len() as u64;
+                return Some(piece);
+            }
+            self.parts.pop_front();
+        }
+    }
+}
+
+impl http_body::Body for LentBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Poll::Ready(self.next().map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use spdy_cache::body::CHUNK_BYTES;
+
+    use super::*;
+
+    fn kept(len: usize) -> KeptBody {
+        let bytes: Vec<u8> = (0..len).map(|at| (at * 31 + at / 256) as u8).collect();
+        KeptBody::copy_of(&bytes)
+    }
+
+    fn read(body: Body) -> Vec<u8> {
+        let announced = http_body::Body::size_hint(&body).exact();
+        let all = body.collect_up_to(usize::MAX).now_or_never();
+        let all = all.expect("it is there").expect("it is whole").to_vec();
+        assert_eq!(announced, Some(all.len() as u64));
+        all
+    }
+
+    #[test]
+    fn every_range_is_what_it_says_and_says_how_long_it_is() {
+        for len in [0, 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES] {
+            let kept = kept(len);
+            let all: Vec<u8> = kept.chunks().flatten().copied().collect();
+            assert_eq!(read(whole(&kept)), all);
+            for (from, to) in [(0, len / 2), (len / 2, len), (len / 3, len * 2 / 3)] {
+                let got = read(range(&kept, from as u64..to as u64));
+                assert_eq!(got, &all[from..to], "{from} to {to} of {len}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_come_one_after_the_other() {
+        let kept = kept(2 * CHUNK_BYTES + 7);
+        let all: Vec<u8> = kept.chunks().flatten().copied().collect();
+        let got = parts(
+            &kept,
+            [
+                Part::Text("before".into()),
+                Part::Range(10..CHUNK_BYTES as u64 + 10),
+                Part::Text("".into()),
+                Part::Range(5..5),
+                Part::Text("after".into()),
+            ],
+        );
+        let want = [b"before", &all[10..CHUNK_BYTES + 10], b"after"].concat();
+        assert_eq!(read(got), want);
+    }
+
+    #[test]
+    fn what_is_read_is_held_until_its_reader_is_gone_and_one_piece_holds_itself_alone() {
+        let (long, short) = (kept(CHUNK_BYTES + 1), kept(CHUNK_BYTES));
+        let (reader, of_short) = (whole(&long), whole(&short));
+        assert!(long.is_lent() && !short.is_lent());
+        drop(reader);
+        assert!(!long.is_lent());
+        assert_eq!(read(of_short).len(), CHUNK_BYTES);
+    }
+}
