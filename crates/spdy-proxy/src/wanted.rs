@@ -296,8 +296,12 @@ impl Wanted {
     ) -> Result<Self, Refused> {
         let target = target_of(&asked);
         let opened = site.rules.open(target).map_err(|why| match why {
-            // Browsers keep pages and sheets of before it had one.
-            Refusal::HasName { ref place, .. } if anonymous::is_load(&asked.headers) => {
+            // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
+            Refusal::HasName { ref place, .. }
+            | Refusal::PathExcepted {
+                place: Some(ref place),
+                ..
+            } if anonymous::is_load(&asked.headers) => {
                 let to = place.clone();
                 Refused::Elsewhere { why, to }
             }

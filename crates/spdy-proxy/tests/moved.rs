@@ -20,14 +20,14 @@ const SHEET_SHA256: &str = "sha256-n2NC7uYfsk6aCLM32Xq8aC1K+KrH1vQLOlLAB3v6YsM="
 
 type Proxy = std::sync::Arc<spdy_proxy::proxy::Proxy>;
 
-/// The accelerator before `own`, which moves all that `cdn.test` has, at `other`, and images and sheets of its port 80.
+/// The accelerator before `own`, which moves all that `cdn.test` has but `/ads/`, at `other`, and images and sheets of its port 80.
 fn before(own: &Origin, other: &Origin) -> Proxy {
     let (origin, port) = (own.address, other.address.port());
     accelerator_of(&format!(
         "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
          [upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
-         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style', 'script', 'font']\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style', 'script', 'font']\nexcept = ['/ads/']\n\
          [[site.rewrite.hosts]]\nhost = 'cdn.test'\nscheme = 'http'\nkinds = ['image', 'style']\n"
     ))
 }
@@ -106,6 +106,26 @@ async fn a_page_without_an_origin_is_sent_to_the_host_itself() {
         assert_eq!(got.status, StatusCode::NOT_FOUND);
     }
     assert_eq!(other.asked(), [""; 0], "nothing is fetched for them");
+}
+
+#[tokio::test]
+async fn what_is_excepted_is_had_from_its_host() {
+    let (own, other) = (Origin::start(pages(&[])), other());
+    let proxy = before(&own, &other);
+    // A script that was moved names it by a relative URL, or a page of before it was excepted.
+    for destination in ["script", "image", "empty"] {
+        let got = asked(&proxy, &other, "/ads/a.js?b=1", &load(destination)).await;
+        is_sent_on(&got, &other, "/ads/a.js?b=1");
+    }
+    for fields in [&load("document")[..], &load("iframe"), &[]] {
+        let got = asked(&proxy, &other, "/ads/a.js", fields).await;
+        assert_eq!(got.status, StatusCode::NOT_FOUND, "{fields:?}");
+    }
+    let port = other.address.port();
+    let stranger = format!("/.spdy/1/-/p/stranger.test~{port}/ads/a.js");
+    let got = get(&proxy, &stranger, &load("script")).await;
+    assert_eq!(got.status, StatusCode::NOT_FOUND, "nobody is sent anywhere");
+    assert_eq!(other.asked(), [""; 0]);
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use crate::kind::{Kind, Kinds};
 /// [[hosts]]
 /// host = "cdn.site-b.test"
 /// path = "/assets/"
+/// except = ["/assets/ads/"]
 /// kinds = ["image", "style", "font", "script"]
 ///
 /// [[hosts]]
@@ -110,6 +111,10 @@ pub struct HostConfig {
     /// What of it is moved: a folder (ending in `/`) or one path. All of it unless said.
     #[serde(default = "root")]
     pub path: String,
+    /// What of that is not: folders (ending in `/`) or single paths within `path`. Nothing unless said. Of a host with more than one
+    /// entry they are those of the entry that governs the URL, the one with the longest path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<String>,
     /// As what its resources are moved. All that cannot run, unless said.
     #[serde(default = "passive")]
     pub kinds: Vec<Kind>,
@@ -148,6 +153,7 @@ impl HostConfig {
             scheme: Scheme::Https,
             mode: Mode::Path,
             path: root(),
+            except: Vec::new(),
             kinds: passive(),
             shared: false,
             whole: None,

@@ -1,5 +1,6 @@
 //! One line of the rules: a host, what of it is moved, and as what.
 
+use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::config::{HostConfig, Mode, Scheme};
@@ -16,6 +17,8 @@ pub struct Entry {
     pub(crate) mode: Mode,
     pub(crate) port: u16,
     pub(crate) path: String,
+    /// What of it is not moved, without its percent-encoding.
+    except: Vec<String>,
     pub(crate) kinds: Kinds,
     pub(crate) shared: bool,
     /// What the operator says of it; what follows from the rest, if nothing.
@@ -47,6 +50,8 @@ impl Entry {
             });
         }
         let path = check_path("hosts.path", &config.path)?;
+        let except = config.except.iter().map(|part| check_part(part, &path));
+        let except = except.collect::<Result<_, _>>()?;
         let pattern = Pattern::parse(name).map_err(wrong)?;
         check_mode(config, &pattern, kinds)?;
         Ok(Self {
@@ -58,6 +63,7 @@ impl Entry {
             shared: config.shared,
             whole: config.whole,
             path,
+            except,
             accept_language: config.accept_language,
             user_agent: config.user_agent,
             limits: HostLimits::compile(&config.limits, general)?,
@@ -83,8 +89,21 @@ impl Entry {
     pub fn is_whole(&self, all_moved: Option<bool>) -> bool {
         // Of a shared host modules stay, and want the connection.
         let is_every_kind = self.kinds.and(Kinds::OF_PATHS) == Kinds::OF_PATHS;
-        let is_all = self.path == "/" && is_every_kind && !self.shared;
+        let is_all = !self.is_part() && is_every_kind && !self.shared;
         self.whole.or(all_moved).unwrap_or(is_all)
+    }
+
+    /// Whether only some paths of the host are moved.
+    pub(crate) fn is_part(&self) -> bool {
+        self.path != "/" || !self.except.is_empty()
+    }
+
+    /// Whether `path` is one of those that are not moved, however it is encoded: hosts take `/%61ds/` for `/ads/`.
+    pub(crate) fn excepts(&self, path: &str) -> bool {
+        !self.except.is_empty() && {
+            let path = decoded(path);
+            self.except.iter().any(|part| is_in(&path, part))
+        }
     }
 
     /// Whether the host's answers depend on Accept-Language.
@@ -127,6 +146,23 @@ pub(crate) fn is_in(path: &str, folder: &str) -> bool {
     } else {
         path == folder
     }
+}
+
+/// Takes a path that is a part of `whole`, without its percent-encoding.
+fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
+    let part = check_path("hosts.except", part)?;
+    match part != whole && is_in(&part, whole) {
+        true => Ok(decoded(&part)),
+        false => Err(RulesError::NoPart {
+            got: part,
+            whole: whole.to_owned(),
+        }),
+    }
+}
+
+fn decoded(path: &str) -> String {
+    let decoded = percent_decode_str(path).decode_utf8_lossy();
+    decoded.into_owned()
 }
 
 /// Takes a path as URLs have it.

@@ -401,7 +401,8 @@ fn opened(
         Ok(url) if url.as_str() == text => url,
         _ => return Err(Refusal::NotSerialised),
     };
-    let standing = rules.standing(scheme, host, port, url.path())?;
+    let standing = rules.standing(scheme, host, port, url.path());
+    let standing = standing.map_err(|why| why.at(&url))?;
     if matches!(standing, Standing::Listed(entry) if entry.is_named()) {
         let (host, place) = (host.to_owned(), url.into());
         return Err(Refusal::HasName { host, place });

@@ -1,6 +1,7 @@
 //! Why a request for a moved resource gets nothing: one variant for each rule, one name for each metric.
 
 use http::StatusCode;
+use url::Url;
 
 use crate::kind::Kind;
 
@@ -102,8 +103,8 @@ pub enum Refusal {
     /// A moved URL within a moved URL.
     #[error("a moved URL within a moved URL")]
     Nested,
-    /// An encoded slash in a path that must stay in a folder.
-    #[error("an encoded slash in the path of a host of which one folder is listed")]
+    /// An encoded slash in a path that must stay in a folder, or out of one.
+    #[error("an encoded slash in the path of a host of which not all is listed")]
     EncodedSlash,
     /// What stands there speaks for the name that is asked for (RFC 8615), which is the operator's.
     #[error("a well-known path under a name of the operator's")]
@@ -152,6 +153,14 @@ pub enum Refusal {
     PathNotListed {
         /// The host.
         host: String,
+    },
+    /// Listed, but the operator excepts this path.
+    #[error("this path of {host} is excepted")]
+    PathExcepted {
+        /// The host.
+        host: String,
+        /// The thing at the host itself, if it was asked for.
+        place: Option<String>,
     },
     /// A name that no public host has, found in a page.
     #[error("{host} is no public name")]
@@ -273,6 +282,17 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The same of `url`, which was asked for.
+    pub(crate) fn at(self, url: &Url) -> Self {
+        match self {
+            Self::PathExcepted { host, .. } => {
+                let place = Some(url.to_string());
+                Self::PathExcepted { host, place }
+            }
+            why => why,
+        }
+    }
+
     /// The name for metrics, one for each variant.
     pub fn name(&self) -> &'static str {
         match self {
@@ -302,6 +322,7 @@ impl Refusal {
             Self::HasName { .. } => "has-name",
             Self::PortNotListed { .. } => "port-not-listed",
             Self::PathNotListed { .. } => "path-not-listed",
+            Self::PathExcepted { .. } => "path-excepted",
             Self::PrivateName { .. } => "private-name",
             Self::DiscoveryOff { .. } => "discovery-off",
             Self::CapabilityForm => "capability-form",

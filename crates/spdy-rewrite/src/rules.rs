@@ -368,8 +368,12 @@ impl Rules {
             let entry = of_host.find(|entry| is_in(path, &entry.path));
             let entry = entry.ok_or_else(|| Refusal::PathNotListed { host: named() })?;
             // Whoever undoes %2f would leave the folder by `..%2f`.
-            if entry.path != "/" && has_encoded_slash(path) {
+            if entry.is_part() && has_encoded_slash(path) {
                 return Err(Refusal::EncodedSlash);
+            }
+            if entry.excepts(path) {
+                let (host, place) = (named(), None);
+                return Err(Refusal::PathExcepted { host, place });
             }
             return Ok(Standing::Listed(entry));
         }
@@ -411,7 +415,7 @@ impl Rules {
             return (all_moved == Some(true)).then_some((Kinds::PASSIVE, false));
         }
         let entry = of_host.find(|entry| entry.is_whole(all_moved))?;
-        Some((entry.kinds, entry.path != "/"))
+        Some((entry.kinds, entry.is_part()))
     }
 
     /// The entry that governs what `moved` was opened as, if it is listed.

@@ -37,6 +37,14 @@ pub enum RulesError {
         /// What came.
         got: String,
     },
+    /// What is excepted is not a part of what is moved.
+    #[error("hosts.except \"{got}\", want a part of hosts.path, which is \"{whole}\"")]
+    NoPart {
+        /// What came.
+        got: String,
+        /// What it was to be a part of.
+        whole: String,
+    },
     /// A host of which nothing is moved.
     #[error("hosts.kinds of {host} is empty: nothing of it would be moved")]
     NoKinds {

@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use spdy_rewrite::capability::Keys;
 use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::kind::Kind;
@@ -9,6 +11,8 @@ use spdy_rewrite::limits::{
     MAX_EMBEDDED_BYTES, MAX_HTML_HELD_BYTES, MAX_REFERENCES, MAX_REPORTED_HOSTS,
 };
 use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::page_report::{PageLeft, PageReport};
+use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
 use spdy_rewrite::verdict::{Finder, Verdict};
 use support::{key, keys, rules, url};
@@ -93,6 +97,18 @@ fn what_is_wrong_in_a_configuration_is_said() {
             "hosts.path",
         ),
         (
+            "[[hosts]]\nhost = 'a.test'\npath = '/a/'\nexcept = ['/b/']",
+            "hosts.except \"/b/\", want a part of hosts.path, which is \"/a/\"",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\nexcept = ['/']",
+            "hosts.except \"/\", want a part of hosts.path",
+        ),
+        (
+            "[[hosts]]\nhost = 'a.test'\nexcept = ['ads']",
+            "hosts.except \"ads\", want a path",
+        ),
+        (
             "[[hosts]]\nhost = 'a.test'\n[[hosts]]\nhost = 'A.test'",
             "a.test / is listed twice",
         ),
@@ -167,6 +183,68 @@ fn of_several_entries_the_most_particular_governs() {
 }
 
 #[test]
+fn what_is_excepted_of_a_host_stays_however_it_is_encoded() {
+    let rules = compiled(
+        r#"
+        [[hosts]]
+        host = "a.test"
+        except = ["/ads/", "/pixel.gif", "/a%20b/"]
+
+        [[hosts]]
+        host = "a.test"
+        path = "/ads/free/"
+        "#,
+    )
+    .unwrap();
+    for (path, want) in [
+        ("/ads/x.png", Some("path-excepted")),
+        ("/ads/", Some("path-excepted")),
+        ("/%61ds/x.png", Some("path-excepted")),
+        ("/a%20b/x.png", Some("path-excepted")),
+        ("/pixel.gif", Some("path-excepted")),
+        ("/pixel.gif?who=1", Some("path-excepted")),
+        ("/x/..%2fads/x.png", Some("encoded-slash")),
+        ("/ads", None),
+        ("/adsense/x.png", None),
+        ("/pixel.gif2", None),
+        ("/x/ads/x.png", None),
+        // The longest path governs.
+        ("/ads/free/x.png", None),
+    ] {
+        let named = url(&format!("https://a.test{path}"));
+        let left = match rules.verdict(&named, Kind::Image, Finder::Site) {
+            Verdict::Move(_) => None,
+            Verdict::Leave(reason) => Some(reason.name()),
+        };
+        assert_eq!(left, want, "{path}");
+        let refused = rules.open(&format!("/.spdy/1/-/s/a.test{path}")).err();
+        assert_eq!(refused.as_ref().map(Refusal::name), want, "{path}");
+        if let Some(Refusal::PathExcepted { place, .. }) = refused {
+            assert_eq!(place.as_deref(), Some(named.as_str()));
+        }
+    }
+}
+
+#[test]
+fn a_connection_stays_for_what_is_excepted_of_a_host() {
+    let hint = "<link rel=preconnect href=https://a.test>";
+    let with = |except: &[&str]| {
+        let everything = HostConfig {
+            except: except.iter().map(|&path| path.to_owned()).collect(),
+            ..HostConfig::everything("a.test")
+        };
+        let config = Config {
+            hosts: vec![everything],
+            ..Config::default()
+        };
+        let (out, _) = page_by(&support::compile(&config, keys()), hint);
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(with(&["/ads/"]), hint);
+    assert_ne!(with(&[]), hint);
+}
+
+#[test]
 fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
     let tag = |config: &Config, kid, fill| {
         support::compile(config, Keys::new(key(kid, fill), None))
@@ -179,6 +257,9 @@ fn the_tag_is_another_for_other_rules_and_the_same_for_the_same() {
     assert_eq!(one.len(), 16);
     assert_ne!(one, tag(&config, 'b', 1), "another name of the key");
     assert_ne!(one, tag(&config, 'a', 2), "another secret of that name");
+    let mut excepting = config.clone();
+    excepting.hosts[0].except = vec!["/ads/".to_owned()];
+    assert_ne!(one, tag(&excepting, 'a', 1));
     assert_ne!(
         one,
         tag(
@@ -248,15 +329,19 @@ fn a_name_does_for_scripts_that_load_more_by_their_url_and_not_for_all() {
     }
 }
 
-fn page(text: &str) -> (Vec<u8>, spdy_rewrite::page_report::PageReport) {
-    let (rules, at) = (rules(), url("https://www.site.test/"));
+fn page(text: &str) -> (Vec<u8>, PageReport) {
+    page_by(&rules(), text)
+}
+
+fn page_by(rules: &Arc<Rules>, text: &str) -> (Vec<u8>, PageReport) {
+    let at = url("https://www.site.test/");
     let mut headers = http::HeaderMap::new();
     headers.insert(
         "content-type",
         http::HeaderValue::from_static("text/html; charset=utf-8"),
     );
-    let head = PageHead::rewrite(&rules, &at, http::StatusCode::OK, &mut headers, true);
-    let mut rewriter = spdy_rewrite::html::HtmlRewriter::new(&rules, &at, head, None);
+    let head = PageHead::rewrite(rules, &at, http::StatusCode::OK, &mut headers, true);
+    let mut rewriter = spdy_rewrite::html::HtmlRewriter::new(rules, &at, head, None);
     let mut out = Vec::new();
     text.as_bytes()
         .chunks(10_000)
@@ -288,10 +373,7 @@ fn a_tag_is_held_up_to_the_limit_and_the_page_passes_from_there() {
     assert_eq!(page(&tag(MAX_HTML_HELD_BYTES / 4)).1.moved, 2);
     let long = tag(2 * MAX_HTML_HELD_BYTES);
     let (out, report) = page(&long);
-    assert_eq!(
-        report.left.map(spdy_rewrite::page_report::PageLeft::name),
-        Some("too-long")
-    );
+    assert_eq!(report.left.map(PageLeft::name), Some("too-long"));
     assert_eq!(report.moved, 1);
     assert!(
         out.ends_with(&long.as_bytes()[before.len()..]),

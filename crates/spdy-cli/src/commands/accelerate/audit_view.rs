@@ -308,6 +308,9 @@ fn entry(advised: &Advised) -> String {
     if entry.path != "/" {
         let _ = writeln!(text, "path = {:?}", entry.path);
     }
+    if !entry.except.is_empty() {
+        let _ = writeln!(text, "except = {:?}", entry.except);
+    }
     let _ = writeln!(text, "kinds = [{}]", kinds.join(", "));
     let flags = [
         ("shared", entry.shared),
