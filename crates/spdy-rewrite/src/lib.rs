@@ -50,6 +50,7 @@ pub mod rewritten;
 pub mod rules;
 pub mod rules_error;
 pub mod seen;
+pub mod shared_hosts;
 pub mod srcset;
 pub mod verdict;
 

@@ -329,6 +329,33 @@ fn a_name_does_for_scripts_that_load_more_by_their_url_and_not_for_all() {
     }
 }
 
+#[test]
+fn scripts_that_anybody_may_put_where_they_are_are_told_of_unless_they_are_moved_one_by_one() {
+    for (host, is_told) in [
+        ("host = 'cdn.jsdelivr.net'\nkinds = ['script']", true),
+        ("host = '*.jsdelivr.net'\nkinds = ['script']", true),
+        (
+            "host = 'cdn.jsdelivr.net'\nkinds = ['script']\npath = '/npm/'",
+            true,
+        ),
+        (
+            "host = 'cdn.jsdelivr.net'\nkinds = ['script']\npath = '/npm/bootstrap@5.3.3/'",
+            false,
+        ),
+        (
+            "host = 'cdn.jsdelivr.net'\nkinds = ['script']\nshared = true",
+            false,
+        ),
+        ("host = 'cdn.jsdelivr.net'\nkinds = ['style']", false),
+        ("host = 'cdn.test'\nkinds = ['script']", false),
+    ] {
+        let rules = compiled(&format!("[[hosts]]\n{host}")).unwrap();
+        let told: Vec<_> = rules.unshared().into_iter().collect();
+        let want: &[&str] = if is_told { &["cdn.jsdelivr.net"] } else { &[] };
+        assert_eq!(told, want, "{host}");
+    }
+}
+
 fn page(text: &str) -> (Vec<u8>, PageReport) {
     page_by(&rules(), text)
 }

@@ -204,6 +204,19 @@ fn a_site_that_may_ask_itself_is_told_of_and_one_that_cannot_is_not() {
     }
 }
 
+#[test]
+fn a_public_cdn_that_is_not_called_shared_is_told_of() {
+    for (said, is_doubtful) in [("", true), ("shared = true", false)] {
+        let (code, told) = check(&format!(
+            "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n\
+             [[site.rewrite.hosts]]\nhost = 'cdnjs.cloudflare.com'\nkinds = ['script', 'style']\n{said}\n"
+        ));
+        assert_eq!(code, 0, "{told}");
+        let doubt = "site a.test: cdnjs.cloudflare.com has anybody's scripts for everybody";
+        assert_eq!(told.contains(doubt), is_doubtful, "{told}");
+    }
+}
+
 /// One that runs, and what it says on stdout, a line of JSON each.
 struct Accelerator {
     child: Child,

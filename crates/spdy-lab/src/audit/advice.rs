@@ -11,6 +11,7 @@ use spdy_page::replica::Replica;
 use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::shared_hosts::is_shared;
 use spdy_rewrite::verdict::Reason;
 use url::Url;
 
@@ -21,23 +22,6 @@ use crate::deployment::is_same_site;
 
 /// How often a page is looked at anew for what the last look brought up. Sheets that name sheets are seldom deeper.
 const MOST_LOOKS: usize = 16;
-
-/// Hosts that give anybody's scripts to everybody. Of these a script is moved one by one, or a page that lets itself be told
-/// what to load could be told to load any.
-const SHARED: [&str; 12] = [
-    "ajax.aspnetcdn.com",
-    "ajax.googleapis.com",
-    "cdn.jsdelivr.net",
-    "cdn.skypack.dev",
-    "cdnjs.cloudflare.com",
-    "code.jquery.com",
-    "esm.run",
-    "esm.sh",
-    "ga.jspm.io",
-    "maxcdn.bootstrapcdn.com",
-    "stackpath.bootstrapcdn.com",
-    "unpkg.com",
-];
 
 /// What would move more.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -200,7 +184,7 @@ fn list(rewrite: &mut Rewrite, place: &Place, kind: Kind) {
         rewrite.hosts.push(HostConfig {
             scheme: *scheme,
             kinds: vec![kind],
-            shared: SHARED.contains(&host.as_str()),
+            shared: is_shared(host),
             ..HostConfig::passive(host)
         });
     }

@@ -37,6 +37,15 @@ pub(super) fn doubt(sites: &Sites, printer: &Printer) {
              here, every request ends with 508; say `address`"
         ));
     }
+    for site in sites.all() {
+        for host in site.rules.unshared() {
+            printer.note(format_args!(
+                "{BAD}site {}{BAD:#}: {host} has anybody's scripts for everybody, and all of them are moved: a page whose policy has \
+                 'self' lets any of them run; say `shared = true`, or the `path` of what the site needs",
+                site.name
+            ));
+        }
+    }
 }
 
 /// The tier on a disk, if one is wanted.

@@ -1,0 +1,46 @@
+//! Hosts that give anybody's scripts to everybody, as public CDNs do. Of these a script is moved one by one
+//! ([`shared`](crate::config::HostConfig::shared)): under `script-src 'self'`, a page that lets itself be told what to load could else be told
+//! to load any of them.
+
+use std::collections::BTreeSet;
+
+use crate::entry::Entry;
+use crate::kind::Kind;
+use crate::rules::Rules;
+
+/// Each with a folder in which everybody's are.
+const SHARED: [(&str, &str); 13] = [
+    ("ajax.aspnetcdn.com", "/ajax/"),
+    ("ajax.googleapis.com", "/ajax/libs/"),
+    ("cdn.jsdelivr.net", "/gh/"),
+    ("cdn.jsdelivr.net", "/npm/"),
+    ("cdn.skypack.dev", "/"),
+    ("cdnjs.cloudflare.com", "/ajax/libs/"),
+    ("code.jquery.com", "/"),
+    ("esm.run", "/"),
+    ("esm.sh", "/"),
+    ("ga.jspm.io", "/"),
+    ("maxcdn.bootstrapcdn.com", "/"),
+    ("stackpath.bootstrapcdn.com", "/"),
+    ("unpkg.com", "/"),
+];
+
+/// Whether `host` is known to be one.
+pub fn is_shared(host: &str) -> bool {
+    SHARED.iter().any(|(shared, _)| *shared == host)
+}
+
+impl Rules {
+    /// Those of which scripts are moved all together, under the site's own name: somebody may have forgotten to say `shared`.
+    pub fn unshared(&self) -> BTreeSet<&'static str> {
+        let of_entry = |entry: &Entry| {
+            let is_all = !entry.shared && !entry.is_named() && entry.kinds.has(Kind::Script);
+            let all = SHARED.iter().filter(move |_| is_all);
+            let path = entry.path.clone();
+            let pattern = entry.pattern.clone();
+            all.filter(move |(host, folder)| pattern.matches(host) && folder.starts_with(&*path))
+        };
+        let hosts = self.entries.iter().flat_map(of_entry);
+        hosts.map(|(host, _)| *host).collect()
+    }
+}
