@@ -53,6 +53,8 @@ pub(crate) struct PageDone<'a> {
     pub(crate) ahead: &'a [String],
     /// What rewriting took.
     pub(crate) rewriting: Duration,
+    /// It went as it came: this is what would have become of it.
+    pub(crate) is_tried: bool,
 }
 
 /// As what a page loads a thing.
@@ -309,14 +311,15 @@ impl Proxy {
             wanted.site.pages.note_page(&seen, guarded, report.tells);
         }
         let counters = &self.counters;
-        counters.count(
-            Family::Pages,
-            report.left.map_or("rewritten", PageLeft::name),
-        );
+        let (became, moved, named_so) = match done.is_tried {
+            true => ("tried", "would-move", "would-name"),
+            false => ("rewritten", "moved", "named"),
+        };
+        counters.count(Family::Pages, report.left.map_or(became, PageLeft::name));
         let by_path = report.moved - report.named;
-        counters.add(Family::References, "moved", by_path as u64);
+        counters.add(Family::References, moved, by_path as u64);
         if report.named > 0 {
-            counters.add(Family::References, "named", report.named as u64);
+            counters.add(Family::References, named_so, report.named as u64);
         }
         for (reason, count) in &report.left_because {
             counters.add(Family::References, reason, *count as u64);
@@ -324,7 +327,8 @@ impl Proxy {
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
         let is_remembered = is_shared && !wanted.is_named();
         if let (Some(home), Some(seen), true) = (wanted.home(), wanted.seen_url(), is_remembered) {
-            self.companions.remember(seen.as_str(), &home, named);
+            let along = if done.is_tried { &[] } else { named };
+            self.companions.remember(seen.as_str(), &home, along);
         }
         let page = reports::Page {
             url: url.as_str(),
@@ -333,6 +337,7 @@ impl Proxy {
             rewriting: done.rewriting,
             named,
             fetched_ahead: done.ahead,
+            is_tried: done.is_tried,
         };
         self.reports.told(&page, report);
     }
@@ -345,6 +350,7 @@ impl Proxy {
             is_shared,
             ahead: &[],
             rewriting: Duration::ZERO,
+            is_tried: false,
         };
         self.page_done(wanted, done);
     }

@@ -71,6 +71,7 @@ mod held_body;
 mod miss_rate;
 mod named;
 mod pump;
+mod page_text;
 mod purge_jobs;
 mod remembered;
 mod respond;

@@ -124,7 +124,6 @@ impl Pump {
             let rules = &self.wanted.site.rules;
             self.proxy.sheets.note(rules, &url, became);
         }
-        let pieces = self.writer.finish();
         let is_own = self.wanted.moved.is_none();
         let said = report
             .as_ref()
@@ -141,9 +140,11 @@ impl Pump {
                 is_shared,
                 ahead: &self.ahead,
                 rewriting: self.rewriting,
+                is_tried: self.rewriter.tries(),
             };
             self.proxy.page_done(&self.wanted, done);
         }
+        let pieces = self.writer.finish();
         if let (Some(pieces), Some(stored)) = (pieces, self.stored) {
             let body = gather(&pieces);
             let stored = match self.rewriter.passes() {
@@ -185,7 +186,10 @@ impl Pump {
         if found.is_empty() {
             return;
         }
-        let left = MAX_AHEAD.saturating_sub(self.named.len());
+        let left = match self.rewriter.tries() {
+            true => 0, // whoever reads it asks elsewhere
+            false => MAX_AHEAD.saturating_sub(self.named.len()),
+        };
         let ahead = &found[..found.len().min(left)];
         let begun = self.proxy.look_ahead(&self.wanted, &self.budget, ahead);
         self.ahead.extend(begun);

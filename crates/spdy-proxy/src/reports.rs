@@ -48,6 +48,8 @@ pub struct Report {
     pub at: String,
     /// Everyone may have it, so that URLs may be told.
     pub is_everyones: bool,
+    /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
+    pub dry_run: bool,
     /// Time that went into undoing its coding and rewriting it, ms.
     pub rewriting_ms: f64,
     /// Counts of what was moved and left, by reason and by host; or why all of it was left.
@@ -102,6 +104,21 @@ pub struct Page<'a> {
     pub named: &'a [Reference],
     /// Targets at the site that were put into memory ahead, from wherever they were.
     pub fetched_ahead: &'a [String],
+    /// Its rules were only tried.
+    pub is_tried: bool,
+}
+
+/// What became of the references of a page, in numbers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+pub struct Counts {
+    /// As [`Report::dry_run`].
+    pub dry_run: bool,
+    /// Why it was passed on as it is, if so.
+    pub left_whole: Option<PageLeft>,
+    /// References that were moved.
+    pub moved: usize,
+    /// References that were left.
+    pub left: usize,
 }
 
 /// One line of the list of reports.
@@ -113,6 +130,8 @@ pub struct Line {
     pub at: String,
     /// As [`Report::is_everyones`].
     pub is_everyones: bool,
+    /// As [`Report::dry_run`].
+    pub dry_run: bool,
     /// Why it was passed on as it is, if so.
     pub left_whole: Option<PageLeft>,
     /// References that were moved.
@@ -132,6 +151,7 @@ impl Reports {
             url: page.url.to_owned(),
             at: httpdate::fmt_http_date(page.at),
             is_everyones: page.is_everyones,
+            dry_run: page.is_tried,
             rewriting_ms: page.rewriting.as_secs_f64() * 1e3,
             counts,
             references: Vec::new(),
@@ -177,6 +197,7 @@ impl Reports {
             url: report.url.clone(),
             at: report.at.clone(),
             is_everyones: report.is_everyones,
+            dry_run: report.dry_run,
             left_whole: report.counts.left,
             moved: report.counts.moved,
             left: report.counts.left_count(),
@@ -190,6 +211,21 @@ impl Reports {
         self.lock().pages.get(url).cloned()
     }
 
+    /// The same in numbers, if it came by and is among the last.
+    #[must_use]
+    pub fn counts(&self, url: &str) -> Option<Counts> {
+        let kept = self.lock();
+        // One client's alone is known without its query.
+        let path = url.split('?').next().unwrap_or_default();
+        let report = kept.pages.get(url).or_else(|| kept.pages.get(path))?;
+        Some(Counts {
+            dry_run: report.dry_run,
+            left_whole: report.counts.left,
+            moved: report.counts.moved,
+            left: report.counts.left_count(),
+        })
+    }
+
     /// How many references of the page at `url` to `origin` were moved and left when it last was rewritten.
     pub(crate) fn of_host(&self, url: &str, origin: &str) -> Option<HostCount> {
         let kept = self.lock();
@@ -201,7 +237,8 @@ impl Reports {
     pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
         let kept = self.lock();
         let report = kept.pages.get(url)?;
-        report.counts.left.is_none().then_some(report.rewriting_ms)
+        let is_rewritten = report.counts.left.is_none() && !report.dry_run;
+        is_rewritten.then_some(report.rewriting_ms)
     }
 }
 
@@ -303,6 +340,7 @@ mod tests {
             rewriting: Duration::from_millis(2),
             named,
             fetched_ahead: &[],
+            is_tried: false,
         }
     }
 

@@ -5,7 +5,7 @@
 //!                                              └─ what they name ──▶ fetched ahead (proxy.rs), hinted (companions.rs)
 //! ```
 //!
-//! A page streams; a sheet is rewritten when its last byte has come, or as much of it as may be held (`sheet_text.rs`).
+//! A page streams (`page_text.rs`); a sheet is rewritten when its last byte has come, or as much of it as may be held (`sheet_text.rs`).
 
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use spdy_rewrite::seen::Seen;
 
 use crate::coding::{Coding, CodingError, Decoder};
 use crate::fields;
+use crate::page_text::PageText;
 use crate::sheet_text::SheetText;
 use crate::sheets::Became;
 use crate::wanted::Wanted;
@@ -36,6 +37,8 @@ pub enum Work {
     Pass,
     /// Nothing, though it is a page of the site's own, and why.
     Left(PageLeft),
+    /// Nothing, though it is a page of the site's own: its rules are only tried, and this would be its head.
+    Tried(Box<PageHead>),
     /// It is a page of the site's own, or of a host that has a name here, with this head.
     Page(Box<PageHead>),
     /// It is a sheet, the site's own or one that was moved.
@@ -77,6 +80,9 @@ pub fn work(
             if let Some(why) = page.left {
                 return Work::Left(why);
             }
+            if rules.are_tried() {
+                return Work::Tried(Box::new(page));
+            }
             *served = head;
             Work::Page(Box::new(page))
         }
@@ -90,7 +96,7 @@ pub fn work(
             *served = head;
             Work::Page(Box::new(page))
         }
-        ("text/css", None, None) => {
+        ("text/css", None, None) if !rules.are_tried() => {
             undo_coding(served);
             rewritten::amend(rules, served, true);
             Work::Sheet(Box::new(Sheet::own(&url)))
@@ -141,7 +147,7 @@ impl Work {
     /// Whether the body goes as it came.
     #[must_use]
     pub fn passes(&self) -> bool {
-        matches!(self, Self::Pass | Self::Left(_))
+        matches!(self, Self::Pass | Self::Left(_) | Self::Tried(_))
     }
 }
 
@@ -152,11 +158,7 @@ pub struct Rewriter(Kind);
 #[derive(Debug)]
 enum Kind {
     Pass,
-    Page {
-        decoder: Option<Decoder>,
-        page: Option<Box<HtmlRewriter>>,
-        links: Vec<Reference>,
-    },
+    Page(PageText),
     Sheet(SheetText),
 }
 
@@ -166,12 +168,14 @@ impl Rewriter {
     pub fn new(work: Work, asked: &Wanted, told: &HeaderMap, seen: Option<Arc<dyn Seen>>) -> Self {
         let coding = Coding::of(told).unwrap_or(Coding::Identity);
         let rules = &asked.site.rules;
+        let page = |head: PageHead, url| {
+            let links = head.references.clone();
+            let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
+            PageText::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
+        };
         Self(match (work, asked.seen_url()) {
-            (Work::Page(head), Some(url)) => Kind::Page {
-                decoder: Some(Decoder::new(coding, MAX_TEXT_BYTES)),
-                links: head.references.clone(),
-                page: Some(Box::new(HtmlRewriter::new(rules, &url, *head, seen))),
-            },
+            (Work::Page(head), Some(url)) => Kind::Page(page(*head, &url)),
+            (Work::Tried(head), Some(url)) => Kind::Page(page(*head, &url).tried()),
             (Work::Sheet(sheet), _) => {
                 let kind = told.get(header::CONTENT_TYPE);
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -188,7 +192,8 @@ impl Rewriter {
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match &self.0 {
             Kind::Pass => None,
-            Kind::Page { .. } => Some("page"),
+            Kind::Page(page) if page.is_tried() => None,
+            Kind::Page(_) => Some("page"),
             Kind::Sheet(_) => Some("sheet"),
         }
     }
@@ -198,7 +203,7 @@ impl Rewriter {
     pub fn sip(&self) -> usize {
         match &self.0 {
             Kind::Pass => usize::MAX,
-            Kind::Page { decoder, .. } => decoder.as_ref().map_or(usize::MAX, Decoder::sip),
+            Kind::Page(page) => page.sip(),
             Kind::Sheet(sheet) => sheet.sip(),
         }
     }
@@ -211,13 +216,7 @@ impl Rewriter {
     pub fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
         match &mut self.0 {
             Kind::Pass => Ok(piece),
-            Kind::Page { decoder, page, .. } => {
-                let mut out = Vec::new();
-                if let (Some(decoder), Some(page)) = (decoder, page) {
-                    page.write(&decoder.write(&piece)?, &mut out);
-                }
-                Ok(out.into())
-            }
+            Kind::Page(page) => page.write(piece),
             Kind::Sheet(sheet) => sheet.write(&piece),
         }
     }
@@ -230,35 +229,26 @@ impl Rewriter {
     pub fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
         match &mut self.0 {
             Kind::Pass => Ok((Bytes::new(), None)),
-            Kind::Page {
-                decoder,
-                page,
-                links,
-            } => {
-                let mut out = Vec::new();
-                let (Some(decoder), Some(mut page)) = (decoder.take(), page.take()) else {
-                    return Ok((Bytes::new(), None));
-                };
-                page.write(&decoder.finish()?, &mut out);
-                links.append(&mut page.take_references());
-                let mut report = page.end(&mut out);
-                links.append(&mut report.take_references());
-                Ok((out.into(), Some(report)))
-            }
+            Kind::Page(page) => page.finish(),
             Kind::Sheet(sheet) => Ok((sheet.finish()?, None)),
         }
     }
 
     /// Whether the body goes as it came.
     pub(crate) fn passes(&self) -> bool {
-        matches!(self.0, Kind::Pass)
+        self.tries() || matches!(self.0, Kind::Pass)
+    }
+
+    /// Whether it is looked at all the same, to tell what would become of it.
+    pub(crate) fn tries(&self) -> bool {
+        matches!(&self.0, Kind::Page(page) if page.is_tried())
     }
 
     /// What became of a sheet, once it has come to its end.
     pub(crate) fn take_became(&mut self) -> Option<Became> {
         match &mut self.0 {
             Kind::Sheet(sheet) => sheet.take_became(),
-            Kind::Pass | Kind::Page { .. } => None,
+            Kind::Pass | Kind::Page(_) => None,
         }
     }
 
@@ -267,13 +257,7 @@ impl Rewriter {
         match &mut self.0 {
             Kind::Pass => Vec::new(),
             Kind::Sheet(sheet) => sheet.take_references(),
-            Kind::Page { page, links, .. } => {
-                let mut all = std::mem::take(links);
-                if let Some(page) = page {
-                    all.append(&mut page.take_references());
-                }
-                all
-            }
+            Kind::Page(page) => page.take_references(),
         }
     }
 }

@@ -48,6 +48,10 @@ pub struct Config {
     pub site_names: Vec<String>,
     /// Whether hosts that pages name and nobody listed are moved, as far as they bring nothing that can run.
     pub discover: bool,
+    /// The rules are tried, and nothing is moved by them: pages and sheets of the site pass as they are, and what would have become of pages
+    /// is told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
     /// Pages that are passed on as they are: folders (ending in `/`) or single paths.
     pub pages_left: Vec<String>,
     /// Attributes of lazy loaders that hold a URL, a `srcset` (if the name ends so) or a `url()`.
@@ -69,6 +73,7 @@ impl Default for Config {
             own_hosts: Vec::new(),
             site_names: Vec::new(),
             discover: false,
+            dry_run: false,
             pages_left: Vec::new(),
             lazy_attributes: Vec::new(),
             referrer: Referrer::default(),

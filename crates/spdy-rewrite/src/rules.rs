@@ -57,6 +57,7 @@ pub struct Rules {
     site_names: Vec<String>,
     deny: Vec<Pattern>,
     discover: bool,
+    is_tried: bool,
     pages_left: Vec<String>,
     lazy_attributes: Vec<String>,
     referrer: Referrer,
@@ -182,6 +183,7 @@ impl Rules {
             site_names: config.site_names.clone(),
             deny: patterns("deny", &config.deny)?,
             discover: config.discover,
+            is_tried: config.dry_run,
             pages_left,
             lazy_attributes: config.lazy_attributes.clone(),
             referrer: config.referrer,
@@ -250,6 +252,12 @@ impl Rules {
     /// Whether the page at `path` is passed on as it is.
     pub fn leaves_page(&self, path: &str) -> bool {
         self.pages_left.iter().any(|folder| is_in(path, folder))
+    }
+
+    /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
+    /// before is still served, since browsers have pages that name it.
+    pub fn are_tried(&self) -> bool {
+        self.is_tried
     }
 
     /// Whether there is nothing that a page or a sheet of the site could name and these rules would move.

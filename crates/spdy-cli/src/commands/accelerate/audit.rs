@@ -11,6 +11,7 @@ use spdy_lab::audit::case::{Audit, Case};
 use spdy_lab::cache::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::{Config, LearnConfig};
+use spdy_rewrite::config::Config as Rewrite;
 
 use crate::commands::accelerate::audit_page::{LiveArgs, Source, page};
 use crate::commands::accelerate::audit_view;
@@ -135,7 +136,11 @@ fn operator(config: &Config, replica: &Replica) -> anyhow::Result<Operator> {
     };
     Ok(Operator {
         names: site.names.clone(),
-        rewrite: site.rewrite.clone(),
+        // An audit moves nothing of anybody's either, and tells what the rules would do.
+        rewrite: Rewrite {
+            dry_run: false,
+            ..site.rewrite.clone()
+        },
         cache: config.cache.clone(),
     })
 }
