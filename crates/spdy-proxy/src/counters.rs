@@ -158,29 +158,3 @@ impl Outcome {
     /// Nobody's site.
     pub const MISDIRECTED: Self = Self("misdirected");
 }
-
-/// One answer, for a log.
-#[derive(Debug)]
-pub struct Answered<'a> {
-    /// Of the request.
-    pub method: &'a http::Method,
-    /// Host that the client named, and the target.
-    pub uri: String,
-    /// Who asked.
-    pub from: Option<std::net::IpAddr>,
-    /// Spoken on the connection.
-    pub protocol: Option<spdy_net::protocol::Protocol>,
-    /// Of the answer.
-    pub status: http::StatusCode,
-    /// What became of the request.
-    pub outcome: &'static str,
-    /// The same as the answer says it (RFC 9211): ours is the last of its values.
-    pub cache_status: Option<&'a str>,
-    /// The trace that the request belongs to (W3C Trace Context): where spans are made that of its spans, else what the client says.
-    pub trace: Option<crate::trace_context::TraceId>,
-    /// From the request to the head of the answer.
-    pub took: std::time::Duration,
-}
-
-/// Is told of every answer.
-pub type Log = Arc<dyn Fn(&Answered<'_>) + Send + Sync>;

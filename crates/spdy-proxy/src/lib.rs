@@ -20,6 +20,7 @@
 //! [`Network`](spdy_net::network::Network)s it was made with: in virtual time the same code runs.
 
 pub mod admin;
+pub mod answer_log;
 pub mod coding;
 pub mod companions;
 pub mod config;
@@ -70,8 +71,8 @@ mod followed;
 mod held_body;
 mod miss_rate;
 mod named;
-mod pump;
 mod page_text;
+mod pump;
 mod purge_jobs;
 mod remembered;
 mod respond;

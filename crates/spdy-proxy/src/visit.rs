@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use futures_util::future::Either;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request};
@@ -20,7 +21,8 @@ use spdy_server::push_plan::{
 use spdy_server::visit::Visit as Memory;
 
 use crate::ahead::As;
-use crate::counters::{Answered, Family, Log, Outcome};
+use crate::answer_log::{Answered, Ended, Line, Log, logged};
+use crate::counters::{Family, Outcome};
 use crate::proxy::{Proxy, authority_of};
 use crate::reports::Along;
 use crate::sites::Site;
@@ -278,29 +280,57 @@ impl Visit {
             };
             times.append_to(response.headers_mut());
         }
-        if let (Some(log), Some(about)) = (&self.log, began.about) {
-            let told = response.headers().get_all(&CACHE_STATUS).iter().next_back();
-            log(&Answered {
-                method: &about.method,
-                uri: about.uri,
-                from: self.from,
-                protocol: about.protocol,
-                status: response.status(),
-                outcome,
-                cache_status: told.and_then(|told| told.to_str().ok()),
-                trace: about.trace,
-                took: took(),
-            });
-        }
+        let line = self.log.clone().zip(began.about);
+        let line = line.map(|(log, about)| self.line(log, about, began.at, &response, outcome));
         if let Some(alt_svc) = &self.alt_svc {
             let headers = response.headers_mut();
             headers.insert(header::ALT_SVC, alt_svc.clone());
         }
-        let Some(mut span) = began.span else {
-            return response;
+        if let Some(mut span) = began.span {
+            of_answer(&mut span, &response, Outcome(outcome));
+            response = response.map(|body| spanned(body, span));
+        }
+        match line {
+            Some(line) => response.map(|body| logged(body, line)),
+            None => response,
+        }
+    }
+
+    /// What is known by the head of `response`, for `log`.
+    fn line(
+        &self,
+        log: Log,
+        about: About,
+        began: Instant,
+        response: &Response<Body>,
+        outcome: &'static str,
+    ) -> Line {
+        let told = response.headers().get_all(&CACHE_STATUS).iter();
+        let told = told.filter_map(|told| told.to_str().ok()).next_back();
+        let head = self.proxy.runtime.now() - began;
+        let answered = Answered {
+            at: about.at,
+            method: about.method,
+            uri: about.uri,
+            from: self.from,
+            protocol: about.protocol,
+            status: response.status(),
+            outcome,
+            cache_status: told.map(str::to_owned),
+            trace: about.trace,
+            head,
+            took: head,
+            bytes: 0,
+            ended: Ended::Complete,
+            page: None,
         };
-        of_answer(&mut span, &response, Outcome(outcome));
-        response.map(|body| spanned(body, span))
+        Line {
+            log,
+            answered,
+            began,
+            proxy: self.proxy.clone(),
+            page: about.url.filter(|_| is_html(response)),
+        }
     }
 
     /// The place of a request in its trace, where spans are made.
@@ -329,7 +359,7 @@ impl Handler for Visit {
             about: self
                 .log
                 .as_ref()
-                .map(|_| About::of(&asked, within.as_ref())),
+                .map(|_| self.about(&asked, within.as_ref())),
             page: self.go_along(&asked),
             span,
         };
@@ -360,15 +390,18 @@ struct Began {
 
 /// What a log says of a request.
 struct About {
+    at: SystemTime,
     method: Method,
     uri: String,
+    /// The same as browsers see it, by the site's first name.
+    url: Option<String>,
     protocol: Option<Protocol>,
     trace: Option<TraceId>,
 }
 
-impl About {
-    /// Of a request with a place `within` a trace, or with that which its client names.
-    fn of(asked: &request::Parts, within: Option<&SpanContext>) -> Self {
+impl Visit {
+    /// What a log says of a request with a place `within` a trace, or with that which its client names.
+    fn about(&self, asked: &request::Parts, within: Option<&SpanContext>) -> About {
         let host = asked.headers.get(header::HOST);
         let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
         let uri = match asked.uri.authority() {
@@ -376,9 +409,11 @@ impl About {
             None => format!("{host}{}", asked.uri),
         };
         let arrival: Option<&Arrival> = asked.extensions.get();
-        Self {
+        About {
+            at: self.proxy.hour(),
             method: asked.method.clone(),
             uri,
+            url: self.url(asked),
             protocol: arrival.map(|arrival| arrival.protocol),
             trace: match within {
                 Some(within) => Some(within.trace_id),

@@ -2,17 +2,20 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
+use futures_util::{StreamExt, stream};
 use http::{Method, Request, StatusCode};
 use serde_json::Value;
 use spdy::Body;
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_net::handler::{Arrival, Handler};
+use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::admin::Admin;
 use spdy_proxy::proxy::Proxy;
+use spdy_proxy::answer_log::{Answered, Ended, Log};
 use spdy_proxy::timing::Timing;
 use spdy_proxy::token::Token;
 use spdy_proxy::visit::Visit;
@@ -240,10 +243,10 @@ async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_t
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
-    let told: Arc<std::sync::Mutex<Vec<Option<String>>>> = Arc::default();
-    let log: spdy_proxy::counters::Log = {
+    let told: Arc<Mutex<Vec<Option<String>>>> = Arc::default();
+    let log: Log = {
         let told = told.clone();
-        Arc::new(move |answered: &spdy_proxy::counters::Answered<'_>| {
+        Arc::new(move |answered: &Answered| {
             told.lock()
                 .unwrap()
                 .push(answered.trace.map(|trace| trace.to_string()));
@@ -281,6 +284,62 @@ async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_t
 }
 
 /// The `Server-Timing` values of the answer to `target`, which came with `token`.
+#[tokio::test]
+async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
+    let other = other();
+    let gone = Latch::new();
+    let breaks = gone.clone();
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
+        let (path, breaks) = (request.uri().path().to_owned(), breaks.clone());
+        async move {
+            if path != "/breaks" {
+                return answer(&[HTML, FRESH], "<img src=https://else.test/c.png>");
+            }
+            let mut response = answer(&[HTML, ("content-length", "9")], "");
+            let half = stream::iter([Ok(bytes::Bytes::from_static(b"half"))]);
+            let rest = stream::once(async move {
+                breaks.wait().await;
+                Err("gone")
+            });
+            *response.body_mut() = Body::from_stream(half.chain(Box::pin(rest)));
+            response
+        }
+    });
+    let proxy = before(&own, &other);
+    let told: Arc<Mutex<Vec<(u64, Ended, Option<usize>)>>> = Arc::default();
+    let log: Log = {
+        let told = told.clone();
+        Arc::new(move |answered: &Answered| {
+            let left = answered.page.map(|page| page.left);
+            let line = (answered.bytes, answered.ended, left);
+            told.lock().unwrap().push(line);
+        })
+    };
+    let asked = async |target: &str| {
+        let visit = Visit::new(proxy.clone(), None, None).telling(Some(log.clone()));
+        let request = Request::builder().uri(target);
+        let request = request.header("host", "www.site.test:8443");
+        let request = request.body(Body::empty()).expect("a request");
+        visit.answer(request).await.into_body()
+    };
+    let page = asked("/").await;
+    assert!(told.lock().unwrap().is_empty(), "it has not ended");
+    let page = page.collect_up_to(1 << 20).await.expect("it is whole");
+    let len = page.len() as u64;
+    drop(asked("/?again").await);
+    let broken = asked("/breaks").await;
+    gone.set();
+    let broken = broken.collect_up_to(1 << 20).await;
+    assert!(broken.is_err(), "{broken:?}");
+    drop(asked("/.spdy/1/-/s/else.test/c.png").await);
+    let told = told.lock().unwrap();
+    assert_eq!(told[0], (len, Ended::Complete, Some(1)));
+    assert_eq!((told[1].0, told[1].1), (0, Ended::ClientLeft));
+    assert_eq!((told[2].0, told[2].1), (4, Ended::BrokenOff));
+    assert_eq!(told[3], (0, Ended::Complete, None), "nothing was to come");
+    assert_eq!(told.len(), 4);
+}
+
 async fn timed(
     proxy: &Arc<Proxy>,
     timing: &Timing,

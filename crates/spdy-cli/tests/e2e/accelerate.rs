@@ -367,6 +367,12 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
             &"http/1.1".into()
         )
     );
+    assert_eq!(
+        (&told["bytes"], &told["ended"]),
+        (&5.into(), &"complete".into())
+    );
+    let time = told["time"].as_str().expect("the time of day");
+    assert!(time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
     let status = told["cache_status"].as_str().expect("it was looked up");
     assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
     assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));

@@ -1,11 +1,15 @@
-//! The log of `spdy accelerate`: a line for each answer.
+//! The log of `spdy accelerate`: a line for each answer, when its body has ended.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
+use jiff::Timestamp;
 use serde::Serialize;
 use spdy_net::protocol::Protocol;
-use spdy_proxy::counters::{Answered, Log};
+use spdy_proxy::answer_log::{Answered, Ended, Log};
+use spdy_proxy::reports::Counts;
 
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
@@ -13,34 +17,72 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 pub(super) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Log> {
     let printer = printer.clone();
     verbose.then(|| -> Log {
-        Arc::new(move |answered: &Answered<'_>| {
+        Arc::new(move |answered: &Answered| {
             if json {
                 let line = Line::of(answered);
                 if let Err(error) = printer.json(&line) {
                     tracing::debug!(%error, "nobody reads the log");
                 }
             } else {
-                let style =
-                    match answered.status.is_client_error() || answered.status.is_server_error() {
-                        true => BAD,
-                        false => BOLD,
-                    };
-                printer.note(format_args!(
-                    "{style}{}{style:#} {} {} {DIM}{}, {:.1} ms{DIM:#}",
-                    answered.status.as_str(),
-                    answered.method,
-                    answered.uri,
-                    answered.outcome,
-                    answered.took.as_secs_f64() * 1e3
-                ));
+                printer.note(format_args!("{}", ForPeople(answered)));
             }
         })
     })
 }
 
+/// A time of day as RFC 3339 has it, UTC, to the millisecond.
+fn time(at: SystemTime) -> String {
+    let at = Timestamp::try_from(at).unwrap_or_default();
+    format!("{at:.3}")
+}
+
+/// An answer, as a line of text.
+struct ForPeople<'a>(&'a Answered);
+
+impl fmt::Display for ForPeople<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(answered) = self;
+        let is_error = answered.status.is_client_error() || answered.status.is_server_error();
+        let style = if is_error { BAD } else { BOLD };
+        write!(
+            f,
+            "{DIM}{}{DIM:#} {style}{}{style:#} {} {} {DIM}{}, {} bytes, {:.1} ms{DIM:#}",
+            time(answered.at),
+            answered.status.as_str(),
+            answered.method,
+            answered.uri,
+            answered.outcome,
+            answered.bytes,
+            answered.took.as_secs_f64() * 1e3
+        )?;
+        match answered.page {
+            Some(Counts {
+                left_whole: Some(why),
+                ..
+            }) => write!(f, "{DIM}, left as it is: {why}{DIM:#}")?,
+            Some(Counts {
+                dry_run: true,
+                moved,
+                left,
+                ..
+            }) => write!(f, "{DIM}, would move {moved} and leave {left}{DIM:#}")?,
+            Some(Counts { moved, left, .. }) => {
+                write!(f, "{DIM}, moved {moved} and left {left}{DIM:#}")?;
+            }
+            None => {}
+        }
+        match answered.ended {
+            Ended::Complete => Ok(()),
+            Ended::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
+            Ended::BrokenOff => write!(f, ", {BAD}broken off{BAD:#}"),
+        }
+    }
+}
+
 /// An answer, as a line of JSON.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
+    time: String,
     method: &'a str,
     uri: &'a str,
     from: Option<IpAddr>,
@@ -49,21 +91,90 @@ struct Line<'a> {
     outcome: &'static str,
     cache_status: Option<&'a str>,
     trace: Option<String>,
+    head_ms: f64,
     took_ms: f64,
+    bytes: u64,
+    ended: &'static str,
+    page: Option<Counts>,
 }
 
 impl<'a> Line<'a> {
-    fn of(answered: &'a Answered<'_>) -> Self {
+    fn of(answered: &'a Answered) -> Self {
         Self {
+            time: time(answered.at),
             method: answered.method.as_str(),
             uri: &answered.uri,
             from: answered.from,
             protocol: answered.protocol.map(Protocol::alpn),
             status: answered.status.as_u16(),
             outcome: answered.outcome,
-            cache_status: answered.cache_status,
+            cache_status: answered.cache_status.as_deref(),
             trace: answered.trace.map(|trace| trace.to_string()),
+            head_ms: answered.head.as_secs_f64() * 1e3,
             took_ms: answered.took.as_secs_f64() * 1e3,
+            bytes: answered.bytes,
+            ended: answered.ended.name(),
+            page: answered.page,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::{Method, StatusCode};
+
+    use super::*;
+
+    fn answered() -> Answered {
+        Answered {
+            at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_345_445_070),
+            method: Method::GET,
+            uri: "www.site.test/".to_owned(),
+            from: None,
+            protocol: None,
+            status: StatusCode::OK,
+            outcome: "miss",
+            cache_status: None,
+            trace: None,
+            head: Duration::from_micros(1_500),
+            took: Duration::from_micros(2_250),
+            bytes: 1234,
+            ended: Ended::Complete,
+            page: None,
+        }
+    }
+
+    fn plain(answered: &Answered) -> String {
+        anstream::adapter::strip_str(&ForPeople(answered).to_string()).to_string()
+    }
+
+    #[test]
+    fn a_line_tells_when_how_much_and_how_it_ended() {
+        let mut one = answered();
+        let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
+        assert_eq!(plain(&one), line);
+        one.ended = Ended::ClientLeft;
+        assert_eq!(plain(&one), format!("{line}, the client left"));
+        one.page = Some(Counts {
+            dry_run: true,
+            left_whole: None,
+            moved: 2,
+            left: 1,
+        });
+        let page = ", would move 2 and leave 1, the client left";
+        assert_eq!(plain(&one), format!("{line}{page}"));
+        let told = serde_json::to_value(Line::of(&one)).expect("it is JSON");
+        assert_eq!(told["time"], "2026-11-22T11:04:05.070Z");
+        assert_eq!(
+            (&told["bytes"], &told["ended"]),
+            (&1234.into(), &"client-left".into())
+        );
+        assert_eq!(
+            (&told["head_ms"], &told["took_ms"]),
+            (&1.5.into(), &2.25.into())
+        );
+        assert_eq!(told["page"]["moved"], 2);
     }
 }

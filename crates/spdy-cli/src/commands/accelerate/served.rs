@@ -20,7 +20,7 @@ use spdy_net::quic_listen::QuicListener;
 use spdy_net::seat::Seat;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
-use spdy_proxy::counters::Log;
+use spdy_proxy::answer_log::Log;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::timing::Timing;
 use spdy_proxy::visit::Visit;

@@ -1,0 +1,173 @@
+//! What a log is told of each answer, when its body has ended: only then it is known how much of it went out, and whether all of it did.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+use spdy_clock::Instant;
+use spdy_net::protocol::Protocol;
+
+use crate::proxy::Proxy;
+use crate::reports::Counts;
+use crate::trace_context::TraceId;
+
+/// Is told of every answer.
+pub type Log = Arc<dyn Fn(&Answered) + Send + Sync>;
+
+/// One answer, for a log.
+#[derive(Debug)]
+pub struct Answered {
+    /// When the request came.
+    pub at: SystemTime,
+    /// Of the request.
+    pub method: Method,
+    /// Host that the client named, and the target.
+    pub uri: String,
+    /// Who asked.
+    pub from: Option<IpAddr>,
+    /// Spoken on the connection.
+    pub protocol: Option<Protocol>,
+    /// Of the answer.
+    pub status: StatusCode,
+    /// What became of the request.
+    pub outcome: &'static str,
+    /// The same as the answer says it (RFC 9211): ours is the last of its values.
+    pub cache_status: Option<String>,
+    /// The trace that the request belongs to (W3C Trace Context): where spans are made that of its spans, else what the client says.
+    pub trace: Option<TraceId>,
+    /// From the request to the head of the answer.
+    pub head: Duration,
+    /// From the request to the end of the answer.
+    pub took: Duration,
+    /// Bytes of the body, under its coding, that the client's connection took; it may have lost the last of them.
+    pub bytes: u64,
+    /// How the body ended.
+    pub ended: Ended,
+    /// What became of the references of a page of the site's own, if that is known by now.
+    pub page: Option<Counts>,
+}
+
+/// How the body of an answer ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// All of it went out.
+    Complete,
+    /// Whoever asked wanted no more of it, or took nothing for too long.
+    ClientLeft,
+    /// The origin broke off, or met a limit.
+    BrokenOff,
+}
+
+impl Ended {
+    /// As logs have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::ClientLeft => "client-left",
+            Self::BrokenOff => "broken-off",
+        }
+    }
+}
+
+/// A line that is written when a body has ended.
+pub(crate) struct Line {
+    pub(crate) log: Log,
+    /// All that is known by its head.
+    pub(crate) answered: Answered,
+    pub(crate) began: Instant,
+    pub(crate) proxy: Arc<Proxy>,
+    /// The URL, if it is a page of the site's own.
+    pub(crate) page: Option<String>,
+}
+
+impl Line {
+    fn write(mut self: Box<Self>, ended: Ended) {
+        let page = self.page.as_deref();
+        self.answered.page = page.and_then(|url| self.proxy.reports.counts(url));
+        self.answered.took = self.proxy.runtime.now() - self.began;
+        self.answered.ended = ended;
+        (self.log)(&self.answered);
+    }
+}
+
+/// `body`, at whose end `line` is written.
+pub(crate) fn logged(body: Body, line: Line) -> Body {
+    let line = Box::new(line);
+    if http_body::Body::is_end_stream(&body) {
+        line.write(Ended::Complete);
+        return body;
+    }
+    Body::wrap(LoggedBody {
+        announced: http_body::Body::size_hint(&body).exact(),
+        body,
+        line: Some(line),
+    })
+}
+
+struct LoggedBody {
+    body: Body,
+    /// Its length, where that was known at its beginning: a connection that has had so much asks for no more.
+    announced: Option<u64>,
+    /// `None` at the end.
+    line: Option<Box<Line>>,
+}
+
+impl LoggedBody {
+    fn write(&mut self, ended: Ended) {
+        if let Some(line) = self.line.take() {
+            line.write(ended);
+        }
+    }
+}
+
+impl Drop for LoggedBody {
+    fn drop(&mut self) {
+        let had = self.line.as_ref().map(|line| line.answered.bytes);
+        self.write(match had == self.announced {
+            true => Ended::Complete,
+            false => Ended::ClientLeft,
+        });
+    }
+}
+
+impl http_body::Body for LoggedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        let frame = ready!(Pin::new(&mut this.body).poll_frame(cx));
+        match &frame {
+            Some(Ok(frame)) => {
+                let len = frame.data_ref().map_or(0, Bytes::len);
+                if let Some(line) = &mut this.line {
+                    line.answered.bytes += len as u64;
+                }
+                if this.body.is_end_stream() {
+                    this.write(Ended::Complete);
+                }
+            }
+            Some(Err(_)) => this.write(Ended::BrokenOff),
+            None => this.write(Ended::Complete),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
