@@ -13,7 +13,7 @@
 //! A soft purge makes what is meant stale: it may still be served where that is allowed, and one word of the origin makes it
 //! fresh. A URL may be one of another host: what was moved from there is meant, for each site that moved it.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use http::{Method, Request, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub type Metrics = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 #[derive(Clone)]
 pub struct Admin {
     proxy: Arc<Proxy>,
-    token: Token,
+    token: Arc<RwLock<Token>>,
     metrics: Metrics,
     jobs: Arc<Jobs>,
 }
@@ -79,10 +79,15 @@ impl Admin {
     pub fn new(proxy: Arc<Proxy>, token: Token, metrics: Metrics) -> Self {
         Self {
             proxy,
-            token,
+            token: Arc::new(RwLock::new(token)),
             metrics,
             jobs: Arc::default(),
         }
+    }
+
+    /// Who purges, or asks for reports, shows `token` from now on.
+    pub fn set_token(&self, token: Token) {
+        *self.token.write().unwrap_or_else(PoisonError::into_inner) = token;
     }
 
     async fn purge(&self, request: Request<Body>) -> Response<Body> {
@@ -196,7 +201,8 @@ impl Admin {
         }
         let given = request.headers().get(header::AUTHORIZATION);
         let given = given.and_then(|given| given.as_bytes().strip_prefix(b"Bearer "));
-        if self.token.is(given.unwrap_or_default()) {
+        let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
+        if token.is(given.unwrap_or_default()) {
             return None;
         }
         let why = "want Authorization: Bearer, and the token\n".to_owned();

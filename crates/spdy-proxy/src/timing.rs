@@ -8,6 +8,7 @@
 //! It tells whether somebody had a thing before, and how far the origin is. So nobody gets it who did not show the token, in a field of
 //! its own that goes no further, unless the operator lets everyone have it.
 
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -39,6 +40,29 @@ impl Timing {
         };
         headers.remove(SPDY_TIMING);
         is_known || self.everyone
+    }
+}
+
+/// Who is told, which may be others from now on. Clones are of the same.
+#[derive(Clone, Debug, Default)]
+pub struct SharedTiming(Arc<RwLock<Timing>>);
+
+impl SharedTiming {
+    /// At first as `timing` says.
+    #[must_use]
+    pub fn new(timing: Timing) -> Self {
+        Self(Arc::new(RwLock::new(timing)))
+    }
+
+    /// From now on as `timing` says.
+    pub fn replace(&self, timing: Timing) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = timing;
+    }
+
+    /// As [`Timing`] takes it.
+    pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
+        let timing = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        timing.take(headers)
     }
 }
 

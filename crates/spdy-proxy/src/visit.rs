@@ -28,7 +28,7 @@ use crate::reports::Along;
 use crate::sites::Site;
 use crate::span_attributes::{name_of, of_answer, of_request};
 use crate::spans::{OpenSpan, Place, spanned};
-use crate::timing::{OriginTook, Times, Timing};
+use crate::timing::{OriginTook, SharedTiming, Times};
 use crate::trace_context::{SpanContext, TraceId};
 use crate::wanted::{home_text, is_off};
 
@@ -44,7 +44,7 @@ pub struct Visit {
     alt_svc: Option<HeaderValue>,
     memory: Arc<Mutex<Memory>>,
     log: Option<Log>,
-    timing: Timing,
+    timing: SharedTiming,
 }
 
 impl std::fmt::Debug for Visit {
@@ -73,7 +73,7 @@ impl Visit {
             alt_svc,
             memory: Arc::default(),
             log: None,
-            timing: Timing::default(),
+            timing: SharedTiming::default(),
         }
     }
 
@@ -86,7 +86,7 @@ impl Visit {
 
     /// Tells whom `timing` says where the time went.
     #[must_use]
-    pub fn timing(mut self, timing: Timing) -> Self {
+    pub fn timing(mut self, timing: SharedTiming) -> Self {
         self.timing = timing;
         self
     }

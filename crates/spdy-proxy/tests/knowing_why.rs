@@ -14,9 +14,9 @@ use spdy_net::handler::{Arrival, Handler};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::admin::Admin;
-use spdy_proxy::proxy::Proxy;
 use spdy_proxy::answer_log::{Answered, Ended, Log};
-use spdy_proxy::timing::Timing;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::timing::{SharedTiming, Timing};
 use spdy_proxy::token::Token;
 use spdy_proxy::visit::Visit;
 use support::{Origin, accelerator_of, answer, get, pages, until, until_some};
@@ -283,7 +283,6 @@ async fn a_trace_goes_on_to_the_sites_own_origin_and_to_no_other_and_stands_in_t
     );
 }
 
-/// The `Server-Timing` values of the answer to `target`, which came with `token`.
 #[tokio::test]
 async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
     let other = other();
@@ -340,13 +339,14 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
     assert_eq!(told.len(), 4);
 }
 
+/// The `Server-Timing` values of the answer to `target`, which came with `token`.
 async fn timed(
     proxy: &Arc<Proxy>,
     timing: &Timing,
     target: &str,
     token: Option<&str>,
 ) -> Vec<String> {
-    let visit = Visit::new(proxy.clone(), None, None).timing(timing.clone());
+    let visit = Visit::new(proxy.clone(), None, None).timing(SharedTiming::new(timing.clone()));
     let mut request = Request::builder()
         .uri(target)
         .header("host", "www.site.test");

@@ -9,6 +9,8 @@ mod accelerate_abuse;
 #[cfg(unix)]
 mod accelerate_acme;
 #[cfg(unix)]
+mod accelerate_again;
+#[cfg(unix)]
 mod accelerate_audit;
 mod accelerate_broken;
 mod accelerate_browser;

@@ -7,15 +7,18 @@ use spdy::runtime::SharedRuntime;
 use spdy_dns::guarded_network::Refusals;
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::certificates::LocalCa;
+use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
+use spdy_proxy::timing::{SharedTiming, Timing};
 use spdy_proxy::upstream::Upstream;
 
 use crate::commands::accelerate::acme::{self, Acme, Prepared, Rest};
 use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::command::{self, Args};
+use crate::commands::accelerate::operator::{self, Operator};
 use crate::commands::accelerate::secrets::Chance;
-use crate::commands::accelerate::{origins, setup};
+use crate::commands::accelerate::{origins, setup, stays};
 use crate::commands::telemetry::{self, Telemetry};
 use crate::printer::{BAD, DIM, Printer};
 
@@ -23,6 +26,7 @@ use crate::printer::{BAD, DIM, Printer};
 #[derive(Clone, Copy)]
 pub(super) struct Again<'a> {
     pub(super) args: &'a Args,
+    pub(super) config: &'a Config,
     pub(super) chance: &'a Chance,
     pub(super) authority: &'a LocalCa,
     pub(super) zones: &'a SharedZones,
@@ -30,6 +34,8 @@ pub(super) struct Again<'a> {
     pub(super) listening: &'a [SocketAddr],
     pub(super) proxy: &'a Arc<Proxy>,
     pub(super) telemetry: Option<&'a Telemetry>,
+    pub(super) timing: &'a SharedTiming,
+    pub(super) operator: Option<&'a Operator>,
     pub(super) runtime: &'a SharedRuntime,
     pub(super) printer: &'a Printer,
 }
@@ -84,7 +90,10 @@ impl Again<'_> {
             zones: setup::zones(&config, &sites)?,
             upstream,
             spans: setup::telemetry(&config)?,
+            timing: setup::timing(&config.timing)?,
+            token: operator::token(&config)?,
             sites,
+            config,
         })
     }
 }
@@ -99,6 +108,10 @@ struct Renewed {
     zones: Zones,
     /// Where spans are sent.
     spans: Option<telemetry::Settings>,
+    timing: Timing,
+    /// The operator's.
+    token: Option<String>,
+    config: Config,
 }
 
 impl Renewed {
@@ -109,6 +122,11 @@ impl Renewed {
         setup::doubt(&self.sites, again.printer);
         certificates::doubt(&self.uncovered, again.printer);
         again.proxy.replace(self.sites, self.upstream);
+        again.timing.replace(self.timing);
+        if let (Some(operator), Some(token)) = (again.operator, self.token) {
+            operator.set_token(&token);
+        }
         Telemetry::renew(again.telemetry, self.spans, again.printer);
+        stays::tell(again.config, &self.config, again.printer);
     }
 }

@@ -25,6 +25,7 @@ use spdy_proxy::config::Config;
 use spdy_proxy::config_env;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
+use spdy_proxy::timing::SharedTiming;
 use url::Url;
 
 use crate::commands::accelerate::acme::{self, Acme};
@@ -257,7 +258,7 @@ async fn accelerate(
     let certificates = acme.prepare(config, certificates, &shown)?;
     let refusals = Refusals::default();
     let proxy = proxy(config, sites, &zones, own, &refusals, &runtime)?;
-    let timing = setup::timing(&config.timing)?;
+    let timing = SharedTiming::new(setup::timing(&config.timing)?);
     let token = operator::token(config)?;
     let asked = Asked::listen()?;
 
@@ -301,15 +302,16 @@ async fn accelerate(
         stop: Latch::new(),
         alt_svc: None,
         log: log::log(args.verbose, args.json, printer),
-        timing,
+        timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
     let limits = args.limits.of_listeners(hits);
     let datagrams = predecessor.map(Predecessor::left);
-    let serving = Serving::start(doors, &served, operator, &limits, datagrams);
+    let serving = Serving::start(doors, &served, operator.clone(), &limits, datagrams);
 
     let again = Again {
         args,
+        config,
         chance: &plan.chance,
         authority: &authority,
         zones: &zones,
@@ -317,6 +319,8 @@ async fn accelerate(
         listening: &listening,
         proxy: &proxy,
         telemetry: sends,
+        timing: &timing,
+        operator: operator.as_ref(),
         runtime: &runtime,
         printer,
     };

@@ -24,6 +24,7 @@ mod served;
 mod serving;
 mod setup;
 mod shared;
+mod stays;
 #[cfg(not(unix))]
 #[path = "alone.rs"]
 mod succession;

@@ -19,7 +19,8 @@ use crate::commands::accelerate::served::conduct;
 use crate::commands::accelerate::setup;
 use crate::commands::serve_metrics;
 
-/// What an operator may see and do.
+/// What an operator may see and do. Clones are of the same.
+#[derive(Clone)]
 pub(super) struct Operator(Arc<Admin>);
 
 impl Operator {
@@ -32,6 +33,11 @@ impl Operator {
             token,
             Arc::new(metrics),
         )))
+    }
+
+    /// Who shows `token` from now on looks after it.
+    pub(super) fn set_token(&self, token: &str) {
+        self.0.set_token(Token::new(token));
     }
 
     /// Serves whoever comes to `listener`, until the stop.

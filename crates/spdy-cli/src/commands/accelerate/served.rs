@@ -22,7 +22,7 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 use spdy_proxy::answer_log::Log;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::timing::Timing;
+use spdy_proxy::timing::SharedTiming;
 use spdy_proxy::visit::Visit;
 
 use crate::commands::serve_listen::{self, Door};
@@ -38,7 +38,7 @@ pub(super) struct Served {
     pub(super) stop: Latch,
     pub(super) alt_svc: Option<HeaderValue>,
     pub(super) log: Option<Log>,
-    pub(super) timing: Timing,
+    pub(super) timing: SharedTiming,
     /// What authorities ask for at doors without TLS.
     pub(super) tokens: Option<Tokens>,
 }

@@ -1,0 +1,138 @@
+//! What of a configuration `spdy accelerate` takes on when it is started again, and not before: a reload that finds another says so, by name.
+
+use std::fmt::Debug;
+
+use spdy_proxy::config::{CacheConfig, Config, LearnConfig, Listen};
+
+use crate::printer::{BAD, Printer};
+
+/// A key, with its value in words.
+type Said = (&'static str, String);
+
+/// Tells which keys of `now` are other than at the start, and stay as they were then.
+pub(super) fn tell(at_start: &Config, now: &Config, printer: &Printer) {
+    let others = others(at_start, now);
+    if !others.is_empty() {
+        printer.note(format_args!(
+            "{BAD}{} stay as they were{BAD:#} until the program is started again",
+            others.join(", ")
+        ));
+    }
+}
+
+fn others(at_start: &Config, now: &Config) -> Vec<&'static str> {
+    let pairs = all(at_start).into_iter().zip(all(now));
+    let other = pairs.filter(|(before, now)| before.1 != now.1);
+    other.map(|((key, _), _)| key).collect()
+}
+
+/// All that stays. Tables that are read as a whole are taken apart here, so that a new key of theirs is not forgotten.
+fn all(config: &Config) -> Vec<Said> {
+    let mut all = of_listeners(config);
+    all.extend(of_cache(&config.cache));
+    all.extend(of_learning(&config.learn));
+    all
+}
+
+fn of_listeners(config: &Config) -> Vec<Said> {
+    let Listen {
+        tls,
+        plain,
+        protocols,
+        public_port: _,
+        public_addresses: _,
+    } = &config.listen;
+    let admin = config.admin.as_ref().map(|admin| admin.address);
+    vec![
+        ("listen.tls", said(tls)),
+        ("listen.plain", said(plain)),
+        ("listen.protocols", said(protocols)),
+        ("admin.address", said(&admin)),
+        ("dns.listen", said(&config.dns.listen)),
+        ("tls.write_authority", said(&config.tls.write_authority)),
+    ]
+}
+
+fn of_cache(cache: &CacheConfig) -> Vec<Said> {
+    let CacheConfig {
+        memory_mib,
+        object_mib,
+        in_flight_mib,
+        disk,
+        disk_mib,
+        shared,
+        after_cookies,
+        fetch_timeout_s,
+        misses_per_second,
+        obey_reload,
+    } = cache;
+    vec![
+        ("cache.memory_mib", said(memory_mib)),
+        ("cache.object_mib", said(object_mib)),
+        ("cache.in_flight_mib", said(in_flight_mib)),
+        ("cache.disk", said(disk)),
+        ("cache.disk_mib", said(disk_mib)),
+        ("cache.shared", said(shared)),
+        ("cache.after_cookies", said(after_cookies)),
+        ("cache.fetch_timeout_s", said(fetch_timeout_s)),
+        ("cache.misses_per_second", said(misses_per_second)),
+        ("cache.obey_reload", said(obey_reload)),
+    ]
+}
+
+fn of_learning(learn: &LearnConfig) -> Vec<Said> {
+    let LearnConfig {
+        push,
+        early_hints,
+        prefetch,
+        prefetch_per_page,
+        prefetches,
+    } = learn;
+    vec![
+        ("learn.push", said(push)),
+        ("learn.early_hints", said(early_hints)),
+        ("learn.prefetch", said(prefetch)),
+        ("learn.prefetch_per_page", said(prefetch_per_page)),
+        ("learn.prefetches", said(prefetches)),
+    ]
+}
+
+fn said(value: &impl Debug) -> String {
+    format!("{value:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+        Config::read(&format!("{text}\n{site}")).expect("a good configuration")
+    }
+
+    #[test]
+    fn what_stays_is_told_by_name_and_what_changes_is_not() {
+        let before = config("");
+        for (text, want) in [
+            ("", &[][..]),
+            (
+                "[listen]\nplain = ['127.0.0.1:1']\npublic_port = 443",
+                &["listen.plain"],
+            ),
+            (
+                "[cache]\nafter_cookies = true\nmemory_mib = 100",
+                &["cache.memory_mib", "cache.after_cookies"],
+            ),
+            ("[learn]\npush = false", &["learn.push"]),
+            (
+                "[admin]\naddress = '127.0.0.1:1'\ntoken_file = '/t'",
+                &["admin.address"],
+            ),
+            ("[upstream]\nretries = 2", &[]),
+            ("[timing]\neveryone = true", &[]),
+            ("[websocket]\nopen = 1", &[]),
+        ] {
+            assert_eq!(others(&before, &config(text)), want, "{text}");
+        }
+    }
+}

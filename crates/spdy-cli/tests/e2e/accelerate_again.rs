@@ -1,0 +1,64 @@
+//! A configuration that is read again while `spdy accelerate` runs: what takes effect, and what is told to stay.
+
+use std::net::SocketAddr;
+
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::Accelerator;
+use crate::support::program::Served;
+use crate::support::raw_client::{Going, Got};
+
+/// What is answered at `to` to who sends `field`.
+fn shown(to: SocketAddr, target: &str, field: &str) -> Got {
+    let head = format!(
+        "GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n{field}\r\n\r\n"
+    );
+    Going::begin(to, head.as_bytes()).end(usize::MAX)
+}
+
+#[test]
+fn tokens_are_exchanged_and_what_stays_is_told_by_name() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let site = folder.path().join("site");
+    std::fs::create_dir(&site).expect("the folder can be written to");
+    std::fs::write(site.join("a.txt"), "first").expect("likewise");
+    let origin = Served::start(&site, &[]);
+    let [one, two] = ["the first of tokens", "the second of tokens"];
+    let token = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("likewise");
+        path
+    };
+    let config = |admin: &str, timing: &str, more: &str| {
+        format!(
+            "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
+             [timing]\ntoken_file = {:?}\n{more}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+            token("admin", admin),
+            token("timing", timing),
+            origin.plain
+        )
+    };
+    let accelerator = Accelerator::start(&config(one, two, ""));
+    let (door, here) = (accelerator.admin(), accelerator.plain());
+    let knows = |admin: &str, timing: &str| {
+        let pages = shown(door, "/pages", &format!("Authorization: Bearer {admin}"));
+        let told = shown(here, "/a.txt", &format!("Spdy-Timing: {timing}"));
+        (pages.status == 200, told.field("server-timing").is_some())
+    };
+    assert_eq!(knows(one, two), (true, true));
+    assert_eq!(knows(two, one), (false, false));
+
+    accelerator.reload(&config(two, one, "[upstream]\nretries = 2"));
+    until("it has the new tokens", || knows(two, one) == (true, true));
+    assert_eq!(knows(one, two), (false, false), "the former are nobody's");
+    let stays = |line: &String| line.contains("until the program is started again");
+    assert_eq!(accelerator.said().iter().find(|line| stays(line)), None);
+
+    let other = "[cache]\nafter_cookies = true\n[learn]\npush = false";
+    accelerator.reload(&config(two, one, other));
+    let line = accelerator.line_with("until the program is started again");
+    assert!(
+        line.contains("cache.after_cookies, learn.push stay as they were"),
+        "{line}"
+    );
+}
