@@ -58,6 +58,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    /// Connections open at once.
+    pub(crate) fn max_connections(&self) -> u32 {
+        self.max_connections
+    }
+
     /// For every connection; who meets a limit is counted in `hits`.
     pub(crate) fn of_connections(
         &self,

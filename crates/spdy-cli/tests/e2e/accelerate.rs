@@ -217,6 +217,25 @@ fn a_public_cdn_that_is_not_called_shared_is_told_of() {
     }
 }
 
+#[test]
+fn a_door_of_the_operator_that_others_reach_is_told_of() {
+    for (address, is_doubtful) in [
+        ("127.0.0.1:9180", false),
+        ("[::1]:9180", false),
+        ("[::ffff:127.0.0.1]:9180", false),
+        ("0.0.0.0:9180", true),
+        ("192.0.2.1:9180", true),
+    ] {
+        let (code, told) = check(&format!(
+            "[admin]\naddress = '{address}'\ntoken_file = '/etc/spdy/token'\n\
+             [[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n"
+        ));
+        assert_eq!(code, 0, "{told}");
+        let doubt = format!("admin.address {address} is not on loopback");
+        assert_eq!(told.contains(&doubt), is_doubtful, "{told}");
+    }
+}
+
 /// One that runs, and what it says on stdout, a line of JSON each.
 struct Accelerator {
     child: Child,

@@ -27,6 +27,8 @@ mod accelerate_names;
 mod accelerate_names_abuse;
 mod accelerate_names_check;
 #[cfg(unix)]
+mod accelerate_open_files;
+#[cfg(unix)]
 mod accelerate_origins;
 #[cfg(unix)]
 mod accelerate_paper_urls;

@@ -35,6 +35,8 @@ use crate::commands::accelerate::asked::Asked;
 use crate::commands::accelerate::audit;
 use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::doors::{self, Doors};
+#[cfg(unix)]
+use crate::commands::accelerate::open_files;
 use crate::commands::accelerate::operator::{self, Operator};
 use crate::commands::accelerate::secrets::Chance;
 use crate::commands::accelerate::served::Served;
@@ -149,11 +151,18 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if let Some(spans) = &plan.spans {
         spans.doubt(printer);
     }
+    setup::doubt_door(&plan.config, printer);
     if args.check {
         let shown = (&plan.sites, &plan.certificates[..]);
         names::check(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);
     }
+    #[cfg(unix)]
+    open_files::raise(
+        args.limits.max_connections(),
+        plan.config.websocket.open,
+        printer,
+    );
     let handed = HandedSockets::of_environment();
     let handed = handed.context("cannot listen on a socket that was handed over")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

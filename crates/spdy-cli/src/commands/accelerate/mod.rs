@@ -16,6 +16,8 @@ mod end;
 mod log;
 mod metrics;
 mod names;
+#[cfg(unix)]
+mod open_files;
 mod operator;
 mod origins;
 mod schema;

@@ -48,6 +48,17 @@ pub(super) fn doubt(sites: &Sites, printer: &Printer) {
     }
 }
 
+/// Tells of an operator's door that others may come to.
+pub(super) fn doubt_door(config: &Config, printer: &Printer) {
+    let admin = config.admin.as_ref().map(|admin| admin.address);
+    if let Some(address) = admin.filter(|address| !address.ip().to_canonical().is_loopback()) {
+        printer.note(format_args!(
+            "{BAD}admin.address {address} is not on loopback{BAD:#}: the door speaks plain HTTP, so whoever reaches it has the metrics, and \
+             whoever is on the way has the token"
+        ));
+    }
+}
+
 /// The tier on a disk, if one is wanted.
 pub(super) fn disk(config: &Config) -> anyhow::Result<Option<Disk>> {
     let Some(folder) = &config.cache.disk else {

@@ -1,0 +1,38 @@
+//! How many files `spdy accelerate` may have open.
+
+use std::ffi::OsStr;
+
+use crate::support::accelerator::Accelerator;
+
+const CONFIG: &str = "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n\
+                      [[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n";
+
+/// It, started where the shell has these limits, and this many connections are let in.
+fn under(limits: &str, connections: &str) -> Accelerator {
+    let script = format!("{limits}; exec \"$@\" --max-connections {connections}");
+    Accelerator::start_under(&["sh", "-c", &script, "sh"].map(OsStr::new), CONFIG)
+}
+
+fn is_told(accelerator: &Accelerator) -> bool {
+    let said = accelerator.said();
+    said.iter().any(|line| line.contains("files may be open"))
+}
+
+#[test]
+fn the_soft_limit_becomes_the_hard_one_and_one_that_is_too_low_is_told() {
+    let low = under("ulimit -n 700", "200");
+    let line = low.line_with("no more than 700 files may be open");
+    assert!(
+        line.contains("200 connections and 4096 WebSockets to origins want 912"),
+        "{line}"
+    );
+    let enough = under("ulimit -Sn 100; ulimit -Hn 1000", "200");
+    assert!(!is_told(&enough), "{:?}", enough.said());
+    if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", enough.id())) {
+        let line = limits
+            .lines()
+            .find(|line| line.starts_with("Max open files"));
+        let words: Vec<_> = line.expect("it is one").split_whitespace().collect();
+        assert_eq!(words[3..5], ["1000", "1000"], "{limits}");
+    }
+}
