@@ -51,6 +51,27 @@ fn the_example_that_is_shipped_is_good_by_the_schema_comments_and_all() {
 }
 
 #[test]
+fn what_stands_beside_nginx_s_configuration_is_good() {
+    let page = include_str!("../../../../docs/accelerator.md");
+    let (_, page) = page
+        .split_once("### Coming from nginx")
+        .expect("it is told");
+    let (_, block) = page.split_once("```toml\n").expect("it has an example");
+    let (block, _) = block.split_once("```").expect("the example ends");
+    assert_eq!(fault(&schema(), &as_json(block)), None, "{block}");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
+    // Files that no machine of a test has.
+    let lines = block.lines().filter(|line| !line.contains("/etc/ssl/"));
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let text = text.replace("/etc/spdy/secret", &secret.display().to_string());
+    let (code, told) = check(&text, &[]);
+    assert_eq!(code, 0, "{told}");
+    assert!(told.contains("good: example.com, www.example.com"), "{told}");
+}
+
+#[test]
 fn what_the_schema_refuses_the_program_does_not_read_and_the_other_way_round() {
     let schema = schema();
     let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
