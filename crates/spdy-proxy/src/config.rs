@@ -24,6 +24,7 @@ use url::Url;
 use crate::config_acme::AcmeConfig;
 use crate::config_env;
 use crate::config_lab::LabConfig;
+use crate::config_limits::ClientLimitsConfig;
 use crate::config_shared::{self, SharedConfig};
 use crate::config_telemetry::TelemetryConfig;
 use crate::config_websocket::WebSocketConfig;
@@ -48,6 +49,9 @@ pub struct Config {
     /// How the accelerator shows who it is.
     #[serde(default)]
     pub tls: Tls,
+    /// What clients may want.
+    #[serde(default)]
+    pub limits: ClientLimitsConfig,
     /// What is accelerated; at least one.
     #[serde(default)]
     pub site: Vec<SiteConfig>,
@@ -604,6 +608,9 @@ impl Config {
         if !(1..=upstream.connections).contains(&upstream.uploads()) {
             let want = "at least 1, and no more than upstream.connections";
             return value("upstream.uploads", want, &upstream.uploads());
+        }
+        if let Some((what, want)) = self.limits.fault() {
+            return value(what, want, &0);
         }
         if let Some((what, want, got)) = self.websocket.fault() {
             return value(what, want, &got);

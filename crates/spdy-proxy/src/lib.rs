@@ -27,6 +27,7 @@ pub mod config;
 pub mod config_acme;
 pub mod config_env;
 pub mod config_lab;
+pub mod config_limits;
 pub mod config_shared;
 pub mod config_telemetry;
 pub mod config_websocket;

@@ -7,10 +7,11 @@ use crate::support::accelerator::Accelerator;
 const CONFIG: &str = "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n\
                       [[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n";
 
-/// It, started where the shell has these limits, and this many connections are let in.
-fn under(limits: &str, connections: &str) -> Accelerator {
-    let script = format!("{limits}; exec \"$@\" --max-connections {connections}");
-    Accelerator::start_under(&["sh", "-c", &script, "sh"].map(OsStr::new), CONFIG)
+/// It, started where the shell has these limits, with more on its command line and 200 connections by its configuration.
+fn under(limits: &str, more: &str) -> Accelerator {
+    let script = format!("{limits}; exec \"$@\" {more}");
+    let config = format!("[limits]\nmax_connections = 200\n{CONFIG}");
+    Accelerator::start_under(&["sh", "-c", &script, "sh"].map(OsStr::new), &config)
 }
 
 fn is_told(accelerator: &Accelerator) -> bool {
@@ -20,13 +21,16 @@ fn is_told(accelerator: &Accelerator) -> bool {
 
 #[test]
 fn the_soft_limit_becomes_the_hard_one_and_one_that_is_too_low_is_told() {
-    let low = under("ulimit -n 700", "200");
+    let low = under("ulimit -n 700", "");
     let line = low.line_with("no more than 700 files may be open");
     assert!(
         line.contains("200 connections and 4096 WebSockets to origins want 912"),
         "{line}"
     );
-    let enough = under("ulimit -Sn 100; ulimit -Hn 1000", "200");
+    // The command line goes before the configuration.
+    let fewer = under("ulimit -n 700", "--max-connections 50");
+    assert!(!is_told(&fewer), "{:?}", fewer.said());
+    let enough = under("ulimit -Sn 100; ulimit -Hn 1000", "");
     assert!(!is_told(&enough), "{:?}", enough.said());
     if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", enough.id())) {
         let line = limits

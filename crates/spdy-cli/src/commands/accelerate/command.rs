@@ -159,7 +159,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
     #[cfg(unix)]
     open_files::raise(
-        args.limits.max_connections(),
+        args.limits.or(&plan.config.limits).max_connections(),
         plan.config.websocket.open,
         printer,
     );
@@ -314,7 +314,7 @@ async fn accelerate(
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
-    let limits = args.limits.of_listeners(hits);
+    let limits = args.limits.or(&config.limits).of_listeners(hits);
     let datagrams = predecessor.map(Predecessor::left);
     let serving = Serving::start(doors, &served, operator.clone(), &limits, datagrams);
 
@@ -344,7 +344,7 @@ async fn accelerate(
 
 /// What each connection may want; the sessions are counted in `counted`, and those who meet a limit in `hits`.
 fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
-    let limits = &args.limits;
+    let limits = args.limits.or(&config.limits);
     ServerOptions {
         http2_push: config.learn.push,
         ..limits.of_connections(Some(counted.clone()), hits.clone())

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use spdy_proxy::config::{CacheConfig, Config, LearnConfig, Listen};
+use spdy_proxy::config_limits::ClientLimitsConfig;
 
 use crate::printer::{BAD, Printer};
 
@@ -29,6 +30,7 @@ fn others(at_start: &Config, now: &Config) -> Vec<&'static str> {
 /// All that stays. Tables that are read as a whole are taken apart here, so that a new key of theirs is not forgotten.
 fn all(config: &Config) -> Vec<Said> {
     let mut all = of_listeners(config);
+    all.extend(of_limits(&config.limits));
     all.extend(of_cache(&config.cache));
     all.extend(of_learning(&config.learn));
     all
@@ -50,6 +52,30 @@ fn of_listeners(config: &Config) -> Vec<Said> {
         ("admin.address", said(&admin)),
         ("dns.listen", said(&config.dns.listen)),
         ("tls.write_authority", said(&config.tls.write_authority)),
+    ]
+}
+
+fn of_limits(limits: &ClientLimitsConfig) -> Vec<Said> {
+    let ClientLimitsConfig {
+        max_connections,
+        connections_per_address,
+        connection_rate,
+        max_streams,
+        idle_timeout_s,
+        min_rate,
+        drain_timeout_s,
+    } = limits;
+    vec![
+        ("limits.max_connections", said(max_connections)),
+        (
+            "limits.connections_per_address",
+            said(connections_per_address),
+        ),
+        ("limits.connection_rate", said(connection_rate)),
+        ("limits.max_streams", said(max_streams)),
+        ("limits.idle_timeout_s", said(idle_timeout_s)),
+        ("limits.min_rate", said(min_rate)),
+        ("limits.drain_timeout_s", said(drain_timeout_s)),
     ]
 }
 
@@ -124,6 +150,7 @@ mod tests {
                 &["cache.memory_mib", "cache.after_cookies"],
             ),
             ("[learn]\npush = false", &["learn.push"]),
+            ("[limits]\nmin_rate = 0", &["limits.min_rate"]),
             (
                 "[admin]\naddress = '127.0.0.1:1'\ntoken_file = '/t'",
                 &["admin.address"],
