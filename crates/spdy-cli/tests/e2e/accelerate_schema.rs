@@ -68,7 +68,10 @@ fn what_stands_beside_nginx_s_configuration_is_good() {
     let text = text.replace("/etc/spdy/secret", &secret.display().to_string());
     let (code, told) = check(&text, &[]);
     assert_eq!(code, 0, "{told}");
-    assert!(told.contains("good: example.com, www.example.com"), "{told}");
+    assert!(
+        told.contains("good: example.com, www.example.com"),
+        "{told}"
+    );
 }
 
 #[test]
