@@ -3,7 +3,7 @@
 //! ## The house
 //!
 //! ```text
-//!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs, host_limits.rs
+//!  config.rs ──► rules.rs (host.rs, kind.rs) ──► what is moved, and why not            limits.rs, host_limits.rs, shared_hosts.rs
 //!                   │
 //!                   ├── moved_url.rs, capability.rs     /.spdy/1/<cap>/s/host/path: made (once: made.rs) and opened; form.rs
 //!                   ├── named_host.rs                   https://<label>.<zone>/path: made and opened
