@@ -61,6 +61,7 @@ pub(crate) struct Known {
 pub struct Given {
     facts: Facts,
     certified: Certified,
+    is_stale: bool,
 }
 
 impl Certificates {
@@ -74,15 +75,16 @@ impl Certificates {
         }
     }
 
-    /// Reads `identity`, and makes it ready to be [given](Self::give).
+    /// Reads `identity`, and makes it ready to be [given](Self::give); it is stale if there should be another by now.
     ///
     /// # Errors
     ///
     /// It cannot be read, or its key is not the leaf's.
-    pub fn given(&self, identity: &Identity) -> Result<Given, AcmeError> {
+    pub fn given(&self, identity: &Identity, is_stale: bool) -> Result<Given, AcmeError> {
         Ok(Given {
             facts: Facts::of_leaf(identity)?,
             certified: self.identities.certify(identity)?,
+            is_stale,
         })
     }
 
@@ -109,6 +111,13 @@ impl Certificates {
         }
         let given = given.into_iter().map(|(name, end)| (name, Some(end)));
         held.chain(given).collect()
+    }
+
+    /// How many of those that are given are stale.
+    #[must_use]
+    pub fn stale(&self) -> usize {
+        let all = self.lock();
+        all.given.iter().filter(|given| given.is_stale).count()
     }
 
     /// None any more.

@@ -564,7 +564,9 @@ impl Proxy {
         sites.answering(authority).cloned()
     }
 
-    pub(crate) fn sites(&self) -> Arc<Sites> {
+    /// The sites by now.
+    #[must_use]
+    pub fn sites(&self) -> Arc<Sites> {
         let sites = self.sites.read().unwrap_or_else(PoisonError::into_inner);
         sites.clone()
     }

@@ -481,7 +481,7 @@ async fn of_a_certificate_that_somebody_else_keeps_the_end_is_told() {
     let names = ["b.test".to_owned(), "a.test".to_owned()];
     let given = |names: &[String], until| {
         let issued = shop.signer.ca.issue_for(names, &[], clock.hour()..until);
-        shop.certificates.given(&issued.unwrap()).unwrap()
+        shop.certificates.given(&issued.unwrap(), false).unwrap()
     };
     let later = until + LIFETIME;
     shop.certificates.give(vec![

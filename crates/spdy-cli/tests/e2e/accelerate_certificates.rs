@@ -105,7 +105,7 @@ fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() 
         ] {
             assert_eq!(shown(name).as_ref(), leaf, "{name}");
         }
-        let ends = metrics(&accelerator);
+        let ends = metrics(&accelerator, "expiry_timestamp_seconds{");
         for name in ["www.a.test", "b.test"] {
             assert!(ends.contains(&format!("name=\"{name}\"")), "{ends}");
         }
@@ -132,15 +132,83 @@ fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() 
     assert_eq!(shown("www.a.test"), Some(of_a), "the first that is for it");
 }
 
-fn metrics(accelerator: &Accelerator) -> String {
+/// What is told of certificates by a metric whose name goes on like this.
+fn metrics(accelerator: &Accelerator, name: &str) -> String {
     let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
     let metrics = Going::begin(accelerator.admin(), asked).end(usize::MAX);
     let metrics = metrics.text();
-    let ends = "spdy_certificate_expiry_timestamp_seconds{";
+    let name = format!("spdy_certificate_{name}");
     metrics
         .lines()
-        .filter(|line| line.starts_with(ends))
+        .filter(|line| line.starts_with(&name))
         .collect()
+}
+
+#[test]
+fn what_is_wrong_with_one_certificate_or_elsewhere_keeps_no_other_from_being_renewed() {
+    let (office, origin) = (
+        Office::open(),
+        EchoOrigin::start("no-store", Duration::ZERO),
+    );
+    let path = |file: &str| office.folder.path().join(file);
+    let (secret, former) = (path("secret"), path("former"));
+    std::fs::write(&secret, [1; 32]).expect("it can be written to");
+    std::fs::write(&former, [2; 32]).expect("it can be written to");
+    let of_a = office.issue("a", &OF_A);
+    office.issue("b", &OF_B);
+    let tls = format!(
+        "{}[[tls.certificates]]\n{}",
+        office.entry("a"),
+        office.entry("b")
+    );
+    let config = format!(
+        "secret_file = {secret:?}\nformer_secret_file = {former:?}\n{}",
+        config(&path("token"), origin.address, &tls, "")
+    );
+    let accelerator = Accelerator::start(&config);
+    let is_shown = |name: &str, leaf: &Vec<u8>| {
+        until("it is shown", || {
+            office.shown(accelerator.tls(), name).as_ref() == Some(leaf)
+        });
+    };
+    let stale = || metrics(&accelerator, "stale_files");
+    assert!(stale().ends_with(" 0"), "{}", stale());
+
+    // One has ended, with its files; the configuration names it still.
+    std::fs::remove_file(&office.files("a")[0]).expect("it is there");
+    let again = office.issue("b", &OF_B);
+    accelerator.read_again();
+    is_shown("b.test", &again);
+    is_shown("www.a.test", &of_a);
+    let told = accelerator.line_with("a certificate stays as it was");
+    assert!(told.contains("a.pem"), "{told}");
+    assert!(stale().ends_with(" 1"), "{}", stale());
+
+    // The former secret is not wanted any more.
+    std::fs::remove_file(&former).expect("it is there");
+    let (of_a, of_b) = (office.issue("a", &OF_A), office.issue("b", &OF_B));
+    accelerator.read_again();
+    is_shown("b.test", &of_b);
+    is_shown("www.a.test", &of_a);
+    let told = accelerator.line_with("the configuration stays as it was");
+    assert!(told.contains("former"), "{told}");
+    accelerator.line_with("read the certificates anew all the same");
+    assert!(stale().ends_with(" 0"), "{}", stale());
+
+    // Somebody is writing it, and a further pair is not there yet.
+    let [half, more] = [
+        config[..config.len() / 2].to_owned(),
+        config.replacen(
+            "[[site]]",
+            &format!("[[tls.certificates]]\n{}[[site]]", office.entry("new")),
+            1,
+        ),
+    ];
+    for config in [half, more] {
+        let again = office.issue("b", &OF_B);
+        accelerator.reload(&config);
+        is_shown("b.test", &again);
+    }
 }
 
 #[test]

@@ -26,6 +26,7 @@ use spdy_proxy::config_acme::{AcmeConfig, Challenge};
 use spdy_proxy::sites::Sites;
 
 use crate::commands::Usage;
+use crate::commands::accelerate::certificate_files::Files;
 use crate::commands::accelerate::certificates::Shown;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
@@ -40,6 +41,8 @@ pub(super) struct Acme {
     pub(super) certificates: Certificates,
     /// What is answered for http-01.
     pub(super) tokens: Tokens,
+    /// Those that are shown out of files.
+    pub(super) files: Files,
     identities: Identities,
     zones: SharedZones,
     runtime: SharedRuntime,
@@ -88,6 +91,7 @@ struct Anew {
 pub(super) struct Rest {
     fallback: Certified,
     given: Vec<Given>,
+    files: Files,
 }
 
 /// The names of each certificate, if each can be had.
@@ -120,6 +124,7 @@ impl Acme {
         Self {
             certificates: Certificates::new(identities.clone()),
             tokens: Tokens::default(),
+            files: Files::default(),
             identities: identities.clone(),
             zones: zones.clone(),
             runtime: runtime.clone(),
@@ -134,7 +139,7 @@ impl Acme {
         &self,
         config: &Config,
         names: Names,
-        shown: &Shown,
+        shown: Shown,
     ) -> anyhow::Result<Prepared> {
         Ok(Prepared {
             keeping: self.prepare_keeping(config, names)?,
@@ -178,20 +183,23 @@ impl Acme {
     }
 
     /// `shown` ready to be shown. Of what is out of files the end is told.
-    pub(super) fn prepare_rest(&self, shown: &Shown) -> anyhow::Result<Rest> {
+    pub(super) fn prepare_rest(&self, shown: Shown) -> anyhow::Result<Rest> {
         let given: Result<_, _> = shown
             .of_files
+            .pairs()
             .iter()
-            .map(|identity| self.certificates.given(identity))
+            .map(|pair| self.certificates.given(&pair.identity, pair.is_stale))
             .collect();
         Ok(Rest {
             fallback: self.identities.certify(&shown.fallback)?,
             given: given?,
+            files: shown.of_files,
         })
     }
 
     /// Shows it.
-    pub(super) fn show_rest(&self, rest: Rest) {
+    pub(super) fn show_rest(&mut self, rest: Rest) {
+        self.files = rest.files;
         self.identities.show_fallback(rest.fallback);
         self.certificates.give(rest.given);
     }
@@ -336,7 +344,8 @@ fn said(error: &AcmeError) -> String {
     error.to_string().replace(char::is_control, " ")
 }
 
-fn hour(at: SystemTime) -> String {
+/// When that is, to the second.
+pub(super) fn hour(at: SystemTime) -> String {
     httpdate::fmt_http_date(at.min(UNIX_EPOCH + LAST_HOUR))
 }
 

@@ -14,6 +14,7 @@ use spdy_proxy::timing::{SharedTiming, Timing};
 use spdy_proxy::upstream::Upstream;
 
 use crate::commands::accelerate::acme::{self, Acme, Prepared, Rest};
+use crate::commands::accelerate::certificate_files::{Files, Stale};
 use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::command::{self, Args};
 use crate::commands::accelerate::operator::{self, Operator};
@@ -41,7 +42,8 @@ pub(super) struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// Does as the configuration of now says, or goes on as before where that is wrong; people are told which.
+    /// Does as the configuration of now says, or goes on as before where that is wrong; people are told which. Certificates that are shown
+    /// are read again all the same: what is wrong elsewhere lets none of them expire.
     pub(super) fn read_configuration(&self, acme: &mut Acme) {
         match self.configuration(acme) {
             Ok(renewed) => {
@@ -50,27 +52,36 @@ impl Again<'_> {
                     .note(format_args!("{DIM}read the configuration anew{DIM:#}"));
             }
             // What runs goes on as it was.
-            Err(error) => self.printer.note(format_args!(
-                "{BAD}the configuration stays as it was{BAD:#}: {error:#}"
-            )),
+            Err(error) => {
+                self.printer.note(format_args!(
+                    "{BAD}the configuration stays as it was{BAD:#}: {error:#}"
+                ));
+                if !acme.files.pairs().is_empty() {
+                    self.renew_certificates(acme);
+                    self.printer.note(format_args!(
+                        "{DIM}read the certificates anew all the same{DIM:#}"
+                    ));
+                }
+            }
         }
     }
 
-    /// Shows the certificate of now that is no authority's, or the one of before where there is none; the latter people are told.
-    pub(super) fn renew_certificate(&self, acme: &Acme) {
-        match self.certificate(acme) {
+    /// Shows the certificates of now that are no authority's, and the one of before for each that is no good; of these people are told.
+    pub(super) fn renew_certificates(&self, acme: &mut Acme) {
+        let (files, stale) = acme.files.read_again();
+        match self.rest(acme, files) {
             Ok(rest) => acme.show_rest(rest),
             Err(error) => self.printer.note(format_args!(
                 "{BAD}the certificate stays as it was{BAD:#}: {error:#}"
             )),
         }
+        stale.iter().for_each(|stale| stale.tell(self.printer));
     }
 
-    /// The certificate that is no authority's as it is to be from now on: made anew, or read again.
-    fn certificate(&self, acme: &Acme) -> anyhow::Result<Rest> {
-        let config = command::read(self.args)?;
-        let sites = setup::compile(&config, self.chance)?;
-        acme.prepare_rest(&Shown::of(&config, &sites, self.authority)?)
+    /// What is no authority's as it is to be from now on: these, or one made anew. What runs says for what; the configuration may be
+    /// half written at this time.
+    fn rest(&self, acme: &Acme, files: Files) -> anyhow::Result<Rest> {
+        acme.prepare_rest(Shown::of(files, &self.proxy.sites(), self.authority)?)
     }
 
     /// All that may be other by the configuration of now. Where is listened stays.
@@ -79,14 +90,17 @@ impl Again<'_> {
         // What it says of listeners may be otherwise than they are.
         config.check_listeners(self.listening.iter().copied())?;
         let sites = setup::compile(&config, self.chance)?;
-        let shown = Shown::of(&config, &sites, self.authority)?;
+        let (files, stale) = acme.files.read_by(&config)?;
+        let uncovered = certificates::uncovered(&files, &sites);
+        let shown = Shown::of(files, &sites, self.authority)?;
         let names = acme::certificates(&config, &sites)?;
         let own = origins::own(&config, self.listening, self.printer);
         let (zones, refusals, runtime) = (self.zones, self.refusals, self.runtime);
         let upstream = origins::upstream(&config, &sites, zones, own, refusals, runtime)?;
         Ok(Renewed {
-            certificates: acme.prepare(&config, names, &shown)?,
-            uncovered: certificates::uncovered(&shown.of_files, &sites)?,
+            certificates: acme.prepare(&config, names, shown)?,
+            stale,
+            uncovered,
             zones: setup::zones(&config, &sites)?,
             upstream,
             spans: setup::telemetry(&config)?,
@@ -103,6 +117,8 @@ struct Renewed {
     sites: Sites,
     upstream: Upstream,
     certificates: Prepared,
+    /// Those that stay as they were.
+    stale: Vec<Stale>,
     /// Names that no certificate is for.
     uncovered: Vec<String>,
     zones: Zones,
@@ -119,6 +135,9 @@ impl Renewed {
         // First: names are proven in them.
         again.zones.replace(self.zones);
         acme.commit(self.certificates);
+        self.stale
+            .iter()
+            .for_each(|stale| stale.tell(again.printer));
         setup::doubt(&self.sites, again.printer);
         certificates::doubt(&self.uncovered, again.printer);
         again.proxy.replace(self.sites, self.upstream);

@@ -47,7 +47,7 @@ impl Asked {
                     return Ok(Some(successor));
                 }
                 () = self.reloads.next() => again.read_configuration(acme),
-                _ = renewals.tick() => again.renew_certificate(acme),
+                _ = renewals.tick() => again.renew_certificates(acme),
             }
         }
     }

@@ -1,15 +1,15 @@
-//! The certificates that `spdy accelerate` shows where none come by ACME: out of files, each for the names in it, or made on the spot.
+//! The certificates that `spdy accelerate` shows where none come by ACME: out of files (`certificate_files.rs`), each for the names in
+//! it, or made on the spot.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
-use spdy_acme::facts::Facts;
 use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::tls::TlsOptions;
 use spdy_proxy::config::Config;
 use spdy_proxy::sites::Sites;
 
+use crate::commands::accelerate::certificate_files::Files;
 use crate::printer::{BAD, DIM, Printer};
 
 /// How long a certificate made on the spot is valid: browsers and Mozilla's guidelines want no more than a year.
@@ -24,45 +24,30 @@ pub(super) struct Shown {
     /// To whoever asks for a name that there is nothing better for.
     pub(super) fallback: Identity,
     /// Those out of files, each for the names in it.
-    pub(super) of_files: Vec<Identity>,
+    pub(super) of_files: Files,
 }
 
 impl Shown {
-    /// The certificates that `config` names, or one of `authority` for every name that is answered for.
-    pub(super) fn of(config: &Config, sites: &Sites, authority: &LocalCa) -> anyhow::Result<Self> {
-        let of_files = read(config)?;
-        let fallback = match of_files.first() {
-            Some(first) => first.clone(),
+    /// Those `of_files`, or, where there are none, one of `authority` for every name that is answered for.
+    pub(super) fn of(of_files: Files, sites: &Sites, authority: &LocalCa) -> anyhow::Result<Self> {
+        let fallback = match of_files.pairs().first() {
+            Some(first) => first.identity.clone(),
             None => made(sites, authority)?,
         };
         Ok(Self { fallback, of_files })
     }
 }
 
-/// The certificates that `config` names, each with its own key.
-pub(super) fn read(config: &Config) -> anyhow::Result<Vec<Identity>> {
-    let provider = TlsOptions::default().provider;
-    let read = config.tls.files().map(|(certificate, key)| {
-        let identity = Identity::from_files(certificate, key)?;
-        let certified = identity.certified(&provider);
-        certified.with_context(|| format!("{} and {}", certificate.display(), key.display()))?;
-        Ok(identity)
-    });
-    read.collect()
-}
-
-/// Names of `sites` that none of `certificates` is for, if there are any. An address is asked for without a name.
-pub(super) fn uncovered(certificates: &[Identity], sites: &Sites) -> anyhow::Result<Vec<String>> {
-    let facts: Result<Vec<Facts>, _> = certificates.iter().map(Facts::of_leaf).collect();
-    let facts = facts?;
+/// Names of `sites` that none of `files` is for, if there are any. An address is asked for without a name.
+pub(super) fn uncovered(files: &Files, sites: &Sites) -> Vec<String> {
     let is_covered = |name: &str| {
-        facts.is_empty()
+        files.pairs().is_empty()
             || name.parse::<IpAddr>().is_ok()
             || name.starts_with('[')
-            || facts.iter().any(|facts| facts.covers(name))
+            || files.pairs().iter().any(|pair| pair.facts.covers(name))
     };
     let names = sites.names().filter(|name| !is_covered(name));
-    Ok(names.map(str::to_owned).collect())
+    names.map(str::to_owned).collect()
 }
 
 /// Tells of names that no certificate is for.

@@ -12,7 +12,6 @@ use spdy_dns::guarded_network::Refusals;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::zones::SharedZones;
 use spdy_net::calendar::Calendar;
-use spdy_net::certificates::Identity;
 use spdy_net::handed::HandedSockets;
 use spdy_net::identities::Identities;
 use spdy_net::latch::Latch;
@@ -33,6 +32,7 @@ use crate::commands::accelerate::again::Again;
 use crate::commands::accelerate::asked::Asked;
 #[cfg(unix)]
 use crate::commands::accelerate::audit;
+use crate::commands::accelerate::certificate_files::Files;
 use crate::commands::accelerate::certificates::{self, Shown};
 use crate::commands::accelerate::doors::{self, Doors};
 #[cfg(unix)]
@@ -128,7 +128,7 @@ struct Plan {
     chance: Chance,
     sites: Sites,
     /// Those out of files.
-    certificates: Vec<Identity>,
+    certificates: Files,
     /// Names of sites that none of them is for, where there are some.
     uncovered: Vec<String>,
     /// Where spans are sent, if that is wanted.
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
     setup::doubt_door(&plan.config, printer);
     if args.check {
-        let shown = (&plan.sites, &plan.certificates[..]);
+        let shown = (&plan.sites, &plan.certificates);
         names::check(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);
     }
@@ -178,8 +178,8 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     let chance = Chance::draw()?;
     let sites = setup::compile(&config, &chance)?;
     acme::certificates(&config, &sites)?;
-    let certificates = certificates::read(&config)?;
-    let uncovered = certificates::uncovered(&certificates, &sites)?;
+    let certificates = Files::read(&config)?;
+    let uncovered = certificates::uncovered(&certificates, &sites);
     let spans = setup::telemetry(&config)?;
     origins::rules(&config, &sites, OwnListeners::default())?;
     Ok(Plan {
@@ -250,7 +250,7 @@ async fn accelerate(
     doors::let_go(&mut sockets, printer);
 
     let authority = certificates::authority(config, printer)?;
-    let shown = Shown::of(config, &sites, &authority)?;
+    let shown = Shown::of(plan.certificates, &sites, &authority)?;
     let identities = Identities::new(&[], &shown.fallback, &TlsOptions::default())?;
     let tls = setup::tls(&identities, &protocols)?;
     let (hits, counted) = (LimitHits::default(), Metrics::new());
@@ -264,7 +264,7 @@ async fn accelerate(
     let own = origins::own(config, &listening, printer);
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = acme::certificates(config, &sites)?;
-    let certificates = acme.prepare(config, certificates, &shown)?;
+    let certificates = acme.prepare(config, certificates, shown)?;
     let refusals = Refusals::default();
     let proxy = proxy(config, sites, &zones, own, &refusals, &runtime)?;
     let timing = SharedTiming::new(setup::timing(&config.timing)?);

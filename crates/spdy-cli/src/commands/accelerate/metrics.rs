@@ -164,6 +164,9 @@ fn of_certificates(
         let since = since.map_or(0, |since| since.as_secs());
         put_gauge(&mut metric, &[("name", name.as_str())], since)?;
     }
+    let help = "Certificates out of files that were no good when they were last read, so that those from before are shown";
+    let mut metric = gauge(encoder, "certificate_stale_files", help)?;
+    metric.encode_gauge(&(certificates.stale() as u64))?;
     let orders = &certificates.orders;
     let all = [("issued", &orders.issued), ("failed", &orders.failed)];
     let help = "Orders of certificates by ACME by what became of them";

@@ -9,6 +9,7 @@ mod audit;
 mod audit_page;
 #[cfg(unix)]
 mod audit_view;
+mod certificate_files;
 mod certificates;
 mod command;
 mod doors;

@@ -7,6 +7,7 @@ use spdy_proxy::config::Config;
 use spdy_proxy::named_records;
 use spdy_proxy::sites::Sites;
 
+use crate::commands::accelerate::certificate_files::Files;
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// A name, and what it stands for.
@@ -35,7 +36,7 @@ struct Checked<'a> {
 pub(super) fn check(
     is_json: bool,
     config: &Config,
-    (sites, certificates): (&Sites, &[Identity]),
+    (sites, certificates): (&Sites, &Files),
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let own: Vec<_> = sites.names().collect();
@@ -56,7 +57,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn told(config: &Config, sites: &Sites, certificates: &[Identity]) -> anyhow::Result<Vec<Told>> {
+fn told(config: &Config, sites: &Sites, certificates: &Files) -> anyhow::Result<Vec<Told>> {
     let elsewhere = named_records::elsewhere(config, sites);
     let mut all = Vec::new();
     for site in sites.all() {
@@ -76,13 +77,13 @@ fn told(config: &Config, sites: &Sites, certificates: &[Identity]) -> anyhow::Re
 }
 
 /// The certificate that is shown for `site`: the first that is for it, else the first of all.
-fn shown_for<'c>(site: &str, certificates: &'c [Identity]) -> anyhow::Result<Option<&'c Identity>> {
-    for certificate in certificates {
-        if certificate.is_for(site)? {
-            return Ok(Some(certificate));
+fn shown_for<'c>(site: &str, certificates: &'c Files) -> anyhow::Result<Option<&'c Identity>> {
+    for pair in certificates.pairs() {
+        if pair.identity.is_for(site)? {
+            return Ok(Some(&pair.identity));
         }
     }
-    Ok(certificates.first())
+    Ok(certificates.pairs().first().map(|pair| &pair.identity))
 }
 
 fn warn(told: &Told, printer: &Printer) {

@@ -1,0 +1,230 @@
+//! Certificates out of files, each as it was when its files were last good: what is wrong with one keeps no other from being renewed.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use spdy_acme::facts::Facts;
+use spdy_net::certificates::Identity;
+use spdy_net::tls::TlsOptions;
+use spdy_proxy::config::Config;
+
+use crate::commands::accelerate::acme::hour;
+use crate::printer::{BAD, Printer};
+
+/// The certificates that a configuration names, in its order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Files(Vec<Pair>);
+
+/// A certificate and its key.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    certificate: PathBuf,
+    key: PathBuf,
+    /// What was in them when they were last good.
+    pub(super) identity: Identity,
+    /// What stands in that.
+    pub(super) facts: Facts,
+    /// They were no good when they were read after that.
+    pub(super) is_stale: bool,
+}
+
+/// Files that are not good by now: what was in them before is shown on.
+#[derive(Debug)]
+pub(super) struct Stale {
+    why: anyhow::Error,
+    facts: Facts,
+}
+
+impl Files {
+    /// Those that `config` names.
+    ///
+    /// # Errors
+    ///
+    /// The first pair that cannot be read, or is none.
+    pub(super) fn read(config: &Config) -> anyhow::Result<Self> {
+        let pairs = config.tls.files();
+        let pairs = pairs.map(|(certificate, key)| Pair::read(certificate, key));
+        Ok(Self(pairs.collect::<Result<_, _>>()?))
+    }
+
+    /// The same while these are shown: of a pair that is among these, and is not good by now, that stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), of pairs that are new.
+    pub(super) fn read_by(&self, config: &Config) -> anyhow::Result<(Self, Vec<Stale>)> {
+        self.read_those(config.tls.files())
+    }
+
+    /// The same pairs as they are by now.
+    pub(super) fn read_again(&self) -> (Self, Vec<Stale>) {
+        let same = self.0.iter().map(|pair| (&*pair.certificate, &*pair.key));
+        self.read_those(same).expect("no pair is new")
+    }
+
+    fn read_those<'p>(
+        &self,
+        pairs: impl Iterator<Item = (&'p Path, &'p Path)>,
+    ) -> anyhow::Result<(Self, Vec<Stale>)> {
+        let (mut read, mut stale) = (Vec::new(), Vec::new());
+        for (certificate, key) in pairs {
+            let is_same = |pair: &&Pair| pair.certificate == certificate && pair.key == key;
+            let before = self.0.iter().find(is_same);
+            read.push(match (Pair::read(certificate, key), before) {
+                (Err(why), Some(before)) => {
+                    let facts = before.facts.clone();
+                    stale.push(Stale { why, facts });
+                    let is_stale = true;
+                    Pair {
+                        is_stale,
+                        ..before.clone()
+                    }
+                }
+                (pair, _) => pair?,
+            });
+        }
+        Ok((Self(read), stale))
+    }
+
+    /// Each of them, the first first.
+    pub(super) fn pairs(&self) -> &[Pair] {
+        &self.0
+    }
+}
+
+impl Pair {
+    fn read(certificate: &Path, key: &Path) -> anyhow::Result<Self> {
+        let identity = Identity::from_files(certificate, key)?;
+        let what = || format!("{} and {}", certificate.display(), key.display());
+        identity
+            .certified(&TlsOptions::default().provider)
+            .with_context(what)?;
+        let facts = Facts::of_leaf(&identity).with_context(what)?;
+        Ok(Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+            identity,
+            facts,
+            is_stale: false,
+        })
+    }
+}
+
+impl Stale {
+    /// Tells people.
+    pub(super) fn tell(&self, printer: &Printer) {
+        let (why, until) = (&self.why, hour(self.facts.validity.end));
+        printer.note(format_args!(
+            "{BAD}a certificate stays as it was{BAD:#}, good until {until}: {why:#}"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_net::certificates::{KeyKind, LocalCa};
+
+    use super::*;
+
+    /// Files of certificates for `a.test` and `b.test`, and a configuration with both.
+    struct Office {
+        ca: LocalCa,
+        folder: tempfile::TempDir,
+    }
+
+    impl Office {
+        fn open() -> Self {
+            let office = Self {
+                ca: LocalCa::generate(KeyKind::EcdsaP256).unwrap(),
+                folder: tempfile::tempdir().unwrap(),
+            };
+            office.issue("a");
+            office.issue("b");
+            office
+        }
+
+        fn path(&self, file: &str) -> PathBuf {
+            self.folder.path().join(file)
+        }
+
+        fn issue(&self, name: &str) {
+            let identity = self.ca.issue(&[format!("{name}.test")], &[]).unwrap();
+            std::fs::write(self.path(&format!("{name}.pem")), identity.chain_pem()).unwrap();
+            std::fs::write(self.path(&format!("{name}.key")), identity.key_pem()).unwrap();
+        }
+
+        fn config(&self, names: &[&str]) -> Config {
+            let path = |name: &str, kind| self.path(&format!("{name}.{kind}"));
+            let pairs = names.iter().map(|name| {
+                let (certificate, key) = (path(name, "pem"), path(name, "key"));
+                format!("[[tls.certificates]]\ncertificate = {certificate:?}\nkey = {key:?}\n")
+            });
+            let site = "[[site]]\nnames = ['a.test']\norigin = 'https://origin.test'\n";
+            Config::read(&format!("{}{site}", pairs.collect::<String>())).unwrap()
+        }
+    }
+
+    fn leaves(files: &Files) -> Vec<Vec<u8>> {
+        let pairs = files.pairs().iter();
+        pairs.map(|pair| pair.identity.chain[0].to_vec()).collect()
+    }
+
+    #[test]
+    fn a_pair_that_is_no_good_stays_as_it_was_and_the_others_are_renewed() {
+        type Harm = fn(&Office);
+        let harms: [(Harm, &str); 4] = [
+            (
+                |office| std::fs::remove_file(office.path("a.pem")).unwrap(),
+                "a.pem",
+            ),
+            (
+                |office| std::fs::write(office.path("a.pem"), "half of it").unwrap(),
+                "a.pem",
+            ),
+            (
+                |office| std::fs::write(office.path("a.key"), []).unwrap(),
+                "a.key",
+            ),
+            (
+                |office| {
+                    std::fs::copy(office.path("b.key"), office.path("a.key")).unwrap();
+                },
+                "a.pem and ",
+            ),
+        ];
+        for (harm, named) in harms {
+            let office = Office::open();
+            let first = Files::read(&office.config(&["a", "b"])).unwrap();
+            office.issue("b");
+            harm(&office);
+            let (second, stale) = first.read_again();
+            let [former, now] = [leaves(&first), leaves(&second)];
+            assert_eq!(former[0], now[0]);
+            assert_ne!(former[1], now[1]);
+            assert_eq!(stale.len(), 1);
+            assert!(second.pairs()[0].is_stale && !second.pairs()[1].is_stale);
+            let why = format!("{:#}", stale[0].why);
+            assert!(why.contains(named), "{why}");
+
+            office.issue("a");
+            let (third, stale) = second.read_again();
+            assert!(stale.is_empty() && !third.pairs()[0].is_stale, "{stale:?}");
+            assert_ne!(leaves(&third)[0], former[0]);
+        }
+    }
+
+    #[test]
+    fn a_pair_that_is_new_must_be_good_and_one_that_is_named_no_longer_need_not() {
+        let office = Office::open();
+        let both = Files::read(&office.config(&["a", "b"])).unwrap();
+        let with_new = office.config(&["a", "b", "new"]);
+        std::fs::remove_file(office.path("a.pem")).unwrap();
+        let error = both.read_by(&with_new).unwrap_err();
+        assert!(format!("{error:#}").contains("new.pem"), "{error:#}");
+        office.issue("new");
+        let (all, stale) = both.read_by(&with_new).unwrap();
+        assert_eq!((all.pairs().len(), stale.len()), (3, 1));
+        let (one, stale) = all.read_by(&office.config(&["b"])).unwrap();
+        assert_eq!((one.pairs().len(), stale.len()), (1, 0));
+    }
+}
