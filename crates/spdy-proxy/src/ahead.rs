@@ -325,10 +325,13 @@ impl Proxy {
             counters.add(Family::References, reason, *count as u64);
         }
         tracing::debug!(%url, moved = report.moved, left = report.left_count(), "a page came by");
-        let is_remembered = is_shared && !wanted.is_named();
-        if let (Some(home), Some(seen), true) = (wanted.home(), wanted.seen_url(), is_remembered) {
-            let along = if done.is_tried { &[] } else { named };
-            self.companions.remember(seen.as_str(), &home, along);
+        let seen = wanted.seen_url().filter(|_| !wanted.is_named());
+        if let (Some(home), Some(seen)) = (wanted.home(), seen) {
+            self.companions.note_modes(seen.as_str(), &home, named);
+            if is_shared {
+                let along = if done.is_tried { &[] } else { named };
+                self.companions.remember(seen.as_str(), &home, along);
+            }
         }
         let page = reports::Page {
             url: url.as_str(),

@@ -7,7 +7,8 @@
 //!                                                                               └ else ──▶ hint
 //! ```
 //!
-//! Of a page that is one client's alone nothing is remembered: what it names could be his, too.
+//! Of a page that is one client's alone nothing is remembered but digests of what no hint can be at (`unhintable.rs`): what it names could
+//! be his, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ use spdy_rewrite::verdict::Reason;
 use spdy_server::learned::{Learned, LearningLimits};
 use spdy_server::push_plan::Wish;
 
+use crate::unhintable::Unhintable;
+
 /// Pages of which it is remembered what they name.
 const PAGES: usize = 1024;
 /// Bytes of all URLs together.
@@ -29,6 +32,7 @@ const BYTES: usize = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub struct Companions {
     named: Mutex<Named>,
+    unhintable: Unhintable,
     learned: Mutex<Learned>,
 }
 
@@ -69,6 +73,7 @@ impl Default for Companions {
     fn default() -> Self {
         Self {
             named: Mutex::default(),
+            unhintable: Unhintable::default(),
             learned: Mutex::new(Learned::new(LearningLimits::default())),
         }
     }
@@ -98,9 +103,25 @@ impl Companions {
         named.pages.insert(url.to_owned(), things);
     }
 
+    /// All that the page names that a client has at `url`, of `home`: it may be his alone, and yet he is told of nothing that it loads
+    /// otherwise than a hint can say.
+    pub fn note_modes(&self, url: &str, home: &url::Origin, references: &[Reference]) {
+        let unhintable = references.iter().filter(|reference| reference.unhintable);
+        let places: Vec<_> = unhintable.filter_map(|it| place_of(it, home)).collect();
+        self.unhintable.note(url, places.iter().map(String::as_str));
+    }
+
     /// What the page at `url` will be asked for: what clients were seen to want, else what it names.
     #[must_use]
     pub fn wishes(&self, now: Instant, url: &str) -> Vec<Wish> {
+        let mut wishes = self.wished(now, url);
+        for wish in &mut wishes {
+            wish.unhintable = self.unhintable.has(url, &wish.url);
+        }
+        wishes
+    }
+
+    fn wished(&self, now: Instant, url: &str) -> Vec<Wish> {
         let mut learned = self.learned().wishes(now, url);
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let things = named.pages.get(url).map_or(&[][..], Vec::as_slice);
@@ -170,5 +191,69 @@ fn rank(kind: Kind) -> u8 {
         Kind::Stylesheet => 0,
         Kind::Script | Kind::Font => 1,
         _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_rewrite::referrer::Tells;
+    use spdy_server::learned::Loaded;
+
+    use super::*;
+
+    const PAGE: &str = "https://www.site.test/";
+
+    fn own(path: &str, kind: kind::Kind, unhintable: bool) -> Reference {
+        Reference {
+            url: format!("https://www.site.test{path}"),
+            kind,
+            by_cors: true,
+            unhintable,
+            tells: Tells::Everyone,
+            outcome: Err(Reason::Own),
+        }
+    }
+
+    /// The paths of what the page is to be asked for, and whether it may be hinted at.
+    fn wishes(companions: &Companions) -> Vec<(String, bool)> {
+        let wishes = companions.wishes(Instant::ZERO, PAGE).into_iter();
+        wishes.map(|wish| (wish.url, !wish.unhintable)).collect()
+    }
+
+    #[test]
+    fn what_a_page_pins_or_loads_with_cookies_is_not_hinted_at_whoever_says_that_it_is_wanted() {
+        let home = url::Url::parse(PAGE).unwrap().origin();
+        let references = [
+            own("/plain.js", kind::Kind::Script, false),
+            own("/pinned.js", kind::Kind::Script, true),
+            own("/with-cookies.png", kind::Kind::Image, true),
+        ];
+        let companions = Companions::default();
+        companions.remember(PAGE, &home, &references);
+        companions.note_modes(PAGE, &home, &references);
+        let is = |path: &str, may_hint| (path.to_owned(), may_hint);
+        let named = [is("/plain.js", true), is("/pinned.js", false)];
+        assert_eq!(wishes(&companions), named);
+
+        // What clients ask for after a page that is theirs alone.
+        let companions = Companions::default();
+        let paths = ["/plain.js", "/pinned.js", "/with-cookies.png"];
+        for _ in 0..LearningLimits::default().min_views {
+            let mut learned = companions.learned();
+            learned.viewed(Instant::ZERO, PAGE);
+            for url in paths {
+                let (kind, by_cors) = (Some(Kind::Script), Some(true));
+                let loaded = Loaded { url, kind, by_cors };
+                learned.asked(Instant::ZERO, PAGE, &loaded);
+            }
+        }
+        companions.note_modes(PAGE, &home, &references);
+        let may_hint = [true, false, false];
+        let learned: Vec<_> = std::iter::zip(paths, may_hint)
+            .map(|(path, may)| is(path, may))
+            .collect();
+        assert_eq!(wishes(&companions), learned);
+        companions.note_modes(PAGE, &home, &[]);
+        assert!(wishes(&companions).iter().all(|(_, may_hint)| *may_hint));
     }
 }

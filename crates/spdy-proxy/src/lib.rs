@@ -85,6 +85,7 @@ mod sockets;
 mod test_key;
 mod tiers;
 mod tunnel;
+mod unhintable;
 mod uploads;
 mod upstream_moved;
 mod websocket;

@@ -349,6 +349,7 @@ mod tests {
             url: url.to_owned(),
             kind: Kind::Image,
             by_cors: false,
+            unhintable: false,
             tells: Tells::Everyone,
             outcome,
         }

@@ -232,6 +232,7 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
             url: url.to_string(),
             kind,
             by_cors: kind == Kind::Font,
+            unhintable: false,
             tells: Tells::Everyone,
             outcome: Err(reason),
         });

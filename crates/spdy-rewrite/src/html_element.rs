@@ -25,18 +25,20 @@ const HTML: &str = "http://www.w3.org/1999/xhtml";
 pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
     let tag = element.tag_name();
     let has = Present::of(element);
+    let is_of_media = matches!(tag.as_str(), "source" | "track");
+    let with_cookies =
+        has.crossorigin && with_cookies(element) || page.media_with_cookies && is_of_media;
     let reason = if has.malformed {
         Some(Reason::MalformedTag)
     } else if has.opt_out {
         Some(Reason::OptOut)
-    } else if has.crossorigin && with_cookies(element)
-        || page.media_with_cookies && matches!(tag.as_str(), "source" | "track")
-    {
+    } else if with_cookies {
         Some(Reason::Credentials)
     } else {
         None
     };
     page.by_cors = has.crossorigin;
+    page.unhintable = with_cookies || has.integrity && is_pinned(element);
     page.of_element = if has.referrerpolicy {
         let word = element.get_attribute("referrerpolicy");
         word.and_then(|word| Tells::by_word(&word))
@@ -76,6 +78,7 @@ pub(crate) fn rewrite(page: &mut Page, element: &mut Element<'_, '_>) {
             url(page, element, "src", Kind::Media, reason.as_ref());
             // A poster is an image like another: no CORS, whatever the element says.
             page.by_cors = false;
+            page.unhintable = false;
             let reason = reason
                 .as_ref()
                 .filter(|reason| **reason != Reason::Credentials);
@@ -134,6 +137,7 @@ struct Present {
     malformed: bool,
     opt_out: bool,
     crossorigin: bool,
+    integrity: bool,
     referrerpolicy: bool,
     background: bool,
     style: bool,
@@ -146,6 +150,7 @@ impl Present {
             match attribute.name().as_str() {
                 OPT_OUT => has.opt_out = true,
                 "crossorigin" => has.crossorigin = true,
+                "integrity" => has.integrity = true,
                 "referrerpolicy" => has.referrerpolicy = true,
                 "background" => has.background = true,
                 "style" => has.style = true,
@@ -165,6 +170,11 @@ fn with_cookies(element: &Element<'_, '_>) -> bool {
     element
         .get_attribute("crossorigin")
         .is_some_and(|mode| mode.trim().eq_ignore_ascii_case("use-credentials"))
+}
+
+fn is_pinned(element: &Element<'_, '_>) -> bool {
+    let metadata = element.get_attribute("integrity");
+    metadata.is_some_and(|metadata| integrity::pins(&metadata))
 }
 
 fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {

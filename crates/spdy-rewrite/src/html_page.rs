@@ -99,6 +99,8 @@ pub(crate) struct Page {
     pub(crate) has_import_map: bool,
     /// Whether the element at hand loads what it names so that the page may read it.
     pub(crate) by_cors: bool,
+    /// Whether it loads that in a way that no hint says.
+    pub(crate) unhintable: bool,
     /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
     pub(crate) media_with_cookies: bool,
     /// What the sources of the last `video`, `audio` or `picture` are.
@@ -134,6 +136,7 @@ impl Page {
             held: Held::default(),
             has_import_map: false,
             by_cors: false,
+            unhintable: false,
             media_with_cookies: false,
             source_kind: Kind::Image,
             templates: 0,
@@ -238,6 +241,7 @@ impl Page {
                 url,
                 kind,
                 by_cors: kind == Kind::Font,
+                unhintable: false,
                 tells: Tells::Everyone,
                 outcome: Err(Reason::Characters),
             }),
@@ -247,6 +251,7 @@ impl Page {
     fn tell(&mut self, judged: Judged) -> Option<String> {
         if let Some(mut reference) = judged.reference {
             reference.by_cors |= self.by_cors;
+            reference.unhintable |= self.unhintable;
             reference.tells = self.of_element.unwrap_or(self.tells);
             self.report.add(reference);
         }

@@ -153,6 +153,7 @@ fn rewrite_member(place: &Place<'_>, member: &str, found: &mut Vec<Reference>) -
     let by_cors = used == LinkUse::Module || parameter(parameters, "crossorigin").is_some();
     found.extend(judged.reference.map(|reference| Reference {
         by_cors: by_cors || reference.by_cors,
+        unhintable: with_cookies || integrity.is_some_and(integrity::pins),
         ..reference
     }));
     let written = judged.written.or_else(|| marked.clone());

@@ -83,6 +83,7 @@ pub(crate) fn unknown(plain: &Url) -> Reference {
         url: plain.to_string(),
         kind: Kind::Style,
         by_cors: false,
+        unhintable: true,
         tells: Tells::Everyone,
         outcome: Err(Reason::Integrity),
     }

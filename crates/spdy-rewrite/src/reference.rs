@@ -25,6 +25,9 @@ pub struct Reference {
     pub kind: Kind,
     /// Whether the page loads it so that it may read it (CORS): its host is then asked in the site's name.
     pub by_cors: bool,
+    /// Whether the page loads it in a way that no hint says: pinned, or by CORS with cookies. A browser does not use for it what a
+    /// preload brought (HTML, *consume a preloaded resource*).
+    pub unhintable: bool,
     /// Who hears of the page when it is asked for.
     pub tells: Tells,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
@@ -83,6 +86,7 @@ impl Place<'_> {
                 url: text.to_owned(),
                 kind,
                 by_cors: kind == Kind::Font,
+                unhintable: false,
                 tells: Tells::Everyone,
                 outcome: Err(reason),
             }),
@@ -125,6 +129,7 @@ impl Place<'_> {
                 url,
                 kind,
                 by_cors: kind == Kind::Font,
+                unhintable: false,
                 tells: Tells::Everyone,
                 outcome,
             }),

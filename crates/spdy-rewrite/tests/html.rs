@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use http::StatusCode;
-use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue, LINK};
 use serde_json::{Value, json};
 use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::html::HtmlRewriter;
@@ -790,6 +790,78 @@ fn references_are_told_as_the_page_streams_by() {
     rewriter.write(b"<img src=https://cdn.test/b.png>", &mut out);
     assert_eq!(rewriter.take_references().len(), 1);
     assert_eq!(rewriter.end(&mut out).moved, 2);
+}
+
+/// A preload says what a thing is and whether it is read, and neither what it is pinned by nor that cookies go with it.
+#[test]
+fn what_is_pinned_or_loaded_with_cookies_is_told_to_be_so() {
+    let pin = format!("sha256-{}=", "A".repeat(43));
+    for (page, is_so) in [
+        ("<script src=a.js></script>", false),
+        ("<script crossorigin src=a.js></script>", false),
+        ("<script type=module src=a.js></script>", false),
+        ("<script integrity='' src=a.js></script>", false),
+        ("<script integrity='{pin}' src=a.js></script>", true),
+        (
+            "<script crossorigin integrity='{pin}' src=https://cdn.test/a.js></script>",
+            true,
+        ),
+        (
+            "<script crossorigin=use-credentials src=a.js></script>",
+            true,
+        ),
+        (
+            "<script data-no-spdy crossorigin=Use-Credentials src=a.js></script>",
+            true,
+        ),
+        (
+            "<link rel=stylesheet integrity='{pin}' href=https://cdn.test/a.css>",
+            true,
+        ),
+        ("<link rel=stylesheet integrity='{pin}' href=a.css>", true),
+        ("<img crossorigin=use-credentials src=a.png>", true),
+        (
+            "<video crossorigin=use-credentials><source src=a.webm></video>",
+            true,
+        ),
+        (
+            "<video crossorigin=use-credentials poster=a.png></video>",
+            false,
+        ),
+        ("<script integrity='{pin}'></script><img src=a.png>", false),
+    ] {
+        let head = PageHead::rewrite(
+            &rules(),
+            &url(PAGE),
+            StatusCode::OK,
+            &mut html("text/html; charset=utf-8"),
+            true,
+        );
+        let mut rewriter = HtmlRewriter::new(&rules(), &url(PAGE), head, None);
+        let page = page.replace("{pin}", &pin);
+        rewriter.write(page.as_bytes(), &mut Vec::new());
+        let told = rewriter.take_references();
+        assert!(!told.is_empty(), "{page}");
+        assert!(told.iter().all(|it| it.unhintable == is_so), "{told:?}");
+    }
+    for (link, is_so) in [
+        ("</a.js>; rel=preload; as=script", false),
+        ("</a.js>; rel=preload; as=script; crossorigin", false),
+        (
+            "</a.js>; rel=preload; as=script; crossorigin=use-credentials",
+            true,
+        ),
+        ("</a.js>; rel=preload; as=script; integrity=\"{pin}\"", true),
+    ] {
+        let mut headers = html("text/html");
+        let link = link.replace("{pin}", &pin);
+        headers.insert(LINK, HeaderValue::from_str(&link).unwrap());
+        let head = PageHead::rewrite(&rules(), &url(PAGE), StatusCode::OK, &mut headers, true);
+        let mut rewriter = HtmlRewriter::new(&rules(), &url(PAGE), head, None);
+        let told = rewriter.take_references();
+        let told: Vec<_> = told.iter().map(|it| it.unhintable).collect();
+        assert_eq!(told, [is_so], "{link}");
+    }
 }
 
 #[test]

@@ -73,6 +73,8 @@ pub struct Wish {
     pub kind: Option<Kind>,
     /// The page loads it so that it may read it (CORS), as modules and what says `crossorigin`.
     pub by_cors: bool,
+    /// The page loads it in a way that no hint says: it may be pushed, and is not hinted at.
+    pub unhintable: bool,
     /// How urgent it is, if somebody said so.
     pub priority: Option<Priority>,
     /// It may be pushed.
@@ -110,8 +112,8 @@ pub struct PlannedPush {
     pub kind: Kind,
     /// The page loads it by CORS.
     pub by_cors: bool,
-    /// The client reads of it in the very response.
-    pub is_told: bool,
+    /// It is not hinted at instead: the client reads of it in the very response, or no hint says how the page loads it.
+    pub no_hint: bool,
 }
 
 /// One hint.
@@ -183,10 +185,10 @@ pub fn plan(
                 bytes,
                 kind,
                 by_cors: wish.by_cors,
-                is_told: wish.is_told,
+                no_hint: wish.is_told || wish.unhintable,
             });
         } else if hints != Hints::Off
-            && !wish.is_told
+            && !(wish.is_told || wish.unhintable)
             && known != Some(Known::Absent)
             && plan.hints.len() < budget.hints
         {
@@ -210,7 +212,7 @@ fn written(url: &Url, here: bool) -> String {
 }
 
 impl PlannedPush {
-    /// The hint that a push becomes when the client takes none; `None` if it is told already.
+    /// The hint that a push becomes when the client takes none; `None` if there is to be none.
     #[must_use]
     pub fn as_hint(&self) -> Option<Hint> {
         let url = match self.uri.path_and_query()?.as_str() {
@@ -218,7 +220,7 @@ impl PlannedPush {
             path => path.to_owned(),
         };
         let (kind, by_cors) = (self.kind, self.by_cors);
-        (!self.is_told).then_some(Hint { url, kind, by_cors })
+        (!self.no_hint).then_some(Hint { url, kind, by_cors })
     }
 }
 
@@ -350,13 +352,13 @@ mod tests {
             bytes: 0,
             kind: Kind::Other,
             by_cors: false,
-            is_told: false,
+            no_hint: false,
         };
         for (uri, want) in [
             ("https://a.test/x?y", "/x?y"),
             ("https://a.test//b.test/x", "https://a.test//b.test/x"),
         ] {
-            assert_eq!(push(uri).as_hint().expect("not told").url, want);
+            assert_eq!(push(uri).as_hint().expect("one is to be").url, want);
         }
     }
 
@@ -447,15 +449,20 @@ mod tests {
 
     #[test]
     fn how_a_thing_is_loaded_goes_with_it_to_its_push_and_to_its_hint() {
-        let wish = |url, by_cors| Wish {
+        let wish = |url, by_cors, unhintable| Wish {
             by_cors,
+            unhintable,
             ..wish(url)
         };
-        let wishes = [wish("/a.js", true), wish("/b.js", false)];
+        let wishes = [
+            wish("/a.js", true, false),
+            wish("/pinned.js", true, true),
+            wish("/b.js", false, false),
+        ];
         let page = PAGE.parse().unwrap();
         let made = |hints| {
             let here = |uri: &Uri, wish: &Wish| {
-                assert_eq!(wish.by_cors, uri.path() == "/a.js");
+                assert_eq!(wish.by_cors, uri.path() != "/b.js");
                 Known::Here {
                     bytes: 1,
                     kind: Kind::Script,
@@ -473,6 +480,11 @@ mod tests {
         };
         let hints = made(Hints::Instead).hints;
         let pushes = made(Hints::Rest).pushes;
+        assert_eq!(
+            pushes.len(),
+            3,
+            "what is pushed is used however it is loaded"
+        );
         let refused: Vec<_> = pushes.iter().filter_map(PlannedPush::as_hint).collect();
         assert_eq!(hints, refused);
         let modes: Vec<_> = hints.iter().map(|hint| hint.by_cors).collect();

@@ -1,6 +1,9 @@
 //! What Chromium is told of before a page is there it loads once, in the mode in which the page wants it.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::support::accelerated::{Accelerated, Setting};
 use crate::support::chromium::{Chromium, Look};
@@ -13,12 +16,15 @@ const CDN: &str = "cdn.assets-b.test";
 /// Visits of which one must have come to the hints before the page.
 const VISITS: usize = 5;
 
-/// Scripts, and whether the page loads them so that it may read them (CORS).
-const SCRIPTS: [(&str, bool); 3] = [
-    ("/main.mjs", true),
-    ("/shared.js", true),
-    ("/classic.js", false),
+/// Scripts, whether the page loads them so that it may read them (CORS), and whether it is told of them: of what it pins it is not.
+const SCRIPTS: [(&str, bool, bool); 4] = [
+    ("/main.mjs", true, true),
+    ("/shared.js", true, true),
+    ("/classic.js", false, true),
+    ("/pinned.js", true, false),
 ];
+
+const SCRIPT: &[u8] = b"window.ran = (window.ran ?? 0) + 1;\n";
 
 fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
     if asked.host == SITE {
@@ -26,7 +32,9 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
         let page = format!(
             "<!doctype html><title>hints</title><link rel=icon href=data:,>\
              <script type=module src=\"{cdn}/main.mjs\"></script>\
-             <script crossorigin src=\"{cdn}/shared.js\"></script><script src=\"{cdn}/classic.js\"></script>"
+             <script crossorigin src=\"{cdn}/shared.js\"></script><script src=\"{cdn}/classic.js\"></script>\
+             <script crossorigin integrity=\"sha256-{}\" src=\"{cdn}/pinned.js\"></script>",
+            STANDARD.encode(Sha256::digest(SCRIPT))
         );
         let head = "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n";
         return whole(head, page.as_bytes());
@@ -35,7 +43,7 @@ fn answer(asked: &Asked, places: &Places) -> Vec<Step> {
     whole(
         "200 OK\r\nContent-Type: text/javascript\r\nAccess-Control-Allow-Origin: *\r\n\
          Cache-Control: private, max-age=600\r\n",
-        b"window.ran = (window.ran ?? 0) + 1;\n",
+        SCRIPT,
     )
 }
 
@@ -87,7 +95,8 @@ fn what_is_hinted_at_is_loaded_once_and_as_the_page_loads_it() {
         },
     );
     assert_eq!(visit(&origins, &accelerated), [""; 0], "nothing was known");
-    let mut all: Vec<_> = SCRIPTS.iter().map(|(script, _)| *script).collect();
+    let told = SCRIPTS.iter().filter(|(.., is_told)| *is_told);
+    let mut all: Vec<_> = told.map(|(script, ..)| *script).collect();
     all.sort_unstable();
     // A browser that has the page when it comes to the hints takes none; on a busy machine one may.
     let asked = (0..VISITS).find_map(|_| {
@@ -99,7 +108,7 @@ fn what_is_hinted_at_is_loaded_once_and_as_the_page_loads_it() {
         (!early.is_empty()).then_some(asked)
     });
     let asked = asked.expect("one of the visits takes hints");
-    for (script, by_cors) in SCRIPTS {
+    for (script, by_cors, _) in SCRIPTS {
         let of_it = asked.iter().find(|asked| asked.target == script);
         let head = &of_it.unwrap_or_else(|| panic!("{script}: {asked:?}")).head;
         assert_eq!(head.contains("\r\norigin: "), by_cors, "{script}: {head}");
