@@ -120,6 +120,18 @@ impl Certificates {
         all.given.iter().filter(|given| given.is_stale).count()
     }
 
+    /// Whether one is shown to whoever asks for `name`.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        let all = self.lock();
+        let meant = all.held.values();
+        let meant = meant.filter(|held| held.names.iter().any(|meant| meant == name));
+        let known = meant.filter_map(|held| held.known.as_ref());
+        let given = all.given.iter().map(|given| &given.facts);
+        let mut facts = known.map(|known| &known.facts).chain(given);
+        facts.any(|facts| facts.covers(name))
+    }
+
     /// None any more.
     pub fn clear(&self) {
         self.want(&[]);

@@ -16,6 +16,7 @@
 //!     └──── OnlyIfCached ─────────────────────▶ 504
 //! ```
 
+use std::collections::BTreeSet;
 use std::future::Ready;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -195,6 +196,17 @@ impl Proxy {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         *current = Arc::new(upstream);
+    }
+
+    /// Pages that are rewritten from now on call no other host by one of `names`, which browsers would refuse, and all by theirs
+    /// otherwise; whether that is new.
+    pub fn withhold(&self, names: &BTreeSet<String>) -> bool {
+        let mut sites = self.sites.write().unwrap_or_else(PoisonError::into_inner);
+        let is_new = sites.withheld() != names;
+        if is_new {
+            *sites = Arc::new(sites.withholding(names));
+        }
+        is_new
     }
 
     /// Tells of requests by `spans` from now on, for as long as this lives; the first are those that stay.

@@ -1,6 +1,6 @@
 //! The sites of a configuration: found by the name that a client asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::config_websocket::WebSocketConfig;
 use crate::page_policies::PagePolicies;
 
 /// One site, as requests need it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Site {
     /// The first of its names.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Site {
     /// What is moved.
     pub rules: Arc<Rules>,
     /// What its pages said.
-    pub pages: PagePolicies,
+    pub pages: Arc<PagePolicies>,
 }
 
 /// All sites.
@@ -47,6 +47,8 @@ pub struct Sites {
     aliases: BTreeMap<String, String>,
     /// Sites whose origin may be this accelerator.
     doubtful: Vec<String>,
+    /// Names of other hosts that pages do not say.
+    withheld: BTreeSet<String>,
 }
 
 /// What is wrong with a site.
@@ -115,7 +117,7 @@ impl Sites {
                 websocket: site.websocket.then_some(config.websocket),
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),
-                pages: PagePolicies::default(),
+                pages: Arc::default(),
             });
             for named in compiled.rules.named_hosts() {
                 let name = named.name().to_owned();
@@ -133,6 +135,33 @@ impl Sites {
             .filter_map(|site| site.names.first().cloned())
             .collect();
         Ok(sites)
+    }
+
+    /// The same, where pages call no other host by one of `withheld`, which browsers would refuse. All names are answered as before.
+    #[must_use]
+    pub fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
+        let mut sites = self.clone();
+        sites.withheld.clone_from(withheld);
+        for site in self.all() {
+            let next = Arc::new(Site {
+                rules: Arc::new(site.rules.withholding(withheld)),
+                ..Site::clone(site)
+            });
+            let places = sites
+                .by_name
+                .values_mut()
+                .chain(sites.of_others.values_mut());
+            for place in places.filter(|place| Arc::ptr_eq(place, site)) {
+                place.clone_from(&next);
+            }
+        }
+        sites
+    }
+
+    /// The names of other hosts that pages do not say.
+    #[must_use]
+    pub fn withheld(&self) -> &BTreeSet<String> {
+        &self.withheld
     }
 
     fn resolve(&mut self, site: &SiteConfig) {

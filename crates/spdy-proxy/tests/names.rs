@@ -234,6 +234,28 @@ async fn a_page_names_the_name_and_it_is_answered_by_the_host() {
 }
 
 #[tokio::test]
+async fn a_page_names_a_host_where_it_is_while_its_name_is_withheld() {
+    let named = Named::start("<!doctype html><iframe src='{widgets}/frame.html'></iframe>");
+    let port = named.widgets.address.port();
+    let own =
+        format!("<!doctype html><iframe src='http://widgets.test:{port}/frame.html'></iframe>");
+    let name = &named.names[0];
+    let here = format!("<!doctype html><iframe src=\"https://{name}/frame.html\"></iframe>");
+    let label = name.split(':').next().expect("a name").to_owned();
+    for (withheld, page) in [
+        ([label].into(), &own),
+        (std::collections::BTreeSet::new(), &here),
+    ] {
+        assert!(named.proxy.withhold(&withheld));
+        assert!(!named.proxy.withhold(&withheld), "it is so already");
+        assert_eq!(get(&named.proxy, "/", &[]).await.text(), *page);
+        let frame = named.get("/frame.html", &[]).await;
+        assert_eq!(frame.status, StatusCode::OK, "pages of before name it");
+    }
+    assert_eq!(named.own.times("/"), 2, "each is kept apart");
+}
+
+#[tokio::test]
 async fn a_frame_is_rewritten_for_its_name_and_says_nothing_for_the_zone() {
     let named = Named::start("");
     let fields = [

@@ -207,13 +207,14 @@ fn set(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Optio
 
 /// A frame or a plug-in: moved if its host has a name of its own.
 fn document(page: &mut Page, element: &mut Element<'_, '_>, name: &str, reason: Option<&Reason>) {
-    let is_named = named_by(page, element, name).is_some_and(|url| {
-        let rules = &page.rules;
-        rules.named_of(&url).is_some()
-    });
-    match is_named {
-        true => url(page, element, name, Kind::Document, reason),
-        false => left(page, element, name, &Reason::Document),
+    let unnamed = match named_by(page, element, name) {
+        Some(url) if page.rules.named_of(&url).is_some() => None,
+        Some(url) => Some(page.rules.unnamed(&url)),
+        None => Some(Reason::Document),
+    };
+    match unnamed {
+        None => url(page, element, name, Kind::Document, reason),
+        Some(why) => left(page, element, name, &why),
     }
 }
 

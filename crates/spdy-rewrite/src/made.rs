@@ -9,6 +9,13 @@ use crate::limits::MAX_MADE_CAPABILITIES;
 #[derive(Debug, Default)]
 pub(crate) struct Made(Mutex<BTreeMap<String, String>>);
 
+/// None: they are made again.
+impl Clone for Made {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 impl Made {
     /// Gives `take` the capability for `host`, and `make`s it if it was not made before.
     pub(crate) fn with(&self, host: &str, make: impl FnOnce() -> String, take: impl FnOnce(&str)) {

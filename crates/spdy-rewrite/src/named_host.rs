@@ -11,9 +11,10 @@
 //! meant. A browser sends requests for such a name over the session that it has with the site: same address, and a
 //! certificate that has both (RFC 9113 §9.1.1). Names are those of listed hosts, and nothing is discovered into them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
 use url::Url;
 
 use crate::capability::{Keys, Subject};
@@ -25,6 +26,7 @@ use crate::moved_url::{Ground, Moved, check_length, check_target};
 use crate::refusal::Refusal;
 use crate::rules::{Rules, Standing};
 use crate::rules_error::RulesError;
+use crate::verdict::Reason;
 
 /// Bytes of the code that a label is: 16 characters.
 const LABEL_BYTES: usize = 10;
@@ -85,7 +87,10 @@ impl NamedHost {
 pub(crate) struct Names {
     zone: Option<String>,
     by_name: BTreeMap<String, NamedHost>,
-    by_host: BTreeMap<(Scheme, String, u16), String>,
+    /// The current key's first.
+    by_host: BTreeMap<(Scheme, String, u16), Vec<String>>,
+    /// Those that are not written.
+    withheld: BTreeSet<String>,
 }
 
 impl Names {
@@ -174,7 +179,7 @@ impl Names {
             };
             let key = (entry.scheme, host.to_owned(), entry.port);
             // The current key's, which is the first, is written; the former's stands in pages that are still about.
-            self.by_host.entry(key).or_insert_with(|| name.clone());
+            self.by_host.entry(key).or_default().push(name.clone());
             self.by_name.insert(name, named);
         }
         Ok(())
@@ -187,12 +192,41 @@ impl Names {
             .is_some_and(|zone| host::is_under(name, zone))
     }
 
-    fn of_host(&self, scheme: Scheme, host: &str, port: u16) -> Option<&NamedHost> {
+    /// All of the host's.
+    fn of_host(&self, scheme: Scheme, host: &str, port: u16) -> &[String] {
         if self.by_host.is_empty() {
-            return None;
+            return &[];
         }
-        let name = self.by_host.get(&(scheme, host.to_owned(), port))?;
-        self.by_name.get(name)
+        let names = self.by_host.get(&(scheme, host.to_owned(), port));
+        names.map_or(&[], Vec::as_slice)
+    }
+
+    /// The same, of which none of `withheld` is written.
+    pub(crate) fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
+        let known = withheld
+            .iter()
+            .filter(|name| self.by_name.contains_key(*name));
+        Self {
+            withheld: known.cloned().collect(),
+            ..self.clone()
+        }
+    }
+
+    /// What tells apart what was rewritten while some are withheld; nothing where none is.
+    pub(crate) fn mark(&self) -> String {
+        if self.withheld.is_empty() {
+            return String::new();
+        }
+        let mut hash = Sha256::new();
+        for name in &self.withheld {
+            hash.update(name);
+            hash.update([0]);
+        }
+        let hash = hash.finalize();
+        let digits = hash.iter().take(8).map(|byte| format!("{byte:02x}"));
+        std::iter::once("-without-".to_owned())
+            .chain(digits)
+            .collect()
     }
 }
 
@@ -254,11 +288,27 @@ impl Rules {
         self.names.zone.as_deref()
     }
 
-    /// The host of `url`, if it has a name.
+    /// The host of `url`, if it has a name that pages may say.
     pub fn named_of(&self, url: &Url) -> Option<&NamedHost> {
-        let scheme = Scheme::of_name(url.scheme())?;
+        let mut names = self.names_of(url).iter();
+        let name = names.find(|name| !self.names.withheld.contains(*name))?;
+        self.names.by_name.get(name)
+    }
+
+    /// Why a document of the host of `url`, which has no name that pages may say, stays where it is.
+    pub(crate) fn unnamed(&self, url: &Url) -> Reason {
+        match self.names_of(url) {
+            [] => Reason::Document,
+            _ => Reason::NoCertificate,
+        }
+    }
+
+    fn names_of(&self, url: &Url) -> &[String] {
+        let (Some(scheme), Some(host)) = (Scheme::of_name(url.scheme()), url.host_str()) else {
+            return &[];
+        };
         let port = url.port().unwrap_or(scheme.default_port());
-        self.names.of_host(scheme, url.host_str()?, port)
+        self.names.of_host(scheme, host, port)
     }
 
     /// What is to be fetched for `target` (path and query as they came) of the name that `named` has.

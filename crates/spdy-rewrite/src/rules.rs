@@ -10,6 +10,7 @@
 //! Both doors go by one judgement, so nothing is made that would not open, and nothing opens that would not be made.
 //! One entry governs a URL: an exact name before a wildcard, a longer path before a shorter one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use sha2::{Digest, Sha256};
@@ -46,6 +47,7 @@ pub(crate) enum Standing<'a> {
 pub(crate) const OPT_OUT: &str = "data-no-spdy";
 
 /// The rules of one site.
+#[derive(Clone)]
 pub struct Rules {
     site: Url,
     site_origin: String,
@@ -66,6 +68,8 @@ pub struct Rules {
     pub(crate) made: Made,
     pub(crate) form: Form,
     tag: String,
+    /// The same where every named host is called by its name.
+    tag_of_all: String,
     tag_without_keys: String,
 }
 
@@ -170,8 +174,10 @@ impl Rules {
         let own = patterns("own_hosts", &config.own_hosts)?;
         let zone = config.names_under.as_deref();
         let names = Names::compile(site, zone, &entries, &own, keys.as_ref())?;
+        let tag_of_all = tag(&site_origin, config, keys.as_ref());
         Ok(Self {
-            tag: tag(&site_origin, config, keys.as_ref()),
+            tag: tag_of_all.clone(),
+            tag_of_all,
             tag_without_keys: tag(&site_origin, config, None),
             site: site.clone(),
             site_origin,
@@ -246,7 +252,25 @@ impl Rules {
 
     /// The same with URLs of `form`, and another tag.
     pub(crate) fn of_form(self, form: Form, tag: String) -> Self {
-        Self { form, tag, ..self }
+        let tag_of_all = tag.clone();
+        Self {
+            form,
+            tag,
+            tag_of_all,
+            ..self
+        }
+    }
+
+    /// The same, and another tag, where pages call no host by one of `withheld`, which browsers would refuse: a named host that has no
+    /// other name stays where it is. All names open as before.
+    #[must_use]
+    pub fn withholding(&self, withheld: &BTreeSet<String>) -> Self {
+        let names = self.names.withholding(withheld);
+        Self {
+            tag: [&*self.tag_of_all, &names.mark()].concat(),
+            names,
+            ..self.clone()
+        }
     }
 
     /// Whether the page at `path` is passed on as it is.
@@ -322,7 +346,7 @@ impl Rules {
         host::check_labels(host)?;
         let port = url.port().unwrap_or(scheme.default_port());
         if kind.wants_own_origin() && self.named_of(url).is_none() {
-            return Err(Reason::Document);
+            return Err(self.unnamed(url));
         }
         let standing = self.standing(scheme, host, port, url.path())?;
         let kinds = match standing {
@@ -343,6 +367,9 @@ impl Rules {
         }
         if let Some(place) = self.under_name(url)? {
             return Ok(place);
+        }
+        if is_named {
+            return Err(Reason::NoCertificate);
         }
         if finder == Finder::Named {
             return Err(Reason::NotNamed);

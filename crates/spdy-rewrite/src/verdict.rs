@@ -50,6 +50,9 @@ pub enum Reason {
     /// and storage.
     #[error("documents and frames are never moved but to a name of their own")]
     Document,
+    /// Its host has a name of its own that no certificate has yet, so that browsers would refuse it there.
+    #[error("no certificate has the name of its host")]
+    NoCertificate,
     /// A named host's document or sheet names it, and it has no name itself.
     #[error("what a named host names is moved only where it has a name, too")]
     NotNamed,
@@ -100,6 +103,7 @@ impl Reason {
             Self::Unreadable => "unreadable",
             Self::Refused(refusal) => refusal.name(),
             Self::Document => "document",
+            Self::NoCertificate => "no-certificate",
             Self::NotNamed => "not-named",
             Self::OptOut => "opt-out",
             Self::MalformedTag => "malformed-tag",

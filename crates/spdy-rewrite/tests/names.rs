@@ -54,6 +54,52 @@ fn a_name_is_of_one_site_scheme_host_and_port() {
     }
 }
 
+/// Browsers refuse what no certificate has.
+#[test]
+fn a_name_that_is_withheld_opens_and_is_not_written() {
+    let all = rules();
+    let widgets = url("https://widgets.test/a.png");
+    let name = name_of(&all, "widgets.test");
+    let name = name.strip_prefix("https://").unwrap();
+    let its = all.named_hosts().filter(|it| it.host() == "widgets.test");
+    let withheld = its.map(|it| it.name().to_owned()).collect();
+    let rules = all.withholding(&withheld);
+    for kind in [Kind::Image, Kind::Script, Kind::Document, Kind::Worker] {
+        for finder in [Finder::Site, Finder::Named] {
+            let left = Verdict::Leave(Reason::NoCertificate);
+            assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
+        }
+    }
+    let named = rules.named(name).expect("it is answered");
+    assert!(rules.open_named(named, "/a.png").is_ok());
+    let pictures = url("https://pictures.test:8443/pub/a.png");
+    let moved = |rules: &Rules, url| rules.verdict(url, Kind::Image, Finder::Site);
+    assert_eq!(moved(&rules, &pictures), moved(&all, &pictures));
+    let unnamed = url("https://cdn.test/frame.html");
+    let left = rules.verdict(&unnamed, Kind::Document, Finder::Site);
+    assert_eq!(left, Verdict::Leave(Reason::Document));
+
+    // Pages of then are not those of now, and what was learned of them is.
+    assert_ne!(rules.tag(), all.tag());
+    assert!(rules.is_same_but_for_keys(&all));
+    let again = rules.withholding(&["other.x.assets.test".to_owned()].into());
+    assert_eq!(again.tag(), all.tag());
+    assert_eq!(moved(&again, &widgets), moved(&all, &widgets));
+}
+
+#[test]
+fn while_the_name_by_the_current_key_is_withheld_that_by_the_former_is_written() {
+    let [old, new] = [key('a', 1), key('b', 2)];
+    let rules = |current: &Key, former: Option<&Key>| {
+        let keys = Keys::new(current.clone(), former.cloned());
+        Rules::compile(&url(SITE), &config(), Some(keys)).unwrap()
+    };
+    let [before, after] = [&old, &new].map(|key| name_of(&rules(key, None), "widgets.test"));
+    let host = after.strip_prefix("https://").unwrap();
+    let rolled = rules(&new, Some(&old)).withholding(&[host.to_owned()].into());
+    assert_eq!(name_of(&rolled, "widgets.test"), before);
+}
+
 /// Pages of its time are still about, and name it.
 #[test]
 fn a_name_by_the_former_key_is_opened_and_no_longer_written() {

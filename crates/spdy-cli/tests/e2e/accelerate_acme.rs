@@ -24,6 +24,7 @@ use spdy_testkit::patience::{PATIENCE, until};
 
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
+use crate::support::origins::{Origins, whole};
 use crate::support::pebble::{Looks, Pebble};
 use crate::support::peers::wanted;
 use crate::support::program::address_after;
@@ -318,6 +319,50 @@ fn what_cannot_be_proven_is_told_and_the_rest_is_proven_by_http_and_by_dns() {
     accelerator.reload(&shop.config(&NAMES, &dns));
     accelerator.line_with("new certificate");
     assert_believed(&accelerator, &pebble);
+}
+
+/// Browsers would refuse it before.
+#[test]
+fn pages_name_another_host_by_its_name_once_the_authority_has_seen_to_that() {
+    const ZONE: &str = "x.names-e.test";
+    if !wanted() {
+        return;
+    }
+    let shop = Shop::open();
+    let origins = Origins::start(&[("www.site.test", "http")], |_, _| {
+        whole(
+            "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
+            b"<!doctype html><iframe src=https://widgets.test/></iframe>",
+        )
+    });
+    let secret = shop.folder.path().join("secret");
+    std::fs::write(&secret, [b'x'; 32]).expect("the folder of a test can be written to");
+    let config = |acme: &str| {
+        let text = shop.config(&["www.site.test"], acme);
+        let [echoing, with_pages] = [shop.origin.address, origins.places.address("www.site.test")];
+        let text = text.replace(&echoing.to_string(), &with_pages.to_string());
+        format!(
+            "secret_file = {secret:?}\n{text}[site.rewrite]\nnames_under = '{ZONE}'\n\
+             [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n\
+             [[dns.zone]]\napex = 'names-e.test'\nname_servers = ['ns.site.test']\n"
+        )
+    };
+    let accelerator = Accelerator::start(&config(""));
+    let page = || {
+        let asked = "GET / HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
+        let got = Going::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+        got.text()
+    };
+    assert!(page().contains(ZONE), "what is made here has all names");
+    accelerator.reload(&config(&shop.acme_of_nobody()));
+    accelerator.line_with("until one does, pages leave their hosts where they are");
+    until("it is left", || {
+        page().contains("src=https://widgets.test/")
+    });
+    let pebble = Pebble::start(&looks(&accelerator), 600);
+    accelerator.reload(&config(&shop.acme(&pebble, "challenge = 'dns-01'")));
+    accelerator.line_with("new certificate");
+    until("it is named", || page().contains(ZONE));
 }
 
 /// Certificates were given up, and then the configuration was not good, and stayed as it was.

@@ -10,8 +10,10 @@ use spdy_net::verify::Trust;
 use spdy_testkit::patience::until;
 use tokio::net::TcpStream;
 
+use crate::support::accelerated::{Accelerated, Setting};
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
+use crate::support::origins::{Origins, whole};
 use crate::support::program::{output, spdy};
 use crate::support::raw_client::Going;
 
@@ -142,6 +144,60 @@ fn metrics(accelerator: &Accelerator, name: &str) -> String {
         .lines()
         .filter(|line| line.starts_with(&name))
         .collect()
+}
+
+/// Browsers would refuse it before.
+#[test]
+fn pages_name_another_host_by_its_name_once_a_certificate_has_it() {
+    const SITE: &str = "www.site.test";
+    const FRAMES: &str = "frames.other-d.test";
+    const ZONE: &str = "x.names-e.test";
+    let origins = Origins::start(&[(SITE, "https"), (FRAMES, "https")], |_, places| {
+        let frames = places.origin(FRAMES);
+        whole(
+            "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
+            format!("<!doctype html><iframe src={frames}/></iframe>").as_bytes(),
+        )
+    });
+    let files = ["chain.pem", "key.pem"].map(|file| origins.signed.path(file));
+    let with_zone = files
+        .each_ref()
+        .map(|file| std::fs::read_to_string(file).expect("it is there"));
+    let write = |texts: &[String; 2]| {
+        for (file, text) in std::iter::zip(&files, texts) {
+            std::fs::write(file, text).expect("it can be written to");
+        }
+    };
+    let office = Office::open();
+    let without = office
+        .ca
+        .issue(&[SITE.to_owned()], &[])
+        .expect("it can sign");
+    write(&[without.chain_pem(), without.key_pem()]);
+    let secret = office.folder.path().join("secret");
+    std::fs::write(&secret, [b'x'; 32]).expect("it can be written to");
+    let port = origins.places.address(FRAMES).port();
+    let accelerated = Accelerated::start(
+        &origins,
+        &Setting {
+            top: &format!("secret_file = {secret:?}"),
+            site: &format!(
+                "[site.rewrite]\nnames_under = '{ZONE}'\n\
+                 [[site.rewrite.hosts]]\nhost = '{FRAMES}:{port}'\nmode = 'name'\nkinds = ['document']\n"
+            ),
+            ..Setting::default()
+        },
+    );
+    let page = || accelerated.get(SITE, "/", "").text();
+    let own = origins.places.origin(FRAMES);
+    let is_left = |page: &str| page.contains(&own) && !page.contains(ZONE);
+    assert!(is_left(&page()), "{}", page());
+    write(&with_zone);
+    accelerated.read_again();
+    assert!(page().contains(ZONE), "{}", page());
+    write(&[without.chain_pem(), without.key_pem()]);
+    accelerated.read_again();
+    assert!(is_left(&page()), "{}", page());
 }
 
 #[test]

@@ -24,6 +24,8 @@ use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
 use spdy_proxy::config_acme::{AcmeConfig, Challenge};
 use spdy_proxy::sites::Sites;
+use spdy_rewrite::named_host::NamedHost;
+use tokio::sync::Notify;
 
 use crate::commands::Usage;
 use crate::commands::accelerate::certificate_files::Files;
@@ -43,6 +45,8 @@ pub(super) struct Acme {
     pub(super) tokens: Tokens,
     /// Those that are shown out of files.
     pub(super) files: Files,
+    /// Rung when one has come.
+    pub(super) came: Arc<Notify>,
     identities: Identities,
     zones: SharedZones,
     runtime: SharedRuntime,
@@ -121,14 +125,22 @@ impl Acme {
         printer: &Printer,
     ) -> Self {
         let printer = printer.clone();
+        let came = Arc::new(Notify::new());
+        let bell = came.clone();
         Self {
             certificates: Certificates::new(identities.clone()),
             tokens: Tokens::default(),
             files: Files::default(),
+            came,
             identities: identities.clone(),
             zones: zones.clone(),
             runtime: runtime.clone(),
-            tell: Arc::new(move |event: &Event<'_>| tell(&printer, event)),
+            tell: Arc::new(move |event: &Event<'_>| {
+                tell(&printer, event);
+                if matches!(event, Event::Issued { .. }) {
+                    bell.notify_one();
+                }
+            }),
             running: None,
         }
     }
@@ -202,6 +214,22 @@ impl Acme {
         self.files = rest.files;
         self.identities.show_fallback(rest.fallback);
         self.certificates.give(rest.given);
+    }
+
+    /// The names that other hosts have for `sites` and that browsers would refuse by now: no certificate that is there has them, and what
+    /// is made on the spot stands in for one.
+    pub(super) fn uncertified(&self, sites: &Sites) -> BTreeSet<String> {
+        if self.running.is_none() && self.files.pairs().is_empty() {
+            return BTreeSet::new();
+        }
+        // Where somebody else ends TLS, or nobody, pages name hosts by what is shown there.
+        let by_tls = sites
+            .all()
+            .filter(|site| site.rules.site().scheme() == "https");
+        let named = by_tls.flat_map(|site| site.rules.named_hosts());
+        let names = named.map(NamedHost::name);
+        let refused = names.filter(|name| !self.certificates.has(name));
+        refused.map(str::to_owned).collect()
     }
 
     fn prepare_keeping(&self, config: &Config, names: Names) -> anyhow::Result<Keeping> {

@@ -76,6 +76,15 @@ impl Again<'_> {
             )),
         }
         stale.iter().for_each(|stale| stale.tell(self.printer));
+        self.name_others(acme);
+    }
+
+    /// Lets pages call other hosts by the names that certificates have by now, and by no others.
+    pub(super) fn name_others(&self, acme: &Acme) {
+        let withheld = acme.uncertified(&self.proxy.sites());
+        if self.proxy.withhold(&withheld) {
+            certificates::tell_withheld(&withheld, self.printer);
+        }
     }
 
     /// What is no authority's as it is to be from now on: these, or one made anew. What runs says for what; the configuration may be
@@ -140,7 +149,10 @@ impl Renewed {
             .for_each(|stale| stale.tell(again.printer));
         setup::doubt(&self.sites, again.printer);
         certificates::doubt(&self.uncovered, again.printer);
-        again.proxy.replace(self.sites, self.upstream);
+        let withheld = acme.uncertified(&self.sites);
+        certificates::tell_withheld(&withheld, again.printer);
+        let sites = self.sites.withholding(&withheld);
+        again.proxy.replace(sites, self.upstream);
         again.timing.replace(self.timing);
         if let (Some(operator), Some(token)) = (again.operator, self.token) {
             operator.set_token(&token);

@@ -32,6 +32,7 @@ impl Asked {
         printer: &Printer,
     ) -> anyhow::Result<Option<Successor>> {
         let mut renewals = interval_at(Instant::now() + RENEWAL, RENEWAL);
+        let came = acme.came.clone();
         loop {
             tokio::select! {
                 ended = self.signals.any() => {
@@ -47,6 +48,7 @@ impl Asked {
                     return Ok(Some(successor));
                 }
                 () = self.reloads.next() => again.read_configuration(acme),
+                () = came.notified() => again.name_others(acme),
                 _ = renewals.tick() => again.renew_certificates(acme),
             }
         }

@@ -1,6 +1,7 @@
 //! The certificates that `spdy accelerate` shows where none come by ACME: out of files (`certificate_files.rs`), each for the names in
 //! it, or made on the spot.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, SystemTime};
 
@@ -56,6 +57,17 @@ pub(super) fn doubt(uncovered: &[String], printer: &Printer) {
         let names = uncovered.join(", ");
         printer.note(format_args!(
             "{BAD}no certificate is for {names}{BAD:#}: browsers will refuse what is shown to them"
+        ));
+    }
+}
+
+/// Tells of names that other hosts have, and that pages do not say since no certificate has them.
+pub(super) fn tell_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
+    if !withheld.is_empty() {
+        let names: Vec<_> = withheld.iter().map(String::as_str).collect();
+        let names = names.join(", ");
+        printer.note(format_args!(
+            "{DIM}no certificate has {names}: until one does, pages leave their hosts where they are{DIM:#}"
         ));
     }
 }

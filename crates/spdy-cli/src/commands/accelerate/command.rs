@@ -302,6 +302,9 @@ async fn accelerate(
     }
     succession::tell_ready();
     acme.commit(certificates);
+    let withheld = acme.uncertified(&proxy.sites());
+    proxy.withhold(&withheld);
+    certificates::tell_withheld(&withheld, printer);
     let served = Served {
         proxy: proxy.clone(),
         protocols: Protocol::over_tcp(&protocols),
