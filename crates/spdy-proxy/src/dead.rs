@@ -62,7 +62,7 @@ impl DeadThings {
     pub(crate) fn purge(&self, prefix: &[u8]) {
         let first = Key::at_prefix(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
-        self.lock().forget_from(first, is_meant);
+        self.lock().forget_from(&first, is_meant);
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered<Key, Dead>> {

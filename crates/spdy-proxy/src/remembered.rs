@@ -51,8 +51,8 @@ impl<K: Ord + Clone, V> Remembered<K, V> {
 
     /// Nothing is known any more of what stands from `first` on, in the order of keys, up to what is not meant. The others are not looked
     /// at.
-    pub(crate) fn forget_from(&mut self, first: K, mut is_meant: impl FnMut(&K) -> bool) {
-        while let Some((key, (turn, _))) = self.known.range::<K, _>(&first..).next()
+    pub(crate) fn forget_from(&mut self, first: &K, mut is_meant: impl FnMut(&K) -> bool) {
+        while let Some((key, (turn, _))) = self.known.range::<K, _>(first..).next()
             && is_meant(key)
         {
             let (key, turn) = (key.clone(), *turn);
@@ -111,7 +111,7 @@ mod tests {
         let mut all = Remembered::new(Duration::from_secs(10), 3);
         all.put(&'a', 1, second(0));
         all.put(&'b', 1, second(0));
-        all.forget_from('a', |key| *key == 'a');
+        all.forget_from(&'a', |key| *key == 'a');
         assert_eq!(all.get(&'a', second(1)), None);
         assert_eq!(all.get(&'b', second(1)), Some(&1));
         all.put(&'a', 2, second(5));
@@ -127,7 +127,7 @@ mod tests {
             all.note(&key, second(0));
         }
         let mut looked_at = Vec::new();
-        all.forget_from(1000, |key| {
+        all.forget_from(&1000, |key| {
             looked_at.push(*key);
             *key < 1003
         });

@@ -305,7 +305,7 @@ async fn a_line_is_written_when_the_body_has_ended_and_says_how() {
         }
     });
     let proxy = before(&own, &other);
-    let told: Arc<Mutex<Vec<(u64, Ended, Option<usize>)>>> = Arc::default();
+    let told = Arc::new(Mutex::new(Vec::new()));
     let log: Log = {
         let told = told.clone();
         Arc::new(move |answered: &Answered| {
