@@ -126,6 +126,18 @@ impl Mark {
         // While this lives, nothing else can stand at that address.
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&body.chunks))
     }
+
+    /// Whether `other` is of the same body.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.ptr_eq(&other.0)
+    }
+
+    /// Whether nobody holds the body any more.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
 }
 
 /// A body while it comes.

@@ -1,153 +1,400 @@
 //! Bodies that are kept, under the codings that clients asked for: made once, and kept while there is room.
 //!
-//! What is kept of an answer is one body without a coding. The others are made of it, and can be made again: they have
-//! room of their own, where the one that was used longest ago goes first.
+//! ```text
+//!  a hit ──▶ made before? ── yes ─────────────────────▶ that
+//!                         ── no, and it is short ─────▶ made at once, and kept
+//!                         ── no, and it is long ──────▶ made beside, a sip at a time: whoever wants it reads along, then it is kept
+//! ```
+//!
+//! What is kept of an answer is one body. The others are made of it, and can be made again: they have room of their own,
+//! where the one that was used longest ago goes first. A variant of an answer is another body, and has others made of it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use bytes::Bytes;
+use spdy::body::Body as Coming;
+use spdy::runtime::SharedRuntime;
 use spdy_cache::body::{Body, Mark};
 use spdy_cache::key::Key;
 
-use crate::coding::{Coding, encode};
+use crate::coding::{Coding, Encoder, encode};
+use crate::encoded_body::encoded;
+use crate::in_flight::InFlight;
+use crate::lent_body;
+use crate::memory::gather;
+use crate::recording::{self, Recording, Unread, Writer};
 
 /// What one costs beside its bytes.
 const OVERHEAD: usize = 256;
+/// The longest body that is coded while everybody else waits, bytes: 0.8 ms as Brotli.
+const AT_ONCE_BYTES: u64 = 32 * 1024;
+/// What of a longer one is coded before others have their turn, bytes.
+const SIP: usize = 16 * 1024;
+/// Longer ones that are coded at a time. One more is coded for its client alone, as that reads it.
+const MAX_CODED_AT_A_TIME: usize = 64;
+
+/// A body under a coding.
+#[derive(Debug)]
+pub enum Coded {
+    /// All of it.
+    Whole(Body),
+    /// As it is made.
+    Coming(Coming),
+}
+
+/// A body's key, and what is made of it.
+type Name = (Key, Coding);
 
 /// All of them.
 #[derive(Debug)]
 pub struct Encodings {
     state: Mutex<State>,
     limit: usize,
+    /// For those that are being made.
+    in_flight: Arc<InFlight>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    made: BTreeMap<(Key, Coding), Made>,
+    /// Of each variant one.
+    made: BTreeMap<Name, Vec<Made>>,
     /// By when each was used last.
-    used: BTreeMap<u64, (Key, Coding)>,
+    used: BTreeMap<u64, Name>,
     uses: u64,
     bytes: usize,
+    making: Vec<Making>,
 }
 
 #[derive(Debug)]
 struct Made {
     of: Mark,
-    bytes: Bytes,
+    body: Body,
     used: u64,
+}
+
+/// One that is being made.
+#[derive(Debug)]
+struct Making {
+    name: Name,
+    of: Mark,
+    recording: Recording,
 }
 
 impl Made {
     fn weight(&self) -> usize {
-        self.bytes.len() + OVERHEAD
+        let bytes = usize::try_from(self.body.weight()).unwrap_or(usize::MAX);
+        bytes.saturating_add(OVERHEAD)
     }
 }
 
 impl State {
-    fn remove(&mut self, name: &(Key, Coding)) {
-        if let Some(made) = self.made.remove(name) {
-            self.used.remove(&made.used);
-            self.bytes -= made.weight();
+    fn find(&mut self, name: &Name, body: &Body) -> Option<Body> {
+        let variants = self.made.get_mut(name)?;
+        let made = variants.iter_mut().find(|made| made.of.is_of(body))?;
+        self.uses += 1;
+        let before = std::mem::replace(&mut made.used, self.uses);
+        self.used.remove(&before);
+        self.used.insert(self.uses, name.clone());
+        Some(made.body.clone())
+    }
+
+    /// Keeps what was made, in the place of what was made of bodies that are no more.
+    fn keep(&mut self, name: Name, of: Mark, body: Body, limit: usize) {
+        self.uses += 1;
+        let used = self.uses;
+        let made = Made { of, body, used };
+        self.remove(&name, |other| {
+            other.of.is_same(&made.of) || other.of.is_gone()
+        });
+        if made.weight() > limit {
+            return;
+        }
+        self.bytes += made.weight();
+        self.used.insert(used, name.clone());
+        self.made.entry(name).or_default().push(made);
+        while self.bytes > limit
+            && let Some((used, oldest)) = self.used.pop_first()
+        {
+            self.remove(&oldest, |made| made.used == used);
         }
     }
 
-    fn next_use(&mut self) -> u64 {
-        self.uses += 1;
-        self.uses
+    fn remove(&mut self, name: &Name, is_meant: impl Fn(&Made) -> bool) {
+        let Some(variants) = self.made.get_mut(name) else {
+            return;
+        };
+        for made in variants.extract_if(.., |made| is_meant(made)) {
+            self.used.remove(&made.used);
+            self.bytes -= made.weight();
+        }
+        if variants.is_empty() {
+            self.made.remove(name);
+        }
     }
 }
 
 impl Encodings {
-    /// None yet, and room for `limit` bytes of them.
+    /// None yet, and room for `limit` bytes of them; what is being made is `in_flight`.
     #[must_use]
-    pub fn new(limit: usize) -> Self {
-        Self {
+    pub fn new(limit: usize, in_flight: Arc<InFlight>) -> Arc<Self> {
+        Arc::new(Self {
             state: Mutex::default(),
             limit,
-        }
+            in_flight,
+        })
     }
 
-    /// `body`, which is kept under `key`, under `coding`.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `body`, which is kept under `key`, under `coding`; what takes long is made by a task of `runtime`.
     #[must_use]
-    pub fn of(&self, key: &Key, body: &Body, coding: Coding) -> Bytes {
+    pub fn of(
+        self: &Arc<Self>,
+        key: &Key,
+        body: &Body,
+        coding: Coding,
+        runtime: &SharedRuntime,
+    ) -> Coded {
         let name = (key.clone(), coding);
-        if let Some(found) = self.find(&name, body) {
-            return found;
+        let mut state = self.lock();
+        if let Some(found) = state.find(&name, body) {
+            return Coded::Whole(found);
         }
+        if body.len() > AT_ONCE_BYTES {
+            return Coded::Coming(self.coming(state, name, body, runtime));
+        }
+        drop(state);
         // Not under the lock: two who come at once both make it, and the later one's stays.
         let pieces: Vec<Bytes> = body.chunks().cloned().collect();
-        let bytes = encode(&pieces, coding);
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.remove(&name);
-        let used = state.next_use();
-        let made = Made {
-            of: body.mark(),
-            bytes: bytes.clone(),
-            used,
-        };
-        if made.weight() > self.limit {
-            return bytes;
-        }
-        state.bytes += made.weight();
-        state.used.insert(used, name.clone());
-        state.made.insert(name, made);
-        while state.bytes > self.limit
-            && let Some((_, oldest)) = state.used.pop_first()
-        {
-            state.remove(&oldest);
-        }
-        bytes
+        let made = Body::copy_of(&encode(&pieces, coding));
+        self.lock()
+            .keep(name, body.mark(), made.clone(), self.limit);
+        Coded::Whole(made)
     }
 
-    fn find(&self, name: &(Key, Coding), body: &Body) -> Option<Bytes> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = state.next_use();
-        let made = state
-            .made
-            .get_mut(name)
-            .filter(|made| made.of.is_of(body))?;
-        let before = std::mem::replace(&mut made.used, used);
-        let bytes = made.bytes.clone();
-        state.used.remove(&before);
-        state.used.insert(used, name.clone());
-        Some(bytes)
+    /// A long body: who wants it while it is made reads what the first has made for him.
+    fn coming(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        name: Name,
+        body: &Body,
+        runtime: &SharedRuntime,
+    ) -> Coming {
+        let alone = || encoded(lent_body::whole(body), name.1);
+        let is_it = |making: &&Making| making.name == name && making.of.is_of(body);
+        if let Some(making) = state.making.iter().find(is_it) {
+            return making.recording.read().unwrap_or_else(alone);
+        }
+        let claim = self.in_flight.claim(0);
+        let Some(claim) = claim.filter(|_| state.making.len() < MAX_CODED_AT_A_TIME) else {
+            return alone();
+        };
+        let (writer, recording) = recording::kept(self.limit, claim, None);
+        let coming = recording.read().unwrap_or_default();
+        state.making.push(Making {
+            name: name.clone(),
+            of: body.mark(),
+            recording,
+        });
+        drop(state);
+        let (encodings, body) = (self.clone(), body.clone());
+        runtime.spawn(Box::pin(async move {
+            let mut writer = writer;
+            let pieces = make(&body, name.1, &mut writer).await;
+            let made = pieces.ok().flatten().map(|pieces| gather(&pieces));
+            let mut state = encodings.lock();
+            let is_it = |making: &Making| making.name == name && making.of.is_of(&body);
+            state.making.retain(|making| !is_it(making));
+            if let Some(made) = made {
+                state.keep(name, body.mark(), made.clone(), encodings.limit);
+                writer.settle(made);
+            }
+        }));
+        coming
     }
+}
+
+/// Writes `body` under `coding`, and lets whatever else is ready have its turn after each sip. Gives the pieces, if there is room to
+/// keep them.
+async fn make(
+    body: &Body,
+    coding: Coding,
+    writer: &mut Writer,
+) -> Result<Option<Vec<Bytes>>, Unread> {
+    let mut encoder = Encoder::new(coding);
+    for sip in body.chunks().flat_map(|chunk| chunk.chunks(SIP)) {
+        writer.write(encoder.write(sip).into()).await?;
+        others_turn().await;
+    }
+    writer.write(encoder.finish().into()).await?;
+    Ok(writer.finish())
+}
+
+/// Over when all that is ready has had its turn.
+async fn others_turn() {
+    let mut is_over = false;
+    let turn = std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut is_over, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    });
+    turn.await;
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+    use spdy::runtime::{BoxFuture, Runtime};
+    use spdy_clock::Instant;
+    use spdy_testkit::clock::Clock;
+
     use super::*;
+    use crate::coding::Decoder;
+    use crate::counters::Counters;
     use crate::test_key::key;
+
+    fn none_yet(limit: usize) -> Arc<Encodings> {
+        Encodings::new(limit, InFlight::new(1 << 20, Counters::default()))
+    }
+
+    /// What is made at once of `body`.
+    fn whole(encodings: &Arc<Encodings>, target: &str, body: &Body) -> Body {
+        let runtime = SharedRuntime::new(Clock::default());
+        match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
+            Coded::Whole(body) => body,
+            Coded::Coming(_) => panic!("it is short, or was made before"),
+        }
+    }
+
+    fn is_same(one: &Body, other: &Body) -> bool {
+        one.mark().is_of(other)
+    }
 
     #[test]
     fn what_is_made_is_made_once_for_a_body_and_anew_for_another() {
-        let encodings = Encodings::new(10_000);
+        let encodings = none_yet(10_000);
         let body = Body::copy_of(&[b'a'; 5_000]);
-        let first = encodings.of(&key("/"), &body, Coding::Gzip);
-        let again = encodings.of(&key("/"), &body.clone(), Coding::Gzip);
-        assert!(std::ptr::eq(first.as_ptr(), again.as_ptr()));
+        let first = whole(&encodings, "/", &body);
+        assert!(is_same(&first, &whole(&encodings, "/", &body.clone())));
         let other = Body::copy_of(&[b'b'; 5_000]);
-        let made = encodings.of(&key("/"), &other, Coding::Gzip);
-        assert_eq!(
-            made,
-            encode(&[other.chunks().next().unwrap().clone()], Coding::Gzip)
-        );
+        let made = whole(&encodings, "/", &other);
+        let text = other.chunks().next().unwrap().clone();
+        assert_eq!(made, Body::copy_of(&encode(&[text], Coding::Gzip)));
+    }
+
+    /// Each drove the other out, and every hit was coded anew.
+    #[test]
+    fn what_is_made_of_variants_stands_side_by_side_until_their_bodies_are_gone() {
+        let encodings = none_yet(10_000);
+        let (german, french) = (Body::copy_of(b"Guten Tag"), Body::copy_of(b"Bonjour"));
+        let first = whole(&encodings, "/", &german);
+        let second = whole(&encodings, "/", &french);
+        assert!(is_same(&first, &whole(&encodings, "/", &german)));
+        assert!(is_same(&second, &whole(&encodings, "/", &french)));
+        drop(german);
+        whole(&encodings, "/", &Body::copy_of(b"Moin"));
+        let state = encodings.lock();
+        assert_eq!(state.made[&(key("/"), Coding::Gzip)].len(), 2);
+        assert_eq!(state.used.len(), 2);
     }
 
     #[test]
     fn the_one_used_longest_ago_makes_room() {
         let body = Body::copy_of(b"short");
-        let weight = encode(&[Bytes::from_static(b"short")], Coding::Gzip).len() + OVERHEAD;
-        let encodings = Encodings::new(2 * weight);
-        let at = |target| encodings.of(&key(target), &body, Coding::Gzip);
-        // What is held here stands where it is: nothing new can stand there.
+        let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
+        let weight = usize::try_from(made.weight()).unwrap() + OVERHEAD;
+        let encodings = none_yet(2 * weight);
+        let at = |target| whole(&encodings, target, &body);
         let (one, two) = (at("/1"), at("/2"));
-        let is_same = |one: &Bytes, other: Bytes| one.as_ptr() == other.as_ptr();
-        assert!(is_same(&one, at("/1")));
+        assert!(is_same(&one, &at("/1")));
         at("/3");
-        assert!(is_same(&one, at("/1")), "it was used");
-        assert!(!is_same(&two, at("/2")), "it had to go");
-        assert!(encodings.state.lock().unwrap().bytes <= 2 * weight);
+        assert!(is_same(&one, &at("/1")), "it was used");
+        assert!(!is_same(&two, &at("/2")), "it had to go");
+        assert!(encodings.lock().bytes <= 2 * weight);
+    }
+
+    fn text_of(coded: &[u8]) -> Vec<u8> {
+        let mut decoder = Decoder::new(Coding::Gzip, 1 << 20);
+        let mut text = decoder.write(coded).expect("it is gzip");
+        text.extend(decoder.finish().expect("it is whole"));
+        text
+    }
+
+    /// Keeps what is to be run beside until a test runs it.
+    #[derive(Clone, Default)]
+    struct ByHand(Arc<Mutex<Vec<BoxFuture<()>>>>);
+
+    impl Runtime for ByHand {
+        fn now(&self) -> Instant {
+            Instant::ZERO
+        }
+
+        fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
+            panic!("nothing waits for a time")
+        }
+
+        fn spawn(&self, task: BoxFuture<()>) {
+            self.0.lock().unwrap().push(task);
+        }
+    }
+
+    /// All of it was coded in the turn of whoever asked, and nobody else had one meanwhile.
+    #[test]
+    fn a_long_body_is_coded_beside_what_else_is_to_be_done_once_for_all_who_want_it() {
+        let tasks = ByHand::default();
+        let runtime = SharedRuntime::new(tasks.clone());
+        let encodings = none_yet(1 << 20);
+        let text: Vec<u8> = (0..40 * SIP).map(|at| (at / 7 % 251) as u8).collect();
+        let body = Body::copy_of(&text);
+        let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
+            Coded::Coming(coming) => coming,
+            Coded::Whole(_) => panic!("nobody has made it yet"),
+        };
+        let first = ask();
+        let mut making = tasks.0.lock().unwrap().pop().expect("it is made beside");
+        assert!((&mut making).now_or_never().is_none(), "others have a turn");
+        let second = ask();
+        assert!(tasks.0.lock().unwrap().is_empty(), "it is made once");
+        let mut turns = 1;
+        while (&mut making).now_or_never().is_none() {
+            turns += 1;
+        }
+        assert_eq!(turns, 40, "one for each sip");
+        for coming in [first, second] {
+            let coded = coming.collect_up_to(1 << 20).now_or_never();
+            let coded = coded.expect("it is there").expect("all of it");
+            assert!(text_of(&coded) == text);
+        }
+        let kept = whole(&encodings, "/", &body);
+        let kept: Vec<u8> = kept.chunks().flatten().copied().collect();
+        assert!(text_of(&kept) == text);
+        assert!(encodings.lock().making.is_empty());
+    }
+
+    #[tokio::test]
+    async fn past_so_many_at_a_time_one_is_coded_as_its_client_reads_it() {
+        let runtime = SharedRuntime::new(Clock::default());
+        let encodings = none_yet(1 << 20);
+        let text = vec![b'x'; 3 * SIP];
+        let body = Body::copy_of(&text);
+        let at = |number: usize| {
+            let target = format!("/{number}");
+            encodings.of(&key(&target), &body, Coding::Gzip, &runtime)
+        };
+        let asked: Vec<Coded> = (0..=MAX_CODED_AT_A_TIME).map(at).collect();
+        assert_eq!(encodings.lock().making.len(), MAX_CODED_AT_A_TIME);
+        for coded in asked {
+            let Coded::Coming(coming) = coded else {
+                panic!("it is long");
+            };
+            let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
+            assert!(text_of(&coded) == text);
+        }
     }
 }

@@ -95,7 +95,7 @@ pub struct Proxy {
     pub(crate) memory: Memory,
     pub(crate) disk: OnceLock<Disk>,
     pub(crate) shared: OnceLock<Arc<dyn SharedTier>>,
-    encodings: Encodings,
+    encodings: Arc<Encodings>,
     pub(crate) companions: Companions,
     pub(crate) purges: Purges,
     pub(crate) sheets: Sheets,
@@ -144,18 +144,20 @@ impl Proxy {
             ..store::Config::default()
         });
         let counters = Counters::default();
+        let in_flight = InFlight::new(config.in_flight_mib() << 20, counters.clone());
+        let of_codings = (config.memory_mib << 20) / ENCODED_SHARE;
         Arc::new(Self {
             sites: RwLock::new(Arc::new(sites)),
             upstream: RwLock::new(Arc::new(upstream)),
             memory,
             disk: OnceLock::new(),
             shared: OnceLock::new(),
-            encodings: Encodings::new((config.memory_mib << 20) / ENCODED_SHARE),
+            encodings: Encodings::new(of_codings, in_flight.clone()),
             companions: Companions::default(),
             purges: Purges::default(),
             sheets: Sheets::default(),
             reports: Reports::default(),
-            in_flight: InFlight::new(config.in_flight_mib() << 20, counters.clone()),
+            in_flight,
             counters,
             latency: OriginLatency::default(),
             spans: OnceLock::new(),
@@ -423,8 +425,8 @@ impl Proxy {
             Judged::Good => {
                 wanted.learn(Said::of_note(stored.note()));
                 let policy = self.policy(wanted.whose());
-                let encodings = &self.encodings;
-                respond::of_kept(policy, wanted, stored, body, encodings, now, status)
+                let coder = (&self.encodings, &self.runtime);
+                respond::of_kept(policy, wanted, stored, body, coder, now, status)
             }
         }
     }

@@ -1,10 +1,12 @@
 //! What a client gets: an answer that is kept, one that is still coming, or word that there is none.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
 use spdy_cache::answer::{self, Payload, age_value};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::CacheStatus;
@@ -19,7 +21,7 @@ use url::Url;
 use crate::coding::Coding;
 use crate::counters::Outcome;
 use crate::encoded_body::{encoded, is_compressible};
-use crate::encodings::Encodings;
+use crate::encodings::{Coded, Encodings};
 use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
 use crate::lent_body::{self, Part};
@@ -170,13 +172,16 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
+/// What codes kept bodies, and who runs that beside.
+pub(crate) type Coder<'a> = (&'a Arc<Encodings>, &'a SharedRuntime);
+
 /// The answer to `wanted` from what is kept whole.
 pub(crate) fn of_kept(
     policy: &Policy,
     wanted: &Wanted,
     stored: &Stored,
     body: &KeptBody,
-    encodings: &Encodings,
+    coder: Coder<'_>,
     now: SystemTime,
     status: &CacheStatus,
 ) -> Response<Body> {
@@ -187,9 +192,17 @@ pub(crate) fn of_kept(
     let body = match payload {
         Payload::None => Body::empty(),
         Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
-            let coded = encodings.of(&wanted.key, body, coding);
-            tell_coding(&mut head, coding, Some(coded.len() as u64));
-            Body::full(coded)
+            let (encodings, runtime) = coder;
+            match encodings.of(&wanted.key, body, coding, runtime) {
+                Coded::Whole(coded) => {
+                    tell_coding(&mut head, coding, Some(coded.len()));
+                    lent_body::whole(&coded)
+                }
+                Coded::Coming(coded) => {
+                    tell_coding(&mut head, coding, None);
+                    coded
+                }
+            }
         }
         Payload::Whole => lent_body::whole(body),
         Payload::Range(range) => lent_body::range(body, range),
