@@ -26,6 +26,7 @@ use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
 use crate::lent_body::{self, Part};
 use crate::recording::Recording;
+use crate::transform;
 use crate::upstream::UpstreamError;
 use crate::wanted::{Refused, Wanted};
 use crate::websocket::{self, BadHandshake};
@@ -286,7 +287,8 @@ pub(crate) fn coming(
 
 /// Whether a body of `len` bytes goes out under a coding to those who take one: whoever gets it without is told so, too.
 fn may_be_coded(head: &response::Parts, len: Option<u64>) -> bool {
-    head.status == StatusCode::OK
+    transform::is_shown(head.status)
+        && head.status != StatusCode::PARTIAL_CONTENT
         && is_compressible(&head.headers, len)
         && !rewritten::forbids(&head.headers)
 }

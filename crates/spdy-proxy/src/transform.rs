@@ -56,7 +56,7 @@ pub fn work(
     seen: Option<&dyn Seen>,
 ) -> Work {
     let rules = &asked.site.rules;
-    let is_candidate = status == StatusCode::OK
+    let is_candidate = is_shown(status)
         && !asked.is_off
         && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
     if !is_candidate {
@@ -96,6 +96,7 @@ pub fn work(
             *served = head;
             Work::Page(Box::new(page))
         }
+        ("text/css", ..) if status != StatusCode::OK => Work::Pass,
         ("text/css", None, None) if !rules.are_tried() => {
             undo_coding(served);
             rewritten::amend(rules, served, true);
@@ -108,6 +109,14 @@ pub fn work(
         }
         _ => Work::Pass,
     }
+}
+
+/// Whether browsers show what comes with this status: an answer, or a page that tells of an error.
+#[must_use]
+pub(crate) fn is_shown(status: StatusCode) -> bool {
+    let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
+    let is_error = status.is_client_error() || status.is_server_error();
+    status.is_success() && !is_empty || is_error
 }
 
 /// Whether a moved answer is a sheet that may not be rewritten, or not read: what it names from the root of its host would lead to the

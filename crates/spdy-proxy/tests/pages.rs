@@ -224,6 +224,39 @@ async fn a_page_that_came_compressed_goes_out_rewritten_and_compressed_for_each(
     }
 }
 
+/// They kept all their hosts and connections, and nobody was told.
+#[tokio::test]
+async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
+    let other = other();
+    let text = html(&other).repeat(20);
+    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let mut response = answer(&[HTML], text.clone());
+        let status = request.uri().path()[1..].parse().expect("a status");
+        *response.status_mut() = StatusCode::from_u16(status).expect("a status");
+        if status == 206 {
+            let part = "bytes 0-9/2000".parse().expect("a range");
+            response.headers_mut().insert("content-range", part);
+        }
+        std::future::ready(response)
+    });
+    let proxy = before(&own, &other, "");
+    for status in ["201", "404", "500"] {
+        let fields = [("accept-encoding", "gzip")];
+        let page = get(&proxy, &format!("/{status}"), &fields).await;
+        assert_eq!(page.status.as_str(), status);
+        assert_eq!(page.field("content-encoding"), "gzip");
+        let body = page.body.expect("whole");
+        let mut decoder = spdy_proxy::coding::Decoder::new(Coding::Gzip, 1 << 20);
+        let text = decoder.write(&body).expect("it is gzip");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.contains("/.spdy/1/-/p/cdn.test~"), "{status}: {text}");
+    }
+    let part = get(&proxy, "/206", &[]).await;
+    assert!(part.text().contains("http://cdn.test"), "a part is left");
+    let pages = proxy.counters.of(spdy_proxy::counters::Family::Pages);
+    assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
+}
+
 #[tokio::test]
 async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
     let other = other();
