@@ -176,6 +176,11 @@ pub struct SiteConfig {
     /// accelerator.
     #[serde(default = "yes")]
     pub websocket: bool,
+    /// An answer that is one client's alone, and that the origin sent without a content coding, goes out under one to whoever takes it.
+    /// Default no: by the length of what holds a secret beside what somebody else wrote the secret can be found out (BREACH). An
+    /// origin that knows better codes such answers itself; this is for one whose answers hold no secrets, or none that stay the same.
+    #[serde(default)]
+    pub compress_private: bool,
     /// What may be kept of the site in memory, of `cache.memory_mib`, MiB. Default all of it.
     pub cache_mib: Option<usize>,
     /// And on the disk, of `cache.disk_mib`, MiB. Default all of it.

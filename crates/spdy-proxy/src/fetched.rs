@@ -44,6 +44,7 @@ use crate::pump::Pump;
 use crate::purge::Since;
 use crate::recording::{self, Recording};
 use crate::respond;
+use crate::secrets;
 use crate::sheets::OfSite;
 use crate::timing::OriginTook;
 use crate::transform::{self, Rewriter, Work};
@@ -576,9 +577,10 @@ impl Fetch {
     ) -> Got {
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (code, served);
+        let may_code = stored.is_some() || !secrets::may_hold_one(&self.wanted, told);
         if at.ask.method == Method::HEAD {
             self.give_up_sharing();
-            let response = respond::coming(&self.wanted, head, Body::empty(), status);
+            let response = respond::coming(&self.wanted, head, Body::empty(), may_code, status);
             return Got::answer(response, Outcome::PASSED);
         }
         let (stored, claim) = stored.unzip();
@@ -606,7 +608,8 @@ impl Fetch {
             })),
             _ => self.give_up_sharing(),
         }
-        let response = response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, status));
+        let response =
+            response.unwrap_or_else(|| respond::coming(&self.wanted, head, own, may_code, status));
         let is_wanted = self.is_wanted_now;
         let hour = self.proxy.hour();
         let is_good = stored.as_ref().is_some_and(|it| it.ttl(hour) > 0);

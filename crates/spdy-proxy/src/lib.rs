@@ -78,6 +78,7 @@ mod purge_jobs;
 mod remembered;
 mod respond;
 mod seats;
+mod secrets;
 mod sheet_text;
 mod sheets;
 mod sockets;

@@ -246,7 +246,7 @@ pub(crate) fn of_coming(
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
     let body = recording.read()?;
-    Some(coming(wanted, head, body, status))
+    Some(coming(wanted, head, body, true, status))
 }
 
 /// Gives the one who asked what the origin told him of the fields that nobody else is to see.
@@ -260,16 +260,17 @@ pub(crate) fn add_withheld(headers: &mut HeaderMap, stored: &Stored, told: &Head
     }
 }
 
-/// An answer whose body comes piece by piece.
+/// An answer whose body comes piece by piece, under a coding if it may have one.
 pub(crate) fn coming(
     wanted: &Wanted,
     mut head: response::Parts,
     body: Body,
+    may_code: bool,
     status: &CacheStatus,
 ) -> Response<Body> {
     let len = head.headers.get(header::CONTENT_LENGTH);
     let len = len.and_then(|len| len.to_str().ok()?.parse().ok());
-    let is_coded_for_some = may_be_coded(&head, len);
+    let is_coded_for_some = may_code && may_be_coded(&head, len);
     let body = match wanted.accepts.quickest() {
         _ if !is_coded_for_some || wanted.ask.method == Method::HEAD => body,
         Coding::Identity => body,

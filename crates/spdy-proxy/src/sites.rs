@@ -25,6 +25,8 @@ pub struct Site {
     /// Where its own pages come from.
     origin: Url,
     keep_host: bool,
+    /// What is one client's alone may be compressed here.
+    pub(crate) compress_private: bool,
     /// How many WebSockets may go to its origin; `None` if none may.
     pub(crate) websocket: Option<WebSocketConfig>,
     /// Bytes that may be kept of it in memory, and on the disk, where that is said.
@@ -114,6 +116,7 @@ impl Sites {
                 names: site.names.clone(),
                 origin: site.origin.clone(),
                 keep_host: site.keep_host,
+                compress_private: site.compress_private,
                 websocket: site.websocket.then_some(config.websocket),
                 quotas: (site.cache_mib.map(mib), site.disk_mib.map(mib)),
                 rules: Arc::new(rules),

@@ -257,6 +257,58 @@ async fn a_page_that_tells_of_an_error_is_rewritten_like_any_other() {
     assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
 }
 
+/// An origin that codes no forms, so that nobody finds out what is in them, had them coded here.
+#[tokio::test]
+async fn what_is_one_clients_alone_is_not_coded_unless_its_origin_coded_it() {
+    let other = other();
+    let text = html(&other).repeat(20);
+    let coded = spdy_proxy::coding::encode(&[text.clone().into()], Coding::Gzip);
+    let own = Origin::start(move |request: http::Request<bytes::Bytes>| {
+        let (text, coded) = (text.clone(), coded.clone());
+        let private = ("cache-control", "private");
+        let public = ("cache-control", "public, max-age=60");
+        std::future::ready(match request.uri().path() {
+            "/private" => answer(&[HTML, private], text),
+            "/no-store" => answer(&[HTML, ("cache-control", "no-store")], text),
+            "/login" => answer(&[HTML, ("set-cookie", "id=1")], text),
+            "/json" => answer(&[("content-type", "application/json"), private], text),
+            "/coded" => answer(&[HTML, private, ("content-encoding", "gzip")], coded),
+            "/public" => answer(&[HTML, public], text),
+            "/too-long" => answer(&[HTML, public], text.repeat(1000)),
+            _ => answer(&[HTML], text),
+        })
+    });
+    let careful = before(&own, &other, "[cache]\nobject_mib = 1\n");
+    let (origin, port) = (own.address, other.address.port());
+    let knowing = accelerator_of(&format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\ncompress_private = true\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style']\n"
+    ));
+    let (anybody, somebody) = (("x", "y"), ("cookie", "id=1"));
+    let basic = ("authorization", "Basic eDp5");
+    for (target, client, is_coded) in [
+        ("/private", anybody, false),
+        ("/no-store", anybody, false),
+        ("/login", anybody, false),
+        ("/json", anybody, false),
+        ("/plain", somebody, false),
+        ("/plain", basic, false),
+        ("/plain", anybody, true),
+        ("/coded", somebody, true),
+        ("/public", somebody, true),
+        ("/too-long", somebody, true),
+    ] {
+        let fields = [("accept-encoding", "gzip"), client];
+        let got = get(&careful, target, &fields).await;
+        let want = ["", "gzip"][usize::from(is_coded)];
+        assert_eq!(got.field("content-encoding"), want, "{target} {client:?}");
+        let vary = ["", "accept-encoding"][usize::from(is_coded)];
+        assert_eq!(got.field("vary"), vary, "{target} {client:?}");
+        let got = get(&knowing, target, &fields).await;
+        assert_eq!(got.field("content-encoding"), "gzip", "{target} {client:?}");
+    }
+}
+
 #[tokio::test]
 async fn who_looks_for_a_fault_has_the_page_as_its_origin_made_it() {
     let other = other();

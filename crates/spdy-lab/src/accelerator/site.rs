@@ -106,6 +106,7 @@ pub(super) fn sites(
             address: None,
             keep_host: true,
             websocket: true,
+            compress_private: false,
             cache_mib: None,
             disk_mib: None,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),

@@ -1,0 +1,72 @@
+//! Answers that may hold a secret beside what somebody else wrote: they are not compressed here (BREACH).
+//!
+//! ```text
+//!  page of a stranger ──▶ the client's browser ──▶ GET /search?q=csrf=a   with his cookies
+//!                                                  "…you looked for csrf=a … <input value=csrf=7f3…>"
+//!  on the wire: a byte fewer if the guess is right, whatever TLS does
+//! ```
+//!
+//! Compression puts what repeats itself in fewer bytes, so the length of an answer tells whether what somebody else had the client
+//! ask for is in it a second time. An answer that everyone may have holds no client's secret. Of one that is a client's alone the origin
+//! knows whether it does: what the origin coded is coded again, what it did not code is left so.
+
+use http::{HeaderMap, header};
+
+use crate::coding::Coding;
+use crate::wanted::Wanted;
+
+/// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
+pub(crate) fn may_hold_one(wanted: &Wanted, told: &HeaderMap) -> bool {
+    let is_asked_as_somebody = wanted.moved.is_none()
+        && !wanted.site.compress_private
+        && Coding::of(told) == Some(Coding::Identity);
+    is_asked_as_somebody && (is_for_one(told) || says_who(&wanted.ask.headers) && !is_for_all(told))
+}
+
+/// Whether the origin can know the client again.
+fn says_who(asked: &HeaderMap) -> bool {
+    asked.contains_key(header::COOKIE) || asked.contains_key(header::AUTHORIZATION)
+}
+
+/// Whether the origin says that it is for one client, or makes it so.
+fn is_for_one(told: &HeaderMap) -> bool {
+    told.contains_key(header::SET_COOKIE) || says(told, &["private", "no-store"])
+}
+
+/// Whether the origin says that everyone may have it: it is too long to be kept, or there is no room.
+fn is_for_all(told: &HeaderMap) -> bool {
+    says(told, &["public", "s-maxage"])
+}
+
+/// Whether `Cache-Control` has one of these directives.
+fn says(told: &HeaderMap, names: &[&str]) -> bool {
+    let fields = told.get_all(header::CACHE_CONTROL).into_iter();
+    let mut words = fields
+        .filter_map(|field| field.to_str().ok())
+        .flat_map(|field| field.split([',', '=']))
+        .map(str::trim);
+    words.any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_for_one_client_if_it_says_so_or_sets_a_cookie() {
+        for (name, value, want) in [
+            ("cache-control", "max-age=60, Private", true),
+            ("cache-control", "private=\"x-user\"", true),
+            ("cache-control", "no-store", true),
+            ("set-cookie", "a=1", true),
+            ("cache-control", "no-cache, max-age=0", false),
+            ("expires", "0", false),
+        ] {
+            let name = HeaderName::from_static(name);
+            let told = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
+            assert_eq!(is_for_one(&told), want, "{value}");
+        }
+    }
+}
