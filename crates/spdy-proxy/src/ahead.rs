@@ -36,8 +36,8 @@ use crate::reports;
 use crate::sites::Site;
 use crate::wanted::Wanted;
 
-/// Things that one page or sheet names and that are looked at to be fetched ahead.
-pub(crate) const MAX_AHEAD: usize = 64;
+/// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
+pub(crate) const MAX_LOOKED_FOR: usize = 1024;
 /// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
 /// that imports another one without end is not followed.
 const MAX_STEPS_AHEAD: u8 = 3;
@@ -246,12 +246,14 @@ impl Proxy {
         Wanted::read(site.clone(), asks.authority.to_owned(), asked).ok()
     }
 
-    /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. Gives the targets of
-    /// what is now on its way there, from its origin, the disk or the shared tier.
+    /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. So many may still be
+    /// `looked_for`; what is not fetched ahead in any case is none of them. Gives the targets of what is now on its way, from its origin,
+    /// the disk or the shared tier.
     pub(crate) fn look_ahead(
         self: &Arc<Self>,
         wanted: &Wanted,
         budget: &Budget,
+        looked_for: &mut usize,
         named: &[Reference],
     ) -> Vec<String> {
         let mut begun = Vec::new();
@@ -275,6 +277,8 @@ impl Proxy {
             let path = match reference.outcome {
                 // A frame begins when it is seen, and a film when somebody wants it.
                 _ if matches!(kind, Kind::Media | Kind::Document) => None,
+                // Which of several a browser loads, and whether none but what stands beside them, is its own choice.
+                _ if reference.is_candidate => None,
                 // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
                 Err(Reason::Integrity) => served_path(site, reference, &home),
                 // What is the site's own is none of a named host's business.
@@ -282,6 +286,10 @@ impl Proxy {
                 _ => companions::place_of(reference, &home),
             };
             let Some(path) = path else { continue };
+            let Some(left) = looked_for.checked_sub(1) else {
+                break;
+            };
+            *looked_for = left;
             let load = As {
                 kind: Some(kind),
                 by_cors: reference.by_cors,

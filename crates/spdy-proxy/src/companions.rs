@@ -209,6 +209,7 @@ mod tests {
             kind,
             by_cors: true,
             unhintable,
+            is_candidate: false,
             tells: Tells::Everyone,
             outcome: Err(Reason::Own),
         }

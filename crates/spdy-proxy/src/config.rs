@@ -364,7 +364,8 @@ pub struct LearnConfig {
     pub early_hints: bool,
     /// What a page names is fetched as soon as it is read. Default yes.
     pub prefetch: bool,
-    /// Things that are fetched so for one that a client asked for, with all that they lead to. Default 128.
+    /// Things that are fetched so for one that a client asked for, with all that they lead to: those that are named first, and of which a
+    /// browser has no choice, as it has among the candidates of a `srcset`. What is here already does not count. Default 128.
     pub prefetch_per_page: usize,
     /// Things that are fetched so at a time, for all clients. Default 256.
     pub prefetches: usize,

@@ -32,6 +32,7 @@ use spdy_rewrite::hygiene;
 use spdy_rewrite::moved_url::Moved;
 use spdy_rewrite::refusal::Refusal;
 
+use crate::ahead::MAX_LOOKED_FOR;
 use crate::client_body::{begun, watched};
 use crate::counters::{Family, Outcome};
 use crate::fetch_spans::FetchSpans;
@@ -636,6 +637,7 @@ impl Fetch {
             budget: self.proxy.ahead.budget(&self.wanted),
             wanted: self.wanted.clone(),
             named: Vec::new(),
+            looked_for: MAX_LOOKED_FOR,
             ahead: Vec::new(),
             rewriting: Duration::ZERO,
         };

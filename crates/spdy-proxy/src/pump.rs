@@ -15,7 +15,7 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::referrer::Tells;
 use spdy_rewrite::rewritten;
 
-use crate::ahead::{MAX_AHEAD, PageDone};
+use crate::ahead::PageDone;
 use crate::ahead_budget::Budget;
 use crate::counters::Family;
 use crate::memory::gather;
@@ -50,6 +50,8 @@ pub(crate) struct Pump {
     pub(crate) named: Vec<Reference>,
     /// What may still be fetched ahead for what led to it.
     pub(crate) budget: Budget,
+    /// Things that may still be looked for to be fetched ahead.
+    pub(crate) looked_for: usize,
     /// Targets of what was fetched ahead for it.
     pub(crate) ahead: Vec<String>,
     /// What rewriting took so far.
@@ -186,13 +188,14 @@ impl Pump {
         if found.is_empty() {
             return;
         }
-        let left = match self.rewriter.tries() {
-            true => 0, // whoever reads it asks elsewhere
-            false => MAX_AHEAD.saturating_sub(self.named.len()),
-        };
-        let ahead = &found[..found.len().min(left)];
-        let begun = self.proxy.look_ahead(&self.wanted, &self.budget, ahead);
-        self.ahead.extend(begun);
+        // Where rules are tried, whoever reads it asks elsewhere.
+        if !self.rewriter.tries() {
+            let left = &mut self.looked_for;
+            let begun = self
+                .proxy
+                .look_ahead(&self.wanted, &self.budget, left, &found);
+            self.ahead.extend(begun);
+        }
         let room = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(found.into_iter().take(room));
     }

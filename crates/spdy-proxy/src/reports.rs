@@ -346,6 +346,7 @@ mod tests {
 
     fn reference(url: &str, outcome: Result<String, Reason>) -> Reference {
         Reference {
+            is_candidate: false,
             url: url.to_owned(),
             kind: Kind::Image,
             by_cors: false,

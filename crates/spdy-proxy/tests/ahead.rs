@@ -159,6 +159,52 @@ async fn a_page_has_so_much_fetched_ahead_with_all_that_its_sheets_name() {
     assert_eq!(met(&proxy, "prefetch_per_page"), 28);
 }
 
+/// Each width of an image was fetched, and what is never fetched ahead used up what a page may have looked for.
+#[tokio::test]
+async fn of_what_a_browser_chooses_among_nothing_is_fetched_ahead_and_what_else_is_left_costs_nothing()
+ {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let left = "<iframe src=/frame></iframe><img src=http://other.test/x.png>".repeat(40);
+        let text = format!(
+            "{left}<picture><source srcset='a.avif 1x, b.avif 2x'><img src=c.png srcset='d.png 1x, e.png 2x'></picture>\
+             <style>p {{ background: image-set('f.png' 1x, url(g.png) 2x), url(h.png) }}</style><script src=last.js></script>"
+        );
+        std::future::ready(match request.uri().path() {
+            "/" => answer(&[("content-type", "text/html")], text),
+            _ => answer(&[("content-type", "image/png"), FRESH], "x"),
+        })
+    });
+    let proxy = accelerator(&origin, "");
+    get(&proxy, "/", &PAGE).await;
+    // What is named before it is fetched before it.
+    until("the last is fetched", || origin.times("/last.js") > 0).await;
+    let mut asked = origin.asked();
+    asked.sort();
+    let want = ["GET /", "GET /c.png", "GET /h.png", "GET /last.js"];
+    assert_eq!(asked, want);
+}
+
+#[tokio::test]
+async fn a_page_alone_may_have_as_much_fetched_ahead_as_its_limit_says() {
+    let origin = Origin::start(|request: http::Request<bytes::Bytes>| {
+        let images = (0..200).map(|it| format!("<img src={it}.png>"));
+        let text: String = images.collect();
+        std::future::ready(match request.uri().path() {
+            "/" => answer(&[("content-type", "text/html")], text),
+            _ => answer(&[("content-type", "image/png"), FRESH], "x"),
+        })
+    });
+    for (limit, want) in [("", 128), ("[learn]\nprefetch_per_page = 150\n", 150)] {
+        let proxy = accelerator(&origin, limit);
+        get(&proxy, "/", &PAGE).await;
+        until("all are looked for", || {
+            ahead(&proxy, "fetched") + met(&proxy, "prefetch_per_page") >= 200
+        })
+        .await;
+        assert_eq!(ahead(&proxy, "fetched"), want);
+    }
+}
+
 #[tokio::test]
 async fn so_much_is_fetched_ahead_at_a_time_for_all() {
     let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));

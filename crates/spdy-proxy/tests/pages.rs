@@ -123,13 +123,12 @@ async fn sheets_that_import_the_next_one_without_end_are_not_followed() {
     let proxy = before(&own, &endless, "[learn]\nprefetch_per_page = 1000\n");
     get(&proxy, "/", &[]).await;
     until("all is fetched ahead", || {
-        endless.times("/3") > 0 && endless.times("/6300") > 0
+        endless.times("/3") > 0 && endless.times("/10000") > 0
     })
     .await;
     // Whatever else was begun is asked for before this is.
     get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/99"), &[]).await;
     assert_eq!(endless.times("/4"), 0, "one step too far");
-    assert_eq!(endless.times("/6400"), 0, "one thing too many");
 }
 
 #[tokio::test]

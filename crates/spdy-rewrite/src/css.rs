@@ -203,7 +203,10 @@ pub(crate) fn rewrite_at<'t>(
     let mut out = String::new();
     let mut copied = 0;
     for named in urls(text) {
-        let judged = judge(place, &named);
+        let mut judged = judge(place, &named);
+        if let Some(reference) = &mut judged.reference {
+            reference.is_candidate = named.is_candidate;
+        }
         judged.reference.into_iter().for_each(&mut *found);
         let Some(written) = judged.written else {
             continue;
@@ -233,6 +236,7 @@ fn judge(place: &Place<'_>, named: &CssUrl) -> Judged {
             kind,
             by_cors: kind == Kind::Font,
             unhintable: false,
+            is_candidate: false,
             tells: Tells::Everyone,
             outcome: Err(reason),
         });

@@ -40,6 +40,8 @@ pub struct CssUrl {
     pub span: Range<usize>,
     /// What it is for.
     pub usage: Use,
+    /// Whether it is one of several of which the browser loads one (`image-set()`).
+    pub is_candidate: bool,
     pub(crate) form: Form,
 }
 
@@ -54,6 +56,7 @@ pub fn urls(text: &str) -> Vec<CssUrl> {
     let walk = Walk {
         depth: 0,
         strings: false,
+        is_choice: false,
         usage: Use::Image,
     };
     walk.run(&mut Parser::new(&mut input), &mut found);
@@ -98,6 +101,8 @@ struct Walk {
     depth: usize,
     /// Whether a bare string is a URL.
     strings: bool,
+    /// Whether one of what is named is loaded.
+    is_choice: bool,
     usage: Use,
 }
 
@@ -150,7 +155,7 @@ impl Walk {
                 Token::UnquotedUrl(url) => {
                     let url = url.to_string();
                     let span = start..parser.position().byte_index();
-                    push(found, rule, usage, url, span, Form::Unquoted);
+                    self.push(found, rule, usage, url, span, Form::Unquoted);
                     rule = after(rule);
                     continue;
                 }
@@ -158,7 +163,7 @@ impl Walk {
                     if self.strings || rule == Rule::Import {
                         let url = url.to_string();
                         let span = start..parser.position().byte_index();
-                        push(found, rule, usage, url, span, Form::Quoted);
+                        self.push(found, rule, usage, url, span, Form::Quoted);
                         rule = after(rule);
                     }
                     continue;
@@ -168,7 +173,7 @@ impl Walk {
                     if strings == Strings::First {
                         let inner = parser.parse_nested_block(first_string);
                         if let Ok((url, span)) = inner {
-                            push(found, rule, usage, url, span, Form::Quoted);
+                            self.push(found, rule, usage, url, span, Form::Quoted);
                             rule = after(rule);
                         }
                         is_property = None;
@@ -177,12 +182,14 @@ impl Walk {
                     Walk {
                         depth: self.depth + 1,
                         strings: strings == Strings::All,
+                        is_choice: self.is_choice || strings == Strings::All,
                         usage,
                     }
                 }
                 Token::ParenthesisBlock | Token::SquareBracketBlock => Walk {
                     depth: self.depth + 1,
                     strings: false,
+                    is_choice: self.is_choice,
                     usage,
                 },
                 Token::CurlyBracketBlock => {
@@ -203,6 +210,7 @@ impl Walk {
                     Walk {
                         depth: self.depth + 1,
                         strings: false,
+                        is_choice: false,
                         usage: of,
                     }
                 }
@@ -221,6 +229,29 @@ impl Walk {
             }
         }
     }
+
+    fn push(
+        self,
+        found: &mut Vec<CssUrl>,
+        rule: Rule,
+        usage: Use,
+        url: String,
+        span: Range<usize>,
+        form: Form,
+    ) {
+        let usage = match rule {
+            Rule::Import => Use::Import,
+            Rule::Name => return,
+            _ => usage,
+        };
+        found.push(CssUrl {
+            url,
+            span,
+            usage,
+            is_candidate: self.is_choice,
+            form,
+        });
+    }
 }
 
 /// `@import` has one URL; what follows are its conditions.
@@ -230,27 +261,6 @@ fn after(rule: Rule) -> Rule {
     } else {
         rule
     }
-}
-
-fn push(
-    found: &mut Vec<CssUrl>,
-    rule: Rule,
-    usage: Use,
-    url: String,
-    span: Range<usize>,
-    form: Form,
-) {
-    let usage = match rule {
-        Rule::Import => Use::Import,
-        Rule::Name => return,
-        _ => usage,
-    };
-    found.push(CssUrl {
-        url,
-        span,
-        usage,
-        form,
-    });
 }
 
 fn first_string<'i>(

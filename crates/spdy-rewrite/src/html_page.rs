@@ -242,6 +242,7 @@ impl Page {
                 kind,
                 by_cors: kind == Kind::Font,
                 unhintable: false,
+                is_candidate: false,
                 tells: Tells::Everyone,
                 outcome: Err(Reason::Characters),
             }),
@@ -267,12 +268,15 @@ impl Page {
         let mut out = String::new();
         let mut copied = 0;
         for range in srcset::urls(&text) {
-            let judged = self.place().judge_unless(
+            let mut judged = self.place().judge_unless(
                 reason.cloned(),
                 &text[range.clone()],
                 Kind::Image,
                 Credentials::default(),
             );
+            if let Some(reference) = &mut judged.reference {
+                reference.is_candidate = true;
+            }
             // A URL that ends in a comma would take the next candidate with it.
             if let Some(url) = self.tell(judged).filter(|url| !url.ends_with(',')) {
                 out.push_str(&text[copied..range.start]);

@@ -84,6 +84,7 @@ pub(crate) fn unknown(plain: &Url) -> Reference {
         kind: Kind::Style,
         by_cors: false,
         unhintable: true,
+        is_candidate: false,
         tells: Tells::Everyone,
         outcome: Err(Reason::Integrity),
     }

@@ -28,6 +28,8 @@ pub struct Reference {
     /// Whether the page loads it in a way that no hint says: pinned, or by CORS with cookies. A browser does not use for it what a
     /// preload brought (HTML, *consume a preloaded resource*).
     pub unhintable: bool,
+    /// Whether it is one of several of which the browser loads one, by its own choice (`srcset`, `image-set()`).
+    pub is_candidate: bool,
     /// Who hears of the page when it is asked for.
     pub tells: Tells,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
@@ -87,6 +89,7 @@ impl Place<'_> {
                 kind,
                 by_cors: kind == Kind::Font,
                 unhintable: false,
+                is_candidate: false,
                 tells: Tells::Everyone,
                 outcome: Err(reason),
             }),
@@ -130,6 +133,7 @@ impl Place<'_> {
                 kind,
                 by_cors: kind == Kind::Font,
                 unhintable: false,
+                is_candidate: false,
                 tells: Tells::Everyone,
                 outcome,
             }),
