@@ -220,6 +220,10 @@ pub struct CacheConfig {
     /// How long a body that is to be kept may take to come. Past it, it is not kept: who reads it gets the rest at the origin's
     /// pace, and where nobody does it is given up. Default 600.
     pub fetch_timeout_s: u64,
+    /// How long requests for one thing wait for the head of the answer to the first of them before one more is sent to the origin, and then
+    /// another each time it has passed; whichever comes first is for all. Who has waited for `upstream.head_timeout_s` is told that the
+    /// origin does not answer. Default 10.
+    pub lock_age_s: u64,
     /// Requests a second of one client (an IPv4 address, a /56 of IPv6) that what is kept does not answer, so that an origin is
     /// asked; five seconds' worth at once. Default 500; 0: no limit, as behind a balancer that hides its clients.
     pub misses_per_second: u32,
@@ -239,6 +243,7 @@ impl Default for CacheConfig {
             shared: None,
             after_cookies: false,
             fetch_timeout_s: 600,
+            lock_age_s: 10,
             misses_per_second: 500,
             obey_reload: false,
         }
@@ -567,6 +572,10 @@ impl Config {
             let (what, got) = ("cache.object_mib", self.cache.object_mib);
             return value(what, "no more than cache.disk_mib", &got);
         }
+        if !(1..=DAY_S).contains(&self.cache.lock_age_s) {
+            let got = &self.cache.lock_age_s;
+            return value("cache.lock_age_s", "1 to 86400", got);
+        }
         if self.cache.disk.is_some() && self.secret_file.is_none() {
             // Rules are told apart by the secret as well: under another, nothing of before is found.
             let want = "a secret_file beside it, so that what is kept is found again";
@@ -708,6 +717,20 @@ mod tests {
             let error = read(key).expect_err("it cannot work").to_string();
             let said = format!("upstream.write_timeout_s: want 1 to 86400, got {got}");
             assert_eq!(error, said);
+        }
+    }
+
+    #[test]
+    fn one_more_is_sent_to_a_slow_origin_after_a_second_to_a_day() {
+        let read = |key: &str| Config::read(&format!("[cache]\n{key}\n{SITE}"));
+        for (key, seconds) in [("", 10), ("lock_age_s = 86400", 86_400)] {
+            let config = read(key).expect("it can work");
+            assert_eq!(config.cache.lock_age_s, seconds, "{key:?}");
+        }
+        for got in ["0", "86401"] {
+            let error = read(&format!("lock_age_s = {got}")).expect_err("it cannot work");
+            let said = format!("cache.lock_age_s: want 1 to 86400, got {got}");
+            assert_eq!(error.to_string(), said);
         }
     }
 }

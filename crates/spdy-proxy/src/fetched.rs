@@ -237,7 +237,7 @@ impl Fetch {
     }
 
     /// There is no answer.
-    fn failed(self, error: &UpstreamError) -> Got {
+    pub(crate) fn failed(self, error: &UpstreamError) -> Got {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
         if let Some(stale) = self.stale_instead(Failure::Unreachable) {
             return stale;

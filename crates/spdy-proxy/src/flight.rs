@@ -2,12 +2,16 @@
 //!
 //! ```text
 //! first  --Leader--> origin          head: everyone may have it --land--> later ones read along, until it is in the cache
-//! later  --Follower--> waits -----------'        or not         --drop--> each asks for himself
+//!                                          one client's alone --private-> each asks for himself
+//! later  --Follower--> waits               none ------------------drop--> one of them leads, the others wait for him
+//!                        | after each `lock_age`
+//!                        '---> one more leads beside the first: whoever lands first, lands for all
 //! ```
 //!
 //! What turned out to be nobody else's is remembered for a while: then nobody waits for a leader who will have nothing to give.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +22,6 @@ use tokio::sync::watch;
 
 use crate::remembered::Remembered;
 
-/// How long somebody waits for another's head before he asks himself.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// How long it is remembered that an answer was one client's alone.
 const PRIVATE_FOR: Duration = Duration::from_secs(10);
 /// Keys of which that is remembered.
@@ -29,6 +31,8 @@ const PRIVATE_KEYS: usize = 4096;
 #[derive(Debug)]
 pub struct Flights<K, T> {
     state: Mutex<State<K, T>>,
+    /// How long those who wait leave it to the last who began.
+    lock_age: Duration,
 }
 
 #[derive(Debug)]
@@ -41,13 +45,17 @@ struct State<K, T> {
 #[derive(Debug)]
 struct Flight<T> {
     number: u64,
-    told: watch::Receiver<Told<T>>,
+    leaders: usize,
+    /// When the last of them began.
+    since: Instant,
+    tell: watch::Sender<Told<T>>,
 }
 
 #[derive(Debug)]
 enum Told<T> {
     Nothing,
     Shared(Arc<T>),
+    Private,
 }
 
 /// Who fetches. While it lives, others follow.
@@ -56,12 +64,16 @@ pub struct Leader<K: Ord, T> {
     flights: Arc<Flights<K, T>>,
     key: K,
     number: u64,
+    has_landed: bool,
     tell: watch::Sender<Told<T>>,
 }
 
 /// Who waits for a leader.
 #[derive(Debug)]
-pub struct Follower<T> {
+pub struct Follower<K, T> {
+    flights: Arc<Flights<K, T>>,
+    key: K,
+    number: u64,
     told: watch::Receiver<Told<T>>,
 }
 
@@ -71,15 +83,30 @@ pub enum Seat<K: Ord, T> {
     /// Fetch it, and share it if that is allowed.
     Leader(Leader<K, T>),
     /// Wait.
-    Follower(Follower<T>),
+    Follower(Follower<K, T>),
     /// Fetch it alone: it was somebody's own the last time.
     Alone,
 }
 
+/// What came of waiting.
+#[derive(Debug)]
+pub enum Waited<K: Ord, T> {
+    /// This is shared.
+    Shared(Arc<T>),
+    /// Fetch it alone: it is one client's own.
+    Private,
+    /// Nobody fetches it any more: board again.
+    Nothing,
+    /// Fetch it beside who is slow, and share it.
+    Leader(Leader<K, T>),
+    /// There was no time for more.
+    TooLong,
+}
+
 impl<K: Ord + Clone, T> Flights<K, T> {
-    /// None yet.
+    /// None yet. While nothing comes, one more is let go each `lock_age`.
     #[must_use]
-    pub fn new() -> Arc<Self> {
+    pub fn new(lock_age: Duration) -> Arc<Self> {
         let state = State {
             under_way: BTreeMap::new(),
             private: Remembered::new(PRIVATE_FOR, PRIVATE_KEYS),
@@ -87,6 +114,7 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         };
         Arc::new(Self {
             state: Mutex::new(state),
+            lock_age,
         })
     }
 
@@ -102,34 +130,82 @@ impl<K: Ord + Clone, T> Flights<K, T> {
         }
         if let Some(flight) = state.under_way.get(&key) {
             return Seat::Follower(Follower {
-                told: flight.told.clone(),
+                flights: self.clone(),
+                number: flight.number,
+                told: flight.tell.subscribe(),
+                key,
             });
         }
-        let (tell, told) = watch::channel(Told::Nothing);
+        let tell = watch::Sender::new(Told::Nothing);
         let number = state.next;
         state.next += 1;
-        state.under_way.insert(key.clone(), Flight { number, told });
-        Seat::Leader(Leader {
+        let flight = Flight {
+            number,
+            leaders: 1,
+            since: now,
+            tell: tell.clone(),
+        };
+        state.under_way.insert(key.clone(), flight);
+        Seat::Leader(self.leader(key, number, tell))
+    }
+
+    /// What is shared of `key` at this moment.
+    pub fn landed(&self, key: &K) -> Option<Arc<T>> {
+        let state = self.lock();
+        match &*state.under_way.get(key)?.tell.borrow() {
+            Told::Shared(shared) => Some(shared.clone()),
+            Told::Nothing | Told::Private => None,
+        }
+    }
+
+    fn leader(self: &Arc<Self>, key: K, number: u64, tell: watch::Sender<Told<T>>) -> Leader<K, T> {
+        Leader {
             flights: self.clone(),
             key,
             number,
+            has_landed: false,
             tell,
-        })
+        }
+    }
+
+    /// One more who leads `number`, if it is time for one; else when it is.
+    fn one_more(
+        self: &Arc<Self>,
+        key: &K,
+        number: u64,
+        now: Instant,
+    ) -> Result<Leader<K, T>, Option<Instant>> {
+        let mut state = self.lock();
+        let flight = state.under_way.get_mut(key);
+        let Some(flight) = flight.filter(|flight| flight.number == number) else {
+            return Err(None);
+        };
+        let next = flight.since + self.lock_age;
+        if now < next {
+            return Err(Some(next));
+        }
+        flight.since = now;
+        flight.leaders += 1;
+        Ok(self.leader(key.clone(), number, flight.tell.clone()))
     }
 }
 
 impl<K: Ord, T> Leader<K, T> {
     /// Everyone may have `shared`: those who wait, and who comes before this is dropped.
     pub fn land(&mut self, shared: Arc<T>) {
+        self.has_landed = true;
         self.tell.send_replace(Told::Shared(shared));
     }
 }
 
 impl<K: Ord + Clone, T> Leader<K, T> {
     /// The answer is one client's alone, and so will others be.
-    pub fn private(self, now: Instant) {
+    pub fn private(mut self, now: Instant) {
+        self.has_landed = true;
         let mut state = self.flights.lock();
         state.private.note(&self.key, now);
+        drop(state);
+        self.tell.send_replace(Told::Private);
     }
 }
 
@@ -137,28 +213,39 @@ impl<K: Ord, T> Drop for Leader<K, T> {
     fn drop(&mut self) {
         let state = self.flights.state.lock();
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        let is_mine = state.under_way.get(&self.key);
-        if is_mine.is_some_and(|flight| flight.number == self.number) {
+        let flight = state.under_way.get_mut(&self.key);
+        let Some(flight) = flight.filter(|flight| flight.number == self.number) else {
+            return;
+        };
+        flight.leaders -= 1;
+        // Those who follow have what one of them brought, whatever comes of the others.
+        if self.has_landed || flight.leaders == 0 {
             state.under_way.remove(&self.key);
         }
     }
 }
 
-impl<T> Follower<T> {
-    /// What the leader shares; `None` if it has nothing to share, or takes too long.
-    pub async fn wait(mut self, runtime: &SharedRuntime) -> Option<Arc<T>> {
-        let told = Box::pin(async move {
-            loop {
-                if let Told::Shared(shared) = &*self.told.borrow_and_update() {
-                    return Some(shared.clone());
-                }
-                self.told.changed().await.ok()?;
+impl<K: Ord + Clone, T> Follower<K, T> {
+    /// Waits for what leaders share, at most to `until`.
+    pub async fn wait(mut self, runtime: &SharedRuntime, until: Instant) -> Waited<K, T> {
+        loop {
+            match &*self.told.borrow_and_update() {
+                Told::Shared(shared) => return Waited::Shared(shared.clone()),
+                Told::Private => return Waited::Private,
+                Told::Nothing => {}
             }
-        });
-        let patience = runtime.sleep_until(runtime.now() + PATIENCE);
-        match select(told, patience).await {
-            Either::Left((shared, _)) => shared,
-            Either::Right(_) => None,
+            let now = runtime.now();
+            if until <= now {
+                return Waited::TooLong;
+            }
+            let next = match self.flights.one_more(&self.key, self.number, now) {
+                Ok(leader) => return Waited::Leader(leader),
+                Err(next) => next.map_or(until, |next| next.min(until)),
+            };
+            let told = pin!(self.told.changed());
+            if let Either::Left((Err(_), _)) = select(told, runtime.sleep_until(next)).await {
+                return Waited::Nothing;
+            }
         }
     }
 }

@@ -10,7 +10,7 @@
 //!     │     ── Stale ─────────────────────────▶ kept, and validated behind it
 //!     │     ── Validate ──▶ board ──┐
 //!     │     ── Miss ──────▶ board ──┤ Leader ──▶ fetch (fetched.rs) ──▶ 304: kept, else coming
-//!     │                             │ Follower ▶ what the leader shares, else fetch alone
+//!     │                             │ Follower ▶ what a leader shares; leads himself after a while, one at a time; 504 in the end
 //!     │                             │ Alone ───▶ fetch
 //!     ├──── Bypass ─────────────────┴──────────▶ fetch; unsafe methods make what is kept doubtful
 //!     └──── OnlyIfCached ─────────────────────▶ 504
@@ -46,7 +46,7 @@ use crate::dead::DeadThings;
 use crate::disk::Disk;
 use crate::encodings::Encodings;
 use crate::fetched::{Fetch, Got};
-use crate::flight::{Flights, Leader, Seat};
+use crate::flight::{Flights, Leader, Seat, Waited};
 use crate::in_flight::InFlight;
 use crate::memory::Memory;
 use crate::miss_rate::MissRate;
@@ -162,7 +162,7 @@ impl Proxy {
             latency: OriginLatency::default(),
             spans: OnceLock::new(),
             learn: learn.clone(),
-            flights: Flights::new(),
+            flights: Flights::new(Duration::from_secs(config.lock_age_s)),
             of_site: with(Policy {
                 store_after_cookie: config.after_cookies,
                 ..Policy::site()
@@ -443,27 +443,66 @@ impl Proxy {
         if !lookup::may_join(policy, &wanted.ask) {
             return self.fetch(wanted, known, None, forward).await;
         }
-        let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
-        let shared = match seat {
-            Seat::Leader(leader) => {
-                // Who led before may have landed and left since this was looked up.
-                if let Some(object) = self.fresh(&wanted) {
-                    let response = self.hit(&wanted, &object, self.hour());
-                    return respond::marked(response, Outcome::HIT);
+        let until = self.runtime.now() + self.upstream().head_timeout;
+        loop {
+            let seat = self.flights.board(wanted.key.clone(), self.runtime.now());
+            let waited = match seat {
+                Seat::Leader(leader) => Waited::Leader(leader),
+                Seat::Alone => Waited::Private,
+                Seat::Follower(follower) => {
+                    let waited = follower.wait(&self.runtime, until).await;
+                    if matches!(waited, Waited::Leader(_) | Waited::TooLong) {
+                        self.counters.count(Family::Limits, "lock_age_s");
+                    }
+                    waited
                 }
-                return self.fetch(wanted, known, Some(leader), forward).await;
+            };
+            let lead = match waited {
+                Waited::Leader(leader) => Some(leader),
+                Waited::Private => None,
+                Waited::Nothing => continue,
+                Waited::TooLong => return self.unanswered(wanted, known, forward),
+                Waited::Shared(landing) => {
+                    let now = self.hour();
+                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, now)
+                        && let Some(response) = self.share(&wanted, &landing, now, forward)
+                    {
+                        return respond::marked(response, Outcome::COLLAPSED);
+                    }
+                    None
+                }
+            };
+            // Who led before may have landed and left since this was looked up.
+            if lead.is_some()
+                && let Some(object) = self.fresh(&wanted)
+            {
+                let response = self.hit(&wanted, &object, self.hour());
+                return respond::marked(response, Outcome::HIT);
             }
-            Seat::Alone => None,
-            Seat::Follower(follower) => follower.wait(&self.runtime).await,
-        };
-        let now = self.hour();
-        if let Some(landing) = shared
-            && lookup::may_share_with(policy, &landing.stored, &wanted.ask, now)
-            && let Some(response) = self.share(&wanted, &landing, now, forward)
-        {
-            return respond::marked(response, Outcome::COLLAPSED);
+            return self.fetch(wanted, known, lead, forward).await;
         }
-        self.fetch(wanted, known, None, forward).await
+    }
+
+    /// The origin has not answered others who wanted the same for as long as it may take.
+    fn unanswered(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        known: Option<(Object, Conditional)>,
+        forward: Forward,
+    ) -> Response<Body> {
+        let fetch = Fetch {
+            proxy: self.clone(),
+            since: self.since(),
+            wanted,
+            known,
+            leader: None,
+            forward,
+            is_wanted_now: true,
+        };
+        match fetch.failed(&UpstreamError::Waited) {
+            Got::Answer(response) => *response,
+            Got::Nothing { .. } => unreachable!("who waits gets an answer"),
+        }
     }
 
     /// What another fetched, for `wanted`.

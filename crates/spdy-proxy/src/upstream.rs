@@ -56,6 +56,9 @@ pub enum UpstreamError {
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
     TwoLengths(Origin),
+    /// It was asked for the same by others, and has not answered them for as long as it may take.
+    #[error("others wait for the same, and there is no answer in time")]
+    Waited,
     /// It could not be asked, or did not answer.
     #[error(transparent)]
     Client(#[from] Error),
@@ -66,7 +69,7 @@ impl UpstreamError {
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Waited | Self::Client(Error::TimedOut { .. }) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(error) if stands_still(error) => StatusCode::GATEWAY_TIMEOUT,
             Self::Client(Error::NoBody { .. }) => StatusCode::REQUEST_TIMEOUT,
             Self::Resting(_)
@@ -84,7 +87,7 @@ impl UpstreamError {
             Self::Uploads(_) => Some("uploads"),
             Self::Fetches(_) => Some("limits.fetches"),
             Self::Client(Error::Full { .. }) => Some("queue"),
-            Self::Resting(_) | Self::TwoLengths(_) | Self::Client(_) => None,
+            Self::Resting(_) | Self::TwoLengths(_) | Self::Waited | Self::Client(_) => None,
         }
     }
 
@@ -98,7 +101,7 @@ impl UpstreamError {
             Self::Client(Error::Full { .. }) => "queue",
             Self::Client(Error::Resolve { .. }) => "name",
             Self::Client(Error::Connect { .. }) => "connect",
-            Self::Client(Error::TimedOut { .. }) => "time-out",
+            Self::Waited | Self::Client(Error::TimedOut { .. }) => "time-out",
             Self::Client(Error::NoBody { .. }) => "client",
             Self::Client(error) if stands_still(error) => "time-out",
             Self::Client(_) | Self::TwoLengths(_) => "broken",
@@ -119,7 +122,9 @@ impl UpstreamError {
             Self::Client(Error::TimedOut { what, .. }) if what.contains("connection") => {
                 "spdy; error=connection_timeout"
             }
-            Self::Client(Error::TimedOut { .. }) => "spdy; error=http_response_timeout",
+            Self::Waited | Self::Client(Error::TimedOut { .. }) => {
+                "spdy; error=http_response_timeout"
+            }
             Self::Client(Error::NoBody { .. }) => "spdy; error=http_request_error",
             Self::Client(error) if stands_still(error) => "spdy; error=connection_write_timeout",
             Self::Client(Error::Exchange { .. }) => "spdy; error=http_response_incomplete",
@@ -169,6 +174,8 @@ pub struct Upstream {
     uploads: Uploads,
     pub(crate) fetches: Seats<Place>,
     pub(crate) queue_timeout: Duration,
+    /// From a request to the head of its answer.
+    pub(crate) head_timeout: Duration,
     failures: u32,
     rest: Duration,
     retry_budget: Arc<RetryBudget>,
@@ -221,6 +228,7 @@ impl Upstream {
             uploads: Uploads::new(config.uploads()),
             fetches: Seats::default(),
             queue_timeout: config.queue_timeout(),
+            head_timeout: Duration::from_secs(config.head_timeout_s),
             failures: config.failures,
             rest: config.rest(),
             retry_budget,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use spdy::runtime::{BoxFuture, Runtime, SharedRuntime};
 use spdy_clock::Instant;
-use spdy_proxy::flight::{Flights, Leader, Seat};
+use spdy_proxy::flight::{Flights, Follower, Leader, Seat, Waited};
 use tokio::sync::watch;
 
 /// A clock that a test turns.
@@ -42,6 +42,16 @@ fn clock() -> (Turned, SharedRuntime) {
 
 type Of = Flights<u32, &'static str>;
 
+/// No more than two lead in a minute.
+const LOCK_AGE: Duration = Duration::from_secs(40);
+
+fn none_yet() -> Arc<Of> {
+    Flights::new(LOCK_AGE)
+}
+
+/// After so long nobody waits any more.
+const MINUTE: Instant = Instant::from_nanos(60_000_000_000);
+
 fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> {
     match flights.board(key, now) {
         Seat::Leader(leader) => leader,
@@ -49,55 +59,94 @@ fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> 
     }
 }
 
+fn follow(flights: &Arc<Of>, key: u32) -> Follower<u32, &'static str> {
+    match flights.board(key, Instant::ZERO) {
+        Seat::Follower(follower) => follower,
+        other => panic!("{other:?}, and somebody leads {key}"),
+    }
+}
+
+fn is_shared(waited: Option<Waited<u32, &'static str>>) -> bool {
+    matches!(waited, Some(Waited::Shared(shared)) if *shared == "all of it")
+}
+
 #[test]
 fn who_follows_gets_what_the_leader_shares_and_who_comes_later_too() {
     let (_, runtime) = clock();
-    let flights = Of::new();
+    let flights = none_yet();
     let mut leader = lead(&flights, 1, Instant::ZERO);
-    let Seat::Follower(early) = flights.board(1, Instant::ZERO) else {
-        panic!("somebody leads");
-    };
-    let mut early = Box::pin(early.wait(&runtime));
+    let mut early = Box::pin(follow(&flights, 1).wait(&runtime, MINUTE));
     assert!((&mut early).now_or_never().is_none());
+    assert!(flights.landed(&1).is_none());
     leader.land(Arc::new("all of it"));
-    assert_eq!(
-        (&mut early).now_or_never().flatten().as_deref(),
-        Some(&"all of it")
-    );
-    let Seat::Follower(late) = flights.board(1, Instant::ZERO) else {
-        panic!("it has landed, and is not in the cache yet");
-    };
-    assert!(late.wait(&runtime).now_or_never().flatten().is_some());
+    assert!(is_shared((&mut early).now_or_never()));
+    let late = follow(&flights, 1);
+    assert!(is_shared(late.wait(&runtime, MINUTE).now_or_never()));
+    assert!(flights.landed(&1).is_some());
     drop(leader);
     drop(lead(&flights, 1, Instant::ZERO));
 }
 
 #[test]
-fn who_follows_is_free_when_the_leader_leaves_or_takes_too_long() {
-    let (clock, runtime) = clock();
-    let flights = Of::new();
+fn who_follows_boards_again_when_the_leader_leaves_and_goes_alone_when_it_is_private() {
+    let (_, runtime) = clock();
+    let flights = none_yet();
     let leader = lead(&flights, 1, Instant::ZERO);
-    let Seat::Follower(follower) = flights.board(1, Instant::ZERO) else {
-        panic!("somebody leads");
-    };
+    let follower = follow(&flights, 1);
     drop(leader);
-    assert_eq!(follower.wait(&runtime).now_or_never(), Some(None));
+    let waited = follower.wait(&runtime, MINUTE).now_or_never();
+    assert!(matches!(waited, Some(Waited::Nothing)), "{waited:?}");
 
-    let _slow = lead(&flights, 2, Instant::ZERO);
-    let Seat::Follower(follower) = flights.board(2, Instant::ZERO) else {
-        panic!("somebody leads");
+    let leader = lead(&flights, 1, Instant::ZERO);
+    let follower = follow(&flights, 1);
+    leader.private(Instant::ZERO);
+    let waited = follower.wait(&runtime, MINUTE).now_or_never();
+    assert!(matches!(waited, Some(Waited::Private)), "{waited:?}");
+}
+
+/// All who waited went to a slow origin, at one moment.
+#[test]
+fn beside_a_slow_leader_one_more_leads_and_whoever_lands_first_lands_for_all() {
+    let (clock, runtime) = clock();
+    let flights = none_yet();
+    let slow = lead(&flights, 1, Instant::ZERO);
+    let wait = || Box::pin(follow(&flights, 1).wait(&runtime, MINUTE));
+    let (mut one, mut other) = (wait(), wait());
+    assert!((&mut one).now_or_never().is_none() && (&mut other).now_or_never().is_none());
+    clock.turn(LOCK_AGE - Duration::from_millis(1));
+    assert!((&mut one).now_or_never().is_none());
+    clock.turn(Duration::from_millis(1));
+    let Some(Waited::Leader(mut second)) = (&mut one).now_or_never() else {
+        panic!("it is time for one more");
     };
-    let mut waiting = Box::pin(follower.wait(&runtime));
-    assert!((&mut waiting).now_or_never().is_none());
-    clock.turn(Duration::from_millis(4_999));
+    assert!((&mut other).now_or_never().is_none(), "and not for two");
+    second.land(Arc::new("all of it"));
+    assert!(is_shared((&mut other).now_or_never()));
+    drop(second);
+    // What it brought is elsewhere by now, and the slow one holds up nobody.
+    let next = lead(&flights, 1, runtime.now());
+    drop(slow);
+    follow(&flights, 1);
+    drop(next);
+}
+
+#[test]
+fn who_follows_waits_so_long_and_no_longer() {
+    let (clock, runtime) = clock();
+    let flights = none_yet();
+    let _slow = lead(&flights, 1, Instant::ZERO);
+    let until = Instant::ZERO + LOCK_AGE / 2;
+    let mut waiting = Box::pin(follow(&flights, 1).wait(&runtime, until));
+    clock.turn(LOCK_AGE / 2 - Duration::from_millis(1));
     assert!((&mut waiting).now_or_never().is_none());
     clock.turn(Duration::from_millis(1));
-    assert_eq!((&mut waiting).now_or_never(), Some(None));
+    let waited = (&mut waiting).now_or_never();
+    assert!(matches!(waited, Some(Waited::TooLong)), "{waited:?}");
 }
 
 #[test]
 fn for_what_was_one_clients_alone_nobody_waits_for_ten_seconds() {
-    let flights = Of::new();
+    let flights = none_yet();
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     lead(&flights, 1, at(0)).private(at(0));
     assert!(matches!(flights.board(1, at(9)), Seat::Alone));
@@ -106,7 +155,7 @@ fn for_what_was_one_clients_alone_nobody_waits_for_ten_seconds() {
 
 #[test]
 fn so_many_are_remembered_and_of_one_more_the_first_is_forgotten() {
-    let flights = Of::new();
+    let flights = none_yet();
     for key in 0..=4096 {
         lead(&flights, key, Instant::ZERO).private(Instant::ZERO);
     }

@@ -89,6 +89,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<Said> {
         shared,
         after_cookies,
         fetch_timeout_s,
+        lock_age_s,
         misses_per_second,
         obey_reload,
     } = cache;
@@ -101,6 +102,7 @@ fn of_cache(cache: &CacheConfig) -> Vec<Said> {
         ("cache.shared", said(shared)),
         ("cache.after_cookies", said(after_cookies)),
         ("cache.fetch_timeout_s", said(fetch_timeout_s)),
+        ("cache.lock_age_s", said(lock_age_s)),
         ("cache.misses_per_second", said(misses_per_second)),
         ("cache.obey_reload", said(obey_reload)),
     ]

@@ -1,0 +1,104 @@
+//! Many who want the same of an origin that takes its time: how often it is asked, and what they are told. In time that stands.
+
+#[path = "support/wire.rs"]
+mod wire;
+
+use std::time::Duration;
+
+use spdy_proxy::counters::Family;
+use tokio::io::DuplexStream;
+use wire::{Between, head, write};
+
+const CLIENTS: usize = 50;
+const ANSWER: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";
+
+/// So many clients, each of which has asked for the same.
+async fn clients(between: &Between) -> Vec<DuplexStream> {
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        let (mut client, _) = between.client();
+        write(
+            &mut client,
+            "GET /a HTTP/1.1\r\nHost: www.site.test\r\n\r\n",
+        )
+        .await;
+        clients.push(client);
+    }
+    clients
+}
+
+/// The connections that the origin has got since it was looked the last time, each with a request.
+fn asked(between: &mut Between) -> Vec<DuplexStream> {
+    std::iter::from_fn(|| between.origin.try_recv().ok()).collect()
+}
+
+/// How many of `clients` have got this status, when all that is on its way has come.
+async fn have_got(between: &Between, clients: &mut [DuplexStream], status: &str) -> usize {
+    let mut count = 0;
+    for client in clients {
+        let reading = async { head(client).await.starts_with(status) };
+        let nothing = between.clock.turn(Duration::ZERO);
+        tokio::select! {
+            biased;
+            is_it = reading => count += usize::from(is_it),
+            () = nothing => {}
+        }
+    }
+    count
+}
+
+fn limits(between: &Between) -> Vec<(&'static str, u64)> {
+    between.proxy.counters.of(Family::Limits)
+}
+
+/// After five seconds each of them asked for himself.
+#[tokio::test]
+async fn an_origin_that_takes_eight_seconds_is_asked_once_for_all() {
+    let mut between = Between::start("");
+    let mut clients = clients(&between).await;
+    between.clock.turn(Duration::from_secs(8)).await;
+    let mut origin = asked(&mut between);
+    assert_eq!(origin.len(), 1, "one asks for all");
+    head(&mut origin[0]).await;
+    write(&mut origin[0], ANSWER).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
+    assert_eq!(got, CLIENTS);
+    assert_eq!(asked(&mut between).len(), 0);
+    assert!(limits(&between).is_empty());
+}
+
+#[tokio::test]
+async fn of_those_who_wait_for_a_stuck_fetch_one_more_is_let_go_at_a_time() {
+    let mut between = Between::start("");
+    let mut clients = clients(&between).await;
+    between.clock.turn(Duration::from_secs(9)).await;
+    let mut origin = asked(&mut between);
+    assert_eq!(origin.len(), 1);
+    between.clock.turn(Duration::from_secs(2)).await;
+    let mut more = asked(&mut between);
+    assert_eq!(more.len(), 1, "after ten seconds one more");
+    head(&mut more[0]).await;
+    write(&mut more[0], ANSWER).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
+    assert_eq!(got, CLIENTS - 1, "all but whose own is stuck");
+    assert_eq!(limits(&between), [("lock_age_s", 1)]);
+    origin.clear();
+}
+
+#[tokio::test]
+async fn who_has_waited_as_long_as_an_origin_may_take_is_told_that_it_does_not_answer() {
+    let mut between = Between::start("[cache]\nlock_age_s = 12\n");
+    let mut clients = clients(&between).await;
+    let mut origin = Vec::new();
+    for second in 1..=30 {
+        between.clock.turn(Duration::from_secs(1)).await;
+        origin.extend(asked(&mut between));
+        let want = 1 + usize::from(second >= 12) + usize::from(second >= 24);
+        assert_eq!(origin.len(), want, "after {second} s");
+    }
+    between.clock.turn(Duration::from_secs(1)).await;
+    let got = have_got(&between, &mut clients, "HTTP/1.1 504").await;
+    assert_eq!(got, CLIENTS - 2, "two wait for what they asked themselves");
+    assert_eq!(asked(&mut between).len(), 0);
+    assert_eq!(limits(&between), [("lock_age_s", 2 + 47)]);
+}
