@@ -88,6 +88,25 @@ pub fn answer(
     answer
 }
 
+/// The one part that `request` asks for of an answer which is still coming, has the fields `served` and will have `len` bytes: the fields
+/// of a 206 and the bytes. `None`: it gets the whole.
+#[must_use]
+pub fn part(
+    policy: &Policy,
+    served: &HeaderMap,
+    request: &request::Parts,
+    len: u64,
+    now: SystemTime,
+) -> Option<(HeaderMap, Range<u64>)> {
+    match asked_range(policy, served, request, len, now) {
+        Asked::Ranges(ranges) if ranges.len() == 1 => {
+            let range = ranges[0].clone();
+            Some((single_range(served, range.clone(), len).head.headers, range))
+        }
+        _ => None,
+    }
+}
+
 /// The value of `Age`: whole seconds.
 #[must_use]
 pub fn age_value(age: Duration) -> HeaderValue {

@@ -14,10 +14,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{AUTHORIZATION, IF_MATCH, IF_UNMODIFIED_SINCE};
+use http::header::{AUTHORIZATION, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use http::{Method, StatusCode, request};
 
 use crate::cache_status::Forward;
+use crate::conditions::single_range;
 use crate::control::RequestControl;
 use crate::freshness::after;
 use crate::policy::Policy;
@@ -302,12 +303,24 @@ pub fn may_share_with(
 /// ([`strip_conditions`](crate::validate::strip_conditions)): a 304 of its own is nothing for the others.
 #[must_use]
 pub fn may_join(policy: &Policy, request: &request::Parts) -> bool {
+    may_wait(policy, request) && !asks_for_a_part(request)
+}
+
+/// Whether the whole may be fetched for a request that asks for a part, so that others join, it is kept, and the part is cut from it: a GET
+/// of one range that begins with the first byte, and that [`may_join`] without it. With `If-Range` the client has the rest already.
+#[must_use]
+pub fn may_begin_whole(policy: &Policy, request: &request::Parts) -> bool {
+    let headers = &request.headers;
+    asks_for_a_part(request)
+        && !headers.contains_key(IF_RANGE)
+        && single_range(headers).is_some_and(|range| range.as_bytes().starts_with(b"bytes=0-"))
+        && may_wait(policy, request)
+}
+
+fn may_wait(policy: &Policy, request: &request::Parts) -> bool {
     let nothing: &[&Stored] = &[];
     let missed = lookup(policy, request, nothing, SystemTime::UNIX_EPOCH);
     let revalidates =
         policy.clients_may_revalidate && RequestControl::of_request(&request.headers).no_cache;
-    request.method == Method::GET
-        && missed == Lookup::Miss(Miss::Uri)
-        && !revalidates
-        && !asks_for_a_part(request)
+    request.method == Method::GET && missed == Lookup::Miss(Miss::Uri) && !revalidates
 }

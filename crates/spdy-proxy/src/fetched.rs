@@ -180,6 +180,10 @@ impl Fetch {
                 headers.remove(header::RANGE);
                 continue;
             }
+            if self.is_futile_whole(&at, &headers, &head, &body, times, &followed) {
+                self.ask_for_part(&mut headers);
+                continue;
+            }
             if head.status == StatusCode::NOT_MODIFIED {
                 if !has_condition(&headers) {
                     let text = "the origin answered a question that was not asked\n";
@@ -367,7 +371,7 @@ impl Fetch {
     }
 
     /// What may be kept of the answer with this head.
-    fn storable(
+    pub(crate) fn storable(
         &self,
         head: &response::Parts,
         times: Times,

@@ -63,6 +63,7 @@ use crate::spans::{OpenSpan, SpanKind, Spans};
 use crate::trace_context::SpanContext;
 use crate::upstream::{Upstream, UpstreamError, Whose};
 use crate::wanted::{Asked, Refused, Wanted};
+use crate::wholes::Wholes;
 
 /// The name that `Cache-Status` and `Proxy-Status` know this by.
 pub(crate) const NAME: &str = "spdy";
@@ -118,6 +119,7 @@ pub struct Proxy {
     pub(crate) sockets: Sockets,
     pub(crate) ahead: Ahead,
     pub(crate) dead: DeadThings,
+    pub(crate) wholes: Wholes,
     pub(crate) runtime: SharedRuntime,
     calendar: Calendar,
 }
@@ -178,6 +180,7 @@ impl Proxy {
             sockets: Sockets::default(),
             ahead: Ahead::new(learn),
             dead: DeadThings::default(),
+            wholes: Wholes::default(),
             runtime,
             calendar,
         })
@@ -440,8 +443,11 @@ impl Proxy {
     ) -> Response<Body> {
         let policy = self.policy(wanted.whose());
         let forward = forward.unwrap_or(Forward::Miss);
-        if !lookup::may_join(policy, &wanted.ask) {
-            return self.fetch(wanted, known, None, forward).await;
+        if !lookup::may_join(policy, &wanted.ask) && !self.begins_whole(&wanted) {
+            return match self.part_of_coming(&wanted, forward) {
+                Some(part) => part,
+                None => self.fetch(wanted, known, None, forward).await,
+            };
         }
         let until = self.runtime.now() + self.upstream().head_timeout;
         loop {
@@ -506,7 +512,7 @@ impl Proxy {
     }
 
     /// What another fetched, for `wanted`.
-    fn share(
+    pub(crate) fn share(
         &self,
         wanted: &Wanted,
         landing: &Landing,

@@ -261,6 +261,23 @@ impl Drop for Writer {
 }
 
 impl Recording {
+    /// Bytes that it will have at its end, if that was announced.
+    #[must_use]
+    pub fn announced(&self) -> Option<u64> {
+        lock(&self.shared).announced
+    }
+
+    /// Bytes that have come so far; none if its beginning is gone.
+    #[must_use]
+    pub fn here(&self) -> u64 {
+        let shared = lock(&self.shared);
+        match &shared.kept {
+            Some(kept) => kept.len(),
+            None if shared.dropped == 0 => shared.held as u64,
+            None => 0,
+        }
+    }
+
     /// A body of all of it, from the beginning; `None` if that is gone.
     #[must_use]
     pub fn read(&self) -> Option<Body> {

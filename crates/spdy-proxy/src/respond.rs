@@ -1,6 +1,7 @@
 //! What a client gets: an answer that is kept, one that is still coming, or word that there is none.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -25,6 +26,7 @@ use crate::encodings::{Coded, Encodings};
 use crate::fields::{self, PROXY_STATUS};
 use crate::followed::Followed;
 use crate::lent_body::{self, Part};
+use crate::part_body::part_of;
 use crate::recording::Recording;
 use crate::transform;
 use crate::upstream::UpstreamError;
@@ -245,8 +247,26 @@ pub(crate) fn of_coming(
     head.status = stored.status();
     head.headers = own.unwrap_or(stored.served()).clone();
     head.headers.insert(header::AGE, age_value(stored.age(now)));
-    let body = recording.read()?;
+    let mut body = recording.read()?;
+    if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
+        (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
+        body = part_of(body, range);
+    }
     Some(coming(wanted, head, body, true, status))
+}
+
+/// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.
+pub(crate) fn part(
+    policy: &Policy,
+    wanted: &Wanted,
+    head: &response::Parts,
+    recording: &Recording,
+    now: SystemTime,
+) -> Option<(HeaderMap, Range<u64>)> {
+    let len = recording
+        .announced()
+        .filter(|_| head.status == StatusCode::OK)?;
+    answer::part(policy, &head.headers, &wanted.ask, len, now)
 }
 
 /// Gives the one who asked what the origin told him of the fields that nobody else is to see.

@@ -114,8 +114,8 @@ async fn answers_of_a_host_are_under_way_so_many_at_a_time() {
     let (asking, at) = (proxy.clone(), other.clone());
     let first = tokio::spawn(async move { asked(&asking, &at, &[]).await });
     until("the first is asked for", || other.asked().len() == 1).await;
-    // A range is nobody else's to wait for.
-    let range = [("range", "bytes=0-3")];
+    // A range that does not begin with the first byte is nobody else's to wait for.
+    let range = [("range", "bytes=1-3")];
     let got = asked(&proxy, &other, &range).await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(got.field("retry-after"), "1");
@@ -170,7 +170,7 @@ async fn who_waits_for_others_of_ours_waits_for_nothing_of_the_hosts() {
     let first = tokio::spawn(async move { asked(&asking, &at, &[]).await });
     until("the first is asked for", || other.asked().len() == 1).await;
     let (asking, at) = (proxy.clone(), other.clone());
-    let range = [("range", "bytes=0-3")];
+    let range = [("range", "bytes=1-3")];
     let second = tokio::spawn(async move { asked(&asking, &at, &range).await });
     assert_eq!(
         first.await.expect("no panic").status,

@@ -1,0 +1,104 @@
+//! A part of a body that is still coming.
+
+use std::ops::Range;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+
+/// The bytes of `range` of `body`, which has them all. What comes behind them is not waited for.
+pub(crate) fn part_of(body: Body, range: Range<u64>) -> Body {
+    Body::wrap(PartBody {
+        body: Some(body),
+        skipped: range.start,
+        left: range.end - range.start,
+    })
+}
+
+struct PartBody {
+    /// `None` when the part has come to its end.
+    body: Option<Body>,
+    /// Bytes before it, as far as they have not come.
+    skipped: u64,
+    /// Bytes of it that are to come.
+    left: u64,
+}
+
+impl PartBody {
+    /// What of `piece` is of the part.
+    fn cut(&mut self, mut piece: Bytes) -> Bytes {
+        let before = self.skipped.min(piece.len() as u64);
+        self.skipped -= before;
+        // Both are at most the length of the piece.
+        let mut piece = piece.split_off(before as usize);
+        piece.truncate(self.left.min(piece.len() as u64) as usize);
+        self.left -= piece.len() as u64;
+        piece
+    }
+}
+
+impl http_body::Body for PartBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        loop {
+            let Some(body) = this.body.as_mut().filter(|_| this.left > 0) else {
+                this.body = None;
+                return Poll::Ready(None);
+            };
+            let frame = match ready!(Pin::new(body).poll_frame(cx)) {
+                Some(Ok(frame)) => frame,
+                end => return Poll::Ready(end),
+            };
+            // Trailers are of the whole.
+            let Ok(piece) = frame.into_data() else {
+                continue;
+            };
+            let piece = this.cut(piece);
+            if !piece.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left == 0
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_part_is_cut_out_of_pieces_wherever_it_begins_and_ends() {
+        let pieces = ["", "01", "234", "5", "6789"];
+        for (range, want) in [
+            (0..10, "0123456789"),
+            (0..1, "0"),
+            (2..5, "234"),
+            (1..7, "123456"),
+            (9..10, "9"),
+            (4..4, ""),
+        ] {
+            let all = pieces.map(|it| Ok::<_, std::io::Error>(Bytes::from_static(it.as_bytes())));
+            let all = Body::from_stream(futures_util::stream::iter(all));
+            let part = part_of(all, range.clone());
+            let len = http_body::Body::size_hint(&part).exact();
+            assert_eq!(len, Some(range.end - range.start));
+            let got = part.collect_up_to(10).await.expect("all of it");
+            assert_eq!(got, want, "{range:?}");
+        }
+    }
+}
