@@ -1,0 +1,182 @@
+//! The folder of the tier on a disk: which files are in it, found again at the start, found for a request, and removed.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use http::HeaderMap;
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::policy::Policy;
+use spdy_cache::stored::Stored;
+
+use crate::disk_counters::DiskCounters;
+use crate::disk_file::{is_gone, is_hexadecimal, may_be_ours, open, read_body, whole};
+use crate::disk_index::Index;
+
+/// What the threads of the tier share.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) max_bytes: u64,
+    /// What single sites may have of it.
+    pub(crate) site_bytes: Mutex<BTreeMap<String, u64>>,
+    index: Mutex<Index>,
+    /// Of bodies that are to be written.
+    pub(crate) waiting_bytes: AtomicU64,
+    /// The last object was not written, since the disk did not take it: said once, until one is again.
+    pub(crate) is_failing: AtomicBool,
+    /// Nothing is written any more.
+    pub(crate) is_over: AtomicBool,
+    /// Nothing is written for now: another process has the folder.
+    pub(crate) is_lent: AtomicBool,
+    pub(crate) counters: DiskCounters,
+}
+
+impl Folder {
+    /// The one at `path`, before anything of it is read; `max_bytes` is what all files may have together.
+    pub(crate) fn new(path: &Path, max_bytes: u64) -> Self {
+        Self {
+            path: path.to_owned(),
+            max_bytes,
+            site_bytes: Mutex::default(),
+            index: Mutex::default(),
+            waiting_bytes: AtomicU64::new(0),
+            is_failing: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+            is_lent: AtomicBool::new(false),
+            counters: DiskCounters::default(),
+        }
+    }
+
+    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+        locked(&self.index)
+    }
+
+    /// Where the file of this name is.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path.join(&name[..2]).join(name)
+    }
+
+    /// Reads every head, and removes what is not whole.
+    pub(crate) fn scan(&self) -> io::Result<()> {
+        let policy = Policy::site();
+        let mut found = Vec::new();
+        for folder in fs::read_dir(&self.path)? {
+            let folder = folder?;
+            if !folder.file_type()?.is_dir() || !is_hexadecimal(&folder.file_name(), 2) {
+                continue;
+            }
+            for file in fs::read_dir(folder.path())? {
+                let path = file?.path();
+                if !may_be_ours(&path) {
+                    if is_gone(&path) {
+                        continue;
+                    }
+                    tracing::warn!(path = %path.display(), "not the cache's, and left alone");
+                    continue;
+                }
+                match whole(&path, &policy) {
+                    Ok(named) => found.push(named),
+                    // Who lent the folder goes on removing what is purged.
+                    Err(_) if is_gone(&path) => {}
+                    Err(why) => {
+                        tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
+                        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+                        match fs::remove_file(&path) {
+                            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                                return Err(error);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+        // Which was used last is not known; which came last is.
+        found.sort_by_key(|(_, object)| object.stored.times().received);
+        let mut index = self.index();
+        for (name, object) in found {
+            index.add(&object.key, &object.stored, name, object.layout.file_len());
+        }
+        let evicted = index.make_room(self.max_bytes);
+        drop(index);
+        self.evict(&evicted);
+        Ok(())
+    }
+
+    /// The newest whole answer under `key` that is for a request with the fields `asked`.
+    pub(crate) fn find(
+        &self,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+    ) -> Option<(Stored, Body)> {
+        let names = self.index().names(key)?;
+        let mut heads = Vec::new();
+        for name in names {
+            match open(&self.file(&name), policy) {
+                Ok((object, file)) if object.key == *key => heads.push((name, object, file)),
+                Ok(_) => self.broken(key, &name, &"another key"),
+                Err(error) => self.broken(key, &name, &error),
+            }
+        }
+        heads.retain(|(_, object, _)| object.stored.is_for(asked));
+        let (name, object, file) = heads
+            .into_iter()
+            .max_by_key(|(_, object, _)| object.stored.times().received)?;
+        match read_body(&object, file) {
+            Ok(body) => {
+                self.index().used(key, &name);
+                self.counters.hits.fetch_add(1, Ordering::Relaxed);
+                Some((object.stored, body))
+            }
+            Err(error) => {
+                self.broken(key, &name, &error);
+                None
+            }
+        }
+    }
+
+    /// A file that is not what was written is nobody's answer.
+    fn broken(&self, key: &Key, name: &str, why: &dyn std::fmt::Display) {
+        // Purged or replaced in the meantime, it is no fault.
+        if self.index().remove(key, name).is_none() {
+            return;
+        }
+        tracing::warn!(name, %why, "a file of the cache is broken");
+        self.counters.broken.fetch_add(1, Ordering::Relaxed);
+        self.unlink(name);
+    }
+
+    /// Removes files for want of room.
+    pub(crate) fn evict(&self, names: &[String]) {
+        self.counters
+            .evicted
+            .fetch_add(names.len() as u64, Ordering::Relaxed);
+        names.iter().for_each(|name| self.unlink(name));
+    }
+
+    pub(crate) fn unlink(&self, name: &str) {
+        if let Err(error) = fs::remove_file(self.file(name))
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::warn!(name, %error, "a file of the cache cannot be removed");
+        }
+    }
+}
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes the `lock` of a folder.
+pub(crate) fn take_lock(lock: &File) -> io::Result<()> {
+    lock.try_lock().map_err(|error| match error {
+        fs::TryLockError::WouldBlock => io::Error::other("another process has it"),
+        fs::TryLockError::Error(error) => error,
+    })
+}

@@ -1,0 +1,160 @@
+//! What the one writer of the tier on a disk does: one change after the other, in the order in which they were asked for.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::object_file::{Encoder, Layout, file_name};
+use spdy_cache::stored::Stored;
+use tokio::sync::oneshot;
+
+use crate::disk_file::write_new;
+use crate::disk_folder::{Folder, locked, take_lock};
+
+/// What was asked of the writer.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Keep {
+        key: Key,
+        stored: Arc<Stored>,
+        body: Body,
+        purges: u64,
+    },
+    /// Files that have left the index.
+    Remove(Vec<String>),
+    /// One that may have come into the index since.
+    Forget(Key, String),
+    /// What sites may have.
+    Divide(BTreeMap<String, u64>),
+    Settle(oneshot::Sender<()>),
+    /// Lets another process have the folder.
+    Lend(oneshot::Sender<io::Result<()>>),
+    /// Wants it back.
+    TakeBack(oneshot::Sender<io::Result<()>>),
+}
+
+impl Folder {
+    /// Makes one change; `lock` is the folder's.
+    pub(crate) fn change(&self, change: Change, lock: &File) {
+        match change {
+            Change::Keep {
+                key,
+                stored,
+                body,
+                purges,
+            } => {
+                let left_out = [
+                    (&self.is_over, "left out: the program ends"),
+                    (&self.is_lent, "left out: another process has the folder"),
+                ]
+                .into_iter()
+                .find(|(is_so, _)| is_so.load(Ordering::Relaxed));
+                let written = match left_out {
+                    None => self.write(&key, &stored, &body, purges),
+                    Some((_, why)) => Err(io::Error::other(why)),
+                };
+                self.waiting_bytes.fetch_sub(body.len(), Ordering::Relaxed);
+                let counter = match &written {
+                    Ok(()) => &self.counters.written,
+                    Err(_) => &self.counters.unwritten,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                self.tell(written);
+            }
+            Change::Remove(names) => names.iter().for_each(|name| self.unlink(name)),
+            Change::Forget(key, name) => {
+                self.index().remove(&key, &name);
+                self.unlink(&name);
+            }
+            // Here, so that no file of an evicted name is written in between.
+            Change::Divide(quotas) => {
+                let mut evicted = Vec::new();
+                for (site, quota) in &quotas {
+                    evicted.extend(self.index().make_room_of(site.as_bytes(), *quota));
+                }
+                self.evict(&evicted);
+                *locked(&self.site_bytes) = quotas;
+            }
+            Change::Settle(done) => {
+                // Who asked may be gone.
+                let _ = done.send(());
+            }
+            Change::Lend(done) => {
+                let _ = done.send(lock.unlock());
+            }
+            Change::TakeBack(done) => {
+                let _ = done.send(take_lock(lock));
+            }
+        }
+    }
+
+    /// Says that the disk takes nothing any more, or takes something again: not of each object, of which there may be thousands a
+    /// second.
+    fn tell(&self, written: io::Result<()>) {
+        match written {
+            Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
+                tracing::warn!(folder = %self.path.display(), "the disk of the cache takes objects again");
+            }
+            Ok(()) => {}
+            // Ours: of this object alone.
+            Err(error) if error.kind() == io::ErrorKind::Other => {
+                tracing::debug!(%error, "not kept on the disk");
+            }
+            Err(error) if !self.is_failing.swap(true, Ordering::Relaxed) => {
+                tracing::warn!(%error, folder = %self.path.display(), "the disk of the cache takes no more; memory goes on");
+            }
+            Err(error) => tracing::debug!(%error, "not kept on the disk"),
+        }
+    }
+
+    fn write(&self, key: &Key, stored: &Stored, body: &Body, purges: u64) -> io::Result<()> {
+        let (encoder, start) = Encoder::new(key, stored, body.len())
+            .ok_or_else(|| io::Error::other("its head is too long"))?;
+        let name = file_name(key, stored);
+        let path = self.file(&name);
+        let len = Layout::decode(&start).map_err(io::Error::other)?.file_len();
+        let quota = self.quota(key);
+        if len > quota {
+            return Err(io::Error::other(
+                "it is larger than the tier, or its site's part",
+            ));
+        }
+        let evicted = {
+            let mut index = self.index();
+            let mut evicted = index.make_room_of(key.site(), quota - len);
+            evicted.extend(index.make_room(self.max_bytes - len));
+            evicted
+        };
+        self.evict(&evicted);
+        let folder = path.parent().unwrap_or(&self.path);
+        fs::create_dir_all(folder)?;
+        let new = path.with_extension("new");
+        let outcome = write_new(&new, &start, encoder, body).and_then(|()| {
+            let mut index = self.index();
+            // What was purged since it was handed over does not come back.
+            if index.is_purged_since(purges, key, stored) {
+                return Err(io::Error::other("purged before it was written"));
+            }
+            fs::rename(&new, &path)?;
+            index.add(key, stored, name, len);
+            Ok(())
+        });
+        if outcome.is_err() {
+            // What is left of it would be removed by the next start.
+            let _ = fs::remove_file(&new);
+        }
+        outcome
+    }
+
+    /// What the site of `key` may have.
+    fn quota(&self, key: &Key) -> u64 {
+        let quotas = locked(&self.site_bytes);
+        let site = std::str::from_utf8(key.site()).ok();
+        let quota = site.and_then(|site| quotas.get(site).copied());
+        quota.unwrap_or(self.max_bytes).min(self.max_bytes)
+    }
+}
