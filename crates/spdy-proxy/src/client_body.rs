@@ -8,11 +8,13 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+
+use crate::held_body::holding;
 
 /// So much of a body is there before an origin is asked, bytes, or all of it.
 pub(crate) const BEGINNING: usize = 16 * 1024;
@@ -88,39 +90,9 @@ pub(crate) fn watched(body: Body) -> (Body, Broken) {
     let watched = match body.try_clone() {
         // All of it is here: nothing of it can break, and it can be sent again.
         Some(body) => body,
-        None => Body::wrap(ClientBody {
-            body,
-            broken: broken.clone(),
+        None => holding(body, broken.clone(), |broken| {
+            broken.0.store(true, Ordering::Relaxed);
         }),
     };
     (watched, broken)
-}
-
-struct ClientBody {
-    body: Body,
-    broken: Broken,
-}
-
-impl http_body::Body for ClientBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-        if let Some(Err(_)) = &frame {
-            self.broken.0.store(true, Ordering::Relaxed);
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -15,7 +15,6 @@ use support::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
@@ -90,15 +89,7 @@ async fn what_is_fresh_is_answered_before_anything_waits() {
 
 #[tokio::test]
 async fn a_hundred_at_once_are_one_fetch() {
-    let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
-    let origin = Origin::start(move |_| {
-        let held = held.clone();
-        async move {
-            held.acquire().await.expect("it is open").forget();
-            answer(&[FRESH], "x".repeat(100_000))
-        }
-    });
+    let (origin, gate) = Origin::start_held(|_| answer(&[FRESH], "x".repeat(100_000)));
     let proxy = accelerator(&origin, "");
     let all: Vec<_> = (0..100)
         .map(|_| {
@@ -123,18 +114,9 @@ async fn a_hundred_at_once_are_one_fetch() {
 
 #[tokio::test]
 async fn what_is_one_clients_alone_reaches_nobody_who_waited_for_it() {
-    let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
-    let origin = Origin::start(move |request| {
-        let held = held.clone();
-        async move {
-            held.acquire().await.expect("it is open").forget();
-            let who = request.headers()["cookie"]
-                .to_str()
-                .expect("ASCII")
-                .to_owned();
-            answer(&[("cache-control", "private, max-age=60")], who)
-        }
+    let (origin, gate) = Origin::start_held(|request| {
+        let who = request.headers()["cookie"].to_str().expect("ASCII");
+        answer(&[("cache-control", "private, max-age=60")], who.to_owned())
     });
     let proxy = accelerator(&origin, "");
     let all: Vec<_> = (0..20)

@@ -94,15 +94,7 @@ async fn long_bodies_hold_some_connections_to_an_origin_and_not_all() {
 
 #[tokio::test]
 async fn who_finds_all_connections_busy_is_told_so_and_the_origin_is_not_blamed() {
-    let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
-    let origin = Origin::start(move |_| {
-        let held = held.clone();
-        async move {
-            held.acquire().await.expect("it is open").forget();
-            answer(&[], "hello")
-        }
-    });
+    let (origin, gate) = Origin::start_held(|_| answer(&[], "hello"));
     let proxy = accelerator(
         &origin,
         "[upstream]\nconnections = 1\nqueue_timeout_s = 0\nfailures = 1\n",

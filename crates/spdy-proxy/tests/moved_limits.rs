@@ -11,7 +11,6 @@ use spdy::body::Body;
 use spdy_proxy::counters::Family;
 use spdy_proxy::proxy::Proxy;
 use support::{Answer, Origin, accelerator_of, answer, get, pages, until};
-use tokio::sync::Semaphore;
 
 const PNG: (&str, &str) = ("content-type", "image/png");
 const ONCE: (&str, &str) = ("cache-control", "no-store");
@@ -101,15 +100,7 @@ async fn what_turns_out_too_large_breaks_off_and_is_never_taken_for_whole() {
 
 #[tokio::test]
 async fn answers_of_a_host_are_under_way_so_many_at_a_time() {
-    let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
-    let other = Origin::start(move |_| {
-        let held = held.clone();
-        async move {
-            held.acquire().await.expect("it is open").forget();
-            answer(&[PNG, ONCE], "a picture")
-        }
-    });
+    let (other, gate) = Origin::start_held(|_| answer(&[PNG, ONCE], "a picture"));
     let proxy = before(&other, "fetches = 1", "");
     let (asking, at) = (proxy.clone(), other.clone());
     let first = tokio::spawn(async move { asked(&asking, &at, &[]).await });
@@ -155,15 +146,7 @@ async fn a_host_has_so_long_until_its_head_and_so_long_until_its_last_byte() {
 
 #[tokio::test]
 async fn who_waits_for_others_of_ours_waits_for_nothing_of_the_hosts() {
-    let gate = Arc::new(Semaphore::new(0));
-    let held = gate.clone();
-    let other = Origin::start(move |_| {
-        let held = held.clone();
-        async move {
-            held.acquire().await.expect("it is open").forget();
-            answer(&[PNG, ONCE], "a picture")
-        }
-    });
+    let (other, gate) = Origin::start_held(|_| answer(&[PNG, ONCE], "a picture"));
     // The first is given up when the second has waited for nearly as long.
     let proxy = before_patient(10, &other, "fetches = 1, head_timeout_s = 1", "");
     let (asking, at) = (proxy.clone(), other.clone());

@@ -33,6 +33,25 @@ async fn opened(between: &mut Between) -> (Socket, Socket, tokio::task::JoinHand
     (client, origin.expect("a handshake"), serving)
 }
 
+/// A client that has asked for a WebSocket, byte by byte, the origin that has heard of it, and the serving of the client.
+async fn asked(between: &mut Between) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<()>) {
+    let (mut client, serving) = between.client();
+    write(&mut client, HANDSHAKE).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await;
+    (client, origin, serving)
+}
+
+/// The same, once the origin has agreed.
+async fn agreed(
+    between: &mut Between,
+) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<()>) {
+    let (mut client, mut origin, serving) = asked(between).await;
+    write(&mut origin, AGREED).await;
+    head(&mut client).await;
+    (client, origin, serving)
+}
+
 fn counted(between: &Between, family: Family) -> Vec<(&'static str, u64)> {
     between.proxy.counters.of(family)
 }
@@ -191,10 +210,7 @@ async fn an_origin_that_refuses_has_the_say_and_the_connection_goes_on() {
 #[tokio::test]
 async fn a_refusal_has_its_place_until_its_body_has_ended() {
     let mut between = Between::start("[websocket]\nper_client = 1\n");
-    let (mut client, _serving) = between.client();
-    write(&mut client, HANDSHAKE).await;
-    let mut origin = between.asked().await;
-    head(&mut origin).await;
+    let (mut client, mut origin, _serving) = asked(&mut between).await;
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhal";
     write(&mut origin, half).await;
     head(&mut client).await;
@@ -267,10 +283,7 @@ async fn an_origin_that_speaks_something_else_is_no_websocket() {
     ] {
         let fields = fields.concat();
         let mut between = Between::start("");
-        let (mut client, _serving) = between.client();
-        write(&mut client, HANDSHAKE).await;
-        let mut origin = between.asked().await;
-        head(&mut origin).await;
+        let (mut client, mut origin, _serving) = asked(&mut between).await;
         write(
             &mut origin,
             &format!("HTTP/{version} 101 Switching Protocols\r\n{fields}\r\nbytes"),
@@ -340,10 +353,7 @@ async fn an_origin_that_answers_no_handshake_is_still_asked_for_pages() {
 #[tokio::test]
 async fn a_client_that_leaves_before_the_101_is_counted_among_those_that_broke() {
     let mut between = Between::start("");
-    let (mut client, serving) = between.client();
-    write(&mut client, HANDSHAKE).await;
-    let mut origin = between.asked().await;
-    head(&mut origin).await;
+    let (client, mut origin, serving) = asked(&mut between).await;
     drop(client);
     write(&mut origin, AGREED).await;
     serving.await.expect("no panic");
@@ -391,12 +401,7 @@ async fn when_the_program_stops_both_are_told_and_have_a_second() {
 #[tokio::test]
 async fn nothing_is_put_into_the_middle_of_a_message_when_the_program_stops() {
     let mut between = Between::start("");
-    let (mut client, serving) = between.client();
-    write(&mut client, HANDSHAKE).await;
-    let mut origin = between.asked().await;
-    head(&mut origin).await;
-    write(&mut origin, AGREED).await;
-    head(&mut client).await;
+    let (mut client, mut origin, serving) = agreed(&mut between).await;
     origin
         .write_all(&[0x82, 100, 1, 2, 3])
         .await
@@ -466,12 +471,7 @@ async fn an_origin_that_takes_nothing_is_given_up_though_it_pings() {
 #[tokio::test]
 async fn who_has_said_all_still_hears_the_other() {
     let mut between = Between::start("");
-    let (mut client, serving) = between.client();
-    write(&mut client, HANDSHAKE).await;
-    let mut origin = between.asked().await;
-    head(&mut origin).await;
-    write(&mut origin, AGREED).await;
-    head(&mut client).await;
+    let (mut client, mut origin, serving) = agreed(&mut between).await;
     write(&mut client, "the last").await;
     client.shutdown().await.expect("it is open");
     assert_eq!(between.what_comes(&mut origin).await, "the last");

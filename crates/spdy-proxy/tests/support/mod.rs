@@ -26,6 +26,7 @@ use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::Sites;
 use spdy_proxy::upstream::Upstream;
 use spdy_rewrite::capability::Keys;
+use tokio::sync::Semaphore;
 
 /// An origin: what it was asked, and where it is.
 #[derive(Clone)]
@@ -90,6 +91,23 @@ impl Origin {
             open,
             stop,
         }
+    }
+
+    /// The same, once for each permit of the semaphore: until there is one, whoever asks waits.
+    pub(crate) fn start_held<F>(answer: F) -> (Self, Arc<Semaphore>)
+    where
+        F: Fn(Request<Bytes>) -> Response<Body> + Clone + Send + Sync + 'static,
+    {
+        let gate = Arc::new(Semaphore::new(0));
+        let held = gate.clone();
+        let origin = Self::start(move |request| {
+            let (held, answer) = (held.clone(), answer.clone());
+            async move {
+                held.acquire().await.expect("it is open").forget();
+                answer(request)
+            }
+        });
+        (origin, gate)
     }
 
     /// The lines of what it was asked so far.
