@@ -1,28 +1,17 @@
 //! `spdy accelerate` as an operator meets it: its configuration, its log, its door, and being asked to read anew.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
-use std::process::{Child, Stdio};
 
 use serde_json::Value;
 use spdy_testkit::patience::{patient, until};
 
+use crate::support::accelerator::{Accelerator, check};
 use crate::support::program::{Served, ended_with, output, spdy};
 
 /// The example that is shipped, from the root of the tree.
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
-
-fn check(text: &str) -> (i32, String) {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let path = folder.path().join("site.toml");
-    std::fs::write(&path, text).expect("the folder can be written to");
-    let mut command = spdy(&["accelerate", "--check"]);
-    let output = output(command.arg(&path));
-    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
-    (output.status.code().expect("it ends by itself"), told)
-}
 
 #[test]
 fn the_example_that_is_shipped_is_good() {
@@ -236,50 +225,6 @@ fn a_door_of_the_operator_that_others_reach_is_told_of() {
     }
 }
 
-/// One that runs, and what it says on stdout, a line of JSON each.
-struct Accelerator {
-    child: Child,
-    lines: BufReader<std::process::ChildStdout>,
-    ready: Value,
-}
-
-impl Drop for Accelerator {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Accelerator {
-    fn start(config: &Path) -> Self {
-        let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
-        command
-            .arg(config)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().expect("it can be started");
-        let stdout = child.stdout.take().expect("it is piped");
-        let mut accelerator = Self {
-            child,
-            lines: BufReader::new(stdout),
-            ready: Value::Null,
-        };
-        accelerator.ready = accelerator.line();
-        accelerator
-    }
-
-    fn line(&mut self) -> Value {
-        let mut line = String::new();
-        self.lines.read_line(&mut line).expect("it says something");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
-    }
-
-    fn address(&self, pointer: &str) -> SocketAddr {
-        let address = self.ready.pointer(pointer).and_then(Value::as_str);
-        address.expect("it listens").parse().expect("an address")
-    }
-}
-
 /// Sends `request` to `to`, and gives the answer as text.
 fn talk(to: SocketAddr, request: &str) -> String {
     let mut io = patient(TcpStream::connect(to).expect("it listens"));
@@ -344,9 +289,8 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     std::fs::write(&token, format!("{TOKEN}\n")).expect("likewise");
     let secret = folder.path().join("secret");
     std::fs::write(&secret, [b's'; 32]).expect("likewise");
-    let config = folder.path().join("site.toml");
-    let write = |names: &str| {
-        let text = format!(
+    let config = |names: &str| {
+        format!(
             "secret_file = '{}'\n[cache]\ndisk = '{}'\n[cache.shared]\nurls = ['redis://127.0.0.1:1']\n\
              [listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
              [timing]\ntoken_file = '{}'\n[dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
@@ -357,21 +301,21 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
             token.display(),
             token.display(),
             origin.plain
-        );
-        std::fs::write(&config, text).expect("likewise");
+        )
     };
-    write("'www.site.test'");
-    let mut accelerator = Accelerator::start(&config);
-    let (here, door) = (
-        accelerator.address("/listening/0/address"),
-        accelerator.address("/admin"),
-    );
-    assert_ne!(accelerator.address("/dns/0").port(), 0);
-    assert_eq!(accelerator.ready["sites"][0], "www.site.test");
+    let accelerator = Accelerator::start_telling(&config("'www.site.test'"));
+    let ready = accelerator.told(0);
+    let address = |of: &Value| -> SocketAddr {
+        let address = of.as_str().expect("it listens");
+        address.parse().expect("an address")
+    };
+    let (here, door) = (accelerator.plain(), address(&ready["admin"]));
+    assert_ne!(address(&ready["dns"][0]).port(), 0);
+    assert_eq!(ready["sites"][0], "www.site.test");
 
     // A folder says when its files changed, so for a while they are fresh.
     assert!(get(here, "www.site.test", "/a.txt").ends_with("first"));
-    let told = accelerator.line();
+    let told = accelerator.told(1);
     assert_eq!(
         (
             &told["uri"],
@@ -395,7 +339,7 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     let status = told["cache_status"].as_str().expect("it was looked up");
     assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
     assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
-    let told = accelerator.line();
+    let told = accelerator.told(2);
     assert_eq!(
         (&told["outcome"], &told["cache_status"]),
         (&"misdirected".into(), &Value::Null)
@@ -463,22 +407,14 @@ fn an_operator_sees_what_it_does_purges_and_changes_it_while_it_runs() {
     assert!(get(door, "door", "/other").starts_with("HTTP/1.1 404 "));
 
     // Another name, without an end of anything.
-    write("'www.site.test', 'new.site.test'");
+    accelerator.write(&config("'www.site.test', 'new.site.test'"));
     assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
-    let hang_up = || {
-        let id = accelerator.child.id().to_string();
-        let sent = std::process::Command::new("kill")
-            .args(["-HUP", &id])
-            .status();
-        assert!(sent.expect("there is a kill").success());
-    };
-    hang_up();
+    accelerator.read_again();
     until("it has the new name", || {
         get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
     });
     // A configuration that cannot work changes nothing.
-    write("'Not.A.Name'");
-    hang_up();
+    accelerator.reload(&config("'Not.A.Name'"));
     assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
     assert!(get(here, "www.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
 }

@@ -157,19 +157,6 @@ fn assert_believed(accelerator: &Accelerator, pebble: &Pebble) {
     });
 }
 
-fn metric(accelerator: &Accelerator, name: &str) -> Option<u64> {
-    let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
-    let metrics = Going::begin(accelerator.admin(), asked).end(usize::MAX);
-    let metrics = metrics.text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().parse().ok()
-}
-
-fn count(accelerator: &Accelerator, words: &str) -> usize {
-    let said = accelerator.said();
-    said.iter().filter(|line| line.contains(words)).count()
-}
-
 fn assert_for_the_owner_alone(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("it is there") {
         let path = entry.expect("it can be read").path();
@@ -239,24 +226,21 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     until("it is renewed", || {
         let piece = Bytes::from_static(&[b'u'; 1024]);
         sent += sender.try_send(piece).map_or(0, |()| 1024);
-        count(&accelerator, "new certificate") >= 2
+        accelerator.times_said("new certificate") >= 2
     });
     assert_believed(&accelerator, &pebble);
     drop(sender);
     let uploaded = uploading.join().expect("it went on");
     assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
     assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
-    assert_eq!(count(&accelerator, "no certificate"), 0);
+    assert_eq!(accelerator.times_said("no certificate"), 0);
     assert_for_the_owner_alone(&shop.kept());
-    let issued = metric(
-        &accelerator,
-        "spdy_certificate_orders_total{outcome=\"issued\"}",
-    );
+    let issued = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
     assert!(issued >= Some(2), "{issued:?}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.expect("it is later").as_secs();
-    let expiry = metric(&accelerator, name).expect("it is told");
+    let expiry = accelerator.metric(name).expect("it is told");
     assert!((now..now + 601).contains(&expiry), "{expiry} at {now}");
 
     // From now on it is good for minutes.
@@ -264,10 +248,8 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     accelerator.reload(&calm);
     accelerator.line_with("read the configuration anew");
     until("it is taken up again", || {
-        count(
-            &accelerator,
-            "certificate for www.site.test, site.test: until",
-        ) > count(&accelerator, "new certificate")
+        accelerator.times_said("certificate for www.site.test, site.test: until")
+            > accelerator.times_said("new certificate")
     });
     let killed = std::process::Command::new("kill")
         .args(["-9", &accelerator.id().to_string()])
@@ -279,7 +261,7 @@ fn a_certificate_is_had_renewed_without_an_end_of_anything_and_kept() {
     let accelerator = Accelerator::start(&calm);
     assert_believed(&accelerator, &pebble);
     accelerator.line_with("certificate for www.site.test, site.test: until");
-    assert_eq!(count(&accelerator, "ordering"), 0);
+    assert_eq!(accelerator.times_said("ordering"), 0);
     assert_eq!(pebble.orders(), orders, "{:#?}", pebble.said());
 }
 
@@ -382,7 +364,7 @@ fn a_configuration_that_cannot_take_effect_leaves_certificates_as_they_are() {
     let told = accelerator.line_with("the configuration stays as it was");
     assert!(told.contains("tls: "), "{told}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
-    assert_eq!(metric(&accelerator, name), Some(0), "it is still to come");
+    assert_eq!(accelerator.metric(name), Some(0), "it is still to come");
 }
 
 #[test]
@@ -397,10 +379,7 @@ fn an_authority_that_is_not_there_costs_nobody_a_page() {
         assert!(got.is_ok_and(|got| got.starts_with("200 OK GET /page")));
     });
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
-    assert_eq!(metric(&accelerator, name), Some(0));
-    let failed = metric(
-        &accelerator,
-        "spdy_certificate_orders_total{outcome=\"failed\"}",
-    );
+    assert_eq!(accelerator.metric(name), Some(0));
+    let failed = accelerator.metric("spdy_certificate_orders_total{outcome=\"failed\"}");
     assert_eq!(failed, Some(1));
 }

@@ -11,11 +11,9 @@ use spdy_testkit::patience::until;
 use tokio::net::TcpStream;
 
 use crate::support::accelerated::{Accelerated, Setting};
-use crate::support::accelerator::Accelerator;
+use crate::support::accelerator::{Accelerator, check};
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::origins::{Origins, whole};
-use crate::support::program::{output, spdy};
-use crate::support::raw_client::Going;
 
 const OF_A: [&str; 2] = ["www.a.test", "*.a.test"];
 const OF_B: [&str; 1] = ["b.test"];
@@ -136,9 +134,7 @@ fn each_name_is_shown_the_certificate_that_is_for_it_and_files_are_read_again() 
 
 /// What is told of certificates by a metric whose name goes on like this.
 fn metrics(accelerator: &Accelerator, name: &str) -> String {
-    let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
-    let metrics = Going::begin(accelerator.admin(), asked).end(usize::MAX);
-    let metrics = metrics.text();
+    let metrics = accelerator.metrics();
     let name = format!("spdy_certificate_{name}");
     metrics
         .lines()
@@ -296,11 +292,8 @@ fn a_check_reads_certificates_and_names_what_none_is_for() {
         let tls: String = entries
             .map(|entry| format!("[[tls.certificates]]\n{entry}"))
             .collect();
-        let path = office.folder.path().join("site.toml");
-        std::fs::write(&path, config(&token, origin, &tls, more)).expect("it can be written to");
-        let output = output(spdy(&["accelerate", "--check"]).arg(&path));
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{files:?}: {told}");
+        let (ended, told) = check(&config(&token, origin, &tls, more));
+        assert_eq!(ended, code, "{files:?}: {told}");
         assert!(told.contains(want), "{files:?}: {told}");
         let is_whole = !want.starts_with("no certificate");
         assert_eq!(told.contains("no certificate is for"), !is_whole, "{told}");

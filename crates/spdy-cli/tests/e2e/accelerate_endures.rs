@@ -69,14 +69,9 @@ fn request(number: usize) -> String {
 
 /// The count of disk objects that met `event`.
 pub(crate) fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
-    let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
-    let metrics = Going::begin(accelerator.admin(), asked)
-        .end(usize::MAX)
-        .text();
     let name = format!("spdy_cache_disk_objects_total{{event=\"{event}\"}} ");
-    let line = metrics.lines().find_map(|line| line.strip_prefix(&name));
-    line.and_then(|count| count.parse().ok())
-        .unwrap_or_else(|| panic!("no {name} in {metrics}"))
+    let count = accelerator.metric(&name);
+    count.unwrap_or_else(|| panic!("no {name}"))
 }
 
 /// Asks for everything, and must get all of it, byte for byte.

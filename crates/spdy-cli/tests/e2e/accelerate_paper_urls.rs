@@ -1,7 +1,7 @@
 //! The laboratory's switch for URLs as in the paper, where others could reach what it hides.
 
-use crate::support::accelerator::Accelerator;
-use crate::support::program::{ended_with, spdy};
+use crate::support::accelerator::{Accelerator, check, check_by};
+use crate::support::program::spdy;
 
 fn config(listen: &str, lab: &str) -> String {
     format!(
@@ -20,19 +20,12 @@ fn a_reload_does_not_turn_it_on_where_others_listen_whatever_it_says_of_listener
 
 #[test]
 fn listeners_of_the_command_line_count() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let path = folder.path().join("site.toml");
     let text = config("127.0.0.1:0", "[lab]\npaper_urls = true\n");
-    std::fs::write(&path, text).expect("the folder can be written to");
-    let check = |words: &[&str]| {
-        let mut command = spdy(&["accelerate"]);
-        command.arg(&path).args(words);
-        command
-    };
-    ended_with(0, &mut check(&["--check"]));
+    assert_eq!(check(&text).0, 0);
     for words in [["--plain", "0.0.0.0:0"], ["--tls", "[::]:0"]] {
-        let told = ended_with(2, check(&["--check"]).args(words)).stderr;
-        let told = String::from_utf8_lossy(&told);
+        let mut command = spdy(&["accelerate", "--check"]);
+        let (code, told) = check_by(command.args(words), &text);
+        assert_eq!(code, 2, "{words:?}: {told}");
         assert!(
             told.contains("lab.paper_urls: want listeners on loopback alone"),
             "{told}"

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use crate::support::accelerator::check_by;
 use crate::support::json_schema::fault;
-use crate::support::program::{ended_with, output, spdy};
+use crate::support::program::{ended_with, spdy};
 
 /// The example that is shipped, and the same with all that stands in comments.
 const EXAMPLE: &str = include_str!("../../../../deploy/accelerate.toml");
@@ -29,13 +30,8 @@ fn in_force(text: &str) -> String {
 
 /// How `--check` ends for `text`, with these variables in its environment.
 fn check(text: &str, variables: &[(&str, &str)]) -> (i32, String) {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let path = folder.path().join("site.toml");
-    std::fs::write(&path, text).expect("the folder can be written to");
     let mut command = spdy(&["accelerate", "--check"]);
-    let output = output(command.arg(&path).envs(variables.iter().copied()));
-    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
-    (output.status.code().expect("it ends by itself"), told)
+    check_by(command.envs(variables.iter().copied()), text)
 }
 
 #[test]

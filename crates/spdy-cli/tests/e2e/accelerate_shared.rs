@@ -1,20 +1,14 @@
 //! Two accelerators and a cluster of three Redis servers: what one has fetched the other need not, what one purges the other
 //! lets go of, and when the cluster is gone each goes on by itself.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
+use std::path::PathBuf;
 
-use serde_json::Value;
-use spdy_testkit::patience::{PATIENCE, ended, until};
+use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster};
 
+use crate::support::accelerator::Accelerator;
 use crate::support::origins::{Asked, Origins, Step, whole};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::program::spdy;
 use crate::support::raw_client::{Going, Got};
 
 const SITE: &str = "www.site.test";
@@ -26,81 +20,22 @@ fn answer(asked: &Asked) -> Vec<Step> {
     whole(head, format!("/* {} */", asked.target).as_bytes())
 }
 
-/// One accelerator, with what it said on stderr.
-struct Accelerator {
-    child: Child,
-    here: SocketAddr,
-    door: SocketAddr,
-    said: Arc<Mutex<Vec<String>>>,
-}
+/// One of those that share.
+struct Sharing(Accelerator);
 
-impl Drop for Accelerator {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Accelerator {
-    fn start(config: &Path) -> Self {
-        let mut command = spdy(&["--color", "never", "accelerate", "--json"]);
-        command
-            .arg(config)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it can be started");
-        let said = Arc::<Mutex<Vec<String>>>::default();
-        let (stderr, told) = (child.stderr.take().expect("it is piped"), said.clone());
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                told.lock().expect("nobody panicked").push(line);
-            }
-        });
-        let (first, line) = mpsc::channel();
-        let stdout = child.stdout.take().expect("it is piped");
-        thread::spawn(move || {
-            let mut line = String::new();
-            let read = BufReader::new(stdout).read_line(&mut line);
-            first.send(read.map(|_| line))
-        });
-        let line = line.recv_timeout(PATIENCE);
-        let ready = line
-            .iter()
-            .flatten()
-            .find_map(|line| serde_json::from_str(line).ok());
-        let ready: Value = ready.unwrap_or_else(|| {
-            let _ = child.kill();
-            panic!("{line:?}: {:?}", said.lock().expect("nobody panicked"))
-        });
-        let address = |at: &str| {
-            let address = ready.pointer(at).and_then(Value::as_str);
-            address
-                .and_then(|address| address.parse().ok())
-                .expect("it listens")
-        };
-        Self {
-            here: address("/listening/0/address"),
-            door: address("/admin"),
-            child,
-            said,
-        }
+impl Sharing {
+    fn start(config: &str) -> Self {
+        Self(Accelerator::start(config))
     }
 
     /// Ends it in order.
-    #[cfg(unix)]
-    fn end(mut self) {
-        let id = self.child.id().to_string();
-        let sent = std::process::Command::new("kill")
-            .args(["-TERM", &id])
-            .status();
-        assert!(sent.is_ok_and(|status| status.success()), "it runs");
-        let status = ended(&mut self.child);
-        assert!(status.success(), "{status}: {:?}", self.said);
+    fn end(self) {
+        self.0.end();
     }
 
     fn get(&self, target: &str) -> Got {
         let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
-        let got = Going::begin(self.here, request.as_bytes()).end(usize::MAX);
+        let got = Going::begin(self.0.plain(), request.as_bytes()).end(usize::MAX);
         assert_eq!(
             (got.status, got.text()),
             (200, format!("/* {target} */")),
@@ -121,11 +56,8 @@ impl Accelerator {
     }
 
     fn metric(&self, name: &str) -> u64 {
-        let request = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
-        let text = Going::begin(self.door, request).end(usize::MAX).text();
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        let value = line.and_then(|value| value.trim().parse().ok());
-        value.unwrap_or_else(|| panic!("no {name} in {text}"))
+        let value = self.0.metric(name);
+        value.unwrap_or_else(|| panic!("no {name}"))
     }
 
     /// Waits until so many parts of the cluster answer it.
@@ -151,17 +83,14 @@ impl Accelerator {
              Connection: close\r\n\r\n{wish}",
             wish.len()
         );
-        Going::begin(self.door, request.as_bytes())
+        Going::begin(self.0.admin(), request.as_bytes())
             .end(usize::MAX)
             .text()
     }
 
     /// Waits until it has said so; it says it once.
     fn says_once(&self, words: &str) {
-        let times = || {
-            let said = self.said.lock().expect("nobody panicked");
-            said.iter().filter(|line| line.contains(words)).count()
-        };
+        let times = || self.0.times_said(words);
         until(words, || times() > 0);
         assert_eq!(times(), 1, "{words}");
     }
@@ -191,13 +120,13 @@ impl Scene {
     }
 
     /// A configuration, with these keys of `[cache]`.
-    fn config(&self, name: &str, cache: &str) -> PathBuf {
-        self.config_of(name, cache, 10_000)
+    fn config(&self, cache: &str) -> String {
+        self.config_of(cache, 10_000)
     }
 
     /// The same, for who waits so long for the cluster.
-    fn config_of(&self, name: &str, cache: &str, timeout_ms: u64) -> PathBuf {
-        let text = format!(
+    fn config_of(&self, cache: &str, timeout_ms: u64) -> String {
+        format!(
             "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
              [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
              [cache]\n{cache}\n[cache.shared]\nurls = {:?}\ntimeout_ms = {timeout_ms}\npoll_ms = 100\n\
@@ -207,8 +136,7 @@ impl Scene {
             self.cluster.urls(),
             self.origins.places.origin(SITE),
             self.origins.places.address(SITE).ip(),
-        );
-        self.file(name, &text)
+        )
     }
 
     /// How often the origin was asked for `target`.
@@ -225,7 +153,7 @@ fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
         return;
     }
     let scene = Scene::new();
-    let one = Accelerator::start(&scene.config("one.toml", ""));
+    let one = Sharing::start(&scene.config(""));
     one.has_parts(16);
     let purge = |prefix: &str| {
         let told = one.purge(&format!(
@@ -235,14 +163,14 @@ fn what_was_purged_while_one_was_away_is_not_on_its_disk_when_it_comes_back() {
     };
     purge("kept");
     let disk = format!("disk = {:?}", scene.folder.path().join("kept"));
-    let with_disk = scene.config("disk.toml", &disk);
-    let other = Accelerator::start(&with_disk);
+    let with_disk = scene.config(&disk);
+    let other = Sharing::start(&with_disk);
     other.has_parts(16);
     other.fills("/kept.css");
     other.fills("/gone.css");
     other.end();
     purge("gone");
-    let other = Accelerator::start(&with_disk);
+    let other = Sharing::start(&with_disk);
     other.has_parts(16);
     until("it has heard of it", || !other.hits("/gone.css"));
     assert_eq!(scene.asked("/gone.css"), 2);
@@ -262,8 +190,8 @@ fn who_is_asked_to_end_does_so_while_the_cluster_stalls_and_while_it_is_gone() {
     let mut scene = Scene::new();
     let start = |name: &str| {
         let disk = format!("disk = {:?}", scene.folder.path().join(name));
-        let config = scene.config_of(&format!("{name}.toml"), &disk, 1000);
-        let started = Accelerator::start(&config);
+        let config = scene.config_of(&disk, 1000);
+        let started = Sharing::start(&config);
         started.has_parts(16);
         started
     };
@@ -283,8 +211,8 @@ fn two_share_what_they_keep_and_go_on_alone_while_the_cluster_is_gone() {
         return;
     }
     let mut scene = Scene::new();
-    let config = scene.config("site.toml", "");
-    let (one, other) = (Accelerator::start(&config), Accelerator::start(&config));
+    let config = scene.config("");
+    let (one, other) = (Sharing::start(&config), Sharing::start(&config));
     one.has_parts(16);
     other.has_parts(16);
 

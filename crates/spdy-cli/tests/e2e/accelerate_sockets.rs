@@ -9,7 +9,6 @@ use spdy_testkit::patience::until;
 use crate::support::accelerator::Accelerator;
 use crate::support::chromium::{Chromium, Look};
 use crate::support::peers::{is_installed, require, wanted};
-use crate::support::raw_client::Going;
 use crate::support::socket_origin::{ENOUGH, ENOUGH_CODE, SocketOrigin};
 
 const LOOK: Look = Look {
@@ -71,9 +70,7 @@ fn browser(first: &Accelerator) -> Chromium {
 
 /// What the operator is told of WebSockets: how each ended, and how many are open.
 fn told_of_sockets(program: &Accelerator) -> Vec<String> {
-    let question = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
-    let metrics = Going::begin(program.admin(), question).end(usize::MAX);
-    let metrics = metrics.text();
+    let metrics = program.metrics();
     let lines = metrics.lines();
     let lines = lines.filter_map(|line| line.strip_prefix("spdy_accelerator_websockets_"));
     lines.map(str::to_owned).collect()

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -10,10 +10,9 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use spdy_testkit::patience::until;
 
-use crate::support::accelerator::Accelerator;
+use crate::support::accelerator::{Accelerator, check};
 use crate::support::echo_origin::EchoOrigin;
 use crate::support::otel_collector::{Mood, OtelCollector, said};
-use crate::support::program::{output, spdy};
 use crate::support::raw_client::{Going, Got};
 
 /// An origin whose answers nobody keeps, and a folder for what is told in files.
@@ -66,25 +65,14 @@ fn get(accelerator: &Accelerator, target: &str, fields: &str) -> Got {
 
 /// How many spans had `outcome`, as the operator's door says.
 fn counted(accelerator: &Accelerator, outcome: &str) -> u64 {
-    let request = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
-    let told = Going::begin(accelerator.admin(), request)
-        .end(usize::MAX)
-        .text();
-    let line = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
-    let found = told.lines().find_map(|told| told.strip_prefix(&line));
-    let found = found.unwrap_or_else(|| panic!("{outcome} is not counted:\n{told}"));
-    found.parse().expect("it is a number")
+    let name = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
+    let count = accelerator.metric(&name);
+    count.unwrap_or_else(|| panic!("{outcome} is not counted"))
 }
 
 fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
     let all = spans.iter().filter(|span| span.kind() == kind);
     all.collect()
-}
-
-/// How often the program said `words`.
-fn times_said(accelerator: &Accelerator, words: &str) -> usize {
-    let said = accelerator.said();
-    said.iter().filter(|line| line.contains(words)).count()
 }
 
 #[test]
@@ -203,14 +191,14 @@ fn a_collector_that_comes_late_and_goes_costs_no_answer_and_is_told_of_once() {
     collector.be(Mood::Answers(503));
     get(&accelerator, "/a", "");
     until("it is told", || {
-        times_said(&accelerator, "takes no spans: it answers 503") == 1
+        accelerator.times_said("takes no spans: it answers 503") == 1
     });
     collector.be(Mood::Takes);
     assert_eq!(collector.spans_once(82).len(), 82);
     until("and of its return", || {
-        times_said(&accelerator, "takes spans again") == 2
+        accelerator.times_said("takes spans again") == 2
     });
-    assert_eq!(times_said(&accelerator, "takes no spans"), 2);
+    assert_eq!(accelerator.times_said("takes no spans"), 2);
 }
 
 #[test]
@@ -288,7 +276,7 @@ fn the_usual_variables_say_what_the_configuration_does_not() {
         shop.origin.asked()[1].values("traceparent"),
         [] as [&str; 0]
     );
-    assert_eq!(times_said(&accelerator, "spans go to"), 0);
+    assert_eq!(accelerator.times_said("spans go to"), 0);
 }
 
 #[test]
@@ -309,7 +297,7 @@ fn a_sampler_of_the_environment_decides_where_the_configuration_does_not_and_mus
         let told = asked.last().expect("it was asked").values("traceparent");
         let flags = if is_recorded { "-01" } else { "-00" };
         assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
-        let doubts = times_said(&accelerator, "OTEL_TRACES_SAMPLER in the environment: want");
+        let doubts = accelerator.times_said("OTEL_TRACES_SAMPLER in the environment: want");
         assert_eq!(doubts, usize::from(is_told), "{sampler} {keys}");
     }
 }
@@ -330,17 +318,11 @@ fn a_reload_takes_a_new_token_and_says_that_the_rest_stays() {
     get(&accelerator, "/a", "");
     collector.spans_once(2);
     assert_eq!(collector.asked()[0].values("authorization"), ["the second"]);
-    assert_eq!(times_said(&accelerator, "stays as it was"), 0);
+    assert_eq!(accelerator.times_said("stays as it was"), 0);
     accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
     accelerator.line_with("[telemetry] stays as it was");
     get(&accelerator, "/b", "");
     collector.spans_once(4);
-}
-
-fn check(path: &Path) -> (i32, String) {
-    let output = output(spdy(&["accelerate", "--check"]).arg(path));
-    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
-    (output.status.code().expect("it ends by itself"), told)
 }
 
 #[test]
@@ -372,8 +354,7 @@ fn what_is_wrong_with_the_table_is_told_by_a_check_and_no_token_with_it() {
         ),
         ("sample = 0.5".to_owned(), 0, "good"),
     ] {
-        shop.write("site.toml", &shop.config(collector, &keys));
-        let (got, told) = check(&shop.path("site.toml"));
+        let (got, told) = check(&shop.config(collector, &keys));
         assert_eq!(got, code, "{told}");
         assert!(told.contains(wanted) && !told.contains("sesame"), "{told}");
     }

@@ -1,4 +1,4 @@
-//! `spdy accelerate` on free ports of loopback.
+//! `spdy accelerate` on free ports of loopback, and what it says of a configuration.
 
 use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
@@ -6,7 +6,13 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::program::{From, Running, address_after, spdy};
+use serde_json::Value;
+
+use super::program::{From, Running, address_after, output, spdy};
+use super::raw_client::Going;
+
+/// What a configuration is called in its folder.
+const FILE: &str = "site.toml";
 
 /// One that runs; it ends with this value.
 pub(crate) struct Accelerator {
@@ -36,10 +42,32 @@ impl Accelerator {
         Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
     }
 
+    /// Starts it with `config`, to tell as JSON where it listens, and then each answer: see [`told`](Self::told).
+    pub(crate) fn start_telling(config: &str) -> Self {
+        let folder = folder_of(config);
+        let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
+        command.arg(folder.path().join(FILE));
+        let (running, doors) = Running::start(command, From::Stdout, |line| {
+            let ready: Value = serde_json::from_str(line).ok()?;
+            let listening = ready["listening"].as_array()?.iter();
+            let door = |one: &Value| Some((address_in(&one["address"])?, one["tls"].as_bool()?));
+            listening.map(door).collect()
+        });
+        Self {
+            running,
+            doors,
+            folder,
+        }
+    }
+
+    /// The object of this number that it has told, 0 being where it listens, once it has.
+    pub(crate) fn told(&self, number: usize) -> Value {
+        let line = self.running.line(number);
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
     fn start_with(wrapper: &[&OsStr], stdin: Stdio, config: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        let path = folder.path().join("site.toml");
-        std::fs::write(&path, config).expect("the folder of a test can be written to");
+        let folder = folder_of(config);
         let program = spdy(&["accelerate"]);
         let mut command = match wrapper {
             [] => program,
@@ -51,7 +79,7 @@ impl Accelerator {
             }
         };
         command
-            .arg(&path)
+            .arg(folder.path().join(FILE))
             .arg("--write-ca")
             .arg(folder.path().join("ca.pem"));
         let mut doors = Vec::new();
@@ -79,6 +107,25 @@ impl Accelerator {
         self.running.said()
     }
 
+    /// How often it has said `words` so far.
+    pub(crate) fn times_said(&self, words: &str) -> usize {
+        let said = self.said();
+        said.iter().filter(|line| line.contains(words)).count()
+    }
+
+    /// What it counts, as the operator is told.
+    pub(crate) fn metrics(&self) -> String {
+        let asked = b"GET /metrics HTTP/1.1\r\nHost: door\r\nConnection: close\r\n\r\n";
+        Going::begin(self.admin(), asked).end(usize::MAX).text()
+    }
+
+    /// The metric that is told by this name and labels, if it is there.
+    pub(crate) fn metric(&self, name: &str) -> Option<u64> {
+        let metrics = self.metrics();
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    }
+
     /// The operator's door.
     pub(crate) fn admin(&self) -> SocketAddr {
         let line = self.line_with("the operator's door is");
@@ -87,8 +134,7 @@ impl Accelerator {
 
     /// Writes another configuration, for whoever reads it.
     pub(crate) fn write(&self, config: &str) {
-        let path = self.folder.path().join("site.toml");
-        std::fs::write(path, config).expect("the folder of a test can be written to");
+        std::fs::write(self.folder.path().join(FILE), config).expect("it can be written to");
     }
 
     /// Whether it has ended.
@@ -146,4 +192,27 @@ impl Accelerator {
     pub(crate) fn authority(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
+}
+
+fn address_in(value: &Value) -> Option<SocketAddr> {
+    value.as_str()?.parse().ok()
+}
+
+fn folder_of(config: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    std::fs::write(folder.path().join(FILE), config).expect("it can be written to");
+    folder
+}
+
+/// How `--check` ends for `config`, and what it says of it.
+pub(crate) fn check(config: &str) -> (i32, String) {
+    check_by(&mut spdy(&["accelerate", "--check"]), config)
+}
+
+/// The same by `command`, which is told more than the configuration.
+pub(crate) fn check_by(command: &mut Command, config: &str) -> (i32, String) {
+    let folder = folder_of(config);
+    let output = output(command.arg(folder.path().join(FILE)));
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    (output.status.code().expect("it ends by itself"), told)
 }

@@ -103,14 +103,23 @@ impl Running {
 
     /// The first line that holds `words`, once it has said it.
     pub(crate) fn line_with(&self, words: &str) -> String {
+        self.line_where(words, |said| said.iter().find(|line| line.contains(words)))
+    }
+
+    /// The line of this number, the first is 0, once it has said it.
+    pub(crate) fn line(&self, number: usize) -> String {
+        self.line_where(&format!("line {number}"), |said| said.get(number))
+    }
+
+    fn line_where(&self, what: &str, find: impl Fn(&[String]) -> Option<&String>) -> String {
         let began = Instant::now();
         loop {
             {
                 let said = self.said.lock().expect("nobody panicked");
-                if let Some(line) = said.iter().find(|line| line.contains(words)) {
+                if let Some(line) = find(&said) {
                     return line.clone();
                 }
-                assert!(began.elapsed() < READY_WITHIN, "no {words:?} in {said:#?}");
+                assert!(began.elapsed() < READY_WITHIN, "no {what:?} in {said:#?}");
             }
             thread::yield_now();
         }
