@@ -65,6 +65,7 @@ mod lab_view;
 mod push;
 mod real_time;
 mod record;
+mod record_ends;
 mod reports;
 mod slow_clients;
 mod slow_crowd;

@@ -1,0 +1,294 @@
+//! `spdy record` where not all goes well: what is told, what is kept, and that nothing is left behind.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+
+use serde_json::Value;
+use spdy_page::open::open;
+use spdy_page::replica::Kind;
+use spdy_testkit::patience::{ended, patient, until};
+
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{Served, ended_with, spdy};
+
+#[test]
+fn a_page_that_does_not_come_is_a_failure_that_says_why() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("none.warc");
+    let output = output.to_str().expect("the path is UTF-8");
+    let said = ended_with(
+        1,
+        &mut spdy(&["record", "http://127.0.0.1:1/", "-o", output]),
+    );
+    let told = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        told.contains(
+            "cannot record http://127.0.0.1:1/: cannot load http://127.0.0.1:1/: net::ERR_"
+        ),
+        "{told}"
+    );
+    assert!(!Path::new(output).exists());
+
+    let nobody = [
+        "record",
+        "http://a.test/",
+        "-o",
+        output,
+        "--browser",
+        "/no/such/browser",
+    ];
+    let told = String::from_utf8_lossy(&ended_with(1, &mut spdy(&nobody)).stderr).into_owned();
+    assert!(told.contains("cannot start /no/such/browser"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    // Nobody ever answers here, and a page that is awaited is a good moment for Ctrl-C.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    silent.set_nonblocking(true).expect("a setting");
+    let address = silent.local_addr().expect("it is bound");
+    let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
+    let output = outputs.path().join("none.warc");
+    let url = format!("http://{address}/");
+    for (signal, code, profile_stays) in [
+        (Signal::SIGINT, Some(1), false),
+        (Signal::SIGKILL, None, true),
+    ] {
+        let mut command = spdy(&[
+            "record",
+            &url,
+            "-o",
+            output.to_str().expect("the path is UTF-8"),
+        ]);
+        command.env("TMPDIR", folder.path());
+        let mut recorder = command.spawn().expect("the program starts");
+        // The browser is there, and has asked; it also connects ahead, and thinks better of it.
+        let mut asked = loop {
+            let mut socket = None;
+            until("the browser comes", || {
+                socket = silent.accept().ok();
+                socket.is_some()
+            });
+            let (socket, _) = socket.expect("it came");
+            socket.set_nonblocking(false).expect("a setting");
+            let mut socket = patient(socket);
+            if socket.read_exact(&mut [0; 4]).is_ok() {
+                break socket;
+            }
+        };
+        let id = i32::try_from(recorder.id()).expect("a process has an id");
+        kill(Pid::from_raw(id), signal).expect("it runs");
+        assert_eq!(ended(&mut recorder).code(), code);
+        // When the browser is gone, so is its connection.
+        let mut rest = Vec::new();
+        let end = asked.read_to_end(&mut rest);
+        let is_late = |kind| matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(
+            !end.is_err_and(|error| is_late(error.kind())),
+            "the browser stays"
+        );
+        let left = fs::read_dir(folder.path()).expect("it is a folder").count();
+        assert_eq!(left, usize::from(profile_stays), "after {signal}");
+        assert!(!output.exists());
+    }
+}
+
+#[test]
+fn a_page_that_never_gets_quiet_is_kept_as_far_as_it_came() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    // Ends with the test's process: whoever waits for /never waits for that long.
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            std::thread::spawn(move || answer_all_but_one(socket.expect("a browser comes")));
+        }
+    });
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("page.warc");
+    let output = output.to_str().expect("the path is UTF-8");
+    let url = format!("http://{address}/");
+    let command = ["record", &url, "-o", output, "--timeout", "4", "--json"];
+    let said = ended_with(0, &mut spdy(&command));
+    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    assert_eq!(told["load_ms"], Value::Null, "{told}");
+    assert!(
+        told["remarks"]
+            .to_string()
+            .contains("the load event did not come in time"),
+        "{told}"
+    );
+    let replica = open(output).expect("a replica was written").replica;
+    assert_eq!(replica.exchanges.len(), 1);
+    assert_eq!(replica.failures.len(), 1, "{:?}", replica.failures);
+    assert_eq!(replica.failures[0].url, format!("{url}never"));
+    assert_eq!(
+        replica.failures[0].error,
+        "under way when the recording ended"
+    );
+}
+
+/// A page with an image that never comes.
+fn answer_all_but_one(socket: TcpStream) {
+    let page = "<!doctype html><img src=/never>";
+    answer(socket, |target| {
+        (target == "/").then(|| answer_of("Content-Type: text/html", page))
+    });
+}
+
+fn answer_of(field: &str, body: &str) -> String {
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\n{field}\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// Answers each request on `socket` with what `of` has for its target.
+fn answer(mut socket: TcpStream, of: impl Fn(&str) -> Option<String>) {
+    let mut request = Vec::new();
+    let mut byte = [0];
+    while matches!(socket.read(&mut byte), Ok(1)) {
+        request.push(byte[0]);
+        if request.ends_with(b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&request).into_owned();
+            request.clear();
+            let target = head.split(' ').nth(1).unwrap_or_default();
+            if let Some(answer) = of(target)
+                && socket.write_all(answer.as_bytes()).is_err()
+            {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_page_of_downloads_leaves_nothing_in_the_home_of_who_records_it() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let socket = socket.expect("a browser comes");
+            std::thread::spawn(move || {
+                answer(socket, |target| {
+                    Some(match target {
+                        "/" => answer_of(
+                            "Content-Type: text/html",
+                            "<!doctype html><iframe src=/file></iframe>",
+                        ),
+                        _ => answer_of("Content-Disposition: attachment; filename=f.txt", "f"),
+                    })
+                });
+            });
+        }
+    });
+    let [home, output] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
+    let output = output.path().join("page.warc");
+    let output = output.to_str().expect("the path is UTF-8");
+    let url = format!("http://{address}/");
+    let mut command = spdy(&["record", &url, "-o", output]);
+    for folders in ["CONFIG", "CACHE", "DATA"] {
+        command.env_remove(format!("XDG_{folders}_HOME"));
+    }
+    ended_with(0, command.env("HOME", home.path()));
+    let left: Vec<_> = fs::read_dir(home.path())
+        .expect("it is a folder")
+        .map(|entry| entry.expect("it can be read").path())
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let replica = open(output).expect("a replica was written").replica;
+    let asked = replica.exchanges.iter().map(|exchange| exchange.url.path());
+    let failed = replica.failures.iter().map(|failure| &failure.url[..]);
+    let all: Vec<_> = asked.chain(failed).collect();
+    assert!(all.iter().any(|url| url.ends_with("/file")), "{all:?}");
+}
+
+#[test]
+fn several_pages_become_replicas_in_a_folder_and_one_that_fails_stops_no_other() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let served = Served::start(Path::new("flags"), &[]);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("pages");
+    let url = format!("{}/", served.origin(false));
+    let command = ["record", "http://127.0.0.1:1/", &url, "--json", "-o"];
+    let said = ended_with(1, spdy(&command).arg(&output));
+    let told = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(told.contains("cannot record http://127.0.0.1:1/"), "{told}");
+    let told: Value = serde_json::from_slice(&said.stdout).expect("one page was recorded");
+    let file = told["output"].as_str().expect("it is told where");
+    let replica = open(file).expect("a replica was written").replica;
+    assert_eq!(Path::new(file).parent(), Some(&*output));
+    let images = replica
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.kind == Kind::Image);
+    assert!(images.count() >= 196, "{told}");
+}
+
+/// The stand-in of `spdy-record`'s own tests, which reads its log from a file.
+fn stand_in(output: &Path) -> std::process::Command {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let browser = crates.join("spdy-record/tests/data/browser.sh");
+    let log = crates.join("spdy-page/tests/data/chromium.netlog.json");
+    let mut command = spdy(&["record", "http://a.test/", "--settle", "0.01"]);
+    command.arg("-o").arg(output).arg("--browser").arg(browser);
+    command.arg(format!("--browser-arg=log={}", log.display()));
+    command
+}
+
+#[test]
+fn a_run_that_fails_is_told_and_the_one_before_is_kept() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = folder.path().join("page.warc");
+    let mut command = stand_in(&output);
+    let once = folder.path().join("once");
+    command.arg(format!("--browser-arg=once={}", once.display()));
+    let said = ended_with(1, command.args(["--runs", "2", "--json"]));
+    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    let runs = told["runs"].as_array().expect("there were runs");
+    assert_eq!(runs.len(), 2, "{told}");
+    assert!(runs[0]["fingerprint"].is_string(), "{told}");
+    assert_eq!(runs[1]["fingerprint"], Value::Null, "{told}");
+    let fault = runs[1]["fault"].as_str().unwrap_or_default();
+    assert!(fault.contains("there was a run before"), "{told}");
+    let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(
+        stderr.contains("cannot record http://a.test/ in run 2: the browser left"),
+        "{stderr}"
+    );
+    let replica = open(output.to_str().expect("the path is UTF-8"));
+    assert!(!replica.expect("it was kept").replica.exchanges.is_empty());
+}
+
+#[test]
+fn where_nothing_can_be_written_no_browser_is_started() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let started = folder.path().join("started");
+    let mut command = stand_in(&folder.path().join("none/page.warc.gz"));
+    command.arg(format!("--browser-arg=once={}", started.display()));
+    let told = String::from_utf8_lossy(&ended_with(1, &mut command).stderr).into_owned();
+    assert!(told.contains("error: cannot write "), "{told}");
+    assert!(!started.exists());
+}
