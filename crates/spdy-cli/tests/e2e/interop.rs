@@ -24,9 +24,9 @@ use crate::support::peers::{Fetched, Peer, wanted};
 use crate::support::program::{Served, ended_with, spdy};
 use crate::support::site::Site;
 
-/// Makes a module of tests for each way to meet a peer.
+/// Makes a module for each way to meet a peer, of the tests that all of a group can pass.
 macro_rules! meetings {
-    ($($name:ident = $meeting:expr => $($test:ident)+;)+) => {$(
+    (@module $name:ident = $meeting:expr => { $($test:ident)+ }) => {
         mod $name {
             use super::*;
             $(
@@ -36,7 +36,10 @@ macro_rules! meetings {
                 }
             )+
         }
-    )+};
+    };
+    ($($($name:ident = $meeting:expr),+ => $tests:tt;)+) => {
+        $($(meetings!(@module $name = $meeting => $tests);)+)+
+    };
 }
 pub(crate) use meetings;
 

@@ -5,38 +5,20 @@ use crate::interop::{Meeting, meetings};
 use crate::support::peers::Peer;
 
 meetings! {
-    node_31 = Meeting::guessed(Peer::Node, "spdy/3.1") =>
+    node_31 = Meeting::guessed(Peer::Node, "spdy/3.1"),
+    node_3 = Meeting::guessed(Peer::Node, "spdy/3"),
+    netty = Meeting::guessed(Peer::Netty, "spdy/3.1"),
+    moby = Meeting::guessed(Peer::Moby, "spdy/3.1"),
+    okhttp = Meeting::guessed(Peer::OkHttp, "spdy/3.1"),
+    jetty_3 = Meeting::guessed(Peer::Jetty, "spdy/3"),
+    undertow = Meeting::guessed(Peer::Undertow, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
-    node_3 = Meeting::guessed(Peer::Node, "spdy/3") =>
+        its_client_gets_a_long_post_back
+    };
+    node_2 = Meeting::guessed(Peer::Node, "spdy/2"),
+    jetty_2 = Meeting::guessed(Peer::Jetty, "spdy/2") => {
         its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
-    node_2 = Meeting::guessed(Peer::Node, "spdy/2") =>
-        its_client_gets_every_file
-        its_client_gets_a_long_post_back;
-    netty = Meeting::guessed(Peer::Netty, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
-    moby = Meeting::guessed(Peer::Moby, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
-    okhttp = Meeting::guessed(Peer::OkHttp, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
-    jetty_3 = Meeting::guessed(Peer::Jetty, "spdy/3") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
-    jetty_2 = Meeting::guessed(Peer::Jetty, "spdy/2") =>
-        its_client_gets_every_file
-        its_client_gets_a_long_post_back;
-    undertow = Meeting::guessed(Peer::Undertow, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_a_long_post_back;
+        its_client_gets_a_long_post_back
+    };
 }

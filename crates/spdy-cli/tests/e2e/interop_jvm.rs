@@ -14,23 +14,22 @@ use crate::support::peers::{Peer, wanted};
 use crate::support::program::{ended_with, spdy};
 
 meetings! {
-    okhttp = Meeting::plain(Peer::OkHttp, "spdy/3.1") =>
+    okhttp = Meeting::plain(Peer::OkHttp, "spdy/3.1"),
+    okhttp_over_tls = Meeting::tls(Peer::OkHttp, "spdy/3.1"),
+    undertow = Meeting::plain(Peer::Undertow, "spdy/3.1"),
+    undertow_over_tls = Meeting::tls(Peer::Undertow, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
         its_client_gets_the_page_beside_pushes_it_does_not_want
         fetch_gets_every_file
         fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back;
-    okhttp_over_tls = Meeting::tls(Peer::OkHttp, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_gets_the_page_beside_pushes_it_does_not_want
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back;
-    jetty_spdy_3 = Meeting::plain(Peer::Jetty, "spdy/3") =>
+        fetch_gets_its_posts_back
+    };
+    jetty_spdy_3 = Meeting::plain(Peer::Jetty, "spdy/3"),
+    jetty_spdy_3_over_tls = Meeting::tls(Peer::Jetty, "spdy/3"),
+    jetty_spdy_2 = Meeting::plain(Peer::Jetty, "spdy/2"),
+    jetty_spdy_2_over_tls = Meeting::tls(Peer::Jetty, "spdy/2") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
@@ -42,62 +41,8 @@ meetings! {
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
         its_pushes_come
-        its_pushes_answer_requests;
-    jetty_spdy_3_over_tls = Meeting::tls(Peer::Jetty, "spdy/3") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_takes_our_pushes
-        its_client_takes_what_serve_pushes
-        its_client_takes_our_pushes_in_one_block
-        its_client_takes_our_pushes_with_the_version_twice
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
-        its_pushes_come
-        its_pushes_answer_requests;
-    jetty_spdy_2 = Meeting::plain(Peer::Jetty, "spdy/2") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_takes_our_pushes
-        its_client_takes_what_serve_pushes
-        its_client_takes_our_pushes_in_one_block
-        its_client_takes_our_pushes_with_the_version_twice
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
-        its_pushes_come
-        its_pushes_answer_requests;
-    jetty_spdy_2_over_tls = Meeting::tls(Peer::Jetty, "spdy/2") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_takes_our_pushes
-        its_client_takes_what_serve_pushes
-        its_client_takes_our_pushes_in_one_block
-        its_client_takes_our_pushes_with_the_version_twice
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
-        its_pushes_come
-        its_pushes_answer_requests;
-    undertow = Meeting::plain(Peer::Undertow, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_gets_the_page_beside_pushes_it_does_not_want
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back;
-    undertow_over_tls = Meeting::tls(Peer::Undertow, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_gets_the_page_beside_pushes_it_does_not_want
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back;
+        its_pushes_answer_requests
+    };
 }
 
 /// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.

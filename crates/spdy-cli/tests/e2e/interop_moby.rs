@@ -6,7 +6,8 @@ use crate::support::peers::{Peer, wanted};
 use crate::support::program::Served;
 
 meetings! {
-    plain = Meeting::plain(Peer::Moby, "spdy/3.1") =>
+    plain = Meeting::plain(Peer::Moby, "spdy/3.1"),
+    tls = Meeting::tls(Peer::Moby, "spdy/3.1") => {
         its_client_gets_every_file
         its_client_gets_a_hundred_at_once
         its_client_gets_its_posts_back
@@ -18,20 +19,8 @@ meetings! {
         fetch_gets_a_hundred_at_once
         fetch_gets_its_posts_back
         its_pushes_come
-        its_pushes_answer_requests;
-    tls = Meeting::tls(Peer::Moby, "spdy/3.1") =>
-        its_client_gets_every_file
-        its_client_gets_a_hundred_at_once
-        its_client_gets_its_posts_back
-        its_client_takes_our_pushes
-        its_client_takes_what_serve_pushes
-        its_client_takes_our_pushes_in_one_block
-        its_client_takes_our_pushes_with_the_version_twice
-        fetch_gets_every_file
-        fetch_gets_a_hundred_at_once
-        fetch_gets_its_posts_back
-        its_pushes_come
-        its_pushes_answer_requests;
+        its_pushes_answer_requests
+    };
 }
 
 /// It never grants anything, so who keeps to windows stops at their first 64 KiB.
