@@ -6,7 +6,7 @@
 use http::{Extensions, HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 
-use crate::http2_push::Respond;
+use crate::http2::push::Respond;
 
 /// Tells a client what it will need. To be used before the [`Handler`](crate::handler::Handler) gives the answer.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_frame::priority::Priority;
 
-use crate::http2_push::Http2Pusher;
+use crate::http2::push::Http2Pusher;
 use crate::protocol::Protocol;
 
 /// How a request came; in its extensions when a [`Handler`] sees it.

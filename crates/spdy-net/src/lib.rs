@@ -9,7 +9,7 @@
 //!        |  Protocol                                |
 //!   Connection::start                         serve::serve_connection     connection.rs, serve.rs
 //!        |                                          |
-//!      http1 / http2 / spdy  <--- bytes --->  http1 / http2 / spdy        a file each, both roles
+//!      http1 / http2 / spdy  <--- bytes --->  http1 / http2 / spdy        a file or a folder each, both roles
 //!        |                                          |
 //!   http::Response<Body>                      Handler::answer             handler.rs
 //!        `------------- behind a 101 ---------------'                     switch.rs
@@ -35,7 +35,6 @@ pub mod handler;
 mod head_clock;
 mod http1;
 mod http2;
-mod http2_push;
 #[doc(hidden)] // but for the door of fuzz/ nothing in it is public
 pub mod http3;
 pub mod identities;

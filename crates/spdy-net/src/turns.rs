@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use http::HeaderName;
 use spdy_clock::Instant;
 
 /// Window of a stream before SETTINGS say otherwise (RFC 9113 §6.9.2).
@@ -25,6 +26,9 @@ const INITIAL_WINDOW: i64 = 65_535;
 /// Credits kept for streams that nobody answers yet, or that were answered: clients grant what they have
 /// read to the end. Past it the oldest go.
 const MAX_EARLY_CREDITS: usize = 1024;
+
+/// Field in which a request says its precedence (RFC 9218 §5).
+pub(crate) const PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// Precedence of a response (RFC 9218 §4).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -28,13 +28,12 @@ use super::sending::{Sending, watch_of};
 use crate::byte_count::{Counters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
-use crate::http2::PRIORITY;
 use crate::interim::InterimHeads;
 use crate::latch::Latch;
 use crate::quic::{Quic, SEND_WINDOW_BYTES};
 use crate::stall::Stall;
 use crate::tap::ConnectionTap;
-use crate::turns::Precedence;
+use crate::turns::{PRIORITY, Precedence};
 
 /// Between two looks whether the last packet is on its way.
 const PARTING_STEP: Duration = Duration::from_millis(1);

@@ -39,14 +39,13 @@ use crate::connection::drop_connection_headers;
 use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
 use crate::handler::{Arrival, Handler};
-use crate::http2::PRIORITY;
 use crate::idle::Idle;
 use crate::limit::ConnectionLimit;
 use crate::protocol::Protocol;
 use crate::quic::SEND_WINDOW_BYTES;
 use crate::serve::{ServerOptions, Terms};
 use crate::stall::Stall;
-use crate::turns::Precedence;
+use crate::turns::{PRIORITY, Precedence};
 
 /// Priorities that are told before the streams they are for; past it those of the last streams go.
 const MAX_EARLY_PRIORITIES: usize = 256;

@@ -14,7 +14,7 @@ use spdy_frame::priority::Priority;
 
 use crate::connection::drop_connection_headers;
 use crate::handler::PushError;
-use crate::http2::send_body;
+use crate::http2::body::send_body;
 use crate::serve::ServerOptions;
 use crate::stall::{Stall, StreamStall};
 use crate::turns::{Precedence, Turns};

@@ -1,0 +1,143 @@
+//! The bodies of both sides: one that arrives, and one that is sent as windows, the socket and its turn allow.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use h2::{Reason, RecvStream, SendStream};
+use http::{HeaderMap, header};
+use http_body::{Body as _, Frame, SizeHint};
+use spdy::body::{Body, BoxError};
+
+use crate::stall::StreamStall;
+use crate::turns::Turn;
+
+/// A body that arrives: credit goes back as it is read.
+pub(crate) struct Received {
+    stream: RecvStream,
+    left: Option<u64>,
+}
+
+impl Received {
+    pub(crate) fn new(stream: RecvStream, headers: &HeaderMap) -> Self {
+        let length = headers.get(header::CONTENT_LENGTH);
+        let left = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        Self { stream, left }
+    }
+}
+
+impl http_body::Body for Received {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(data) = ready!(self.stream.poll_data(cx)) {
+            let data = data.map_err(Box::new)?;
+            self.left = self.left.map(|left| left.saturating_sub(data.len() as u64));
+            // A stream that was reset meanwhile needs no credit.
+            let _ = self.stream.flow_control().release_capacity(data.len());
+            return Poll::Ready(Some(Ok(Frame::data(data))));
+        }
+        let trailers = ready!(self.stream.poll_trailers(cx)).map_err(Box::new)?;
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+/// Writes `body` to `stream` as the windows, the socket and `turn` allow, at most `chunk_bytes` (at least 1) a frame, then ends
+/// the stream.
+///
+/// # Errors
+///
+/// Why it was not sent to its end; the stream was reset.
+pub(crate) async fn send_body(
+    mut stream: SendStream<Bytes>,
+    body: Body,
+    chunk_bytes: usize,
+    turn: Turn,
+    mut stall: Option<StreamStall>,
+) -> Result<(), BoxError> {
+    let mut body = body;
+    let mut chunk = Bytes::new();
+    let sent: Result<(), BoxError> = poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(reason) = stream.poll_reset(cx) {
+                return Poll::Ready(match reason {
+                    Ok(reason) => Err(format!("the peer reset the stream: {reason}").into()),
+                    Err(error) => Err(error.into()),
+                });
+            }
+            if chunk.is_empty() {
+                if body.is_end_stream() {
+                    stream.send_data(Bytes::new(), true)?;
+                    return Poll::Ready(Ok(()));
+                }
+                let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) else {
+                    turn.rest();
+                    return Poll::Pending;
+                };
+                match frame.transpose()?.map(Frame::into_data) {
+                    Some(Ok(data)) => chunk = data,
+                    Some(Err(frame)) => {
+                        let trailers = frame.into_trailers().unwrap_or_default();
+                        stream.send_trailers(trailers)?;
+                        return Poll::Ready(Ok(()));
+                    }
+                    None => {
+                        stream.send_data(Bytes::new(), true)?;
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                continue;
+            }
+            if turn.poll(cx).is_pending() {
+                stream.reserve_capacity(0); // someone else can use it now
+                stall.iter_mut().for_each(|stall| stall.moved(0)); // the client is not at fault
+                return Poll::Pending;
+            }
+            stream.reserve_capacity(chunk.len().min(chunk_bytes));
+            let room = match stream.poll_capacity(cx) {
+                Poll::Ready(Some(room)) => room?.min(chunk.len()).min(chunk_bytes),
+                Poll::Ready(None) => {
+                    return Poll::Ready(Err("the stream can no longer send".into()));
+                }
+                Poll::Pending => {
+                    let Some(stall) = &mut stall else {
+                        return Poll::Pending;
+                    };
+                    let awaited = turn.awaited(cx);
+                    return stall.poll(cx, awaited).map(|error| Err(error.into()));
+                }
+            };
+            stall.iter_mut().for_each(|stall| stall.moved(room));
+            if room == 0 {
+                continue; // capacity came and went; the next poll waits for more
+            }
+            let piece = chunk.split_to(room);
+            let last = !chunk.has_remaining() && body.is_end_stream();
+            stream.send_data(piece, last)?;
+            turn.sent(room);
+            if last {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    })
+    .await;
+    if let Err(error) = &sent {
+        tracing::debug!(%error, "a body was not sent to its end");
+        stream.send_reset(Reason::INTERNAL_ERROR);
+    }
+    sent
+}

@@ -1,0 +1,317 @@
+//! A client's connection, and its exchanges (RFC 9113 §8).
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use h2::Reason;
+use h2::client::SendRequest;
+use http::{HeaderMap, Request, Response, header};
+use http_body::Body as _;
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+use spdy_session::observe::Direction;
+
+use crate::byte_count::{Counters, HeaderBytes, Http2Watch, Watched};
+use crate::connection::{ClientOptions, drop_connection_headers};
+use crate::error::{ConnectionError, ExchangeError, Retry};
+use crate::http2::body::{Received, send_body};
+use crate::http2::limits::{
+    MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
+};
+use crate::interim::InterimHeads;
+use crate::latch::Latch;
+use crate::network::BoxIo;
+use crate::stall::{Stall, StreamStall, is_stall};
+use crate::tap::{ConnectionTap, Seen};
+use crate::turns::{PRIORITY, Precedence, Turns};
+use crate::window_watch::WindowWatch;
+
+/// Streams a client opens before the server's SETTINGS say how many it may.
+const ASSUMED_STREAMS: usize = 100;
+/// The most of an upload that is handed to h2 at once, bytes: one frame of the default size.
+const CHUNK_BYTES: usize = 16 * 1024;
+/// The largest that there is (RFC 9113 §4.2).
+const MAX_MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
+
+/// A body that is being sent.
+type Sending = BoxFuture<Result<(), BoxError>>;
+
+/// A client's HTTP/2 connection.
+#[derive(Clone)]
+pub(crate) struct Http2Client {
+    sender: Arc<std::sync::Mutex<Option<SendRequest<Bytes>>>>,
+    counters: Arc<Counters>,
+    ended: Latch,
+    runtime: SharedRuntime,
+    tap: Option<ConnectionTap>,
+    uploads: Turns,
+    /// How long a server may take nothing of an upload.
+    write_timeout: Option<Duration>,
+    /// The least that it must take of it, bytes a second of waiting.
+    min_rate: u32,
+}
+
+impl std::fmt::Debug for Http2Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Http2Client")
+    }
+}
+
+impl Http2Client {
+    pub(crate) async fn start(
+        io: BoxIo,
+        options: &ClientOptions,
+        tap: Option<ConnectionTap>,
+        runtime: &SharedRuntime,
+    ) -> Result<Self, ConnectionError> {
+        let counters = Arc::new(Counters::default());
+        let uploads = Turns::new();
+        let counting = Http2Watch::new(counters.clone(), tap.clone());
+        let windows = WindowWatch::of_client(uploads.clone(), runtime.clone());
+        let io = Watched::new(io, (counting, windows));
+        let max_frame = options
+            .max_frame_bytes
+            .clamp(MIN_MAX_FRAME_BYTES, MAX_MAX_FRAME_BYTES);
+        let (sender, connection) = h2::client::Builder::new()
+            .enable_push(false)
+            .initial_window_size(options.stream_window_bytes)
+            .initial_connection_window_size(options.session_window_bytes)
+            .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
+            .max_frame_size(max_frame)
+            .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
+            .max_concurrent_reset_streams(REMEMBERED_RESETS)
+            .initial_max_send_streams(ASSUMED_STREAMS)
+            .max_send_buffer_size(SEND_BUFFER_BYTES)
+            .handshake::<_, Bytes>(io)
+            .await
+            .map_err(ConnectionError::Http2)?;
+        let ended = Latch::new();
+        let end = ended.clone();
+        runtime.spawn(Box::pin(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "h2 connection ended");
+            }
+            end.set();
+        }));
+        let sender = Arc::new(std::sync::Mutex::new(Some(sender)));
+        Ok(Self {
+            sender,
+            counters,
+            ended,
+            runtime: runtime.clone(),
+            tap,
+            uploads,
+            write_timeout: options.write_timeout,
+            min_rate: options.min_rate,
+        })
+    }
+
+    fn sender(&self) -> Option<SendRequest<Bytes>> {
+        self.sender
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn limit(&self) -> usize {
+        // A server that allows none keeps its promise by refusing, not by silence.
+        self.sender()
+            .map_or(0, |sender| sender.current_max_send_streams().max(1))
+    }
+
+    pub(crate) fn send(
+        &self,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        let listens: Option<InterimHeads> = request.extensions().get().cloned();
+        let started = self.start_exchange(request, priority);
+        let (runtime, tap) = (self.runtime.clone(), self.tap.clone());
+        Box::pin(async move {
+            let (mut response, upload) = started?;
+            let stream_id = response.stream_id().as_u32();
+            let interim = tap.clone();
+            let response = poll_fn(|cx| {
+                // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
+                if interim.is_some() || listens.is_some() {
+                    while let Poll::Ready(Some(Ok(head))) = response.poll_informational(cx) {
+                        let (head, ()) = head.into_parts();
+                        if let Some(tap) = &interim {
+                            show_response(tap, stream_id, &head);
+                        }
+                        if let Some(listens) = &listens {
+                            listens.tell(head);
+                        }
+                    }
+                }
+                response.poll_unpin(cx)
+            });
+            let answer = match upload {
+                None => response.await,
+                // The answer may come before the upload has ended (RFC 9113 §8.1).
+                Some(upload) => match select(response, upload).await {
+                    Either::Left((answer, upload)) => {
+                        runtime.spawn(upload.map(drop).boxed());
+                        answer
+                    }
+                    Either::Right((Err(error), _)) if is_stall(&*error) => {
+                        return Err(ExchangeError::stalled(format!("h2: {error}")));
+                    }
+                    // It may have its answer all the same: servers reset what they will not read.
+                    Either::Right((_, response)) => response.await,
+                },
+            };
+            let (head, stream) = answer.map_err(|error| lost(&error))?.into_parts();
+            if let Some(tap) = tap {
+                show_response(&tap, stream_id, &head);
+            }
+            let body = match stream.is_end_stream() {
+                true => Body::empty(),
+                false => Body::wrap(Received::new(stream, &head.headers)),
+            };
+            Ok(Response::from_parts(head, body))
+        })
+    }
+
+    fn start_exchange(
+        &self,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> Result<(h2::client::ResponseFuture, Option<Sending>), ExchangeError> {
+        let closed = || ExchangeError::unsent("the connection was closed");
+        let mut sender = self.sender().ok_or_else(closed)?;
+        let (mut head, body) = request.into_parts();
+        drop_connection_headers(&mut head.headers);
+        head.headers.remove(header::HOST); // :authority says it
+        head.version = http::Version::HTTP_2;
+        if priority.level() != Precedence::default().urgency {
+            let field = http::HeaderValue::try_from(format!("u={priority}"));
+            head.headers
+                .insert(PRIORITY, field.expect("a digit is a header value"));
+        }
+        if !body.is_end_stream()
+            && let Some(len) = body.size_hint().exact()
+        {
+            head.headers
+                .entry(header::CONTENT_LENGTH)
+                .or_insert_with(|| len.into());
+        }
+        let shown = self.tap.as_ref().map(|tap| (tap, request_fields(&head)));
+        let head = Request::from_parts(head, ());
+        let (response, stream) = sender
+            .send_request(head, body.is_end_stream())
+            .map_err(|error| lost(&error))?;
+        if let Some((tap, fields)) = shown {
+            let stream_id = response.stream_id().as_u32();
+            tap.show(
+                Direction::Sent,
+                &Seen::Http2Headers {
+                    stream_id,
+                    fields: &fields,
+                },
+            );
+        }
+        let upload = (!body.is_end_stream()).then(|| {
+            let stall =
+                |patience| Stall::of_uploading(self.runtime.clone(), patience, self.min_rate);
+            let stall = self
+                .write_timeout
+                .map(|after| StreamStall::new(|| stall(after)));
+            let turn = self
+                .uploads
+                .open(stream.stream_id().as_u32(), Precedence::SHARED);
+            send_body(stream, body, CHUNK_BYTES, turn, stall).boxed()
+        });
+        Ok((response, upload))
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        let Some(mut sender) = self.sender() else {
+            return true;
+        };
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        // GOAWAY and broken connections are errors here; it never waits, for nothing is pending.
+        self.ended.is_set() || matches!(sender.poll_ready(&mut cx), Poll::Ready(Err(_)))
+    }
+
+    pub(crate) fn close(&self) {
+        // h2 says GOAWAY when nobody can send any more and the last stream has ended.
+        drop(
+            self.sender
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .take(),
+        );
+    }
+
+    pub(crate) fn closed(&self) -> BoxFuture<()> {
+        Box::pin(self.ended.wait())
+    }
+
+    pub(crate) fn header_bytes(&self) -> HeaderBytes {
+        self.counters.read()
+    }
+}
+
+/// What a failed exchange means for its request (RFC 9113 §8.7).
+fn lost(error: &h2::Error) -> ExchangeError {
+    let retry = match error.reason() {
+        Some(Reason::REFUSED_STREAM) if error.is_remote() => Retry::Always,
+        // A stream above the last one of a GOAWAY in order was not looked at.
+        Some(Reason::NO_ERROR) if error.is_go_away() && error.is_remote() => Retry::Always,
+        _ if error.is_io() || (error.is_remote() && error.is_go_away()) => Retry::IfIdempotent,
+        Some(Reason::CANCEL | Reason::INTERNAL_ERROR) if error.is_remote() => Retry::IfIdempotent,
+        _ => Retry::Never,
+    };
+    let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);
+    ExchangeError::new(retry, format!("h2: {error}")).refused(refused)
+}
+
+fn request_fields(head: &http::request::Parts) -> Vec<(String, String)> {
+    let of_uri = |text: Option<&str>| text.unwrap_or_default().to_owned();
+    let mut fields = vec![
+        (":method".to_owned(), head.method.to_string()),
+        (":scheme".to_owned(), of_uri(head.uri.scheme_str())),
+        (
+            ":authority".to_owned(),
+            of_uri(head.uri.authority().map(http::uri::Authority::as_str)),
+        ),
+        (
+            ":path".to_owned(),
+            of_uri(
+                head.uri
+                    .path_and_query()
+                    .map(http::uri::PathAndQuery::as_str),
+            ),
+        ),
+    ];
+    fields.extend(text_fields(&head.headers));
+    fields
+}
+
+fn show_response(tap: &ConnectionTap, stream_id: u32, head: &http::response::Parts) {
+    let mut fields = vec![(":status".to_owned(), head.status.as_str().to_owned())];
+    fields.extend(text_fields(&head.headers));
+    tap.show(
+        Direction::Received,
+        &Seen::Http2Headers {
+            stream_id,
+            fields: &fields,
+        },
+    );
+}
+
+fn text_fields(headers: &HeaderMap) -> impl Iterator<Item = (String, String)> + '_ {
+    headers.iter().map(|(name, value)| {
+        (
+            name.to_string(),
+            String::from_utf8_lossy(value.as_bytes()).into_owned(),
+        )
+    })
+}

@@ -1,0 +1,205 @@
+//! A server's connection, from its preface to its GOAWAY, and the answers on it (RFC 9113 §8).
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
+use h2::{Reason, RecvStream};
+use http::{Request, Response};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+
+use crate::byte_count::Watched;
+use crate::connection::drop_connection_headers;
+use crate::early_hints::EarlyHints;
+use crate::error::ConnectionError;
+use crate::handler::{Arrival, Handler};
+use crate::http2::body::{Received, send_body};
+use crate::http2::limits::{
+    MAX_SPOILED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
+};
+use crate::http2::push::{Pushers, Respond};
+use crate::idle::Idle;
+use crate::limit::ConnectionLimit;
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::serve::Terms;
+use crate::stall::{Stall, StreamStall};
+use crate::turns::{PRIORITY, Precedence, Turns};
+use crate::window_watch::WindowWatch;
+
+/// Receive window of a server's stream, bytes: requests are small, uploads wait their turn. The connection has room
+/// for every stream's: how long a body may take is asked of its stream alone, so no other must hold it up.
+const SERVER_STREAM_WINDOW: u32 = 64 * 1024;
+/// The greatest window there is (RFC 9113 §6.9.1).
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+/// Requests reset by the client before the server looked at them; one more ends the connection
+/// (rapid reset, CVE-2023-44487).
+const MAX_UNSEEN_RESETS: usize = 20;
+
+/// Serves `io` until the connection ends; after `stop`, or when nobody asks any more, by GOAWAY.
+///
+/// ```text
+///   serving --stop, idle, or its place is wanted--> draining --PING answered, all streams sent--> ended
+///                                                      `--nothing open for write_timeout--> ended hard
+/// ```
+pub(crate) async fn serve(io: BoxIo, terms: Terms<'_>) -> Result<(), ConnectionError> {
+    let Terms {
+        secure,
+        handler,
+        options,
+        runtime,
+        stop,
+    } = terms;
+    let turns = Turns::new();
+    let io = Watched::new(io, WindowWatch::of_server(turns.clone(), runtime.clone()));
+    let connection_window = options.max_streams.saturating_mul(SERVER_STREAM_WINDOW);
+    let connection_window = connection_window.clamp(SERVER_STREAM_WINDOW, MAX_WINDOW);
+    let handshake = h2::server::Builder::new()
+        .initial_window_size(SERVER_STREAM_WINDOW)
+        .initial_connection_window_size(connection_window)
+        .max_concurrent_streams(options.max_streams)
+        .max_header_list_size(u32::try_from(options.max_head_bytes).unwrap_or(u32::MAX))
+        .max_frame_size(MIN_MAX_FRAME_BYTES)
+        .max_pending_accept_reset_streams(MAX_UNSEEN_RESETS)
+        .max_local_error_reset_streams(Some(MAX_SPOILED_STREAMS))
+        .max_concurrent_reset_streams(REMEMBERED_RESETS)
+        .max_send_buffer_size(SEND_BUFFER_BYTES.max(options.data_frame_bytes))
+        .handshake::<_, Bytes>(io);
+    let patience = options.handshake_timeout;
+    let deadline = runtime.sleep_until(runtime.now() + patience);
+    let mut connection = match select(handshake, deadline).await {
+        Either::Left((shaken, _)) => shaken.map_err(ConnectionError::Http2)?,
+        Either::Right(_) => {
+            options.hits.count(ConnectionLimit::HandshakeTimeout);
+            return Err(ConnectionError::TimedOut {
+                what: "HTTP/2 preface",
+                after: patience,
+            });
+        }
+    };
+    let pushers = options
+        .http2_push
+        .then(|| Pushers::new(runtime.clone(), options.clone()));
+    let idle = Idle::start(runtime.clone(), options.idle_timeout);
+    let mut expired = Box::pin(idle.expired());
+    let (mut stopped, mut wanted) = (stop.wait(), options.seat.wanted());
+    let mut overdue = None;
+    let (mut begun, mut answers) = (Vec::new(), FuturesUnordered::new());
+    poll_fn(|cx| {
+        loop {
+            if overdue.is_none()
+                && (Pin::new(&mut wanted).poll(cx).is_ready()
+                    || expired.as_mut().poll(cx).is_ready()
+                    || Pin::new(&mut stopped).poll(cx).is_ready())
+            {
+                // An exchange is over when h2 has its last bytes, and they may lie there yet: only the end in
+                // order waits until they are sent.
+                connection.graceful_shutdown();
+                let quiet = idle.quiet_since(runtime.now(), options.write_timeout);
+                overdue = Some(Box::pin(quiet.fuse()));
+            }
+            if let Some(overdue) = &mut overdue
+                && overdue.as_mut().poll(cx).is_ready()
+            {
+                // That end also waits for the client to answer a PING, and one that never does would keep its
+                // place for ever. A request that crosses this is above the last stream that GOAWAY names: it
+                // may be sent again.
+                connection.abrupt_shutdown(Reason::NO_ERROR);
+            }
+            match connection.poll_accept(cx) {
+                Poll::Ready(Some(Ok((mut request, respond)))) => {
+                    let busy = (idle.exchange(), options.seat.exchange());
+                    let stall = || Stall::of_writing(runtime.clone(), options);
+                    let stall = StreamStall::new(stall);
+                    let (handler, turns) = (handler.clone(), turns.clone());
+                    let respond = Respond::new(respond);
+                    if let Some(pushers) = &pushers {
+                        pushers.offer(&mut request, &respond, &turns);
+                    }
+                    let hints = EarlyHints::over_http2(respond.clone());
+                    request.extensions_mut().insert(hints);
+                    let frame = options.data_frame_bytes.max(1);
+                    let answer = answer(request, respond, secure, handler, turns, stall, frame);
+                    begun.push(Box::pin(async move {
+                        answer.await;
+                        drop(busy);
+                    }));
+                    continue;
+                }
+                Poll::Ready(Some(Err(error))) => {
+                    return Poll::Ready(Err(ConnectionError::Http2(error)));
+                }
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Pending => {}
+            }
+            // What the answers hand to h2 makes it wake this task, so it is written in the next poll. Most are at hand, and need no
+            // place among those that are waited for.
+            for mut answer in begun.drain(..) {
+                if answer.as_mut().poll(cx).is_pending() {
+                    answers.push(answer);
+                }
+            }
+            while let Poll::Ready(Some(())) = answers.poll_next_unpin(cx) {}
+            return Poll::Pending;
+        }
+    })
+    .await
+}
+
+/// One exchange, from the request's head to the response's last byte.
+async fn answer(
+    request: Request<RecvStream>,
+    respond: Respond,
+    secure: bool,
+    handler: Arc<dyn Handler>,
+    turns: Turns,
+    stall: StreamStall,
+    data_frame_bytes: usize,
+) {
+    let (mut head, stream) = request.into_parts();
+    let field = head
+        .headers
+        .get(PRIORITY)
+        .and_then(|field| field.to_str().ok());
+    let precedence = field.map_or_else(Precedence::default, Precedence::parse);
+    let priority = Priority::new(precedence.urgency);
+    head.extensions.insert(Arrival {
+        protocol: Protocol::Http2,
+        secure,
+        priority,
+    });
+    let body = match stream.is_end_stream() {
+        true => Body::empty(),
+        false => Body::wrap(Received::new(stream, &head.headers)),
+    };
+    let answered = handler.answer(Request::from_parts(head, body));
+    let response = {
+        let reset = poll_fn(|cx| respond.lock().poll_reset(cx));
+        match select(answered, std::pin::pin!(reset)).await {
+            Either::Left((response, _)) => response,
+            Either::Right(_) => return, // the client left; nobody wants the answer
+        }
+    };
+    let (mut head, body) = response.into_parts();
+    drop_connection_headers(&mut head.headers);
+    head.version = http::Version::HTTP_2;
+    let empty = body.is_end_stream();
+    let sent = respond
+        .lock()
+        .send_response(Response::from_parts(head, ()), empty);
+    match sent {
+        Ok(stream) if !empty => {
+            let turn = turns.open(stream.stream_id().as_u32(), precedence);
+            let _told = send_body(stream, body, data_frame_bytes, turn, Some(stall)).await;
+        }
+        Ok(_) => {}
+        Err(error) => tracing::debug!(%error, "the client left before its answer"),
+    }
+}
