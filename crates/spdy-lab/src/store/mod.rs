@@ -10,10 +10,12 @@
 //! killed and resumed, the same plan ends as the same rows. `docs/experiments.md` tells every column.
 //!
 //! ```text
-//! results.rs ─ statements in the SQL of both ─► database.rs ─┬─► sqlite.rs      one machine, one file
-//!                                                            └─► postgres.rs    many machines, one server
+//! results.rs     made or taken up ──┐
+//! adding.rs      written ───────────┼─ in the SQL of both ─► database.rs ─┬─► sqlite.rs      one machine, one file
+//! reading.rs     read in order ─────┘                                     └─► postgres.rs    many machines, one server
 //! ```
 
+pub mod adding;
 pub mod column;
 pub mod compare;
 pub mod contents;
@@ -34,5 +36,6 @@ pub mod value;
 
 mod postgres;
 mod postgres_tls;
+mod reading;
 mod schema;
 mod sqlite;

@@ -6,9 +6,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use spdy_lab::experiment::runner::{CellLoads, Runner};
+use spdy_lab::store::adding::Added;
 use spdy_lab::store::contents::Contents;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::{Added, Store};
+use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Rows;
 use spdy_lab::store::summary::CellSummary;
 
