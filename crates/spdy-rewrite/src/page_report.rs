@@ -109,9 +109,7 @@ impl PageReport {
             Ok(place) => {
                 self.moved += 1;
                 self.named += usize::from(!place.starts_with('/'));
-                if let Some(host) = self.host(&reference.url) {
-                    host.moved += 1;
-                }
+                self.count(&reference.url, |host| host.moved += 1);
             }
             Err(Reason::Own) => {}
             Err(reason) => self.count_left(&reference.url, reason),
@@ -131,21 +129,17 @@ impl PageReport {
     /// Counts what is left and of no kind that is ever moved, such as a frame.
     pub(crate) fn count_left(&mut self, url: &str, reason: &Reason) {
         *self.left_because.entry(reason.name()).or_default() += 1;
-        if let Some(host) = self.host(url) {
-            host.left += 1;
-        }
+        self.count(url, |host| host.left += 1);
     }
 
-    /// The count of the host of `url`, while there is room for another.
-    fn host(&mut self, url: &str) -> Option<&mut HostCount> {
+    /// Counts one more of the host of `url`, while there is room for another.
+    fn count(&mut self, url: &str, one_more: impl FnOnce(&mut HostCount)) {
         let origin = origin(url);
-        if !self.hosts.contains_key(origin) {
-            if self.hosts.len() == MAX_REPORTED_HOSTS {
-                return None;
-            }
-            self.hosts.insert(origin.to_owned(), HostCount::default());
+        if let Some(host) = self.hosts.get_mut(origin) {
+            one_more(host);
+        } else if self.hosts.len() < MAX_REPORTED_HOSTS {
+            one_more(self.hosts.entry(origin.to_owned()).or_default());
         }
-        self.hosts.get_mut(origin)
     }
 
     /// Tells of a hint to connect that was taken out.
