@@ -76,6 +76,7 @@ impl Sheet {
             ascii_only: false,
             policies: None,
             seen: None,
+            origins: None,
         }
     }
 }

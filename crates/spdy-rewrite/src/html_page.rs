@@ -11,6 +11,7 @@ use crate::csp::{Credentials, Policies};
 use crate::css;
 use crate::guarded::Guarded;
 use crate::import_map;
+use crate::judged_origins::JudgedOrigins;
 use crate::kind::Kind;
 use crate::limits::MAX_EMBEDDED_BYTES;
 use crate::page_head::PageHead;
@@ -87,6 +88,7 @@ pub(crate) struct Page {
     seen_from: Option<Url>,
     base: Option<Url>,
     in_full: bool,
+    judged_origins: JudgedOrigins,
     pub(crate) policies: Policies,
     pub(crate) charset: Charset,
     pub(crate) seen: Option<Arc<dyn Seen>>,
@@ -128,6 +130,7 @@ impl Page {
             rules: rules.clone(),
             document: url.clone(),
             base: None,
+            judged_origins: JudgedOrigins::default(),
             policies: head.policies,
             charset: Charset::SingleByte,
             seen,
@@ -161,6 +164,7 @@ impl Page {
             base.unwrap_or(seen)
         });
         self.base = Some(base);
+        self.judged_origins = JudgedOrigins::default();
     }
 
     /// A base that cannot be read for certain: what is relative is left, and what is moved is written in full.
@@ -168,6 +172,7 @@ impl Page {
         if self.base.is_none() {
             self.base = Some(self.document.clone());
             self.in_full = true;
+            self.judged_origins = JudgedOrigins::default();
         }
     }
 
@@ -201,6 +206,7 @@ impl Page {
             ascii_only: self.charset != Charset::Utf8,
             policies: Some(&self.policies),
             seen: self.seen.as_deref(),
+            origins: Some(&self.judged_origins),
         }
     }
 

@@ -14,7 +14,7 @@
 //!                   │
 //!                   ├── page_head.rs                    a page's head (page_at.rs): csp.rs (csp_page.rs), link_header.rs, rewritten.rs
 //!                   ├── html.rs (html_element.rs)       its bytes: srcset.rs, entities.rs, import_map.rs, pinned_sheet.rs (integrity.rs)
-//!                   ├── css.rs (css_urls.rs)            its sheets
+//!                   ├── css.rs (css_urls.rs)            its sheets; reference.rs judges what stands in both (judged_origins.rs)
 //!                   └── page_report.rs                  what was moved, what not, and why
 //! ```
 //!
@@ -63,6 +63,7 @@ mod html_element;
 mod html_import_map;
 mod html_page;
 mod import_map;
+mod judged_origins;
 mod link_rel;
 mod made;
 mod named_answer;

@@ -30,5 +30,8 @@ pub const MAX_REFERENCES: usize = 10_000;
 /// Capabilities of hosts that a site keeps, so that they are not made again for each reference.
 pub const MAX_MADE_CAPABILITIES: usize = 1024;
 
+/// Origins of one page, by what they are used as, of which it is kept what becomes of all that is there.
+pub const MAX_JUDGED_ORIGINS: usize = 64;
+
 /// Hosts of one page that a report tells apart.
 pub const MAX_REPORTED_HOSTS: usize = 1000;

@@ -32,6 +32,7 @@ pub fn rewrite(
         ascii_only: false,
         policies: Some(policies),
         seen,
+        origins: None,
     };
     let tells = Tells::by_head(headers);
     let mut found = Vec::new();

@@ -9,6 +9,7 @@ use url::Url;
 
 use crate::config::Scheme;
 use crate::csp::{Credentials, Policies};
+use crate::judged_origins::JudgedOrigins;
 use crate::kind::Kind;
 use crate::referrer::Tells;
 use crate::refusal::Refusal;
@@ -55,10 +56,12 @@ pub(crate) struct Place<'a> {
     pub(crate) policies: Option<&'a Policies>,
     /// What was seen of the site, if anybody knows.
     pub(crate) seen: Option<&'a dyn Seen>,
+    /// What was judged before from the same base, if anybody remembers it.
+    pub(crate) origins: Option<&'a JudgedOrigins>,
 }
 
 /// What to write for a reference, and what to say of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Judged {
     /// What stands there from now on; `None` leaves the text.
     pub(crate) written: Option<String>,
@@ -82,6 +85,31 @@ impl Place<'_> {
         if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
             return Judged::nothing();
         }
+        let by_origin = |origins: &JudgedOrigins| origins.judge(self, text, kind);
+        match self
+            .origins
+            .filter(|_| self.goes_by_origin(kind))
+            .and_then(by_origin)
+        {
+            Some(judged) => judged,
+            None => self.judge_by_itself(text, kind, credentials),
+        }
+    }
+
+    /// Whether nothing here asks for more of a URL than its origin, and the rules.
+    fn goes_by_origin(&self, kind: Kind) -> bool {
+        let is_guarded = kind == Kind::Script && self.seen.is_some();
+        let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
+        self.seen_from.is_none() && !is_guarded && !has_policies
+    }
+
+    /// Judges `text`, which is no blank and no fragment, whatever was judged before.
+    pub(crate) fn judge_by_itself(
+        &self,
+        text: &str,
+        kind: Kind,
+        credentials: Credentials<'_>,
+    ) -> Judged {
         let unread = |reason| Judged {
             written: None,
             reference: Some(Reference {

@@ -177,6 +177,27 @@ fn a_base_is_used_and_not_touched() {
 }
 
 #[test]
+fn what_was_judged_before_a_base_or_a_policy_is_judged_anew_after_it() {
+    let images = "<img src=/a.png><img src=//cdn.test/a.png><img src=http://cdn.test/a.png>";
+    becomes(
+        &format!("{images}<base href=http://cdn.test/x/>{images}"),
+        "<img src=/a.png><img src=\"{cdn}/a.png\"><img src=http://cdn.test/a.png><base href=http://cdn.test/x/>\
+         <img src=/a.png><img src=//cdn.test/a.png><img src=http://cdn.test/a.png>",
+    );
+    becomes(
+        &format!("{images}<base href=https://cdn.test/x/>{images}"),
+        "<img src=/a.png><img src=\"{cdn}/a.png\"><img src=http://cdn.test/a.png><base href=https://cdn.test/x/>\
+         <img src=\"https://www.site.test{cdn}/a.png\"><img src=\"https://www.site.test{cdn}/a.png\"><img src=http://cdn.test/a.png>",
+    );
+    let policy = "<meta http-equiv=content-security-policy content='img-src *; script-src none'>";
+    let scripts = "<script src=//cdn.test/a.js></script>";
+    becomes(
+        &format!("{scripts}{policy}{scripts}"),
+        &format!("<script src=\"{{cdn}}/a.js\"></script>{policy}{scripts}"),
+    );
+}
+
+#[test]
 fn a_base_that_the_browser_ignores_is_ignored() {
     becomes(
         "<template><base href=https://cdn.test/><template></template><base href=https://cdn.test/></template><img src=a.png><base href=https://cdn.test/><img src=a.png>",
