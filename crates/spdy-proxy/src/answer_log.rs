@@ -88,7 +88,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    fn write(mut self: Box<Self>, ended: Ended) {
+    fn write(&mut self, ended: Ended) {
         let page = self.page.as_deref();
         self.answered.page = page.and_then(|url| self.proxy.reports.counts(url));
         self.answered.took = self.proxy.runtime.now() - self.began;
@@ -98,8 +98,7 @@ impl Line {
 }
 
 /// `body`, at whose end `line` is written.
-pub(crate) fn logged(body: Body, line: Line) -> Body {
-    let line = Box::new(line);
+pub(crate) fn logged(body: Body, mut line: Line) -> Body {
     if http_body::Body::is_end_stream(&body) {
         line.write(Ended::Complete);
         return body;
@@ -107,7 +106,7 @@ pub(crate) fn logged(body: Body, line: Line) -> Body {
     Body::wrap(LoggedBody {
         announced: http_body::Body::size_hint(&body).exact(),
         body,
-        line: Some(line),
+        line: Some(Box::new(line)),
     })
 }
 
@@ -121,7 +120,7 @@ struct LoggedBody {
 
 impl LoggedBody {
     fn write(&mut self, ended: Ended) {
-        if let Some(line) = self.line.take() {
+        if let Some(mut line) = self.line.take() {
             line.write(ended);
         }
     }
