@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod arithmetic;
+pub(crate) mod exchange;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
