@@ -34,7 +34,7 @@ test:
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	SEED=1 scripts/fuzz 20
+	SEED=1 scripts/fuzz 15
 
 SECONDS ?= 3600
 fuzz:
